@@ -1,0 +1,57 @@
+"""What the broker sees of a client's connection, and what the server sees of the broker."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kshim.coordinator.step import Now
+
+__all__ = ["Connection", "ConnectionClosing", "FrameRouter"]
+
+
+class ConnectionClosing(Exception):  # noqa: N818 - a verdict, not a defect
+    """The peer's bytes cannot be answered: close the connection. `str(error)` says why, for the log."""
+
+
+class Connection(Protocol):
+    """One client connection, as the broker sees it."""
+
+    client_host: str
+    """Peer address in Java's text form with the slash, e.g. `/127.0.0.1`."""
+    is_closed: bool
+    """True once the peer is gone; a reply is then dropped."""
+
+    def reply(self, frame: bytes | None) -> None:
+        """End the request being handled: send `frame` (with its 4-byte size), or nothing when None (acks=0)."""
+
+
+class FrameRouter(Protocol):
+    """What `kshim.server` drives. `kshim.broker.node.Node` implements it; every call is synchronous and brief."""
+
+    def route(self, frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
+        """Handle one request frame (without its size). `connection.reply` is called once, now or later.
+
+        `now` is the injectable group clock, `real_ms` the real monotonic clock (fetch waits).
+        Raises ConnectionClosing when the bytes deserve no answer.
+        """
+
+    def closed(self, connection: Connection) -> None:
+        """The connection is gone: its waiting Fetch is dropped. No input to the coordinator (as in Kafka)."""
+
+    def next_deadline(self) -> int | None:
+        """When `advance` is next due: ms on the group clock (`Now.mono_ms`), or None."""
+
+    def advance(self, now: Now) -> None:
+        """Fire group, retention and transaction timers that are due."""
+
+    def next_real_deadline(self) -> int | None:
+        """When `advance_real` is next due: ms on the real monotonic clock, or None."""
+
+    def advance_real(self, real_ms: int) -> None:
+        """Answer waiting Fetches whose time is over."""
+
+    def warm(self) -> bool:
+        """Do one small piece of work that makes later answers faster (compile a codec, load a shard).
+
+        Returns True while there is more; the server calls it in idle turns after the listener is open.
+        """

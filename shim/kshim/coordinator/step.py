@@ -1,0 +1,80 @@
+"""What goes into the coordinator and what comes out of it: requests with their context in, `Step`s out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from kshim.coordinator.events import Event
+    from kshim_protocol.errors import ErrorCode
+
+__all__ = ["Append", "Now", "RequestContext", "Step", "Ticket"]
+
+
+class Now(NamedTuple):
+    """One instant on two clocks: deadlines use `mono_ms` (monotonic), record timestamps use `wall_ms` (Unix epoch)."""
+
+    mono_ms: int
+    wall_ms: int
+
+
+class Ticket:
+    """Stands for one request that is owed an answer. Compared by identity; the broker's subclass knows where to send."""
+
+    __slots__ = ()
+
+
+class RequestContext:
+    """What the coordinator may know about a request besides its body.
+
+    `client_host` is in Java's text form with the slash, e.g. `/127.0.0.1`, as it stands in group metadata records.
+    """
+
+    __slots__ = ("api_version", "client_host", "client_id", "now")
+
+    def __init__(self, api_version: int, client_id: str | None, client_host: str, now: Now) -> None:
+        self.api_version = api_version
+        self.client_id = client_id
+        self.client_host = client_host
+        self.now = now
+
+
+class Append:
+    """One record batch for one partition of the offsets topic, and what follows from its fate.
+
+    `written(base_offset, step)` or `failed(error, step)` is called exactly once, at once after the append was tried;
+    it fills a further Step. State described by the batch changes only in `written`.
+    """
+
+    __slots__ = ("batch", "failed", "partition", "written")
+
+    def __init__(
+        self,
+        partition: int,
+        batch: bytes,
+        written: Callable[[int, Step], None],
+        failed: Callable[[ErrorCode, Step], None],
+    ) -> None:
+        self.partition = partition
+        self.batch = batch
+        self.written = written
+        self.failed = failed
+
+
+class Step:
+    """The effects of one input, for `broker.apply`: append first, then release replies, then publish events.
+
+    `replies` holds (ticket, response message). At most one reply is ever made for a ticket.
+    """
+
+    __slots__ = ("appends", "events", "replies")
+
+    def __init__(self) -> None:
+        self.appends: list[Append] = []
+        self.replies: list[tuple[Ticket, Any]] = []
+        self.events: list[Event] = []
+
+    def reply(self, ticket: Ticket, response: object) -> None:
+        """Answer `ticket`; released after this step's appends are in the log."""
+        self.replies.append((ticket, response))

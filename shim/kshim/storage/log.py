@@ -1,0 +1,72 @@
+"""The log of one partition, as the broker and the coordinator's appends see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+__all__ = ["Log", "LogError", "OffsetOutOfRange"]
+
+
+class LogError(Exception):
+    """The log could not do what was asked: disk full, I/O error, corrupt file. `str(error)` says what and where."""
+
+
+class OffsetOutOfRange(LogError):  # noqa: N818 - Kafka's own name
+    """The offset lies before `start_offset` or beyond `end_offset`."""
+
+
+class Log(Protocol):
+    """Record batches (v2) of one partition in offset order. Calls block; nothing here reads a clock."""
+
+    @property
+    def start_offset(self) -> int:
+        """First offset that may be read (Kafka's LogStartOffset)."""
+
+    @property
+    def end_offset(self) -> int:
+        """Offset the next record will get (Kafka's log end offset)."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all batches held."""
+
+    def append(self, batch: bytes) -> int:
+        """Append one whole, already validated batch; its base offset is set to `end_offset`, its leader epoch to 0.
+
+        Returns the base offset. The bytes have reached the kernel (files) when this returns.
+        Raises LogError, with the log as it was before.
+        """
+
+    def read(self, offset: int, max_bytes: int, *, at_least_one_batch: bool = True) -> bytes:
+        """Whole batches from the one holding `offset`, up to `max_bytes`; at least one when asked, however large.
+
+        b"" at `end_offset`. Raises OffsetOutOfRange, LogError.
+        """
+
+    def bytes_from(self, offset: int) -> int:
+        """How many bytes `read(offset, unlimited)` would return, without reading them (for min_bytes of a Fetch)."""
+
+    def batches(self, offset: int = 0) -> Iterator[bytes]:
+        """Every batch from the one holding `offset` to the end, for replay."""
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
+        """(offset, timestamp_ms) of the first record with timestamp >= `timestamp_ms`, or None."""
+
+    def max_timestamp(self) -> tuple[int, int] | None:
+        """(offset, timestamp_ms) of the first record with the greatest timestamp, or None when empty."""
+
+    def delete_before(self, offset: int) -> None:
+        """Move `start_offset` up to `offset` and free what lies wholly before it. Raises OffsetOutOfRange."""
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop everything at and after `offset`."""
+
+    def sync(self) -> None:
+        """Make everything appended so far survive power loss. Blocks; raises LogError."""
+
+    def delete(self) -> None:
+        """Close and remove everything stored."""
+
+    def close(self) -> None:
+        """Flush and close; the log is not used afterwards."""
