@@ -1,0 +1,124 @@
+"""Frames and headers, sans-io: what stands around a message on the wire.
+
+A frame is an int32 size, a header and a body. Which header a frame carries follows from (api key, version) alone.
+Kafka: RequestHeader.json, ResponseHeader.json; `docs/design/architecture.md`.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+__all__ = [
+    "MAX_VARINT_BYTES",
+    "ProtocolError",
+    "RequestHeader",
+    "build_request_frame",
+    "build_response_frame",
+    "parse_request_header",
+]
+
+MAX_VARINT_BYTES = 5
+"""An unsigned varint ends after this many bytes or is malformed."""
+
+_HEADER_START = struct.Struct(">hhih")
+_SIZE_AND_CORRELATION = struct.Struct(">ii")
+_SIZE_CORRELATION_NO_TAGS = struct.Struct(">iix")
+_SIZE_AND_HEADER = struct.Struct(">ihhih")
+
+
+class ProtocolError(Exception):
+    """The peer's bytes are not what they claim to be. The only error that parsing raises.
+
+    `message` and `version` say what was being read (e.g. "JoinGroupRequest", 9; version None where there is none),
+    `field` is the path of the row (e.g. "protocols[2].name"), `offset` the byte position in the data given.
+    """
+
+    def __init__(self, reason: str, *, message: str, version: int | None = None, field: str, offset: int) -> None:
+        name = message if version is None else f"{message} v{version}"
+        super().__init__(f"{name}: {field} at byte {offset}: {reason}")
+        self.reason = reason
+        self.message = message
+        self.version = version
+        self.field = field
+        self.offset = offset
+
+
+class RequestHeader(NamedTuple):
+    """Header of a request. `body_at` is the offset of the body in the frame (without its 4-byte size)."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    body_at: int
+
+
+def parse_request_header(frame: bytes, *, flexible: bool) -> RequestHeader:
+    """Read request header v1, or v2 when the version of the API is `flexible`. Tagged fields are skipped.
+
+    Raises ProtocolError. Kafka: RequestHeader.json (the client id is never compact).
+    """
+    try:
+        api_key, api_version, correlation_id, length = _HEADER_START.unpack_from(frame, 0)
+    except struct.error:
+        raise _header_error("frame ends inside the header", "api_key", 0) from None
+    at = 10
+    if length < 0:
+        client_id = None
+    else:
+        if at + length > len(frame):
+            raise _header_error(f"length {length} exceeds the {len(frame) - at} bytes left", "client_id", 8)
+        client_id = frame[at : at + length].decode("utf-8", "replace")
+        at += length
+    if flexible:
+        if at < len(frame) and frame[at] == 0:
+            at += 1
+        else:
+            at = _skip_tags(frame, at)
+    return RequestHeader(api_key, api_version, correlation_id, client_id, at)
+
+
+def build_request_frame(
+    api_key: int, api_version: int, correlation_id: int, client_id: str | None, body: bytes, *, flexible: bool
+) -> bytes:
+    """A whole request with its size. The header has no tagged fields."""
+    name = b"" if client_id is None else client_id.encode()
+    tags = b"\0" if flexible else b""
+    size = 10 + len(name) + len(tags) + len(body)
+    length = -1 if client_id is None else len(name)
+    return _SIZE_AND_HEADER.pack(size, api_key, api_version, correlation_id, length) + name + tags + body
+
+
+def build_response_frame(correlation_id: int, body: bytes, *, flexible: bool) -> bytes:
+    """A whole response with its size: header v1 when `flexible`, else v0. ApiVersions always takes v0."""
+    if flexible:
+        return _SIZE_CORRELATION_NO_TAGS.pack(5 + len(body), correlation_id) + body
+    return _SIZE_AND_CORRELATION.pack(4 + len(body), correlation_id) + body
+
+
+def _skip_tags(frame: bytes, at: int) -> int:
+    count, at = _uvarint(frame, at)
+    for _ in range(count):
+        _, at = _uvarint(frame, at)
+        size, at = _uvarint(frame, at)
+        if size > len(frame) - at:
+            raise _header_error(f"size {size} exceeds the {len(frame) - at} bytes left", "tagged_fields", at)
+        at += size
+    return at
+
+
+def _uvarint(frame: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for i in range(MAX_VARINT_BYTES):
+        if at + i >= len(frame):
+            raise _header_error("frame ends inside a varint", "tagged_fields", at)
+        byte = frame[at + i]
+        value |= (byte & 0x7F) << (7 * i)
+        if byte < 0x80:
+            return value, at + i + 1
+    raise _header_error("varint longer than 5 bytes", "tagged_fields", at)
+
+
+def _header_error(reason: str, field: str, offset: int) -> ProtocolError:
+    return ProtocolError(reason, message="RequestHeader", field=field, offset=offset)
