@@ -1,0 +1,90 @@
+"""Every API this project speaks: key, versions, first flexible version, and where its messages are declared.
+
+The table is static, so that ApiVersions can be answered before any message module is imported; tests hold it equal to
+the message tables and to Kafka's JSON schemas.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kshim_protocol.schema import Request, Struct
+
+__all__ = ["API_TABLE", "Api", "api_named"]
+
+
+class Api:
+    """One API: `key`, `name` as Kafka spells it, stable versions `min_version`..`max_version`.
+
+    `flexible_from` is the first version with compact types and tagged fields, None where there is none. `module` is
+    the name shared by its message module, its coordinator module and its handler.
+    """
+
+    __slots__ = ("flexible_from", "key", "max_version", "min_version", "module", "name")
+
+    def __init__(self, key: int, name: str, module: str, versions: tuple[int, int], flexible_from: int | None) -> None:
+        self.key = key
+        self.name = name
+        self.module = module
+        self.min_version, self.max_version = versions
+        self.flexible_from = flexible_from
+
+    def is_flexible(self, version: int) -> bool:
+        """Whether `version` uses request header v2 (and response header v1, but for ApiVersions)."""
+        return self.flexible_from is not None and version >= self.flexible_from
+
+    def request_class(self) -> type[Request[Any]]:
+        """The request message; imports its module on first use."""
+        found: type[Request[Any]] = getattr(import_module(f"kshim_protocol.messages.{self.module}"), f"{self.name}Request")
+        return found
+
+    def response_class(self) -> type[Struct]:
+        """The response message; imports its module on first use."""
+        found: type[Struct] = getattr(import_module(f"kshim_protocol.messages.{self.module}"), f"{self.name}Response")
+        return found
+
+    def __repr__(self) -> str:
+        return f"<{self.name} ({self.key}) {self.min_version}-{self.max_version}>"
+
+
+# fmt: off
+API_TABLE: dict[int, Api] = {
+    api.key: api
+    for api in (
+        Api( 0, "Produce",                   "produce",                    (3, 13), 9),
+        Api( 1, "Fetch",                     "fetch",                      (4, 18), 12),
+        Api( 2, "ListOffsets",               "list_offsets",               (1, 11), 6),
+        Api( 3, "Metadata",                  "metadata",                   (0, 13), 9),
+        Api( 8, "OffsetCommit",              "offset_commit",              (2, 10), 8),
+        Api( 9, "OffsetFetch",               "offset_fetch",               (1, 10), 6),
+        Api(10, "FindCoordinator",           "find_coordinator",           (0, 6), 3),
+        Api(11, "JoinGroup",                 "join_group",                 (0, 9), 6),
+        Api(12, "Heartbeat",                 "heartbeat",                  (0, 4), 4),
+        Api(13, "LeaveGroup",                "leave_group",                (0, 5), 4),
+        Api(14, "SyncGroup",                 "sync_group",                 (0, 5), 4),
+        Api(15, "DescribeGroups",            "describe_groups",            (0, 6), 5),
+        Api(16, "ListGroups",                "list_groups",                (0, 5), 3),
+        Api(18, "ApiVersions",               "api_versions",               (0, 5), 3),
+        Api(19, "CreateTopics",              "create_topics",              (2, 7), 5),
+        Api(20, "DeleteTopics",              "delete_topics",              (1, 6), 4),
+        Api(22, "InitProducerId",            "init_producer_id",           (0, 5), 2),
+        Api(23, "OffsetForLeaderEpoch",      "offset_for_leader_epoch",    (2, 4), 4),
+        Api(32, "DescribeConfigs",           "describe_configs",           (1, 4), 4),
+        Api(37, "CreatePartitions",          "create_partitions",          (0, 3), 2),
+        Api(42, "DeleteGroups",              "delete_groups",              (0, 3), 2),
+        Api(47, "OffsetDelete",              "offset_delete",              (0, 0), None),
+        Api(60, "DescribeCluster",           "describe_cluster",           (0, 2), 0),
+        Api(75, "DescribeTopicPartitions",   "describe_topic_partitions",  (0, 0), 0),
+    )
+}
+# fmt: on
+
+
+def api_named(name: str) -> Api:
+    """The API of that name ("JoinGroup"). Raises KeyError."""
+    for api in API_TABLE.values():
+        if api.name == name:
+            return api
+    raise KeyError(name)

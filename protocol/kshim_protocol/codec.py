@@ -1,0 +1,99 @@
+"""The codec of one message in one version: compiled on first use, interpreted where it must explain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from kshim_protocol.schema import Struct
+
+if TYPE_CHECKING:
+    from kshim_protocol.wire import RowTree
+
+__all__ = ["Codec"]
+
+S = TypeVar("S", bound=Struct)
+
+
+class Codec(Generic[S]):
+    """Parses and builds one version of a message.
+
+    `parse(data, offset)` returns (object, offset after it) and raises ProtocolError; what stands behind the object is
+    the caller's business (Kafka tolerates trailing bytes after a request). `build(object)` returns bytes and raises
+    BuildError (a ValueError). `tree` is the construct schema that both follow.
+    """
+
+    __slots__ = ("_tree", "build", "cls", "parse", "version")
+
+    parse: Callable[..., tuple[S, int]]
+    build: Callable[[S], bytes]
+
+    def __init__(self, cls: type[S], version: int) -> None:
+        self.cls = cls
+        self.version = version
+        self._tree: RowTree | None = None
+        self.parse = self._parse_first
+        self.build = self._build_first
+
+    @property
+    def tree(self) -> RowTree:
+        """The construct schema."""
+        if self._tree is None:
+            from kshim_protocol.wire import tree_for
+
+            self._tree = tree_for(self.cls, self.version)
+        return self._tree
+
+    def compile(self) -> None:
+        """Generate the code for both directions now (otherwise each is made at its first call)."""
+        self._compile_parse()
+        self._compile_build()
+
+    def parse_interpreted(self, data: bytes, offset: int = 0) -> tuple[S, int]:
+        """`parse` by construct alone: the reference, and the one that knows field and offset of an error."""
+        from kshim_protocol.wire import interpreted_parse
+
+        return interpreted_parse(self.tree, self.cls.info, self.version, data, offset)
+
+    def build_interpreted(self, obj: S) -> bytes:
+        """`build` by construct alone."""
+        from kshim_protocol.wire import interpreted_build
+
+        return interpreted_build(self.tree, self.cls.info, self.version, obj)
+
+    def _compile_parse(self) -> None:
+        from kshim_protocol.compiler import compile_parse
+
+        self.parse = compile_parse(self.tree, self._name(), self._explain_parse)
+
+    def _compile_build(self) -> None:
+        from kshim_protocol.compiler import compile_build
+
+        self.build = compile_build(self.tree, self._name(), self._explain_build)
+
+    def _parse_first(self, data: bytes, offset: int = 0) -> tuple[S, int]:
+        self._compile_parse()
+        return self.parse(data, offset)
+
+    def _build_first(self, obj: S) -> bytes:
+        self._compile_build()
+        return self.build(obj)
+
+    def _name(self) -> str:
+        return f"{self.cls.info.name} v{self.version}"
+
+    def _explain_parse(self, data: bytes, offset: int, error: Exception) -> tuple[S, int]:
+        """The generated code gave up: construct raises, saying where, or reads what generated code does not bother with.
+
+        That is malformed UTF-8 (replaced, as in Java) and varints longer than they need to be.
+        """
+        from kshim_protocol.compiler import Fault
+
+        found = self.parse_interpreted(data, offset)
+        if not isinstance(error, (UnicodeDecodeError, Fault)):
+            raise AssertionError(f"{self._name()}: compiled and interpreted parse differ on {data.hex()}") from error
+        return found
+
+    def _explain_build(self, obj: S, error: Exception) -> bytes:
+        """The generated code gave up: a value that cannot travel, or unknown tagged fields (left to construct)."""
+        return self.build_interpreted(obj)

@@ -1,0 +1,48 @@
+"""`__consumer_offsets` records of classic groups: key type 2."""
+
+from __future__ import annotations
+
+from kshim_protocol.schema import Struct, array, bytes_, int32, int64, message, string, struct
+
+__all__ = [
+    "GroupMetadataKey",
+    "GroupMetadataValue",
+    "MemberMetadata",
+]
+
+# fmt: off
+
+
+@message(versions="0", flexible="none")
+class GroupMetadataKey(Struct):
+    """@@DOC GroupMetadataKey@@"""
+
+    group: str = string("0+")
+
+
+@struct
+class MemberMetadata(Struct):
+    """Part of GroupMetadataValue."""
+
+    member_id:         str        = string("0+")
+    group_instance_id: str | None = string("3+", nullable="3+", default=None, ignorable=True)
+    client_id:         str        = string("0+")
+    client_host:       str        = string("0+")
+    rebalance_timeout: int        = int32("1+", default=-1, ignorable=True)
+    session_timeout:   int        = int32("0+")
+    subscription:      bytes      = bytes_("0+")
+    assignment:        bytes      = bytes_("0+")
+
+
+@message(versions="0-4", flexible="4+")
+class GroupMetadataValue(Struct):
+    """@@DOC GroupMetadataValue@@"""
+
+    protocol_type:           str                        = string("0+")
+    generation:              int                        = int32("0+")
+    protocol:                str | None                 = string("0+", nullable="0+")
+    leader:                  str | None                 = string("0+", nullable="0+")
+    current_state_timestamp: int                        = int64("2+", default=-1, ignorable=True)
+    members:                 tuple[MemberMetadata, ...] = array(MemberMetadata, "0+")
+
+# fmt: on
