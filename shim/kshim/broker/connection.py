@@ -9,7 +9,7 @@ from kshim.coordinator.step import Now
 __all__ = ["Connection", "ConnectionClosing", "FrameRouter"]
 
 
-class ConnectionClosing(Exception):  # noqa: N818 - a verdict, not a defect
+class ConnectionClosing(Exception):
     """The peer's bytes cannot be answered: close the connection. `str(error)` says why, for the log."""
 
 

@@ -29,15 +29,19 @@ class RequestContext:
     """What the coordinator may know about a request besides its body.
 
     `client_host` is in Java's text form with the slash, e.g. `/127.0.0.1`, as it stands in group metadata records.
+    `now` is the group clock; `real_ms` the real monotonic clock, which only waiting Fetches use.
     """
 
-    __slots__ = ("api_version", "client_host", "client_id", "now")
+    __slots__ = ("api_version", "client_host", "client_id", "now", "real_ms")
 
-    def __init__(self, api_version: int, client_id: str | None, client_host: str, now: Now) -> None:
+    def __init__(
+        self, api_version: int, client_id: str | None, client_host: str, now: Now, real_ms: int = 0
+    ) -> None:
         self.api_version = api_version
         self.client_id = client_id
         self.client_host = client_host
         self.now = now
+        self.real_ms = real_ms
 
 
 class Append:

@@ -1,0 +1,163 @@
+"""The cluster: topics, logs, the coordinator and the configuration. Nodes are views of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from kshim.broker.fetch_waits import FetchWaits
+from kshim.broker.topics import OFFSETS_TOPIC, Partition, Storage, Topic, Topics
+from kshim.coordinator.coordinator import GroupCoordinator
+from kshim.coordinator.step import Now, Step
+from kshim.storage.log import LogError
+from kshim_protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from kshim.broker.config import BrokerConfig
+    from kshim.broker.node import Node
+    from kshim.coordinator.events import Event
+
+__all__ = ["Cluster", "Identities"]
+
+
+class Identities:
+    """Where fresh identities come from; randomness is injected here and nowhere else.
+
+    `new_member_suffix() -> str` is a UUID in text form, `new_topic_id() -> bytes` 16 random bytes.
+    """
+
+    __slots__ = ("new_member_suffix", "new_topic_id")
+
+    def __init__(self, new_member_suffix: Callable[[], str], new_topic_id: Callable[[], bytes]) -> None:
+        self.new_member_suffix = new_member_suffix
+        self.new_topic_id = new_topic_id
+
+
+class Cluster:
+    """Everything nodes share. `on_event` gets each coordinator event; `on_defect` each exception that should not be."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        storage: Storage,
+        identities: Identities,
+        *,
+        cluster_id: str,
+        on_event: Callable[[Event], None] = lambda event: None,
+        on_defect: Callable[[BaseException, object], None] = lambda error, request: None,
+    ) -> None:
+        self.config = config
+        self.cluster_id = cluster_id
+        self.storage = storage
+        self.topics = Topics(storage, identities.new_topic_id)
+        self.coordinator = GroupCoordinator(
+            config.group_config(), topics=self.topics, new_id=identities.new_member_suffix
+        )
+        self.fetch_waits = FetchWaits()
+        self.nodes: list[Node] = []
+        self.on_event = on_event
+        self._on_defect = on_defect
+        self._next_producer_id = 0
+
+    # Appending and answering
+
+    def apply(self, step: Step) -> None:
+        """Carry out a Step: append, tell the coordinator how it went, then release replies, then publish events."""
+        for append in step.appends:
+            follow = Step()
+            try:
+                base_offset = self.append(self.offsets_partition(append.partition), append.batch)
+            except LogError as error:
+                self._on_defect(error, append)
+                append.failed(ErrorCode.KAFKA_STORAGE_ERROR, follow)
+            else:
+                append.written(base_offset, follow)
+            self.apply(follow)
+        for ticket, response in step.replies:
+            ticket.complete(response)  # type: ignore[attr-defined]
+        for event in step.events:
+            self.on_event(event)
+
+    def append(self, partition: Partition, batch: bytes) -> int:
+        """Append one batch and wake the Fetches that waited for it. Returns its base offset. Raises LogError."""
+        base_offset = partition.log.append(batch)
+        if self.fetch_waits:
+            self.fetch_waits.appended(partition, len(batch))
+        return base_offset
+
+    def defect(self, error: BaseException, request: object) -> None:
+        """An exception nobody planned for: report it, and load the shard it may have left half changed again."""
+        self._on_defect(error, request)
+        group_id = getattr(request, "group_id", None)
+        if isinstance(group_id, str):
+            self.reload_shard(self.coordinator.partition_for(group_id))
+
+    # The offsets topic
+
+    def offsets_topic(self) -> Topic:
+        """`__consumer_offsets`, made when it is first needed."""
+        topic = self.topics.named(OFFSETS_TOPIC)
+        if topic is None:
+            topic = self.topics.create(
+                OFFSETS_TOPIC,
+                self.config.offsets_topic_num_partitions,
+                {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"},
+            )
+        return topic
+
+    def offsets_partition(self, index: int) -> Partition:
+        """One partition of the offsets topic."""
+        return self.offsets_topic().partitions[index]
+
+    def begin_loading(self) -> list[int]:
+        """After a restart: refuse requests of every shard that has records until `load_shard` has read them."""
+        topic = self.topics.named(OFFSETS_TOPIC)
+        if topic is None:
+            return []
+        pending = [partition.index for partition in topic.partitions if partition.log.end_offset > 0]
+        for index in pending:
+            self.coordinator.begin_load(index)
+        return pending
+
+    def load_shard(self, index: int, now: Now) -> None:
+        """Replay one partition of the offsets topic and open its shard for requests."""
+        self.coordinator.replay(index, self._batches(index))
+        self.apply(self.coordinator.finish_load(index, now))
+
+    def reload_shard(self, index: int) -> None:
+        """Forget a shard's state; the next idle turn reads it from its log again."""
+        self.coordinator.unload(index)
+        self.coordinator.begin_load(index)
+        for node in self.nodes:
+            node.load_later(index)
+            break
+
+    def _batches(self, index: int) -> Iterator[bytes]:
+        return self.offsets_partition(index).log.batches()
+
+    # Topics
+
+    def create_topic(self, name: str, partition_count: int, configs: dict[str, str] | None = None) -> Topic:
+        """Make a topic that was checked before. Raises LogError."""
+        return self.topics.create(name, partition_count, configs)
+
+    def delete_topic(self, topic: Topic, now: Now) -> None:
+        """Remove a topic: waiting Fetches are answered, its committed offsets are forgotten. Raises LogError."""
+        self.topics.delete(topic)
+        for partition in topic.partitions:
+            self.fetch_waits.release(partition)
+        self.apply(self.coordinator.topics_deleted([topic.name], now))
+
+    def next_producer_id(self) -> int:
+        """A fresh producer id."""
+        self._next_producer_id += 1
+        return self._next_producer_id - 1
+
+    def close(self) -> None:
+        """Close every log and give up the storage."""
+        self.topics.close()
+        self.storage.close()
+
+    def waiting(self) -> Any:
+        """The Fetches that wait, for inspection."""
+        return self.fetch_waits

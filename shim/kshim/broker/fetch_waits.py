@@ -1,0 +1,104 @@
+"""Fetches that wait for data: found by partition, woken when enough bytes are there or their time is over."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kshim.broker.connection import Connection
+from kshim.broker.topics import Partition
+
+__all__ = ["FetchWaits", "WaitingFetch"]
+
+
+class WaitingFetch:
+    """One parked Fetch. `answer()` reads again and replies; it is called at most once."""
+
+    __slots__ = ("answer", "connection", "deadline_ms", "missing_bytes", "partitions")
+
+    def __init__(
+        self,
+        connection: Connection,
+        partitions: Iterable[Partition],
+        missing_bytes: int,
+        deadline_ms: int,
+        answer: Callable[[], None],
+    ) -> None:
+        self.connection = connection
+        self.partitions = tuple(partitions)
+        self.missing_bytes = missing_bytes
+        self.deadline_ms = deadline_ms
+        self.answer: Callable[[], None] | None = answer
+
+
+class FetchWaits:
+    """All waiting Fetches of a cluster. Deadlines are on the real monotonic clock, in ms."""
+
+    def __init__(self) -> None:
+        self._by_partition: dict[Partition, dict[WaitingFetch, None]] = {}
+        self._by_connection: dict[Connection, WaitingFetch] = {}
+        self._deadlines: list[tuple[int, int, WaitingFetch]] = []
+        self._sequence = 0
+
+    def __len__(self) -> int:
+        return len(self._by_connection)
+
+    def add(self, wait: WaitingFetch) -> None:
+        """Park a Fetch. A connection has at most one: it handles one request at a time."""
+        for partition in wait.partitions:
+            self._by_partition.setdefault(partition, {})[wait] = None
+        self._by_connection[wait.connection] = wait
+        self._sequence += 1
+        heapq.heappush(self._deadlines, (wait.deadline_ms, self._sequence, wait))
+
+    def appended(self, partition: Partition, size_bytes: int) -> None:
+        """Records of `size_bytes` are there: answer the Fetches that now have their minimum."""
+        waits = self._by_partition.get(partition)
+        if not waits:
+            return
+        for wait in list(waits):
+            wait.missing_bytes -= size_bytes
+            if wait.missing_bytes <= 0:
+                self._finish(wait)
+
+    def release(self, partition: Partition) -> None:
+        """The partition is going away or changed at its root: answer all that wait on it now."""
+        for wait in list(self._by_partition.get(partition, ())):
+            self._finish(wait)
+
+    def cancel(self, connection: Connection) -> None:
+        """The client is gone: drop its wait without an answer."""
+        wait = self._by_connection.get(connection)
+        if wait is not None:
+            self._forget(wait)
+            wait.answer = None
+
+    def next_deadline(self) -> int | None:
+        """When the next wait is over, or None."""
+        while self._deadlines and self._deadlines[0][2].answer is None:
+            heapq.heappop(self._deadlines)
+        return self._deadlines[0][0] if self._deadlines else None
+
+    def advance(self, real_ms: int) -> None:
+        """Answer every Fetch whose time is over."""
+        while self._deadlines and self._deadlines[0][0] <= real_ms:
+            wait: Any = heapq.heappop(self._deadlines)[2]
+            if wait.answer is not None:
+                self._finish(wait)
+
+    def _finish(self, wait: WaitingFetch) -> None:
+        answer, wait.answer = wait.answer, None
+        self._forget(wait)
+        assert answer is not None
+        answer()
+
+    def _forget(self, wait: WaitingFetch) -> None:
+        for partition in wait.partitions:
+            waits = self._by_partition.get(partition)
+            if waits is not None:
+                waits.pop(wait, None)
+                if not waits:
+                    del self._by_partition[partition]
+        if self._by_connection.get(wait.connection) is wait:
+            del self._by_connection[wait.connection]

@@ -1,0 +1,61 @@
+"""One broker as clients see it: a node id, an advertised address, a router, over the shared cluster."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from kshim.broker.cluster import Cluster
+from kshim.broker.connection import Connection
+from kshim.broker.router import Router
+from kshim.broker.warm import warming_steps
+from kshim.coordinator.step import Now
+
+__all__ = ["Node"]
+
+
+class Node:
+    """Implements `FrameRouter`. `host` and `port` are what clients are told to dial."""
+
+    def __init__(self, cluster: Cluster, node_id: int, host: str, port: int, *, now: Callable[[], Now]) -> None:
+        self.cluster = cluster
+        self.node_id = node_id
+        self.host = host
+        self.port = port
+        self.router = Router(self)
+        self.route = self.router.route
+        self._now = now
+        self._loads: deque[int] = deque(cluster.begin_loading())
+        self._warming = warming_steps(self.router)
+        cluster.nodes.append(self)
+
+    def closed(self, connection: Connection) -> None:
+        """See `FrameRouter.closed`."""
+        self.cluster.fetch_waits.cancel(connection)
+
+    def next_deadline(self) -> int | None:
+        """See `FrameRouter.next_deadline`."""
+        return self.cluster.coordinator.next_deadline()
+
+    def advance(self, now: Now) -> None:
+        """See `FrameRouter.advance`."""
+        self.cluster.apply(self.cluster.coordinator.advance(now))
+
+    def next_real_deadline(self) -> int | None:
+        """See `FrameRouter.next_real_deadline`."""
+        return self.cluster.fetch_waits.next_deadline()
+
+    def advance_real(self, real_ms: int) -> None:
+        """See `FrameRouter.advance_real`."""
+        self.cluster.fetch_waits.advance(real_ms)
+
+    def warm(self) -> bool:
+        """See `FrameRouter.warm`: shards to load come first, then codecs."""
+        if self._loads:
+            self.cluster.load_shard(self._loads.popleft(), self._now())
+            return True
+        return next(self._warming, None) is not None
+
+    def load_later(self, partition: int) -> None:
+        """Read a shard of the offsets topic again in an idle turn."""
+        self._loads.append(partition)

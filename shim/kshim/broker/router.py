@@ -1,0 +1,156 @@
+"""From a request frame to its handler and back: header, body, handler, `Step`."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kshim.broker.connection import Connection, ConnectionClosing
+from kshim.coordinator.step import Now, RequestContext, Step, Ticket
+from kshim_protocol.apis import API_TABLE, Api
+from kshim_protocol.errors import ErrorCode, KafkaError
+from kshim_protocol.frame import ProtocolError, build_response_frame, parse_request_header
+from kshim_protocol.schema import Request, codec
+
+if TYPE_CHECKING:
+    from kshim.broker.node import Node
+
+__all__ = ["PendingReply", "Route", "Router", "answered", "handles"]
+
+Handler = Callable[["Node", Any, RequestContext, "PendingReply"], Step]
+H = TypeVar("H", bound=Callable[..., Step])
+
+API_VERSIONS = 18
+_KEY_AND_VERSION = struct.Struct(">hh")
+
+
+def handles(request_class: type[Request[Any]]) -> Callable[[H], H]:
+    """Mark the handler of a request class: `(node, request, context, ticket) -> Step`. One a module in `handlers/`."""
+
+    def mark(handler: H) -> H:
+        handler.request_class = request_class  # type: ignore[attr-defined]
+        return handler
+
+    return mark
+
+
+def answered(ticket: Ticket, response: object) -> Step:
+    """A Step that only answers."""
+    step = Step()
+    step.replies.append((ticket, response))
+    return step
+
+
+class Route:
+    """One API in one version: codecs and handler, found once."""
+
+    __slots__ = ("api", "handler", "request_codec", "request_is_flexible", "response_codec", "response_is_flexible")
+
+    def __init__(self, api: Api, version: int, handler: Handler) -> None:
+        self.api = api
+        self.handler = handler
+        self.request_codec = codec(api.request_class(), version)
+        self.response_codec = codec(api.response_class(), version)
+        self.request_is_flexible = api.is_flexible(version)
+        # KIP-511: a client must be able to read the answer before it knows what the broker speaks.
+        self.response_is_flexible = self.request_is_flexible and api.key != API_VERSIONS
+
+
+class PendingReply(Ticket):
+    """A request that is owed an answer, and the way back to its connection."""
+
+    __slots__ = ("connection", "correlation_id", "route")
+
+    def __init__(self, connection: Connection, correlation_id: int, route: Route) -> None:
+        self.connection = connection
+        self.correlation_id = correlation_id
+        self.route = route
+
+    def complete(self, response: Any) -> None:
+        """Send `response` (None: end the request without an answer, as Produce with acks=0 asks)."""
+        if self.connection.is_closed:
+            return
+        if response is None:
+            self.connection.reply(None)
+            return
+        route = self.route
+        body = route.response_codec.build(response)
+        self.connection.reply(build_response_frame(self.correlation_id, body, flexible=route.response_is_flexible))
+
+
+class Router:
+    """Finds the handler of a frame and turns what goes wrong into an answer or a closed connection."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._routes: dict[tuple[int, int], Route] = {}
+
+    def route(self, frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
+        """Handle one frame; see `FrameRouter.route`."""
+        if len(frame) < 4:
+            raise ConnectionClosing(f"frame of {len(frame)} bytes")
+        key_and_version = _KEY_AND_VERSION.unpack_from(frame)
+        route = self._routes.get(key_and_version)
+        if route is None:
+            route = self.resolve(*key_and_version)
+            if route is None:
+                self._refuse_version(frame, connection)
+                return
+        try:
+            header = parse_request_header(frame, flexible=route.request_is_flexible)
+            request, _ = route.request_codec.parse(frame, header.body_at)
+        except ProtocolError as error:
+            raise ConnectionClosing(str(error)) from None
+        context = RequestContext(header.api_version, header.client_id, connection.client_host, now, real_ms)
+        ticket = PendingReply(connection, header.correlation_id, route)
+        try:
+            step = route.handler(self._node, request, context, ticket)
+        except KafkaError as error:
+            ticket.complete(request.error_response(error.code, header.api_version))
+            return
+        except Exception as error:
+            self._node.cluster.defect(error, request)
+            ticket.complete(request.error_response(ErrorCode.UNKNOWN_SERVER_ERROR, header.api_version))
+            return
+        self._node.cluster.apply(step)
+
+    def resolve(self, api_key: int, version: int) -> Route | None:
+        """The route of (key, version); None for ApiVersions in a version of the future.
+
+        Raises ConnectionClosing for whatever else is not served, as Kafka does.
+        """
+        api = API_TABLE.get(api_key)
+        if api is None:
+            raise ConnectionClosing(f"unknown api key {api_key}")
+        if not api.min_version <= version <= api.max_version:
+            if api.key == API_VERSIONS:
+                return None
+            raise ConnectionClosing(f"{api.name} has no version {version} here ({api.min_version}-{api.max_version})")
+        route = Route(api, version, find_handler(api))
+        self._routes[api_key, version] = route
+        return route
+
+    def _refuse_version(self, frame: bytes, connection: Connection) -> None:
+        """ApiVersions with an unknown version: a v0 answer that names the versions spoken (KIP-511)."""
+        from kshim.broker.handlers.api_versions import unsupported_version
+
+        is_flexible = _KEY_AND_VERSION.unpack_from(frame)[1] > 0
+        try:
+            header = parse_request_header(frame, flexible=is_flexible)
+        except ProtocolError as error:
+            raise ConnectionClosing(str(error)) from None
+        route = self._routes.get((API_VERSIONS, 0)) or self.resolve(API_VERSIONS, 0)
+        assert route is not None
+        PendingReply(connection, header.correlation_id, route).complete(unsupported_version())
+
+
+def find_handler(api: Api) -> Handler:
+    """The handler of an API; imports its module. Raises LookupError when the module marks none."""
+    module = import_module(f"kshim.broker.handlers.{api.module}")
+    for value in vars(module).values():
+        if getattr(value, "request_class", None) is api.request_class():
+            handler: Handler = value
+            return handler
+    raise LookupError(f"kshim.broker.handlers.{api.module} handles no {api.name}Request")

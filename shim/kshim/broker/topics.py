@@ -1,0 +1,196 @@
+"""Topics and partitions: what exists, under which name and id, and the log behind each partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, Protocol
+
+from kshim.storage.log import Log
+
+__all__ = ["INTERNAL_TOPICS", "OFFSETS_TOPIC", "Partition", "Storage", "Topic", "TopicSpec", "Topics"]
+
+OFFSETS_TOPIC = "__consumer_offsets"
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, "__transaction_state"})
+
+
+class TopicSpec(NamedTuple):
+    """What outlives a restart of a topic besides its records. `topic_id` has 16 bytes."""
+
+    name: str
+    topic_id: bytes
+    partition_count: int
+    configs: dict[str, str]
+
+
+class Storage(Protocol):
+    """Where logs and the list of topics live: memory, or a data directory. Calls block; LogError when they fail."""
+
+    def open_log(self, topic: str, partition: int) -> Log:
+        """The log of one partition, made when it does not exist."""
+
+    def load_topics(self) -> Iterable[TopicSpec]:
+        """The topics of an earlier run."""
+
+    def save_topics(self, topics: Iterable[TopicSpec]) -> None:
+        """Remember the topics; whole or not at all."""
+
+    def delete_topic(self, topic: str) -> None:
+        """Forget the records of a topic whose logs are closed."""
+
+    def close(self) -> None:
+        """Give up the directory."""
+
+
+class Partition:
+    """One partition: `log` is opened on first use. The leader epoch is 0 and stays so: there is one replica."""
+
+    __slots__ = ("_log", "index", "open_log", "topic")
+
+    def __init__(self, topic: Topic, index: int, open_log: Callable[[str, int], Log]) -> None:
+        self.topic = topic
+        self.index = index
+        self.open_log = open_log
+        self._log: Log | None = None
+
+    @property
+    def log(self) -> Log:
+        """The records. Raises LogError when the files cannot be opened."""
+        if self._log is None:
+            self._log = self.open_log(self.topic.name, self.index)
+        return self._log
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the log has been used."""
+        return self._log is not None
+
+    @property
+    def high_watermark(self) -> int:
+        """End of what consumers may read: with one replica, the end of the log."""
+        return self.log.end_offset
+
+    def close(self) -> None:
+        """Close the log if it is open."""
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+    def __repr__(self) -> str:
+        return f"<{self.topic.name}-{self.index}>"
+
+
+class Topic:
+    """A topic with its partitions in index order. `configs` holds only what was set for this topic."""
+
+    __slots__ = ("configs", "name", "partitions", "topic_id")
+
+    def __init__(self, name: str, topic_id: bytes, configs: dict[str, str]) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.configs = configs
+        self.partitions: list[Partition] = []
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether clients should hide it (Kafka marks its two internal topics)."""
+        return self.name in INTERNAL_TOPICS
+
+    @property
+    def spec(self) -> TopicSpec:
+        """What to remember of it."""
+        return TopicSpec(self.name, self.topic_id, len(self.partitions), self.configs)
+
+
+class Topics:
+    """All topics, by name and by id. Also the coordinator's `TopicCatalog`."""
+
+    def __init__(self, storage: Storage, new_topic_id: Callable[[], bytes]) -> None:
+        self._storage = storage
+        self._new_topic_id = new_topic_id
+        self._by_name: dict[str, Topic] = {}
+        self._by_id: dict[bytes, Topic] = {}
+        for spec in storage.load_topics():
+            self._add(spec)
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter(list(self._by_name.values()))
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._by_name
+
+    def named(self, name: str) -> Topic | None:
+        """The topic of that name."""
+        return self._by_name.get(name)
+
+    def with_id(self, topic_id: bytes) -> Topic | None:
+        """The topic of that id (16 bytes)."""
+        return self._by_id.get(topic_id)
+
+    def partition(self, name: str, index: int) -> Partition | None:
+        """One partition, or None when topic or index do not exist."""
+        topic = self._by_name.get(name)
+        if topic is None or not 0 <= index < len(topic.partitions):
+            return None
+        return topic.partitions[index]
+
+    def create(self, name: str, partition_count: int, configs: dict[str, str] | None = None) -> Topic:
+        """Make a topic. The caller has checked name, count and that it does not exist. Raises LogError."""
+        topic = self._add(TopicSpec(name, self._new_topic_id(), partition_count, configs or {}))
+        self._save()
+        return topic
+
+    def grow(self, topic: Topic, partition_count: int) -> None:
+        """Add partitions up to `partition_count`. Raises LogError."""
+        self._extend(topic, partition_count)
+        self._save()
+
+    def delete(self, topic: Topic) -> None:
+        """Remove a topic and its records. Raises LogError."""
+        del self._by_name[topic.name]
+        del self._by_id[topic.topic_id]
+        self._save()
+        for partition in topic.partitions:
+            partition.close()
+        self._storage.delete_topic(topic.name)
+
+    def save(self) -> None:
+        """Remember topics whose configuration changed. Raises LogError."""
+        self._save()
+
+    def close(self) -> None:
+        """Close every log."""
+        for topic in self._by_name.values():
+            for partition in topic.partitions:
+                partition.close()
+
+    def partition_count(self, name: str) -> int | None:
+        """Number of partitions, or None when there is no such topic."""
+        topic = self._by_name.get(name)
+        return None if topic is None else len(topic.partitions)
+
+    def topic_id(self, name: str) -> bytes | None:
+        """Id (16 bytes) of a topic."""
+        topic = self._by_name.get(name)
+        return None if topic is None else topic.topic_id
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        """Name of a topic."""
+        topic = self._by_id.get(topic_id)
+        return None if topic is None else topic.name
+
+    def _add(self, spec: TopicSpec) -> Topic:
+        topic = Topic(spec.name, spec.topic_id, dict(spec.configs))
+        self._extend(topic, spec.partition_count)
+        self._by_name[topic.name] = topic
+        self._by_id[topic.topic_id] = topic
+        return topic
+
+    def _extend(self, topic: Topic, partition_count: int) -> None:
+        for index in range(len(topic.partitions), partition_count):
+            topic.partitions.append(Partition(topic, index, self._storage.open_log))
+
+    def _save(self) -> None:
+        self._storage.save_topics([topic.spec for topic in self._by_name.values()])
