@@ -95,24 +95,18 @@ def _cramjam(codec: str) -> Any:
 def _gunzip(data: bytes, max_bytes: int) -> bytes:
     import zlib
 
-    parts: list[bytes] = []
-    left = max_bytes
-    while data:
-        unpacker = zlib.decompressobj(wbits=31)
-        try:
-            part = unpacker.decompress(data, left + 1)
-        except zlib.error as error:
-            raise _malformed("gzip", str(error)) from None
-        left -= len(part)
-        if left < 0:
-            raise _too_long("gzip", max_bytes)
-        if not unpacker.eof:
-            raise _malformed("gzip", "data ends inside a member")
-        parts.append(part)
-        data = unpacker.unused_data  # gzip files may be concatenated
-    if not parts:
-        raise _malformed("gzip", "no data")
-    return b"".join(parts)
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        plain = unpacker.decompress(data, max_bytes + 1)
+    except zlib.error as error:
+        raise _malformed("gzip", str(error)) from None
+    if len(plain) > max_bytes:
+        raise _too_long("gzip", max_bytes)
+    if not unpacker.eof:
+        raise _malformed("gzip", "data ends too early")
+    if unpacker.unused_data:
+        raise _malformed("gzip", f"{len(unpacker.unused_data)} bytes after the end")
+    return plain
 
 
 def _snappy_compress(data: bytes) -> bytes:
@@ -146,6 +140,8 @@ def _snappy_blocks(data: bytes) -> Iterator[bytes]:
         return
     # The two version numbers are not looked at: some producers write them little-endian.
     at = len(_XERIAL_HEADER)
+    if len(data) < at:
+        raise _malformed("snappy", "data ends inside the header")
     while at < len(data):
         size_bytes = int.from_bytes(data[at : at + 4], "big", signed=True)
         at += 4

@@ -1,0 +1,344 @@
+"""Record batches of format 2: the header, whole batches in a run of bytes, checking, building.
+
+A batch is a header of 61 bytes and its records, compressed as one block or not. The CRC covers everything from the
+attributes on, so base offset and leader epoch can be set without touching it. What is inside: `record.py`.
+Kafka: DefaultRecordBatch; KIP-98, KIP-32.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from kshim_protocol.frame import ProtocolError
+from kshim_protocol.records.compression import Compression, compress
+from kshim_protocol.records.crc import crc32c
+from kshim_protocol.records.record import (
+    ATTRIBUTES_AT,
+    COMPRESSION_BITS,
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    HEADER_BYTES,
+    LOG_APPEND_TIME_BIT,
+    MIN_RECORD_BYTES,
+    OVERHEAD_BYTES,
+    TRANSACTIONAL_BIT,
+    Record,
+    encode_record,
+    iter_records,
+    iter_timestamps,
+)
+from kshim_protocol.records.varint import SMALL_VARINTS, encode_varint
+
+__all__ = [
+    "HEADER_BYTES",
+    "OVERHEAD_BYTES",
+    "BatchHeader",
+    "CorruptBatchError",
+    "InvalidBatchError",
+    "Record",
+    "build_batch",
+    "build_key_value_batch",
+    "crc_matches",
+    "iter_batches",
+    "iter_records",
+    "iter_timestamps",
+    "parse_batch_header",
+    "set_base_offset",
+    "validate_batch",
+]
+
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_BEFORE_CRC = struct.Struct(">qiibI")
+_AFTER_CRC = struct.Struct(">hiqqqhii")
+_OFFSET_AND_LENGTH = struct.Struct(">qi")
+_PLACE = struct.Struct(">qii")  # base offset, batch length, partition leader epoch
+
+_MAGIC = 2
+_MAGIC_AT = 16
+_MIN_BATCH_LENGTH = HEADER_BYTES - OVERHEAD_BYTES
+_WORTH_A_VIEW_BYTES = 4096  # below that, copying a slice is cheaper than a memoryview
+
+
+class CorruptBatchError(ProtocolError):
+    """The bytes are damaged: the length cannot be, or the CRC differs. Answered as CORRUPT_MESSAGE."""
+
+
+class InvalidBatchError(ProtocolError):
+    """The bytes arrived as they were sent but may not be produced. Answered as INVALID_RECORD."""
+
+
+class BatchHeader(NamedTuple):
+    """The 61 bytes before the records, in wire order.
+
+    `batch_length` counts the bytes after itself; `max_timestamp_ms` is the greatest of the records'. With
+    `has_delete_horizon`, `base_timestamp_ms` is that horizon. Producer id, epoch and sequence are -1 when absent.
+    """
+
+    base_offset: int
+    batch_length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp_ms: int
+    max_timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the whole batch."""
+        return self.batch_length + OVERHEAD_BYTES
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last record; kept by compaction even when that record is gone."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def compression(self) -> Compression:
+        """Raises ProtocolError for a codec that does not exist."""
+        codec = self.attributes & COMPRESSION_BITS
+        if codec > Compression.ZSTD:
+            raise _malformed(f"no compression codec {codec}", "attributes", ATTRIBUTES_AT)
+        return Compression(codec)
+
+    @property
+    def is_log_append_time(self) -> bool:
+        """True: every record's timestamp is `max_timestamp_ms`, set by the broker. False: the producer's times."""
+        return bool(self.attributes & LOG_APPEND_TIME_BIT)
+
+    @property
+    def is_transactional(self) -> bool:
+        """True for data and markers of a transaction."""
+        return bool(self.attributes & TRANSACTIONAL_BIT)
+
+    @property
+    def is_control(self) -> bool:
+        """True for a batch whose one record is a marker (`control.py`), not data."""
+        return bool(self.attributes & CONTROL_BIT)
+
+    @property
+    def has_delete_horizon(self) -> bool:
+        """True after compaction has set when the tombstones in here may go."""
+        return bool(self.attributes & DELETE_HORIZON_BIT)
+
+
+def parse_batch_header(data: bytes, at: int = 0) -> BatchHeader:
+    """The header of the batch at `at`. The records need not be there. Raises ProtocolError."""
+    if len(data) - at < HEADER_BYTES:
+        raise _malformed(f"{max(len(data) - at, 0)} bytes left, {HEADER_BYTES} wanted", "base_offset", at)
+    header = BatchHeader._make(_HEADER.unpack_from(data, at))
+    if header.magic != _MAGIC:
+        raise _malformed(f"magic is {header.magic}, not 2", "magic", at + _MAGIC_AT)
+    if header.batch_length < _MIN_BATCH_LENGTH:
+        raise _malformed(f"{header.batch_length} is too short", "batch_length", at + 8)
+    return header
+
+
+def iter_batches(data: bytes) -> Iterator[bytes]:
+    """The whole batches in `data`, in order. A truncated one at the end (as a Fetch answer may have) is left out.
+
+    Raises ProtocolError for a length that cannot be and for the formats before 2.
+    """
+    at = 0
+    size_bytes = len(data)
+    while size_bytes - at >= OVERHEAD_BYTES:
+        _, length = _OFFSET_AND_LENGTH.unpack_from(data, at)
+        if length < _MIN_BATCH_LENGTH:
+            raise _malformed(f"{length} is too short", "batch_length", at + 8)
+        if at + _MAGIC_AT < size_bytes and data[at + _MAGIC_AT] != _MAGIC:
+            raise _malformed(f"magic is {data[at + _MAGIC_AT]}, not 2", "magic", at + _MAGIC_AT)
+        end = at + OVERHEAD_BYTES + length
+        if end > size_bytes:
+            return
+        yield data[at:end]
+        at = end
+
+
+def validate_batch(data: bytes) -> BatchHeader:
+    """Check what a producer sent for one partition: exactly one sound batch. Records are not decoded.
+
+    Raises CorruptBatchError, InvalidBatchError. Kafka: ProduceRequest.validateRecords, LogValidator.
+    """
+    if len(data) > _MAGIC_AT and data[_MAGIC_AT] != _MAGIC:
+        raise _invalid(f"magic is {data[_MAGIC_AT]}, not 2", "magic", _MAGIC_AT)
+    if len(data) < HEADER_BYTES:
+        raise _invalid(f"{len(data)} bytes hold no whole batch", "base_offset", 0)
+    header = BatchHeader._make(_HEADER.unpack_from(data))
+    if header.batch_length < _MIN_BATCH_LENGTH:
+        raise _corrupt(f"{header.batch_length} is too short", "batch_length", 8)
+    if header.batch_length != len(data) - OVERHEAD_BYTES:
+        raise _invalid(f"{header.batch_length} in {len(data)} bytes: not one whole batch", "batch_length", 8)
+    if (crc := _crc_of(data)) != header.crc:
+        raise _corrupt(f"{header.crc:08x} in the header, {crc:08x} computed", "crc", 17)
+    attributes = header.attributes
+    if attributes & COMPRESSION_BITS > Compression.ZSTD:
+        raise _invalid(f"no compression codec {attributes & COMPRESSION_BITS}", "attributes", ATTRIBUTES_AT)
+    if attributes & CONTROL_BIT:
+        raise _invalid("clients may not write control batches", "attributes", ATTRIBUTES_AT)
+    count = header.record_count
+    if count < 1 or count != header.last_offset_delta + 1:
+        raise _invalid(f"{count}, but the last offset delta is {header.last_offset_delta}", "record_count", 57)
+    if not attributes & COMPRESSION_BITS and count * MIN_RECORD_BYTES > len(data) - HEADER_BYTES:
+        raise _invalid(f"{count} records in {len(data) - HEADER_BYTES} bytes", "record_count", 57)
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        raise _invalid("producer id without a sequence", "base_sequence", 53)
+    return header
+
+
+def crc_matches(batch: bytes) -> bool:
+    """True when the CRC of a whole batch is right."""
+    return _crc_of(batch) == int.from_bytes(batch[17:21], "big")
+
+
+def set_base_offset(batch: bytes, offset: int, leader_epoch: int = 0) -> bytes:
+    """The same batch at `offset`. The CRC stays right, for both fields lie outside it."""
+    base_offset, length, epoch = _PLACE.unpack_from(batch)
+    if base_offset == offset and epoch == leader_epoch:
+        return batch
+    place = _PLACE.pack(offset, length, leader_epoch)
+    if len(batch) < _WORTH_A_VIEW_BYTES:
+        return place + batch[_PLACE.size :]
+    return b"".join((place, memoryview(batch)[_PLACE.size :]))
+
+
+def build_batch(
+    records: Iterable[Record],
+    *,
+    base_offset: int = 0,
+    partition_leader_epoch: int = 0,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    is_transactional: bool = False,
+    is_control: bool = False,
+    compression: Compression = Compression.NONE,
+    log_append_time_ms: int | None = None,
+    delete_horizon_ms: int | None = None,
+    last_offset_delta: int | None = None,
+) -> bytes:
+    """One batch of `records`.
+
+    A record with offset -1 follows the one before it; other offsets must rise. `log_append_time_ms` replaces the
+    records' own timestamps. `last_offset_delta` is the last record's unless given; it must be given for a batch
+    without records (compaction leaves such). Raises ValueError, CompressionUnavailableError.
+    """
+    encoded: list[bytes] = []
+    offset_delta = -1
+    base_timestamp_ms = delete_horizon_ms
+    max_timestamp_ms = -1
+    for record in records:
+        previous = offset_delta
+        offset_delta = previous + 1 if record.offset < 0 else record.offset - base_offset
+        if offset_delta <= previous:
+            raise ValueError(f"offset {record.offset} does not come after {base_offset + previous}")
+        if base_timestamp_ms is None:
+            base_timestamp_ms = record.timestamp_ms
+        if record.timestamp_ms > max_timestamp_ms:
+            max_timestamp_ms = record.timestamp_ms
+        encoded.append(encode_record(record, offset_delta, record.timestamp_ms - base_timestamp_ms))
+    if last_offset_delta is None:
+        last_offset_delta = offset_delta
+    if last_offset_delta < max(offset_delta, 0):
+        raise ValueError(f"last offset delta {last_offset_delta} of {len(encoded)} records")
+    attributes = int(compression)
+    if log_append_time_ms is not None:
+        attributes |= LOG_APPEND_TIME_BIT
+        max_timestamp_ms = log_append_time_ms
+    if is_transactional:
+        attributes |= TRANSACTIONAL_BIT
+    if is_control:
+        attributes |= CONTROL_BIT
+    if delete_horizon_ms is not None:
+        attributes |= DELETE_HORIZON_BIT
+    after_crc = _AFTER_CRC.pack(
+        attributes,
+        last_offset_delta,
+        -1 if base_timestamp_ms is None else base_timestamp_ms,
+        max_timestamp_ms,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        len(encoded),
+    ) + compress(compression, b"".join(encoded))
+    return _sealed(after_crc, base_offset, partition_leader_epoch)
+
+
+def build_key_value_batch(
+    pairs: Iterable[tuple[bytes, bytes | None]],
+    timestamp_ms: int,
+    *,
+    base_offset: int = 0,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = 0,
+    is_transactional: bool = False,
+) -> bytes:
+    """`build_batch` for the group coordinator: keys and values (None: tombstone) with one timestamp, quickly.
+
+    Kafka's coordinator writes base sequence 0 even without a producer id, hence the default. `pairs` is not empty.
+    """
+    small = SMALL_VARINTS
+    parts: list[bytes] = []
+    count = 0
+    for key, value in pairs:
+        try:
+            key_length = small[len(key)]
+            offset_delta = small[count]
+            if value is None:
+                size_bytes = small[4 + len(offset_delta) + len(key_length) + len(key)]
+                parts += (size_bytes, b"\0\0", offset_delta, key_length, key, b"\1\0")
+            else:
+                value_length = small[len(value)]
+                size = 3 + len(offset_delta) + len(key_length) + len(value_length) + len(key) + len(value)
+                parts += (small[size], b"\0\0", offset_delta, key_length, key, value_length, value, b"\0")
+        except IndexError:  # something is too long for the table
+            parts.append(_encode_key_value(key, value, count))
+        count += 1
+    if not count:
+        raise ValueError("a batch needs a record")
+    after_crc = _AFTER_CRC.pack(
+        TRANSACTIONAL_BIT if is_transactional else 0,
+        count - 1,
+        timestamp_ms,
+        timestamp_ms,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    ) + b"".join(parts)
+    return _sealed(after_crc, base_offset, 0)
+
+
+def _encode_key_value(key: bytes, value: bytes | None, offset_delta: int) -> bytes:
+    tail = b"\1\0" if value is None else b"%b%b\0" % (encode_varint(len(value)), value)
+    body = b"\0\0%b%b%b%b" % (encode_varint(offset_delta), encode_varint(len(key)), key, tail)
+    return encode_varint(len(body)) + body
+
+
+def _sealed(after_crc: bytes, base_offset: int, leader_epoch: int) -> bytes:
+    """Put the start of the header, with length and CRC, before everything the CRC covers."""
+    length = len(after_crc) + ATTRIBUTES_AT - OVERHEAD_BYTES
+    return _BEFORE_CRC.pack(base_offset, length, leader_epoch, _MAGIC, crc32c(after_crc)) + after_crc
+
+
+def _crc_of(batch: bytes) -> int:
+    return crc32c(batch[ATTRIBUTES_AT:] if len(batch) < _WORTH_A_VIEW_BYTES else memoryview(batch)[ATTRIBUTES_AT:])
+
+
+def _malformed(reason: str, field: str, offset: int) -> ProtocolError:
+    return ProtocolError(reason, message="RecordBatch", version=2, field=field, offset=offset)
+
+
+def _invalid(reason: str, field: str, offset: int) -> InvalidBatchError:
+    return InvalidBatchError(reason, message="RecordBatch", version=2, field=field, offset=offset)
+
+
+def _corrupt(reason: str, field: str, offset: int) -> CorruptBatchError:
+    return CorruptBatchError(reason, message="RecordBatch", version=2, field=field, offset=offset)
