@@ -1,0 +1,364 @@
+"""One client connection, sans-io: wire bytes in, whole frames to the router, answers out as wire bytes.
+
+The rules are a Kafka 4.4 broker's: one request at a time and in order; a size that cannot be closes without an
+answer; a frame that is not whole yet waits. `docs/design/server.md` has the picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Final, Protocol
+
+from kshim.broker.connection import ConnectionClosing, FrameRouter
+from kshim.coordinator.step import Now
+from kshim.server.limits import QUEUE_BYTES, READ_BYTES, TURN_BYTES, TURN_FRAMES, ServerLimits
+from kshim.server.parked_bytes import ParkedBytes
+
+__all__ = ["AGAIN", "GONE", "READ", "WRITE", "ByteTransform", "ServerConnection", "ServerLog"]
+
+READ: Final = 1
+"""Interest: the connection takes more bytes (the value of EPOLLIN)."""
+WRITE: Final = 4
+"""Interest: bytes wait for the peer to take them (the value of EPOLLOUT)."""
+AGAIN: Final = 1 << 16
+"""Interest: frames are left to handle now; call `handle` again after the other connections had their turn."""
+GONE: Final = -1
+"""Interest: nothing is left to do, close it."""
+
+_COALESCED_BYTES: Final = 256 * 1024
+_LARGE_READ_BYTES: Final = 256 * 1024
+
+_unpack_size = Struct(">i").unpack_from
+
+
+class ByteTransform(Protocol):
+    """What lies between the wire and the frames, sans-io. None for plain text; TLS is `ssl.MemoryBIO` behind this.
+
+    The bytes for the wire go out in the order in which these methods return them.
+    """
+
+    def receive(self, data: bytes) -> bytes:
+        """Wire bytes in, all plain bytes they complete out. Raises ConnectionClosing."""
+
+    def send(self, data: bytes) -> bytes:
+        """Plain bytes in, wire bytes out."""
+
+    def pending(self) -> bytes:
+        """Wire bytes this layer owes the peer by itself (handshake, alert); asked after each `receive`."""
+
+
+class ServerLog(Protocol):
+    """Where the server tells what happened; called in its loop, so brief. `kshim.cli` gives it Kafka's shape."""
+
+    def closing(self, client_host: str, reason: str) -> None:
+        """The peer's bytes, or its silence, end its connection."""
+
+    def failed(self, what: str, error: Exception) -> None:
+        """Something of ours, or of the machine, went wrong while doing `what`. The server goes on."""
+
+
+class ServerConnection:
+    """Implements the broker's `Connection` for one peer. Does no I/O: a loop moves the bytes and asks `interest`.
+
+    `wake` is called when there is something to do outside the loop's turn: an answer to a parked request, or room to
+    read again. It must not call back into the connection.
+    """
+
+    __slots__ = (
+        "_at",
+        "_buffer",
+        "_in_turn",
+        "_is_ending",
+        "_is_parked",
+        "_is_paused",
+        "_is_stopping",
+        "_limits",
+        "_log",
+        "_more",
+        "_out",
+        "_out_bytes",
+        "_parked_total",
+        "_router",
+        "_transform",
+        "_unsent",
+        "client_host",
+        "is_closed",
+        "parked_bytes",
+        "read_bytes",
+        "wake",
+    )
+
+    def __init__(
+        self,
+        router: FrameRouter,
+        client_host: str,
+        *,
+        limits: ServerLimits,
+        parked_total: ParkedBytes,
+        log: ServerLog,
+        wake: Callable[[], None],
+        transform: ByteTransform | None = None,
+    ) -> None:
+        self.client_host = client_host
+        self.is_closed = False
+        self.parked_bytes = 0
+        """This connection's share of `parked_total`."""
+        self.read_bytes = READ_BYTES
+        """How much to ask of the wire at once."""
+        self.wake = wake
+        self._router = router
+        self._limits = limits
+        self._parked_total = parked_total
+        self._log = log
+        self._transform = transform
+        self._buffer: bytes | bytearray = b""  # input from _at on; empty when all of it is handled
+        self._at = 0
+        self._out: list[bytes] = []  # answers, before the transform
+        self._unsent: bytes | memoryview = b""  # after it, the rest of what the wire did not take
+        self._out_bytes = 0  # both together, about
+        self._is_parked = False  # a request is at the router and not answered
+        self._in_turn = False  # inside handle()
+        self._more = False  # frames may be left that can be handled now
+        self._is_paused = False  # no room in parked_total
+        self._is_ending = False  # no byte will be read any more
+        self._is_stopping = False  # and parked requests are not waited for
+
+    @property
+    def is_parked(self) -> bool:
+        """True while a request is owed its answer."""
+        return self._is_parked
+
+    # ---------------------------------------------------------------- from the wire
+
+    def receive(self, data: bytes) -> None:
+        """Take bytes from the wire. Call `handle` next."""
+        if self._transform is not None:
+            data = self._transformed(data)
+        buffer = self._buffer
+        if not buffer:
+            self._buffer = data
+            return
+        # Only input that arrives in pieces comes here; a bytearray makes each piece cost what it weighs.
+        if isinstance(buffer, bytes):
+            buffer = bytearray(memoryview(buffer)[self._at :])
+        elif self._at:
+            del buffer[: self._at]
+        self._at = 0
+        buffer += data
+        self._buffer = buffer
+
+    def receive_eof(self) -> None:
+        """The peer sends no more. What it sent whole is still handled, as Kafka does; half a frame is dropped."""
+        self._is_ending = True
+        self._end_if_idle()
+
+    def stop(self) -> None:
+        """Read no more, handle what is here whole, do not wait for parked requests. For a graceful shutdown."""
+        self._is_ending = self._is_stopping = True
+        self._end_if_idle()
+
+    def handle(self, now: Now, real_ms: int) -> None:
+        """Give whole frames to the router, one at a time: until one is parked, or 64 frames or 256 KiB are done.
+
+        Any exception of the router ends this connection only, after the answers made so far.
+        """
+        self._more = False
+        if self._is_parked:
+            pass
+        elif self._out_bytes > self._limits.unsent_max_bytes:
+            self._more = bool(self._buffer)
+        else:
+            self._in_turn = True
+            try:
+                self._route_frames(now, real_ms)
+            except ConnectionClosing as verdict:
+                self._give_up(str(verdict))
+            except Exception as error:
+                self._log.failed(f"handling a request of {self.client_host}", error)
+                self._give_up("a request failed unexpectedly")
+            finally:
+                self._in_turn = False
+        if self._buffer or self.parked_bytes:
+            self._settle()
+        if self._is_ending:
+            self._end_if_idle()
+
+    def _route_frames(self, now: Now, real_ms: int) -> None:
+        buffer = self._buffer
+        at = self._at
+        end = len(buffer)
+        request_max_bytes = self._limits.request_max_bytes
+        unsent_max_bytes = self._limits.unsent_max_bytes
+        route = self._router.route
+        frames_left = TURN_FRAMES
+        turn_end = at + TURN_BYTES
+        while end - at >= 4:
+            size: int = _unpack_size(buffer, at)[0]
+            if not 0 < size <= request_max_bytes:
+                raise ConnectionClosing(f"invalid frame size {size}")
+            next_at = at + 4 + size
+            if next_at > end:
+                break
+            # Through a memoryview a bytearray is copied once, not twice.
+            frame = (
+                buffer[at + 4 : next_at] if isinstance(buffer, bytes) else bytes(memoryview(buffer)[at + 4 : next_at])
+            )
+            self._at = at = next_at
+            self._is_parked = True
+            route(frame, self, now, real_ms)
+            if self._is_parked:
+                break
+            frames_left -= 1
+            if not frames_left or at >= turn_end or self._out_bytes > unsent_max_bytes:
+                self._more = at < end
+                break
+        if at == end:
+            self._buffer = b""
+            self._at = 0
+
+    # ---------------------------------------------------------------- from the router
+
+    def reply(self, frame: bytes | None) -> None:
+        """End the request being handled. Dropped when the connection is closed or ending without it."""
+        if not self._is_parked:
+            if self.is_closed or self._is_ending:
+                return
+            raise AssertionError("a second reply to one request")
+        self._is_parked = False
+        if frame is not None:
+            self._out.append(frame)
+            self._out_bytes += len(frame)
+        if not self._in_turn:
+            self._more = True
+            self.wake()
+
+    def resume_reading(self) -> None:
+        """There is room in `parked_total` again."""
+        self._is_paused = False
+        self.wake()
+
+    # ---------------------------------------------------------------- to the wire
+
+    def next_to_send(self) -> bytes | memoryview:
+        """The bytes to send next, all small answers in one piece; empty when there are none.
+
+        The caller sends them and, when the wire did not take all, hands the rest to `keep_unsent`.
+        """
+        if self._unsent:
+            data = self._unsent
+            self._unsent = b""
+            self._out_bytes -= len(data)
+            return data
+        out = self._out
+        if not out:
+            return b""
+        if len(out) == 1:
+            data = out.pop()
+        else:
+            data = self._coalesced(out)
+        self._out_bytes -= len(data)
+        if self._transform is not None:
+            return self._transform.send(data)
+        return data
+
+    def keep_unsent(self, data: bytes | memoryview, sent_bytes: int) -> None:
+        """The wire took only `sent_bytes` of what `next_to_send` gave."""
+        self._unsent = memoryview(data)[sent_bytes:]
+        self._out_bytes += len(self._unsent)
+
+    def interest(self) -> int:
+        """What this connection waits for: READ, WRITE, AGAIN or'ed together, 0 (an answer or room), or GONE."""
+        if not (self._out_bytes or self._is_parked or self._more or self._is_ending or self._is_paused):
+            return READ
+        wants = WRITE if self._out_bytes else 0
+        if self._out_bytes > self._limits.unsent_max_bytes:
+            return wants
+        if self._more:
+            return wants | AGAIN
+        if self._is_ending:
+            return wants if wants or self._is_parked else GONE
+        if self._is_paused or (self._is_parked and len(self._buffer) - self._at >= QUEUE_BYTES):
+            return wants
+        return wants | READ
+
+    # ---------------------------------------------------------------- its end
+
+    def close(self) -> None:
+        """Forget everything and tell the router. The socket is the caller's. Twice is once."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        self._drop()
+        self._out.clear()
+        self._unsent = b""
+        self._out_bytes = 0
+        try:
+            self._router.closed(self)
+        except Exception as error:
+            self._log.failed(f"forgetting the connection of {self.client_host}", error)
+
+    def _give_up(self, reason: str) -> None:
+        self._log.closing(self.client_host, reason)
+        self._drop()
+
+    def _drop(self) -> None:
+        """Handle nothing any more; answers made so far still go out."""
+        self._buffer = b""
+        self._at = 0
+        self._is_ending = True
+        self._is_parked = self._more = self._is_paused = False
+        self._parked_total.charge(self, 0)
+
+    def _end_if_idle(self) -> None:
+        """Once no byte comes any more, wait for a parked request only if whole requests stand behind it."""
+        if self._is_parked:
+            if self._is_stopping or not self._has_whole_frame():
+                self._drop()
+        elif not self._more:
+            self._drop()
+
+    # ---------------------------------------------------------------- details
+
+    def _has_whole_frame(self) -> bool:
+        held_bytes = len(self._buffer) - self._at
+        return held_bytes >= 4 and 0 < _unpack_size(self._buffer, self._at)[0] <= held_bytes - 4
+
+    def _settle(self) -> None:
+        """Charge the input that waits, and choose how much to read next."""
+        held_bytes = len(self._buffer) - self._at
+        wanted_bytes = held_bytes
+        self.read_bytes = READ_BYTES
+        if held_bytes >= 4 and not self._is_parked and not self._more:
+            wanted_bytes = 4 + _unpack_size(self._buffer, self._at)[0]
+            self.read_bytes = min(max(wanted_bytes - held_bytes, READ_BYTES), _LARGE_READ_BYTES)
+        self._is_paused = not self._parked_total.charge(self, wanted_bytes)
+
+    def _transformed(self, data: bytes) -> bytes:
+        assert self._transform is not None
+        try:
+            data = self._transform.receive(data)
+        except ConnectionClosing as verdict:
+            data = b""
+            self._give_up(str(verdict))
+        owed = self._transform.pending()
+        if owed:
+            # These bytes are made before any answer still in _out is encrypted, so they go first.
+            self._unsent = bytes(self._unsent) + owed
+            self._out_bytes += len(owed)
+        return data
+
+    @staticmethod
+    def _coalesced(out: list[bytes]) -> bytes:
+        """Take answers off the front of `out`: as many as fit one send, or a single large one uncopied."""
+        count = total_bytes = 0
+        for frame in out:
+            total_bytes += len(frame)
+            if total_bytes > _COALESCED_BYTES:
+                break
+            count += 1
+        if count <= 1:
+            return out.pop(0)
+        data = b"".join(out[:count])
+        del out[:count]
+        return data

@@ -1,0 +1,117 @@
+"""What the two loops share: the set of peers, the instant of a wake-up, and how a peer comes and goes."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import trio
+
+from kshim.broker.connection import FrameRouter
+from kshim.coordinator.step import Now
+from kshim.server.clock import GroupClock
+from kshim.server.connection import GONE, ByteTransform, ServerConnection, ServerLog
+from kshim.server.limits import ServerLimits
+from kshim.server.parked_bytes import ParkedBytes
+from kshim.server.peer import Peer
+
+__all__ = ["Loop"]
+
+
+class Loop(ABC):
+    """Serves many peers. `after_turn` is called after each wake-up, once the requests of it are handled."""
+
+    def __init__(
+        self,
+        router: FrameRouter,
+        *,
+        clock: GroupClock,
+        real_clock: GroupClock,
+        limits: ServerLimits,
+        log: ServerLog,
+        after_turn: Callable[[], None],
+        make_transform: Callable[[], ByteTransform] | None = None,
+    ) -> None:
+        self.peers: dict[int, Peer] = {}
+        """By file descriptor."""
+        self.turns = 0
+        """Wake-ups so far, to see whether something happened meanwhile."""
+        self.parked_total = ParkedBytes(limits.parked_max_bytes)
+        self._router = router
+        self._clock = clock
+        self._real_clock = real_clock
+        self._limits = limits
+        self._log = log
+        self._after_turn = after_turn
+        self._make_transform = make_transform
+        self._departure: trio.Event | None = None
+
+    @abstractmethod
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve until cancelled; then every peer is closed. `add` may be called once this has started."""
+
+    @abstractmethod
+    def wake(self, peer: Peer) -> None:
+        """Serve `peer` soon, though nothing came from its socket. May be called from anywhere in trio's thread."""
+
+    @abstractmethod
+    def _started(self, peer: Peer) -> None:
+        """Begin to serve a new peer."""
+
+    @abstractmethod
+    def close(self, peer: Peer) -> None:
+        """End a peer now, whatever it waits for. Twice is once."""
+
+    def add(self, sock: socket.socket, client_host: str) -> None:
+        """Serve an accepted socket from now on."""
+        sock.setblocking(False)
+        with contextlib.suppress(OSError):  # the peer may be gone already; reading will tell
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        connection = ServerConnection(
+            self._router,
+            client_host,
+            limits=self._limits,
+            parked_total=self.parked_total,
+            log=self._log,
+            wake=lambda: self.wake(peer),
+            transform=self._make_transform() if self._make_transform is not None else None,
+        )
+        peer = Peer(sock, connection, self._real_clock.now().mono_ms)
+        self.peers[sock.fileno()] = peer
+        self._started(peer)
+
+    def stop(self) -> None:
+        """Let every peer finish: no more reading, what is here whole is handled, answers go out, then it closes."""
+        for peer in list(self.peers.values()):
+            peer.connection.stop()
+            if peer.connection.interest() == GONE:
+                self.close(peer)
+            else:
+                self.wake(peer)
+
+    def close_all(self) -> None:
+        """Close every peer now."""
+        for peer in list(self.peers.values()):
+            self.close(peer)
+
+    async def departure(self) -> None:
+        """Return when the next peer has gone."""
+        if self._departure is None:
+            self._departure = trio.Event()
+        await self._departure.wait()
+
+    def _forget(self, peer: Peer) -> None:
+        del self.peers[peer.sock.fileno()]
+        peer.close()
+        if self._departure is not None:
+            self._departure.set()
+            self._departure = None
+
+    def _instant(self) -> tuple[Now, int]:
+        now = self._clock.now()
+        if self._clock is self._real_clock:
+            return now, now.mono_ms
+        return now, self._real_clock.now().mono_ms

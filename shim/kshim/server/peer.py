@@ -1,0 +1,84 @@
+"""A connection and its socket: one step of non-blocking I/O, the same for every loop."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+from kshim.coordinator.step import Now
+from kshim.server.connection import GONE, READ, ServerConnection
+
+if TYPE_CHECKING:
+    import trio
+
+__all__ = ["Peer"]
+
+
+class Peer:
+    """Moves bytes between a non-blocking socket and its `ServerConnection`. Loops decide when.
+
+    Both steps return the connection's interest; GONE means that the loop has to close the peer.
+    """
+
+    __slots__ = ("_receive", "_send", "active_ms", "connection", "interest", "is_scheduled", "sleep", "sock")
+
+    def __init__(self, sock: socket.socket, connection: ServerConnection, real_ms: int) -> None:
+        self.sock = sock
+        self.connection = connection
+        self.active_ms = real_ms
+        """When bytes last moved, on the real clock."""
+        self.interest = READ
+        """What the loop waits for on this socket."""
+        self.is_scheduled = False
+        """In the loop's list of peers to serve without waiting for the socket."""
+        self.sleep: trio.CancelScope | None = None
+        """Set while a task may be woken for this peer."""
+        self._receive = sock.recv
+        self._send = sock.send
+
+    def on_readable(self, now: Now, real_ms: int) -> int:
+        """Read once, handle what became whole, send the answers."""
+        connection = self.connection
+        try:
+            data = self._receive(connection.read_bytes)
+        except (BlockingIOError, InterruptedError):
+            return connection.interest()
+        except OSError:
+            return GONE
+        self.active_ms = real_ms
+        if data:
+            connection.receive(data)
+            connection.handle(now, real_ms)
+        else:
+            connection.receive_eof()
+        return self._flush(real_ms)
+
+    def resume(self, now: Now, real_ms: int) -> int:
+        """Send what is left, handle what is at hand, send the answers."""
+        if self._flush(real_ms) == GONE:
+            return GONE
+        self.connection.handle(now, real_ms)
+        return self._flush(real_ms)
+
+    def close(self) -> None:
+        """Close both. The loop forgets the peer itself."""
+        self.connection.close()
+        self.sock.close()
+
+    def _flush(self, real_ms: int) -> int:
+        connection = self.connection
+        data = connection.next_to_send()
+        while data:
+            try:
+                sent_bytes = self._send(data)
+            except (BlockingIOError, InterruptedError):
+                sent_bytes = 0
+            except OSError:
+                return GONE
+            if sent_bytes:
+                self.active_ms = real_ms
+            if sent_bytes < len(data):
+                connection.keep_unsent(data, sent_bytes)
+                break
+            data = connection.next_to_send()
+        return connection.interest()
