@@ -37,7 +37,9 @@ class Api:
 
     def request_class(self) -> type[Request[Any]]:
         """The request message; imports its module on first use."""
-        found: type[Request[Any]] = getattr(import_module(f"kshim_protocol.messages.{self.module}"), f"{self.name}Request")
+        found: type[Request[Any]] = getattr(
+            import_module(f"kshim_protocol.messages.{self.module}"), f"{self.name}Request"
+        )
         return found
 
     def response_class(self) -> type[Struct]:

@@ -476,12 +476,14 @@ def source_of_build(tree: wire.RowTree) -> str:
 
 def compile_parse(tree: wire.RowTree, name: str, explain: Callable[[bytes, int, Exception], Any]) -> Callable[..., Any]:
     """`parse(data, offset=0) -> (object, end)`; `explain(data, offset, error)` takes over when it gives up."""
-    return _load(Parse(tree).source, "parse", name, PARSE_FAULTS, explain)
+    parse: Callable[..., Any] = _load(Parse(tree).source, "parse", name, PARSE_FAULTS, explain)
+    return parse
 
 
 def compile_build(tree: wire.RowTree, name: str, explain: Callable[[Any, Exception], bytes]) -> Callable[..., Any]:
     """`build(object) -> bytes`; `explain(object, error)` takes over when it gives up."""
-    return _load(Build(tree).source, "build", name, BUILD_FAULTS, explain)
+    build: Callable[..., Any] = _load(Build(tree).source, "build", name, BUILD_FAULTS, explain)
+    return build
 
 
 def _load(source: Source, function: str, name: str, faults: tuple[type[Exception], ...], explain: Any) -> Any:
@@ -491,5 +493,5 @@ def _load(source: Source, function: str, name: str, faults: tuple[type[Exception
     scope = source.scope
     scope["faults"] = faults
     scope["explain"] = explain
-    exec(compile(text, filename, "exec"), scope)  # noqa: S102 - our own text, made from our own tables
+    exec(compile(text, filename, "exec"), scope)  # our own text, made from our own tables
     return scope[function]

@@ -13,14 +13,17 @@ one). Field names are those of Kafka's JSON schemas in snake_case.
 from __future__ import annotations
 
 import dataclasses
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, dataclass_transform, overload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kshim_protocol.codec import Codec
+    from kshim_protocol.errors import ErrorCode
 
 __all__ = [
+    "ZERO_UUID",
     "MessageInfo",
     "Request",
     "Row",
@@ -38,8 +41,8 @@ __all__ = [
     "records",
     "row_is_in",
     "string",
-    "struct_",
     "struct",
+    "struct_",
     "uint16",
     "uuid",
     "version_range",
@@ -140,7 +143,7 @@ class Struct:
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:
             return NotImplemented
-        return self.unknown_tagged_fields == other.unknown_tagged_fields and all(  # type: ignore[attr-defined]
+        return self.unknown_tagged_fields == other.unknown_tagged_fields and all(
             getattr(self, row.name) == getattr(other, row.name) for row in self.info.rows
         )
 
@@ -162,9 +165,18 @@ class Struct:
 
 
 class Request(Struct, Generic[R_co]):
-    """Base of requests; `R_co` is the response class. `error_response` answers the whole request with one error."""
+    """Base of requests; `R_co` is the response class."""
 
     __slots__ = ()
+
+    @abstractmethod
+    def error_response(self, error: ErrorCode, version: int, message: str | None = None) -> R_co:
+        """The response that carries `error` for the whole request, as Kafka answers it in `version`.
+
+        Responses without a top-level error repeat it on everything the request named (partitions, topics, groups,
+        members). `message` travels where the response has room for a text.
+        Kafka: `getErrorResponse` of each request class.
+        """
 
 
 def _make_init(cls: type[Struct]) -> Callable[..., None]:
@@ -181,7 +193,7 @@ def _make_init(cls: type[Struct]) -> Callable[..., None]:
     parameters.append("unknown_tagged_fields=()")
     body.append("    self.unknown_tagged_fields = unknown_tagged_fields")
     source = f"def __init__(self, *, {', '.join(parameters)}):\n" + "\n".join(body)
-    exec(compile(source, f"<kshim_protocol {cls.__name__}.__init__>", "exec"), scope)  # noqa: S102
+    exec(compile(source, f"<kshim_protocol {cls.__name__}.__init__>", "exec"), scope)
     init: Callable[..., None] = scope["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"
     return init
@@ -202,7 +214,7 @@ def _declare(cls: type[S], api_key: int | None, versions: Range | None, flexible
     }
     namespace["__slots__"] = tuple(row.name for row in rows)
     namespace["__match_args__"] = ()
-    declared: type[S] = type(cls)(cls.__name__, cls.__bases__, namespace)
+    declared: type[S] = type(cls.__name__, cls.__bases__, namespace)
     declared.info = MessageInfo(cls.__name__, tuple(rows), api_key, versions, flexible)
     # The dataclass surface (fields, replace, asdict) without the cost of its generated methods.
     declared.__dataclass_fields__ = _LazyFields(declared)  # type: ignore[attr-defined]
@@ -262,27 +274,32 @@ def records(versions: str, **options: Any) -> Any:
 
 def int8(versions: str, *, default: int = MISSING, ignorable: bool = False, tag: int | None = None) -> int:
     """Signed, 1 byte."""
-    return _fixed("int8", versions, default, ignorable, tag)
+    value: int = _fixed("int8", versions, default, ignorable, tag)
+    return value
 
 
 def int16(versions: str, *, default: int = MISSING, ignorable: bool = False, tag: int | None = None) -> int:
     """Signed, 2 bytes, big-endian."""
-    return _fixed("int16", versions, default, ignorable, tag)
+    value: int = _fixed("int16", versions, default, ignorable, tag)
+    return value
 
 
 def uint16(versions: str, *, default: int = MISSING, ignorable: bool = False, tag: int | None = None) -> int:
     """Unsigned, 2 bytes, big-endian."""
-    return _fixed("uint16", versions, default, ignorable, tag)
+    value: int = _fixed("uint16", versions, default, ignorable, tag)
+    return value
 
 
 def int32(versions: str, *, default: int = MISSING, ignorable: bool = False, tag: int | None = None) -> int:
     """Signed, 4 bytes, big-endian."""
-    return _fixed("int32", versions, default, ignorable, tag)
+    value: int = _fixed("int32", versions, default, ignorable, tag)
+    return value
 
 
 def int64(versions: str, *, default: int = MISSING, ignorable: bool = False, tag: int | None = None) -> int:
     """Signed, 8 bytes, big-endian."""
-    return _fixed("int64", versions, default, ignorable, tag)
+    value: int = _fixed("int64", versions, default, ignorable, tag)
+    return value
 
 
 def float64(versions: str, *, default: float = MISSING, ignorable: bool = False, tag: int | None = None) -> float:
@@ -343,27 +360,51 @@ def struct_(element: Any, versions: str, **options: Any) -> Any:
 @dataclass_transform(
     kw_only_default=True,
     frozen_default=True,
-    field_specifiers=(string, bytes_, records, int8, int16, uint16, int32, int64, float64, boolean, uuid, array, struct_),
+    field_specifiers=(
+        string,
+        bytes_,
+        records,
+        int8,
+        int16,
+        uint16,
+        int32,
+        int64,
+        float64,
+        boolean,
+        uuid,
+        array,
+        struct_,
+    ),
 )
 def struct(cls: type[T]) -> type[T]:
     """Declare a part of messages. Its rows follow the version and the flexibility of the message it stands in."""
-    return _declare(_with_base(cls), None, None, (0, -1))  # type: ignore[return-value]
+    return _declare(_with_base(cls), None, None, (0, -1))
 
 
 @dataclass_transform(
     kw_only_default=True,
     frozen_default=True,
-    field_specifiers=(string, bytes_, records, int8, int16, uint16, int32, int64, float64, boolean, uuid, array, struct_),
+    field_specifiers=(
+        string,
+        bytes_,
+        records,
+        int8,
+        int16,
+        uint16,
+        int32,
+        int64,
+        float64,
+        boolean,
+        uuid,
+        array,
+        struct_,
+    ),
 )
-def message(
-    *, versions: str, flexible: str, api_key: int | None = None
-) -> Callable[[type[T]], type[T]]:
+def message(*, versions: str, flexible: str, api_key: int | None = None) -> Callable[[type[T]], type[T]]:
     """Declare a message with its valid versions (`"0-9"`) and its flexible ones (`"6+"` or `"none"`)."""
 
     def declare(cls: type[T]) -> type[T]:
-        return _declare(  # type: ignore[return-value]
-            _with_base(cls), api_key, version_range(versions), version_range(flexible)
-        )
+        return _declare(_with_base(cls), api_key, version_range(versions), version_range(flexible))
 
     return declare
 

@@ -36,7 +36,7 @@ class BuildError(ValueError):
     """A message of ours cannot travel: a value out of range, a null where none may be, a row the version lacks."""
 
 
-class WireFault(c.ConstructError):
+class WireFault(c.ConstructError):  # type: ignore[misc]
     """What the interpreted trees raise; carries the field path and becomes a ProtocolError or a BuildError."""
 
     def __init__(self, reason: str, path: str, offset: int = 0) -> None:
@@ -306,7 +306,9 @@ class RowTree(c.Construct):  # type: ignore[misc]
             raise WireFault(f"{obj!r} is no {self.cls.__name__}", path)
         for row in self.absent:
             if not row.ignorable and getattr(obj, row.name) != default_of(row):
-                raise WireFault(f"this version has no such row, yet it is {getattr(obj, row.name)!r}", prefix + row.name)
+                raise WireFault(
+                    f"this version has no such row, yet it is {getattr(obj, row.name)!r}", prefix + row.name
+                )
         for row, subcon in self.fields:
             subcon._build(getattr(obj, row.name), stream, context, f"{prefix}{row.name}")
         if self.tagged is not None:

@@ -8,7 +8,6 @@ __all__ = [
     "ConsumerProtocolAssignment",
     "ConsumerProtocolSubscription",
     "TopicPartition",
-    "TopicPartitionResponse",
 ]
 
 # fmt: off
@@ -16,15 +15,19 @@ __all__ = [
 
 @struct
 class TopicPartition(Struct):
-    """Part of ConsumerProtocolSubscription."""
+    """Partitions of one topic, assigned or owned."""
 
-    topic:      str             = string("1+", default="")
-    partitions: tuple[int, ...] = array("int32", "1+", default=())
+    topic:      str             = string("0+")
+    partitions: tuple[int, ...] = array("int32", "0+")
 
 
 @message(versions="0-3", flexible="none")
 class ConsumerProtocolSubscription(Struct):
-    """@@DOC ConsumerProtocolSubscription@@"""
+    """What a consumer sends as metadata of a JoinGroup protocol.
+
+    v1 partitions it still owns (KIP-429). v2 generation they are from (KIP-792). v3 rack (KIP-881). In front of it
+    stands its version, an int16; readers take newer versions by their known prefix.
+    """
 
     topics:           tuple[str, ...]            = array("string", "0+")
     user_data:        bytes | None               = bytes_("0+", nullable="0+", default=None)
@@ -33,19 +36,11 @@ class ConsumerProtocolSubscription(Struct):
     rack_id:          str | None                 = string("3+", nullable="3+", default=None, ignorable=True)
 
 
-@struct
-class TopicPartitionResponse(Struct):
-    """Part of ConsumerProtocolAssignment."""
-
-    topic:      str             = string("0+")
-    partitions: tuple[int, ...] = array("int32", "0+")
-
-
 @message(versions="0-3", flexible="none")
 class ConsumerProtocolAssignment(Struct):
-    """@@DOC ConsumerProtocolAssignment@@"""
+    """What a consumer gets in SyncGroup. v1-3 equal v0. An int16 version stands in front of it."""
 
-    assigned_partitions: tuple[TopicPartitionResponse, ...] = array(TopicPartitionResponse, "0+")
-    user_data:           bytes | None                       = bytes_("0+", nullable="0+", default=None)
+    assigned_partitions: tuple[TopicPartition, ...] = array(TopicPartition, "0+")
+    user_data:           bytes | None               = bytes_("0+", nullable="0+", default=None)
 
 # fmt: on

@@ -16,7 +16,7 @@ __all__ = [
 
 @message(versions="0", flexible="none")
 class LegacyOffsetCommitKey(Struct):
-    """@@DOC LegacyOffsetCommitKey@@"""
+    """Record key of type 0: written by nobody today, still read."""
 
     group:     str = string("0+")
     topic:     str = string("0+")
@@ -25,16 +25,16 @@ class LegacyOffsetCommitKey(Struct):
 
 @message(versions="0", flexible="none")
 class LegacyOffsetCommitValue(Struct):
-    """@@DOC LegacyOffsetCommitValue@@"""
+    """Value to keys of type 0."""
 
     offset:           int = int64("0+")
     metadata:         str = string("0+")
-    commit_timestamp: int = int64("0+")
+    commit_timestamp: int = int64("0+")   # ms since the epoch
 
 
 @message(versions="0", flexible="none")
 class OffsetCommitKey(Struct):
-    """@@DOC OffsetCommitKey@@"""
+    """Record key of type 1."""
 
     group:     str = string("0+")
     topic:     str = string("0+")
@@ -43,13 +43,16 @@ class OffsetCommitKey(Struct):
 
 @message(versions="0-4", flexible="4+")
 class OffsetCommitValue(Struct):
-    """@@DOC OffsetCommitValue@@"""
+    """A committed offset. Kafka 4.4 writes v4, or v1 when the client asked for its own retention.
+
+    v1 has the expire timestamp, and alone has it. v2 dropped it. v3 leader epoch. v4 flexible, topic id.
+    """
 
     offset:           int   = int64("0+")
-    leader_epoch:     int   = int32("3+", default=-1, ignorable=True)
+    leader_epoch:     int   = int32("3+", default=-1, ignorable=True)               # -1: none
     metadata:         str   = string("0+")
-    commit_timestamp: int   = int64("0+")
-    expire_timestamp: int   = int64("1", default=-1, ignorable=True)
+    commit_timestamp: int   = int64("0+")                                           # ms since the epoch
+    expire_timestamp: int   = int64("1", default=-1, ignorable=True)                # ms since the epoch; -1: none
     topic_id:         bytes = uuid("4+", default=ZERO_UUID, ignorable=True, tag=0)
 
 # fmt: on

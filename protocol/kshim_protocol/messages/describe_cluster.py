@@ -1,8 +1,9 @@
-"""DescribeCluster: @@MODDOC@@"""
+"""DescribeCluster: brokers, controller and cluster id, for admin clients."""
 
 from __future__ import annotations
 
-from kshim_protocol.schema import Request, Struct, array, boolean, int16, int32, int8, message, string, struct
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.schema import Request, Struct, array, boolean, int8, int16, int32, message, string, struct
 
 __all__ = [
     "DescribeClusterBroker",
@@ -15,16 +16,19 @@ __all__ = [
 
 @message(api_key=60, versions="0-2", flexible="0+")
 class DescribeClusterRequest(Request["DescribeClusterResponse"]):
-    """@@DOC DescribeClusterRequest@@"""
+    """Ask about the cluster (KIP-700). v1 endpoint type (KIP-919). v2 fenced brokers (KIP-1073)."""
 
     include_cluster_authorized_operations: bool = boolean("0+")
-    endpoint_type:                         int  = int8("1+", default=1)
+    endpoint_type:                         int  = int8("1+", default=1)         # 1 brokers, 2 controllers
     include_fenced_brokers:                bool = boolean("2+", default=False)
+
+    def error_response(self, error: ErrorCode, version: int, message: str | None = None) -> DescribeClusterResponse:
+        return DescribeClusterResponse(error_code=error, error_message=message, cluster_id="", brokers=())
 
 
 @struct
 class DescribeClusterBroker(Struct):
-    """Part of DescribeClusterResponse."""
+    """One broker."""
 
     broker_id: int        = int32("0+")
     host:      str        = string("0+")
@@ -35,7 +39,7 @@ class DescribeClusterBroker(Struct):
 
 @message(api_key=60, versions="0-2", flexible="0+")
 class DescribeClusterResponse(Struct):
-    """@@DOC DescribeClusterResponse@@"""
+    """What the cluster is made of. v1 endpoint type (KIP-919). v2 `is_fenced` (KIP-1073)."""
 
     throttle_time_ms:              int                               = int32("0+", default=0)
     error_code:                    int                               = int16("0+")
@@ -44,6 +48,6 @@ class DescribeClusterResponse(Struct):
     cluster_id:                    str                               = string("0+")
     controller_id:                 int                               = int32("0+", default=-1)
     brokers:                       tuple[DescribeClusterBroker, ...] = array(DescribeClusterBroker, "0+")
-    cluster_authorized_operations: int                               = int32("0+", default=-2147483648)
+    cluster_authorized_operations: int                               = int32("0+", default=-2147483648)           # bit field; the lowest int32: not asked for
 
 # fmt: on

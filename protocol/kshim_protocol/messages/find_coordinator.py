@@ -1,8 +1,9 @@
-"""FindCoordinator: @@MODDOC@@"""
+"""FindCoordinator: which broker looks after a group or a transactional id."""
 
 from __future__ import annotations
 
-from kshim_protocol.schema import Request, Struct, array, int16, int32, int8, message, string, struct
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.schema import Request, Struct, array, int8, int16, int32, message, string, struct
 
 __all__ = [
     "Coordinator",
@@ -15,16 +16,29 @@ __all__ = [
 
 @message(api_key=10, versions="0-6", flexible="3+")
 class FindCoordinatorRequest(Request["FindCoordinatorResponse"]):
-    """@@DOC FindCoordinatorRequest@@"""
+    """Ask for coordinators.
+
+    v1 key type. v3 flexible. v4 several keys (KIP-699). v5 TRANSACTION_ABORTABLE (KIP-890). v6 share groups (KIP-932).
+    """
 
     key:              str             = string("0-3", default="")
-    key_type:         int             = int8("1+", default=0)
+    key_type:         int             = int8("1+", default=0)              # 0 group, 1 transaction, 2 share
     coordinator_keys: tuple[str, ...] = array("string", "4+", default=())
+
+    def error_response(self, error: ErrorCode, version: int, message: str | None = None) -> FindCoordinatorResponse:
+        if version < 4:
+            return FindCoordinatorResponse(error_code=error, error_message=message, node_id=-1, host="", port=-1)
+        return FindCoordinatorResponse(
+            coordinators=tuple(
+                Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
+                for key in self.coordinator_keys
+            )
+        )
 
 
 @struct
 class Coordinator(Struct):
-    """Part of FindCoordinatorResponse."""
+    """The coordinator of one key."""
 
     key:           str        = string("4+", default="")
     node_id:       int        = int32("4+", default=0)
@@ -36,7 +50,10 @@ class Coordinator(Struct):
 
 @message(api_key=10, versions="0-6", flexible="3+")
 class FindCoordinatorResponse(Struct):
-    """@@DOC FindCoordinatorResponse@@"""
+    """Node id, host and port to dial.
+
+    v1 throttle time, error message. v3 flexible. v4 one entry a key (KIP-699), the top-level rows are gone.
+    """
 
     throttle_time_ms: int                     = int32("1+", default=0, ignorable=True)
     error_code:       int                     = int16("0-3", default=0)

@@ -1,7 +1,8 @@
-"""JoinGroup: @@MODDOC@@"""
+"""JoinGroup: enter a group, or rejoin it; parked until the join phase ends."""
 
 from __future__ import annotations
 
+from kshim_protocol.errors import ErrorCode
 from kshim_protocol.schema import Request, Struct, array, boolean, bytes_, int16, int32, message, string, struct
 
 __all__ = [
@@ -16,47 +17,65 @@ __all__ = [
 
 @struct
 class JoinGroupRequestProtocol(Struct):
-    """Part of JoinGroupRequest."""
+    """A protocol the member can follow."""
 
-    name:     str   = string("0+")
-    metadata: bytes = bytes_("0+")
+    name:     str   = string("0+")  # assignor name, e.g. "range"
+    metadata: bytes = bytes_("0+")  # ConsumerProtocolSubscription; opaque here
 
 
 @message(api_key=11, versions="0-9", flexible="6+")
 class JoinGroupRequest(Request["JoinGroupResponse"]):
-    """@@DOC JoinGroupRequest@@"""
+    """Ask to join a group; parked until the join phase ends.
+
+    v1 rebalance timeout (KIP-62). v4 first join answered MEMBER_ID_REQUIRED (KIP-394). v5 static members (KIP-345).
+    v6 flexible. v8 reason (KIP-800).
+    """
 
     group_id:             str                                  = string("0+")
     session_timeout_ms:   int                                  = int32("0+")
-    rebalance_timeout_ms: int                                  = int32("1+", default=-1, ignorable=True)
-    member_id:            str                                  = string("0+")
+    rebalance_timeout_ms: int                                  = int32("1+", default=-1, ignorable=True)                    # -1: use session timeout
+    member_id:            str                                  = string("0+")                                               # "" on first join
     group_instance_id:    str | None                           = string("5+", nullable="5+", default=None)
-    protocol_type:        str                                  = string("0+")
-    protocols:            tuple[JoinGroupRequestProtocol, ...] = array(JoinGroupRequestProtocol, "0+")
-    reason:               str | None                           = string("8+", nullable="8+", default=None, ignorable=True)
+    protocol_type:        str                                  = string("0+")                                               # "consumer", "connect", ...
+    protocols:            tuple[JoinGroupRequestProtocol, ...] = array(JoinGroupRequestProtocol, "0+")                      # most wanted first
+    reason:               str | None                           = string("8+", nullable="8+", default=None, ignorable=True)  # for people; in logs and history
+
+    def error_response(self, error: ErrorCode, version: int, message: str | None = None) -> JoinGroupResponse:
+        return JoinGroupResponse(
+            error_code=error,
+            generation_id=-1,
+            protocol_name=None if version >= 7 else "",
+            leader="",
+            member_id=self.member_id,
+            members=(),
+        )
 
 
 @struct
 class JoinGroupResponseMember(Struct):
-    """Part of JoinGroupResponse."""
+    """A member, as the leader is told of it."""
 
     member_id:         str        = string("0+")
     group_instance_id: str | None = string("5+", nullable="5+", default=None, ignorable=True)
-    metadata:          bytes      = bytes_("0+")
+    metadata:          bytes      = bytes_("0+")                                               # of the chosen protocol
 
 
 @message(api_key=11, versions="0-9", flexible="6+")
 class JoinGroupResponse(Struct):
-    """@@DOC JoinGroupResponse@@"""
+    """Generation, chosen protocol, leader; only the leader is told the members.
+
+    v2 throttle time. v4 MEMBER_ID_REQUIRED (KIP-394). v5 group instance id (KIP-345). v6 flexible. v7 protocol type,
+    nullable protocol name (KIP-559). v9 skip assignment (KIP-814).
+    """
 
     throttle_time_ms: int                                 = int32("2+", default=0, ignorable=True)
     error_code:       int                                 = int16("0+")
-    generation_id:    int                                 = int32("0+", default=-1)
+    generation_id:    int                                 = int32("0+", default=-1)                                    # -1 in errors
     protocol_type:    str | None                          = string("7+", nullable="7+", default=None, ignorable=True)
     protocol_name:    str | None                          = string("0+", nullable="7+")
-    leader:           str                                 = string("0+")
+    leader:           str                                 = string("0+")                                               # member id
     skip_assignment:  bool                                = boolean("9+", default=False)
     member_id:        str                                 = string("0+")
-    members:          tuple[JoinGroupResponseMember, ...] = array(JoinGroupResponseMember, "0+")
+    members:          tuple[JoinGroupResponseMember, ...] = array(JoinGroupResponseMember, "0+")                       # empty for followers
 
 # fmt: on

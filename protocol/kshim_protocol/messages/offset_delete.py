@@ -1,7 +1,8 @@
-"""OffsetDelete: @@MODDOC@@"""
+"""OffsetDelete: forget committed offsets of topics a group no longer reads."""
 
 from __future__ import annotations
 
+from kshim_protocol.errors import ErrorCode
 from kshim_protocol.schema import Request, Struct, array, int16, int32, message, string, struct
 
 __all__ = [
@@ -18,14 +19,14 @@ __all__ = [
 
 @struct
 class OffsetDeleteRequestPartition(Struct):
-    """Part of OffsetDeleteRequest."""
+    """One partition to forget."""
 
     partition_index: int = int32("0+")
 
 
 @struct
 class OffsetDeleteRequestTopic(Struct):
-    """Part of OffsetDeleteRequest."""
+    """One topic."""
 
     name:       str                                      = string("0+")
     partitions: tuple[OffsetDeleteRequestPartition, ...] = array(OffsetDeleteRequestPartition, "0+")
@@ -33,15 +34,18 @@ class OffsetDeleteRequestTopic(Struct):
 
 @message(api_key=47, versions="0", flexible="none")
 class OffsetDeleteRequest(Request["OffsetDeleteResponse"]):
-    """@@DOC OffsetDeleteRequest@@"""
+    """Delete committed offsets of a group (KIP-496). Never flexible."""
 
     group_id: str                                  = string("0+")
     topics:   tuple[OffsetDeleteRequestTopic, ...] = array(OffsetDeleteRequestTopic, "0+")
 
+    def error_response(self, error: ErrorCode, version: int, message: str | None = None) -> OffsetDeleteResponse:
+        return OffsetDeleteResponse(error_code=error, topics=())
+
 
 @struct
 class OffsetDeleteResponsePartition(Struct):
-    """Part of OffsetDeleteResponse."""
+    """What became of one partition."""
 
     partition_index: int = int32("0+")
     error_code:      int = int16("0+")
@@ -49,7 +53,7 @@ class OffsetDeleteResponsePartition(Struct):
 
 @struct
 class OffsetDeleteResponseTopic(Struct):
-    """Part of OffsetDeleteResponse."""
+    """One topic."""
 
     name:       str                                       = string("0+")
     partitions: tuple[OffsetDeleteResponsePartition, ...] = array(OffsetDeleteResponsePartition, "0+")
@@ -57,7 +61,7 @@ class OffsetDeleteResponseTopic(Struct):
 
 @message(api_key=47, versions="0", flexible="none")
 class OffsetDeleteResponse(Struct):
-    """@@DOC OffsetDeleteResponse@@"""
+    """An error for the group, or one a partition. Note the order: error, then throttle time."""
 
     error_code:       int                                   = int16("0+")
     throttle_time_ms: int                                   = int32("0+", default=0, ignorable=True)
