@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 __all__ = [
     "MAX_VARINT_BYTES",
+    "BuildError",
     "ProtocolError",
     "RequestHeader",
     "build_request_frame",
@@ -42,6 +43,10 @@ class ProtocolError(Exception):
         self.version = version
         self.field = field
         self.offset = offset
+
+
+class BuildError(ValueError):
+    """A message of ours cannot travel: a value out of range, a null where none may be, a row the version lacks."""
 
 
 class RequestHeader(NamedTuple):

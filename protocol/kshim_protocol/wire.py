@@ -11,12 +11,11 @@ from typing import Any
 
 import construct as c
 
-from kshim_protocol.frame import MAX_VARINT_BYTES, ProtocolError
+from kshim_protocol.frame import MAX_VARINT_BYTES, BuildError, ProtocolError
 from kshim_protocol.schema import MISSING, ZERO_UUID, MessageInfo, Row, Struct, row_is_in
 
 __all__ = [
     "FIXED",
-    "BuildError",
     "CompactSize",
     "Items",
     "Nullable",
@@ -30,10 +29,6 @@ __all__ = [
     "interpreted_parse",
     "tree_for",
 ]
-
-
-class BuildError(ValueError):
-    """A message of ours cannot travel: a value out of range, a null where none may be, a row the version lacks."""
 
 
 class WireFault(c.ConstructError):  # type: ignore[misc]

@@ -1,0 +1,184 @@
+"""Records of `__consumer_offsets`: the classic group's keys and values, each behind its int16 version.
+
+The version of a key is the record's type: 0 and 1 committed offsets, 2 classic groups; other types (new consumer
+groups, share groups, streams groups) come back as `UnknownKey` and are to be skipped with a warning, as Kafka does.
+A null value is a tombstone and the caller's business.
+Kafka: GroupCoordinatorRecordSerde, GroupCoordinatorRecordHelpers.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple, TypeVar, overload
+
+from kshim_protocol.frame import BuildError, ProtocolError
+from kshim_protocol.internal.group_metadata import GroupMetadataKey, GroupMetadataValue
+from kshim_protocol.internal.offset_commit import (
+    LegacyOffsetCommitKey,
+    LegacyOffsetCommitValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from kshim_protocol.schema import ZERO_UUID, Struct, codec
+
+__all__ = [
+    "GROUP_METADATA_VERSION",
+    "OFFSET_COMMIT_VERSION",
+    "OFFSET_COMMIT_VERSION_WITH_EXPIRY",
+    "OffsetsKey",
+    "OffsetsValue",
+    "UnknownKey",
+    "build_group_metadata_key",
+    "build_group_metadata_value",
+    "build_offset_commit_key",
+    "build_offset_commit_value",
+    "parse_key",
+    "parse_value",
+]
+
+S = TypeVar("S", bound=Struct)
+
+OFFSET_COMMIT_VERSION = 4
+"""Version of offset values that Kafka 4.4 writes."""
+
+OFFSET_COMMIT_VERSION_WITH_EXPIRY = 1
+"""Version of offset values with an expire timestamp of their own; it has no leader epoch."""
+
+GROUP_METADATA_VERSION = 3
+"""Version of classic group values that Kafka 4.4 writes."""
+
+
+class UnknownKey(NamedTuple):
+    """A key of a type this module does not read."""
+
+    type: int
+
+
+OffsetsKey = OffsetCommitKey | GroupMetadataKey | LegacyOffsetCommitKey | UnknownKey
+OffsetsValue = OffsetCommitValue | GroupMetadataValue | LegacyOffsetCommitValue
+
+_KEYS: dict[int, type[OffsetCommitKey | GroupMetadataKey | LegacyOffsetCommitKey]] = {
+    0: LegacyOffsetCommitKey,
+    1: OffsetCommitKey,
+    2: GroupMetadataKey,
+}
+_VALUES: dict[type[Struct], type[Struct]] = {
+    LegacyOffsetCommitKey: LegacyOffsetCommitValue,
+    OffsetCommitKey: OffsetCommitValue,
+    GroupMetadataKey: GroupMetadataValue,
+}
+
+_INT16 = struct.Struct(">h")
+_TYPE_AND_LENGTH = struct.Struct(">hh")
+_PARTITION = struct.Struct(">i")
+_VALUE_V1_START = struct.Struct(">hqh")
+_VALUE_V1_END = struct.Struct(">qq")
+_VALUE_V4_START = struct.Struct(">hqiB")
+_VALUE_V4_END = struct.Struct(">qx")
+_LONGEST_PLAIN = 126  # the longest compact string whose length takes one byte
+
+
+def parse_key(data: bytes) -> OffsetsKey:
+    """The key of a record, or UnknownKey. Raises ProtocolError."""
+    type_ = _version(data, "key")
+    cls = _KEYS.get(type_)
+    if cls is None:
+        return UnknownKey(type_)
+    return _parse(cls, 0, data)
+
+
+@overload
+def parse_value(key: OffsetCommitKey, data: bytes) -> OffsetCommitValue: ...
+@overload
+def parse_value(key: GroupMetadataKey, data: bytes) -> GroupMetadataValue: ...
+@overload
+def parse_value(key: LegacyOffsetCommitKey, data: bytes) -> LegacyOffsetCommitValue: ...
+def parse_value(key: OffsetCommitKey | GroupMetadataKey | LegacyOffsetCommitKey, data: bytes) -> Any:
+    """The value that belongs to `key`. Raises ProtocolError, also for a version this side does not know."""
+    cls = _VALUES[key.__class__]
+    version = _version(data, cls.info.name)
+    versions = cls.info.versions
+    if versions is None or not versions[0] <= version <= versions[1]:
+        raise ProtocolError(f"unknown version {version}", message=cls.info.name, field="version", offset=0)
+    return _parse(cls, version, data)
+
+
+def build_offset_commit_key(group: str, topic: str, partition: int) -> bytes:
+    """Key of type 1. Raises BuildError when a name does not fit."""
+    group_bytes, topic_bytes = group.encode(), topic.encode()
+    try:
+        return b"".join(
+            (
+                _TYPE_AND_LENGTH.pack(1, len(group_bytes)),
+                group_bytes,
+                _INT16.pack(len(topic_bytes)),
+                topic_bytes,
+                _PARTITION.pack(partition),
+            )
+        )
+    except struct.error as error:
+        raise BuildError(f"OffsetCommitKey of {group!r}, {topic!r}, {partition}: {error}") from None
+
+
+def build_offset_commit_value(
+    *,
+    offset: int,
+    leader_epoch: int,
+    metadata: str,
+    commit_timestamp_ms: int,
+    expire_timestamp_ms: int = -1,
+    topic_id: bytes = ZERO_UUID,
+) -> bytes:
+    """Value to a key of type 1, times in ms since the epoch: v4, or v1 when there is an expire timestamp.
+
+    v1 has room for neither leader epoch nor topic id: they are lost, as in Kafka. Raises BuildError.
+    """
+    metadata_bytes = metadata.encode()
+    length = len(metadata_bytes)
+    try:
+        if expire_timestamp_ms != -1:
+            start = _VALUE_V1_START.pack(OFFSET_COMMIT_VERSION_WITH_EXPIRY, offset, length)
+            return start + metadata_bytes + _VALUE_V1_END.pack(commit_timestamp_ms, expire_timestamp_ms)
+        if length <= _LONGEST_PLAIN and topic_id == ZERO_UUID:
+            start = _VALUE_V4_START.pack(OFFSET_COMMIT_VERSION, offset, leader_epoch, length + 1)
+            return start + metadata_bytes + _VALUE_V4_END.pack(commit_timestamp_ms)
+    except struct.error as error:
+        raise BuildError(f"OffsetCommitValue of offset {offset}: {error}") from None
+    value = OffsetCommitValue(
+        offset=offset,
+        leader_epoch=leader_epoch,
+        metadata=metadata,
+        commit_timestamp=commit_timestamp_ms,
+        topic_id=topic_id,
+    )
+    return _INT16.pack(OFFSET_COMMIT_VERSION) + codec(OffsetCommitValue, OFFSET_COMMIT_VERSION).build(value)
+
+
+def build_group_metadata_key(group: str) -> bytes:
+    """Key of type 2. Raises BuildError when the name does not fit."""
+    group_bytes = group.encode()
+    try:
+        return _TYPE_AND_LENGTH.pack(2, len(group_bytes)) + group_bytes
+    except struct.error as error:
+        raise BuildError(f"GroupMetadataKey of {group!r}: {error}") from None
+
+
+def build_group_metadata_value(value: GroupMetadataValue) -> bytes:
+    """Value to a key of type 2, v3. Raises BuildError."""
+    return _INT16.pack(GROUP_METADATA_VERSION) + codec(GroupMetadataValue, GROUP_METADATA_VERSION).build(value)
+
+
+def _version(data: bytes, message: str) -> int:
+    if len(data) < 2:
+        raise ProtocolError(f"{len(data)} bytes hold no version", message=message, field="version", offset=0)
+    version: int = _INT16.unpack_from(data)[0]
+    return version
+
+
+def _parse(cls: type[S], version: int, data: bytes) -> S:
+    found, end = codec(cls, version).parse(data, 2)
+    if end != len(data):
+        raise ProtocolError(
+            f"{len(data) - end} bytes left over", message=cls.info.name, version=version, field="end", offset=end
+        )
+    return found
