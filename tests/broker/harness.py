@@ -1,0 +1,275 @@
+"""A node without sockets or clocks: requests go in as frames, replies come out decoded, time passes when told.
+
+    node = a_node(topics={"orders": 2})
+    client = node.client()
+    reply = client.ask(ListOffsetsRequest(...), version=7)      # answered at once
+    client.send(FetchRequest(...))                              # parked
+    assert client.is_waiting
+    node.pass_ms(500)
+    reply = client.take(FetchResponse)
+
+A defect (an exception of our own inside a handler) fails the test in which it happens.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeVar
+
+from kshim.broker.cluster import Cluster, Identities
+from kshim.broker.config import BrokerConfig
+from kshim.broker.node import Node
+from kshim.broker.topics import Storage, Topic, TopicSpec
+from kshim.coordinator.step import Now
+from kshim.storage.file import FileLog
+from kshim.storage.log import Log
+from kshim.storage.memory import MemoryLog
+from kshim_protocol.apis import API_TABLE, Api
+from kshim_protocol.frame import build_request_frame
+from kshim_protocol.schema import Request, Struct, codec
+
+__all__ = ["START_WALL_MS", "Client", "FileStorage", "MemoryStorage", "NoReply", "NodeUnderTest", "a_node"]
+
+R = TypeVar("R", bound=Struct)
+
+START_MONO_MS = 1_000_000
+START_REAL_MS = 5_000_000
+START_WALL_MS = 1_700_000_000_000
+CLUSTER_ID = "dGVzdC1jbHVzdGVyLWlkMA"
+
+
+class NoReply:
+    """What stands in the replies of a client for a request that ended without one (Produce with acks=0)."""
+
+
+class MemoryStorage:
+    """Implements `Storage`: everything is gone with the object."""
+
+    def __init__(self) -> None:
+        self.logs: dict[tuple[str, int], Log] = {}
+        self.specs: list[TopicSpec] = []
+
+    def open_log(self, topic: str, partition: int) -> Log:
+        return self.logs.setdefault((topic, partition), MemoryLog())
+
+    def load_topics(self) -> Iterable[TopicSpec]:
+        return self.specs
+
+    def save_topics(self, topics: Iterable[TopicSpec]) -> None:
+        self.specs = list(topics)
+
+    def delete_topic(self, topic: str) -> None:
+        for key in [key for key in self.logs if key[0] == topic]:
+            del self.logs[key]
+
+    def close(self) -> None:
+        pass
+
+
+class FileStorage(MemoryStorage):
+    """Implements `Storage`: records in a directory, the list of topics in this object."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__()
+        self.directory = directory
+
+    def open_log(self, topic: str, partition: int) -> Log:
+        return FileLog(self.directory / f"{topic}-{partition}")
+
+    def delete_topic(self, topic: str) -> None:
+        for directory in self.directory.glob(f"{topic}-*"):
+            for path in directory.iterdir():
+                path.unlink()
+            directory.rmdir()
+
+
+class Client:
+    """One client connection. Implements the broker's `Connection`."""
+
+    def __init__(self, node: NodeUnderTest, client_id: str | None, client_host: str) -> None:
+        self.client_host = client_host
+        self.client_id = client_id
+        self.is_closed = False
+        self.unread: deque[Struct | NoReply] = deque()
+        self._node = node
+        self._correlation_ids = count(1)
+        self._asked: deque[tuple[int, Api, int]] = deque()
+
+    def send(self, request: Request[Any], version: int | None = None, *, client_id: str | None = None) -> None:
+        """Route one request, in the newest version of its API unless told. A reply can be taken later."""
+        api = api_of(request)
+        version = api.max_version if version is None else version
+        correlation_id = next(self._correlation_ids)
+        self._asked.append((correlation_id, api, version))
+        frame = build_request_frame(
+            api.key,
+            version,
+            correlation_id,
+            client_id or self.client_id,
+            codec(type(request), version).build(request),
+            flexible=api.is_flexible(version),
+        )
+        self._node.route(frame[4:], self)
+
+    def ask(self, request: Request[R], version: int | None = None, *, client_id: str | None = None) -> R:
+        """Route one request that is answered at once, and return the decoded answer."""
+        assert not self._asked, "an earlier request is not answered"
+        assert not self.unread, "the answer to an earlier request was not taken"
+        self.send(request, version, client_id=client_id)
+        assert not self.is_waiting, f"{type(request).__name__} is parked"
+        reply = self.unread.popleft()
+        assert not isinstance(reply, NoReply), f"{type(request).__name__} ended without a reply"
+        return reply  # type: ignore[return-value]
+
+    def take(self, response_class: type[R]) -> R:
+        """The oldest reply not looked at yet."""
+        assert self.unread, "no reply"
+        reply = self.unread.popleft()
+        assert isinstance(reply, response_class), f"not a {response_class.__name__}: {reply!r}"
+        return reply
+
+    @property
+    def is_waiting(self) -> bool:
+        """True while a request is parked."""
+        return bool(self._asked)
+
+    def close(self) -> None:
+        """The peer goes away."""
+        self.is_closed = True
+        self._asked.clear()
+        self._node.node.closed(self)
+
+    def reply(self, frame: bytes | None) -> None:
+        """See `Connection.reply`."""
+        assert not self.is_closed, "a reply to a closed connection"
+        assert self._asked, "a reply nobody waits for"
+        correlation_id, api, version = self._asked.popleft()
+        if frame is None:
+            self.unread.append(NoReply())
+            return
+        flexible = api.is_flexible(version) and api.name != "ApiVersions"
+        assert int.from_bytes(frame[:4], "big") == len(frame) - 4
+        assert int.from_bytes(frame[4:8], "big") == correlation_id
+        assert not flexible or frame[8] == 0
+        response, end = codec(api.response_class(), version).parse(frame, 9 if flexible else 8)
+        assert end == len(frame), f"{len(frame) - end} bytes after the response"
+        self.unread.append(response)
+
+
+class NodeUnderTest:
+    """One node over a cluster of its own. `events` and `defects` collect what the cluster reports."""
+
+    def __init__(
+        self, config: Mapping[str, str], storage: Storage, *, host: str, port: int, tolerates_defects: bool
+    ) -> None:
+        self.mono_ms = START_MONO_MS
+        self.wall_ms = START_WALL_MS
+        self.real_ms = START_REAL_MS
+        self.events: list[Any] = []
+        self.defects: list[BaseException] = []
+        self._tolerates_defects = tolerates_defects
+        self._member_numbers = count(1)
+        self._topic_numbers = count(1)
+        self.storage = storage
+        self.cluster = Cluster(
+            BrokerConfig(config),
+            storage,
+            Identities(
+                lambda: f"00000000-0000-4000-8000-{next(self._member_numbers):012x}",
+                lambda: b"\x70" + next(self._topic_numbers).to_bytes(15, "big"),
+            ),
+            cluster_id=CLUSTER_ID,
+            on_event=self.events.append,
+            on_defect=self._on_defect,
+        )
+        self.node = Node(self.cluster, 1, host, port, now=lambda: self.now)
+
+    @property
+    def now(self) -> Now:
+        """The group clock."""
+        return Now(self.mono_ms, self.wall_ms)
+
+    def client(self, client_id: str | None = "tester", client_host: str = "/127.0.0.1") -> Client:
+        """A new connection."""
+        return Client(self, client_id, client_host)
+
+    def topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> Topic:
+        """A new topic."""
+        return self.cluster.create_topic(name, partitions, dict(configs or {}))
+
+    def log(self, topic: str, partition: int = 0) -> Log:
+        """The log of a partition."""
+        found = self.cluster.topics.partition(topic, partition)
+        assert found is not None, f"no {topic}-{partition}"
+        return found.log
+
+    def route(self, frame: bytes, client: Client) -> None:
+        """A frame without its size arrives. Raises ConnectionClosing."""
+        self.node.route(frame, client, self.now, self.real_ms)
+
+    def pass_ms(self, ms: int) -> None:
+        """Let time pass on all clocks; timers fire in order, each at its own instant."""
+        left_ms = ms
+        turns_in_place = 0
+        while (wait_ms := self._ms_to_next_timer()) is not None and wait_ms <= left_ms:
+            turns_in_place = 0 if wait_ms else turns_in_place + 1
+            assert turns_in_place < 100, "a timer that is due stays due"
+            self._move(wait_ms)
+            left_ms -= wait_ms
+            self.node.advance(self.now)
+            self.node.advance_real(self.real_ms)
+        self._move(left_ms)
+
+    def warm(self) -> None:
+        """Do all the work of idle turns: load shards, compile codecs."""
+        while self.node.warm():
+            pass
+
+    def close(self) -> None:
+        """Close the logs."""
+        self.cluster.close()
+
+    def _move(self, ms: int) -> None:
+        self.mono_ms += ms
+        self.wall_ms += ms
+        self.real_ms += ms
+
+    def _ms_to_next_timer(self) -> int | None:
+        group, real = self.node.next_deadline(), self.node.next_real_deadline()
+        waits = [] if group is None else [group - self.mono_ms]
+        if real is not None:
+            waits.append(real - self.real_ms)
+        return max(min(waits), 0) if waits else None
+
+    def _on_defect(self, error: BaseException, request: object) -> None:
+        self.defects.append(error)
+        if not self._tolerates_defects:
+            raise error
+
+
+def a_node(
+    config: Mapping[str, str] | None = None,
+    *,
+    topics: Mapping[str, int] | None = None,
+    storage: Storage | None = None,
+    host: str = "127.0.0.1",
+    port: int = 9092,
+    tolerates_defects: bool = False,
+) -> NodeUnderTest:
+    """A node with Kafka's own configuration keys and the topics (name: partitions) asked for; in memory by default."""
+    node = NodeUnderTest(
+        config or {}, storage or MemoryStorage(), host=host, port=port, tolerates_defects=tolerates_defects
+    )
+    for name, partitions in (topics or {}).items():
+        node.topic(name, partitions)
+    return node
+
+
+def api_of(request: Request[Any]) -> Api:
+    """The API of a request."""
+    key = type(request).info.api_key
+    assert key is not None
+    return API_TABLE[key]
