@@ -1,0 +1,264 @@
+"""The broker's configuration: Kafka's own keys as text in, checked and typed attributes out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from kshim.broker.config_keys import BROKER_KEYS, TOPIC_KEYS, Key, KeyType, TopicKey
+
+if TYPE_CHECKING:
+    from kshim.coordinator.config import GroupConfig
+
+__all__ = ["BrokerConfig", "ConfigError", "Value", "check_topic_config", "parse_value"]
+
+Value = bool | int | float | str | tuple[str, ...] | None
+
+_INTEGER_BITS: dict[KeyType, int] = {"short": 16, "int": 32, "long": 64}
+_EXPECTED: dict[KeyType, str] = {"boolean": "true or false", "double": "a number"}
+_INSTEAD = {
+    "listeners": "the address to listen on is set by --listen",
+    "advertised.listeners": "the address that clients dial is set by --advertised",
+    "log.dir": "the directory is set by --data-dir",
+    "log.dirs": "the directory is set by --data-dir",
+}
+_FREE_PREFIXES = ("listener.name.", "rsm.config.", "rlmm.config.")
+"""Kafka accepts any key behind these."""
+
+
+class ConfigError(ValueError):
+    """A value that cannot be: `key`, the `value` given and what is `expected` instead."""
+
+    def __init__(self, key: str, value: str | None, expected: str) -> None:
+        super().__init__(f"{key}={'' if value is None else value}: expected {expected}")
+        self.key = key
+        self.value = value
+        self.expected = expected
+
+
+class BrokerConfig:
+    """Every key that has an effect here, as an attribute of its name in snake_case; times in ms, sizes in bytes.
+
+    `given` holds the pairs it was made from, `warnings` one sentence for each key that is unknown or without effect,
+    and for each value that followed another one. Raises ConfigError for a value that cannot be.
+    """
+
+    auto_create_topics_enable: bool
+    connections_max_idle_ms: int
+    delete_topic_enable: bool
+    fetch_max_bytes: int
+    group_initial_rebalance_delay_ms: int
+    group_max_session_timeout_ms: int
+    group_max_size: int
+    group_min_session_timeout_ms: int
+    log_cleanup_policy: tuple[str, ...]
+    log_message_timestamp_after_max_ms: int
+    log_message_timestamp_before_max_ms: int
+    log_message_timestamp_type: str
+    log_retention_bytes: int
+    log_retention_ms: int
+    """-1: for ever. Already holds what log.retention.minutes or log.retention.hours ask for."""
+    log_segment_bytes: int
+    max_connections: int
+    max_request_partition_size_limit: int
+    message_max_bytes: int
+    node_id: int
+    num_partitions: int
+    offset_metadata_max_bytes: int
+    offsets_retention_check_interval_ms: int
+    offsets_retention_minutes: int
+    offsets_topic_num_partitions: int
+    offsets_topic_segment_bytes: int
+    queued_max_request_bytes: int
+    """-1: the server's own limit."""
+    socket_listen_backlog_size: int
+    socket_request_max_bytes: int
+
+    def __init__(self, pairs: Mapping[str, str] | None = None) -> None:
+        self.given: dict[str, str] = dict(pairs or {})
+        self.warnings: list[str] = []
+        for key in BROKER_KEYS.values():
+            text = self.given.get(key.name, key.default)
+            setattr(self, key.name.replace(".", "_"), None if text is None else parse_value(key, text))
+        for name in self.given.keys() - BROKER_KEYS.keys():
+            self.warnings.append(self._without_effect(name))
+        self.warnings.sort()
+        self._settle_node_id()
+        self._settle_retention()
+        self._settle_session_timeouts()
+
+    @classmethod
+    def from_pairs(cls, pairs: Mapping[str, str]) -> tuple[BrokerConfig, list[str]]:
+        """The configuration and its warnings. Raises ConfigError."""
+        config = cls(pairs)
+        return config, config.warnings
+
+    def group_config(self) -> GroupConfig:
+        """What the coordinator needs of it."""
+        from kshim.coordinator.config import GroupConfig
+
+        return GroupConfig(
+            min_session_timeout_ms=self.group_min_session_timeout_ms,
+            max_session_timeout_ms=self.group_max_session_timeout_ms,
+            max_size=self.group_max_size,
+            initial_rebalance_delay_ms=self.group_initial_rebalance_delay_ms,
+            offset_metadata_max_bytes=self.offset_metadata_max_bytes,
+            offsets_retention_ms=self.offsets_retention_minutes * 60_000,
+            offsets_retention_check_interval_ms=self.offsets_retention_check_interval_ms,
+            offsets_topic_num_partitions=self.offsets_topic_num_partitions,
+        )
+
+    def topic_value(self, configs: Mapping[str, str], name: str) -> Value:
+        """What holds for a topic with its own `configs`: its own value, the broker's, or Kafka's default, parsed.
+
+        `name` is one of Kafka's topic keys, e.g. "retention.ms"; KeyError for another.
+        """
+        key = TOPIC_KEYS[name]
+        return parse_value(key, self.topic_text(configs, name))
+
+    def topic_text(self, configs: Mapping[str, str], name: str) -> str:
+        """The same as text."""
+        if name in configs:
+            return configs[name]
+        key = TOPIC_KEYS[name]
+        if name == "retention.ms":
+            return str(self.log_retention_ms)
+        return self.given.get(key.synonym, key.default)
+
+    def _without_effect(self, name: str) -> str:
+        from kshim.broker.config_ignored import IGNORED_KEYS
+
+        key = IGNORED_KEYS.get(name)
+        if key is not None:
+            parse_value(key, self.given[name])
+            instead = _INSTEAD.get(name)
+            return f"{name} has no effect here" + (f"; {instead}" if instead else "")
+        if name.startswith(_FREE_PREFIXES):
+            return f"{name} has no effect here"
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, BROKER_KEYS, n=1, cutoff=0.8)
+        return f"{name} is no configuration key of Kafka" + (f"; did you mean {near[0]}?" if near else "")
+
+    def _settle_node_id(self) -> None:
+        old = self.given.get("broker.id")
+        if old is None:
+            return
+        old_id = parse_value(BROKER_KEYS["broker.id"], old)
+        if "node.id" not in self.given:
+            self.node_id = parse_value(BROKER_KEYS["node.id"], old)  # type: ignore[assignment]
+        elif old_id != self.node_id:
+            raise ConfigError("broker.id", old, f"the same as node.id ({self.node_id})")
+
+    def _settle_retention(self) -> None:
+        for name, unit_ms in (
+            ("log.retention.ms", 1),
+            ("log.retention.minutes", 60_000),
+            ("log.retention.hours", 3_600_000),
+        ):
+            length: int | None = getattr(self, name.replace(".", "_"))
+            if length is None:
+                continue
+            if length == 0:
+                raise ConfigError(name, self.given[name], "a positive number, or -1 for no limit")
+            self.log_retention_ms = length * unit_ms if length > 0 else -1
+            return
+
+    def _settle_session_timeouts(self) -> None:
+        """A bound that is set moves the other one out of its way: lowering a value must not need a second key."""
+        low, high = self.group_min_session_timeout_ms, self.group_max_session_timeout_ms
+        if low <= high:
+            return
+        if "group.min.session.timeout.ms" not in self.given:
+            self.group_min_session_timeout_ms = high
+            self.warnings.append(f"group.min.session.timeout.ms follows group.max.session.timeout.ms down to {high}")
+        elif "group.max.session.timeout.ms" not in self.given:
+            self.group_max_session_timeout_ms = low
+            self.warnings.append(f"group.max.session.timeout.ms follows group.min.session.timeout.ms up to {low}")
+        else:
+            raise ConfigError(
+                "group.min.session.timeout.ms", str(low), f"at most group.max.session.timeout.ms ({high})"
+            )
+
+
+def check_topic_config(configs: Iterable[tuple[str, str | None]]) -> dict[str, str]:
+    """The configuration of a new topic, checked, in the order given. Raises ConfigError for an unknown key too.
+
+    Source: LogConfig.validate.
+    """
+    checked: dict[str, str] = {}
+    for name, value in configs:
+        key = TOPIC_KEYS.get(name)
+        if key is None:
+            raise ConfigError(name, value, "one of Kafka's topic configuration keys")
+        if value is None:
+            raise ConfigError(name, value, "a value")
+        parse_value(key, value)
+        checked[name] = value
+    return checked
+
+
+def parse_value(key: Key | TopicKey, text: str) -> Value:
+    """`text` as the type of `key`. Raises ConfigError, for a value outside its rule too.
+
+    Source: ConfigDef.parseType. Blanks around a value do not count; a list is comma separated.
+    """
+    value = _typed(key, text)
+    if key.rule and not _is_allowed(key, value):
+        raise ConfigError(key.name, text, _expected(key))
+    return value
+
+
+def _typed(key: Key | TopicKey, text: str) -> Value:
+    stripped = text.strip()
+    try:
+        if key.type in _INTEGER_BITS:
+            bound = 1 << (_INTEGER_BITS[key.type] - 1)
+            number = int(stripped) if "_" not in stripped else bound
+            if not -bound <= number < bound:
+                raise ValueError
+            return number
+        if key.type == "double":
+            return float(stripped)
+    except ValueError:
+        raise ConfigError(key.name, text, _expected(key)) from None
+    if key.type == "boolean":
+        if stripped.lower() not in ("true", "false"):
+            raise ConfigError(key.name, text, _expected(key))
+        return stripped.lower() == "true"
+    if key.type == "list":
+        return tuple(part.strip() for part in stripped.split(",")) if stripped else ()
+    return stripped
+
+
+def _is_allowed(key: Key | TopicKey, value: Any) -> bool:
+    choices = key.rule.split("|")
+    if isinstance(value, tuple):
+        return all(part in choices for part in value)
+    if isinstance(value, str):
+        return value in choices
+    return any(_is_in(value, choice) for choice in choices)
+
+
+def _is_in(number: float, choice: str) -> bool:
+    if choice.endswith("+"):
+        return number >= float(choice[:-1])
+    low, _, high = choice.partition("..")
+    return float(low) <= number <= float(high or low)
+
+
+def _expected(key: Key | TopicKey) -> str:
+    """What a value must be, in words."""
+    if key.type in _EXPECTED and not key.rule:
+        return _EXPECTED[key.type]
+    if key.type in ("string", "list"):
+        choices = ", ".join(key.rule.split("|"))
+        return f"one of {choices}" if key.type == "string" else f"a comma-separated list of {choices}"
+    noun = "a number" if key.type == "double" else "an integer"
+    if not key.rule:
+        return f"{noun} of {_INTEGER_BITS[key.type]} bits"
+    parts = []
+    for choice in key.rule.split("|"):
+        low, dots, high = choice.partition("..")
+        parts.append(f"from {low} to {high}" if dots else f"of at least {low[:-1]}" if low.endswith("+") else low)
+    return f"{noun} {parts[-1]}" if len(parts) == 1 else f"{', '.join(parts[:-1])} or {noun} {parts[-1]}"

@@ -1,0 +1,120 @@
+"""Kafka's configuration keys that have an effect here: name, type, default, allowed values, meaning.
+
+Facts from AbstractKafkaConfig and LogConfig of Kafka 4.4; where the default here is another one the row says so. The
+rule of a number is `low+` or `low..high`, alternatives stand behind `|`; a word stands for itself. Keys that are
+accepted without effect are in `config_ignored.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple
+
+__all__ = ["BROKER_KEYS", "TOPIC_KEYS", "Key", "KeyType", "TopicKey"]
+
+KeyType = Literal["boolean", "string", "int", "short", "long", "double", "list", "class", "password"]
+
+
+class Key(NamedTuple):
+    """One key. `default` is text as in a properties file, None where unset is a value of its own.
+
+    `meaning` is one sentence for people; empty when the key has no effect here.
+    """
+
+    name: str
+    type: KeyType
+    default: str | None
+    rule: str
+    meaning: str
+
+
+class TopicKey(NamedTuple):
+    """One key of a topic. `synonym` is the broker's key that gives its default, "" where there is none."""
+
+    name: str
+    type: KeyType
+    default: str
+    rule: str
+    synonym: str
+    meaning: str
+
+
+# fmt: off
+_BROKER_ROWS: Final[tuple[tuple[str, KeyType, str | None, str, str], ...]] = (
+    ("auto.create.topics.enable",          "boolean", "true",       "",            "Whether Metadata makes a topic that is asked for and does not exist."),
+    ("broker.id",                          "int",     "-1",         "",            "Older name of node.id, used when that is not set."),
+    ("connections.max.idle.ms",            "long",    "600000",     "",            "A connection that moves no byte for so long is closed."),
+    ("delete.topic.enable",                "boolean", "true",       "",            "Whether topics may be deleted."),
+    ("fetch.max.bytes",                    "int",     "57671680",   "1024+",       "Most bytes of records in one answer to a Fetch; the first batch is always whole."),
+    # Kafka's default is 3000: there a first rebalance waits for members still to come, here tests must not wait.
+    ("group.initial.rebalance.delay.ms",   "int",     "0",          "0+",          "How long the first rebalance of an empty group waits for more members."),
+    ("group.max.session.timeout.ms",       "int",     "1800000",    "",            "Longest session timeout that a member may ask for."),
+    ("group.max.size",                     "int",     "2147483647", "1+",          "Most members of one group."),
+    ("group.min.session.timeout.ms",       "int",     "6000",       "",            "Shortest session timeout that a member may ask for."),
+    ("log.cleanup.policy",                 "list",    "delete",     "compact|delete", "Default of cleanup.policy."),
+    ("log.message.timestamp.after.max.ms", "long",    "3600000",    "0+",          "Default of message.timestamp.after.max.ms."),
+    ("log.message.timestamp.before.max.ms", "long",   "9223372036854775807", "0+", "Default of message.timestamp.before.max.ms."),
+    ("log.message.timestamp.type",         "string",  "CreateTime", "CreateTime|LogAppendTime", "Default of message.timestamp.type."),
+    ("log.retention.bytes",                "long",    "-1",         "",            "Default of retention.bytes."),
+    ("log.retention.hours",                "int",     "168",        "",            "Default of retention.ms, in hours; log.retention.minutes and log.retention.ms win over it."),
+    ("log.retention.minutes",              "int",     None,         "",            "Default of retention.ms, in minutes; log.retention.ms wins over it."),
+    ("log.retention.ms",                   "long",    None,         "",            "Default of retention.ms; -1 keeps records for ever."),
+    ("log.segment.bytes",                  "int",     "1073741824", "1048576+",    "Default of segment.bytes."),
+    ("max.connections",                    "int",     "2147483647", "0+",          "Most connections at a time; further ones wait."),
+    ("max.request.partition.size.limit",   "int",     "2000",       "1+",          "Most partitions in one answer to DescribeTopicPartitions."),
+    ("message.max.bytes",                  "int",     "1048588",    "0+",          "Default of max.message.bytes."),
+    ("node.id",                            "int",     "1",          "0+",          "Id of this node; Kafka has no default."),
+    ("num.partitions",                     "int",     "1",          "1+",          "Partitions of a topic that is made without a count."),
+    ("offset.metadata.max.bytes",          "int",     "4096",       "",            "Longest metadata of a committed offset, in UTF-16 units."),
+    ("offsets.retention.check.interval.ms", "long",   "600000",     "1+",          "How often expired offsets are looked for."),
+    ("offsets.retention.minutes",          "int",     "10080",      "1+",          "How long a group without members keeps its offsets."),
+    ("offsets.topic.num.partitions",       "int",     "50",         "1+",          "Partitions of __consumer_offsets, each a shard of the coordinator; fixed once the topic exists."),
+    ("offsets.topic.segment.bytes",        "int",     "104857600",  "1+",          "segment.bytes of __consumer_offsets."),
+    ("queued.max.request.bytes",           "long",    "-1",         "",            "Most bytes of requests that wait in memory; -1: the server's own limit."),
+    # Kafka's default is 50; hundreds of members that reconnect at once are an ordinary test here.
+    ("socket.listen.backlog.size",         "int",     "512",        "1+",          "Connections that may wait to be accepted."),
+    ("socket.request.max.bytes",           "int",     "104857600",  "1+",          "Largest request; a larger one closes its connection."),
+)
+
+_TOPIC_ROWS: Final[tuple[tuple[str, KeyType, str, str, str, str], ...]] = (
+    ("cleanup.policy",                          "list",    "delete",     "compact|delete", "log.cleanup.policy", "What becomes of old records: deleted, compacted by key, or both."),
+    ("compression.gzip.level",                  "int",     "-1",         "-1|1..9", "compression.gzip.level", ""),
+    ("compression.lz4.level",                   "int",     "9",          "1..17",   "compression.lz4.level", ""),
+    ("compression.type",                        "string",  "producer",   "uncompressed|zstd|lz4|snappy|gzip|producer", "compression.type", ""),
+    ("compression.zstd.level",                  "int",     "3",          "-131072..22", "compression.zstd.level", ""),
+    ("delete.retention.ms",                     "long",    "86400000",   "0+",      "log.cleaner.delete.retention.ms", ""),
+    ("errors.deadletterqueue.group.enable",     "boolean", "false",      "",        "", ""),
+    ("file.delete.delay.ms",                    "long",    "60000",      "0+",      "log.segment.delete.delay.ms", ""),
+    ("flush.messages",                          "long",    "9223372036854775807", "1+", "log.flush.interval.messages", ""),
+    ("flush.ms",                                "long",    "9223372036854775807", "0+", "log.flush.interval.ms", ""),
+    ("follower.replication.throttled.replicas", "list",    "",           "",        "", ""),
+    ("index.interval.bytes",                    "int",     "4096",       "0+",      "log.index.interval.bytes", ""),
+    ("leader.replication.throttled.replicas",   "list",    "",           "",        "", ""),
+    ("local.retention.bytes",                   "long",    "-2",         "-2+",     "log.local.retention.bytes", ""),
+    ("local.retention.ms",                      "long",    "-2",         "-2+",     "log.local.retention.ms", ""),
+    ("max.compaction.lag.ms",                   "long",    "9223372036854775807", "1+", "log.cleaner.max.compaction.lag.ms", ""),
+    ("max.decompressed.message.bytes",          "int",     "2147483639", "1..2147483639", "max.decompressed.message.bytes", ""),
+    ("max.message.bytes",                       "int",     "1048588",    "0+",      "message.max.bytes", "Largest record batch, after compression."),
+    ("message.timestamp.after.max.ms",          "long",    "3600000",    "0+",      "log.message.timestamp.after.max.ms", "How far a record's timestamp may lie in the future."),
+    ("message.timestamp.before.max.ms",         "long",    "9223372036854775807", "0+", "log.message.timestamp.before.max.ms", "How far a record's timestamp may lie in the past."),
+    ("message.timestamp.type",                  "string",  "CreateTime", "CreateTime|LogAppendTime", "log.message.timestamp.type", "Whose clock stamps the records."),
+    ("min.cleanable.dirty.ratio",               "double",  "0.5",        "0..1",    "log.cleaner.min.cleanable.ratio", ""),
+    ("min.compaction.lag.ms",                   "long",    "0",          "0+",      "log.cleaner.min.compaction.lag.ms", ""),
+    ("min.insync.replicas",                     "int",     "1",          "1+",      "min.insync.replicas", ""),
+    ("preallocate",                             "boolean", "false",      "",        "log.preallocate", ""),
+    ("remote.copy.lag.bytes",                   "long",    "-1",         "-1+",     "log.remote.copy.lag.bytes", ""),
+    ("remote.copy.lag.ms",                      "long",    "0",          "-1+",     "log.remote.copy.lag.ms", ""),
+    ("remote.log.copy.disable",                 "boolean", "false",      "",        "", ""),
+    ("remote.log.delete.on.disable",            "boolean", "false",      "",        "", ""),
+    ("remote.storage.enable",                   "boolean", "false",      "",        "", ""),
+    ("retention.bytes",                         "long",    "-1",         "",        "log.retention.bytes", "Largest size of a partition under cleanup.policy delete; -1: no limit."),
+    ("retention.ms",                            "long",    "604800000",  "-1+",     "log.retention.ms", "How long records are kept under cleanup.policy delete; -1: for ever."),
+    ("segment.bytes",                           "int",     "1073741824", "1048576+", "log.segment.bytes", "Size at which a log begins a new file."),
+    ("segment.index.bytes",                     "int",     "10485760",   "4+",      "log.index.size.max.bytes", ""),
+    ("segment.jitter.ms",                       "long",    "0",          "0+",      "log.roll.jitter.ms", ""),
+    ("segment.ms",                              "long",    "604800000",  "1+",      "log.roll.ms", ""),
+    ("unclean.leader.election.enable",          "boolean", "false",      "",        "unclean.leader.election.enable", ""),
+)
+# fmt: on
+
+BROKER_KEYS: Final[dict[str, Key]] = {row[0]: Key(*row) for row in _BROKER_ROWS}
+TOPIC_KEYS: Final[dict[str, TopicKey]] = {row[0]: TopicKey(*row) for row in _TOPIC_ROWS}
