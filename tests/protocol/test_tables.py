@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 import zipfile
@@ -41,7 +40,6 @@ class JsonSchemas:
                         if name.startswith("common/message/") and name.endswith(".json"):
                             self._texts[Path(name).stem] = archive.read(name).decode()
 
-    @functools.lru_cache(maxsize=None)  # noqa: B019  lives as long as the module's fixture
     def __getitem__(self, name: str) -> dict[str, Any]:
         text = re.sub(r"^\s*//.*$", "", self._texts[name], flags=re.MULTILINE)
         schema: dict[str, Any] = json.loads(re.sub(r"\s//[^\"]*$", "", text, flags=re.MULTILINE))
