@@ -98,13 +98,13 @@ class BrokerConfig:
         from kshim.coordinator.config import GroupConfig
 
         return GroupConfig(
-            min_session_timeout_ms=self.group_min_session_timeout_ms,
-            max_session_timeout_ms=self.group_max_session_timeout_ms,
-            max_size=self.group_max_size,
-            initial_rebalance_delay_ms=self.group_initial_rebalance_delay_ms,
-            offset_metadata_max_bytes=self.offset_metadata_max_bytes,
-            offsets_retention_ms=self.offsets_retention_minutes * 60_000,
+            group_min_session_timeout_ms=self.group_min_session_timeout_ms,
+            group_max_session_timeout_ms=self.group_max_session_timeout_ms,
+            group_max_size=self.group_max_size,
+            group_initial_rebalance_delay_ms=self.group_initial_rebalance_delay_ms,
+            offsets_retention_minutes=self.offsets_retention_minutes,
             offsets_retention_check_interval_ms=self.offsets_retention_check_interval_ms,
+            offset_metadata_max_bytes=self.offset_metadata_max_bytes,
             offsets_topic_num_partitions=self.offsets_topic_num_partitions,
         )
 
