@@ -10,10 +10,16 @@ from typing import TypeVar
 import pytest
 
 from integration.support import jars
+from integration.support.broker import Broker
 from integration.support.jvm import Jvm
+from integration.support.kafka import RealKafka
+from integration.support.kshim import KshimProcess
 from integration.support.unavailable import Unavailable
 
 T = TypeVar("T")
+
+KINDS = ["kshim", pytest.param("kafka", marks=pytest.mark.kafka)]
+"""Parameters for a fixture or test that runs against both brokers."""
 
 
 def available(make: Callable[[], T]) -> T:
@@ -41,3 +47,44 @@ def jvm() -> Iterator[Jvm]:
     running = available(Jvm)
     yield running
     running.stop()
+
+
+@pytest.fixture(scope="session")
+def real_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKafka]:
+    """A running Apache Kafka 4.4.0, one for the whole run: tests use topics and groups of their own."""
+    kafka = available(lambda: RealKafka(tmp_path_factory.mktemp("kafka")))
+    kafka.start()
+    yield kafka
+    kafka.stop()
+
+
+@pytest.fixture(scope="session")
+def kshim_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KshimProcess]:
+    """A running `kshim serve` with its defaults, one for the whole run: tests use topics and groups of their own."""
+    kshim = KshimProcess(tmp_path_factory.mktemp("kshim"))
+    kshim.start()
+    yield kshim
+    kshim.stop()
+
+
+@pytest.fixture(params=KINDS)
+def broker(request: pytest.FixtureRequest) -> Broker:
+    """Each broker in turn, running and shared with other tests, so not to be stopped."""
+    name = {"kshim": "kshim_process", "kafka": "real_kafka"}[request.param]
+    shared: Broker = request.getfixturevalue(name)
+    return shared
+
+
+@pytest.fixture(params=KINDS)
+def durable_broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Broker]:
+    """Each broker in turn, running, whose data survives: it may be stopped, killed and started again."""
+    if request.param == "kafka":
+        shared: RealKafka = request.getfixturevalue("real_kafka")
+        yield shared
+        if not shared.running:  # a test that failed in between
+            shared.start()
+        return
+    kshim = KshimProcess(tmp_path / "kshim", durable=True)
+    kshim.start()
+    yield kshim
+    kshim.stop()

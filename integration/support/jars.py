@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from integration.support.java import java
 from integration.support.unavailable import Unavailable
 
 KAFKA_VERSION = "4.4.0"
@@ -34,7 +35,7 @@ def jars() -> tuple[Path, ...]:
     """The paths of all jars, sorted by name, fetched on the first call.
 
     Raises:
-        Unavailable: Maven is not installed, or could not fetch them.
+        Unavailable: Maven or Java is not installed, or Maven could not fetch them.
         AssertionError: a jar is not the one the checksums name.
     """
     expected = _expected()
@@ -76,8 +77,11 @@ def _fetch(home: Path) -> None:
     try:
         command = ["mvn", "-B", "-q", "-f", str(_POM), "dependency:copy-dependencies"]
         command += ["-DincludeScope=runtime", f"-DoutputDirectory={aside}"]
+        environment = {**os.environ, "JAVA_HOME": str(Path(java()).resolve().parents[1])}
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_MAVEN_TIMEOUT_S, check=False)
+            done = subprocess.run(
+                command, env=environment, capture_output=True, text=True, timeout=_MAVEN_TIMEOUT_S, check=False
+            )
         except subprocess.TimeoutExpired as error:
             raise Unavailable(f"Maven did not fetch the Kafka jars within {_MAVEN_TIMEOUT_S} s") from error
         if done.returncode != 0:

