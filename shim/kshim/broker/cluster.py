@@ -57,7 +57,8 @@ class Cluster:
         self.nodes: list[Node] = []
         self.on_event = on_event
         self._on_defect = on_defect
-        self._next_producer_id = 0
+        # Logs of an earlier run remember its producers: ids begin where that run's did not.
+        self._next_producer_id = int.from_bytes(identities.new_topic_id()[:6], "big") << 8 if len(self.topics) else 0
 
     # Appending and answering
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from kshim.broker.connection import Connection
 from kshim.broker.topics import Partition
 
 __all__ = ["FetchWaits", "WaitingFetch"]
 
+_FEW_DEADLINES = 64
+
 
 class WaitingFetch:
-    """One parked Fetch. `answer()` reads again and replies; it is called at most once."""
+    """One parked Fetch. `answer()` reads again and replies; it is called at most once, and None afterwards."""
 
     __slots__ = ("answer", "connection", "deadline_ms", "missing_bytes", "partitions")
 
@@ -33,11 +34,16 @@ class WaitingFetch:
 
 
 class FetchWaits:
-    """All waiting Fetches of a cluster. Deadlines are on the real monotonic clock, in ms."""
+    """All waiting Fetches of a cluster. Deadlines are on the real monotonic clock, in ms.
+
+    `len()` is how many there are.
+    """
 
     def __init__(self) -> None:
         self._by_partition: dict[Partition, dict[WaitingFetch, None]] = {}
         self._by_connection: dict[Connection, WaitingFetch] = {}
+        # A heap by deadline. A wait that ended early stays in it, without its answer, until its turn or until such
+        # are the most.
         self._deadlines: list[tuple[int, int, WaitingFetch]] = []
         self._sequence = 0
 
@@ -46,10 +52,14 @@ class FetchWaits:
 
     def add(self, wait: WaitingFetch) -> None:
         """Park a Fetch. A connection has at most one: it handles one request at a time."""
+        assert wait.connection not in self._by_connection, "a second Fetch waits on one connection"
         for partition in wait.partitions:
             self._by_partition.setdefault(partition, {})[wait] = None
         self._by_connection[wait.connection] = wait
         self._sequence += 1
+        if len(self._deadlines) > _FEW_DEADLINES + 2 * len(self._by_connection):
+            self._deadlines = [entry for entry in self._deadlines if entry[2].answer is not None]
+            heapq.heapify(self._deadlines)
         heapq.heappush(self._deadlines, (wait.deadline_ms, self._sequence, wait))
 
     def appended(self, partition: Partition, size_bytes: int) -> None:
@@ -57,10 +67,13 @@ class FetchWaits:
         waits = self._by_partition.get(partition)
         if not waits:
             return
-        for wait in list(waits):
+        ready = []
+        for wait in waits:
             wait.missing_bytes -= size_bytes
             if wait.missing_bytes <= 0:
-                self._finish(wait)
+                ready.append(wait)
+        for wait in ready:
+            self._finish(wait)
 
     def release(self, partition: Partition) -> None:
         """The partition is going away or changed at its root: answer all that wait on it now."""
@@ -71,8 +84,7 @@ class FetchWaits:
         """The client is gone: drop its wait without an answer."""
         wait = self._by_connection.get(connection)
         if wait is not None:
-            self._forget(wait)
-            wait.answer = None
+            self._take(wait)
 
     def next_deadline(self) -> int | None:
         """When the next wait is over, or None."""
@@ -83,22 +95,25 @@ class FetchWaits:
     def advance(self, real_ms: int) -> None:
         """Answer every Fetch whose time is over."""
         while self._deadlines and self._deadlines[0][0] <= real_ms:
-            wait: Any = heapq.heappop(self._deadlines)[2]
-            if wait.answer is not None:
-                self._finish(wait)
+            self._finish(heapq.heappop(self._deadlines)[2])
 
     def _finish(self, wait: WaitingFetch) -> None:
-        answer, wait.answer = wait.answer, None
-        self._forget(wait)
-        assert answer is not None
-        answer()
+        """Answer, unless that was done or the client went away while others were answered."""
+        answer = self._take(wait)
+        if answer is not None:
+            answer()
 
-    def _forget(self, wait: WaitingFetch) -> None:
+    def _take(self, wait: WaitingFetch) -> Callable[[], None] | None:
+        """Remove a wait and everything it holds on to."""
+        answer, wait.answer = wait.answer, None
+        if answer is None:
+            return None
         for partition in wait.partitions:
             waits = self._by_partition.get(partition)
             if waits is not None:
                 waits.pop(wait, None)
                 if not waits:
                     del self._by_partition[partition]
-        if self._by_connection.get(wait.connection) is wait:
-            del self._by_connection[wait.connection]
+        wait.partitions = ()
+        del self._by_connection[wait.connection]
+        return answer

@@ -110,6 +110,8 @@ class Router:
         except KafkaError as error:
             ticket.complete(request.error_response(error.code, header.api_version))
             return
+        except ConnectionClosing:
+            raise
         except Exception as error:
             self._node.cluster.defect(error, request)
             ticket.complete(request.error_response(ErrorCode.UNKNOWN_SERVER_ERROR, header.api_version))

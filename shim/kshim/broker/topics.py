@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kshim.storage.log import Log
+
+if TYPE_CHECKING:
+    from kshim.broker.batch_rules import BatchRules
+    from kshim.broker.producers import PartitionProducers
 
 __all__ = ["INTERNAL_TOPICS", "OFFSETS_TOPIC", "Partition", "Storage", "Topic", "TopicSpec", "Topics"]
 
@@ -44,13 +48,15 @@ class Storage(Protocol):
 class Partition:
     """One partition: `log` is opened on first use. The leader epoch is 0 and stays so: there is one replica."""
 
-    __slots__ = ("_log", "index", "open_log", "topic")
+    __slots__ = ("_log", "index", "open_log", "producers", "topic")
 
     def __init__(self, topic: Topic, index: int, open_log: Callable[[str, int], Log]) -> None:
         self.topic = topic
         self.index = index
         self.open_log = open_log
         self._log: Log | None = None
+        self.producers: PartitionProducers | None = None
+        """See `PartitionProducers.of`."""
 
     @property
     def log(self) -> Log:
@@ -82,13 +88,15 @@ class Partition:
 class Topic:
     """A topic with its partitions in index order. `configs` holds only what was set for this topic."""
 
-    __slots__ = ("configs", "name", "partitions", "topic_id")
+    __slots__ = ("batch_rules", "configs", "name", "partitions", "topic_id")
 
     def __init__(self, name: str, topic_id: bytes, configs: dict[str, str]) -> None:
         self.name = name
         self.topic_id = topic_id
         self.configs = configs
         self.partitions: list[Partition] = []
+        self.batch_rules: BatchRules | None = None
+        """See `BatchRules.of`."""
 
     @property
     def is_internal(self) -> bool:

@@ -1,0 +1,229 @@
+"""Fetch: record batches from an offset on, at once or when enough of them are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kshim.broker.cluster import Cluster
+from kshim.broker.fetch_waits import WaitingFetch
+from kshim.broker.node import Node
+from kshim.broker.router import PendingReply, answered, handles
+from kshim.broker.topics import Partition
+from kshim.coordinator.step import RequestContext, Step
+from kshim.storage.log import LogError, OffsetOutOfRange
+from kshim_protocol.errors import ErrorCode, KafkaError
+from kshim_protocol.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+
+__all__ = ["fetch"]
+
+_TOPIC_IDS_FROM = 13
+_REPLICA_STATE_FROM = 15
+_READ_UNCOMMITTED = 0
+_READ_COMMITTED = 1
+_FULL_FETCH_EPOCHS = (0, -1)
+_LEADER_EPOCH = 0
+
+
+@handles(FetchRequest)
+def fetch(node: Node, request: FetchRequest, context: RequestContext, ticket: PendingReply) -> Step:
+    """Answer with the records that are there, or park until `min_bytes` of them are or `max_wait_ms` have passed.
+
+    An error of a partition that exists (offset out of range, wrong epoch) is answered at once; an unknown partition
+    does not end the wait for the others (checked live on 4.4). A parked Fetch is read anew when it is woken. Every
+    request is a full one: no session is ever opened (legal by KIP-227), so an incremental request gets
+    FETCH_SESSION_ID_NOT_FOUND. Raises KafkaError UNKNOWN_SERVER_ERROR for an isolation level that does not exist.
+    """
+    if request.session_epoch not in _FULL_FETCH_EPOCHS:
+        return answered(ticket, FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=()))
+    if request.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level}")
+    reading = _Reading(node.cluster, request, context.api_version)
+    max_bytes = min(request.max_bytes, node.cluster.config.fetch_max_bytes)
+    missing_bytes = min(request.min_bytes, max_bytes) - reading.available_bytes
+    if request.max_wait_ms <= 0 or missing_bytes <= 0 or reading.is_urgent or not reading.idle_or_readable:
+        return answered(ticket, reading.response(max_bytes))
+
+    def answer() -> None:
+        try:
+            # Whatever became unknown meanwhile was deleted, and Kafka then speaks of the partition, not of the id.
+            again = _Reading(node.cluster, request, context.api_version, unknown=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            response = again.response(max_bytes)
+        except Exception as error:
+            node.cluster.defect(error, request)
+            response = request.error_response(ErrorCode.UNKNOWN_SERVER_ERROR, context.api_version)
+        ticket.complete(response)
+
+    node.cluster.fetch_waits.add(
+        WaitingFetch(
+            ticket.connection,
+            reading.idle_or_readable,
+            missing_bytes,
+            context.real_ms + request.max_wait_ms,
+            answer,
+        )
+    )
+    return Step()
+
+
+class _Place(NamedTuple):
+    """One partition of a request: what is wanted and what was found. `error` or `partition`, not both."""
+
+    wanted: FetchPartition
+    partition: Partition | None
+    error: ErrorCode
+    diverging: EpochEndOffset | None = None
+
+
+class _Reading:
+    """A request looked up against what is there now. Nothing is read from files before `response`.
+
+    `available_bytes` is what counts against min_bytes; `is_urgent` that a partition must be answered at once.
+    """
+
+    def __init__(
+        self, cluster: Cluster, request: FetchRequest, api_version: int, *, unknown: ErrorCode | None = None
+    ) -> None:
+        self._cluster = cluster
+        self._request = request
+        self._by_id = api_version >= _TOPIC_IDS_FROM
+        replica_id = request.replica_state.replica_id if api_version >= _REPLICA_STATE_FROM else request.replica_id
+        self._is_follower = replica_id >= 0
+        self._unknown_topic = unknown or (
+            ErrorCode.UNKNOWN_TOPIC_ID if self._by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        )
+        self.available_bytes = 0
+        self.is_urgent = False
+        self.idle_or_readable: list[Partition] = []
+        self._topics = [(topic, list(self._places(topic))) for topic in request.topics]
+
+    def _places(self, topic: FetchTopic) -> Iterator[_Place]:
+        topics = self._cluster.topics
+        found = topics.with_id(topic.topic_id) if self._by_id else topics.named(topic.topic)
+        for wanted in topic.partitions:
+            if found is None:
+                yield _Place(wanted, None, self._unknown_topic)
+            elif not 0 <= wanted.partition < len(found.partitions):
+                yield _Place(wanted, None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            else:
+                yield self._place(found.partitions[wanted.partition], wanted)
+
+    def _place(self, partition: Partition, wanted: FetchPartition) -> _Place:
+        diverging = None
+        try:
+            self._check(partition, wanted)
+            diverging = _divergence(partition, wanted)
+            if diverging is None:
+                self._count(partition, wanted)
+        except OffsetOutOfRange:
+            error = ErrorCode.OFFSET_OUT_OF_RANGE
+        except KafkaError as refused:
+            error = refused.code
+        except LogError as failure:
+            self._cluster.defect(failure, self._request)
+            error = ErrorCode.KAFKA_STORAGE_ERROR
+        else:
+            self.idle_or_readable.append(partition)
+            self.is_urgent |= diverging is not None
+            return _Place(wanted, partition, ErrorCode.NONE, diverging)
+        self.is_urgent = True
+        return _Place(wanted, None, error)
+
+    def _check(self, partition: Partition, wanted: FetchPartition) -> None:
+        if self._is_follower:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # there are no other replicas to follow with
+        if wanted.current_leader_epoch > _LEADER_EPOCH:  # negative: not given
+            raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+        if wanted.partition_max_bytes < 0 or self._request.max_bytes < 0:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    def _count(self, partition: Partition, wanted: FetchPartition) -> None:
+        """Raises OffsetOutOfRange."""
+        available_bytes = 0
+        if wanted.fetch_offset != partition.high_watermark:
+            available_bytes = partition.log.bytes_from(wanted.fetch_offset)
+        # However small the limit, the first batch may be sent whole.
+        self.available_bytes += min(available_bytes, max(wanted.partition_max_bytes, 1))
+
+    def response(self, max_bytes: int) -> FetchResponse:
+        """Read. The first batch found is whole however large, everything else keeps to the limits."""
+        left_bytes = max_bytes
+        is_first = True
+        responses = []
+        for topic, places in self._topics:
+            answers = []
+            for place in places:
+                answer, size_bytes = self._answer(place, left_bytes, is_first=is_first)
+                if size_bytes:
+                    is_first = False
+                    left_bytes = max(left_bytes - size_bytes, 0)
+                answers.append(answer)
+            responses.append(
+                FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=tuple(answers))
+            )
+        return FetchResponse(responses=tuple(responses))
+
+    def _answer(self, place: _Place, left_bytes: int, *, is_first: bool) -> tuple[PartitionData, int]:
+        wanted, partition = place.wanted, place.partition
+        if partition is None:
+            return _error_data(wanted, place.error), 0
+        aborted: tuple[AbortedTransaction, ...] | None = None
+        if self._request.isolation_level == _READ_COMMITTED:
+            aborted = ()
+        data = b""
+        try:
+            high_watermark = partition.high_watermark
+            if wanted.fetch_offset != high_watermark and place.diverging is None and (is_first or left_bytes):
+                data = partition.log.read(
+                    wanted.fetch_offset,
+                    min(wanted.partition_max_bytes, left_bytes),
+                    at_least_one_batch=is_first,
+                )
+            answer = PartitionData(
+                partition_index=wanted.partition,
+                error_code=ErrorCode.NONE,
+                high_watermark=high_watermark,
+                # Equal while there are no transactions: nothing is ever undecided, nothing aborted.
+                last_stable_offset=high_watermark,
+                log_start_offset=partition.log.start_offset,
+                aborted_transactions=aborted,
+                records=data,
+            )
+        except LogError as failure:
+            self._cluster.defect(failure, self._request)
+            return _error_data(wanted, ErrorCode.KAFKA_STORAGE_ERROR), 0
+        if place.diverging is not None:
+            answer.diverging_epoch = place.diverging  # type: ignore[misc]
+        return answer, len(data)
+
+
+def _divergence(partition: Partition, wanted: FetchPartition) -> EpochEndOffset | None:
+    """Where the log of a reader that names the epoch it read last departs from this one (KIP-595).
+
+    Raises OffsetOutOfRange for an epoch there never was.
+    """
+    if wanted.last_fetched_epoch < 0:
+        return None
+    if wanted.last_fetched_epoch > _LEADER_EPOCH:
+        raise OffsetOutOfRange(f"no epoch {wanted.last_fetched_epoch}")
+    end_offset = partition.log.end_offset
+    return EpochEndOffset(epoch=_LEADER_EPOCH, end_offset=end_offset) if end_offset < wanted.fetch_offset else None
+
+
+def _error_data(wanted: FetchPartition, error: ErrorCode) -> PartitionData:
+    return PartitionData(
+        partition_index=wanted.partition,
+        error_code=error,
+        high_watermark=-1,
+        aborted_transactions=None,
+        records=b"",
+    )

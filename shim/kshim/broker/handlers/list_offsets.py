@@ -1,0 +1,124 @@
+"""ListOffsets: the offsets at both ends of a partition, or the first one at a time."""
+
+from __future__ import annotations
+
+from kshim.broker.cluster import Cluster
+from kshim.broker.node import Node
+from kshim.broker.router import PendingReply, answered, handles
+from kshim.broker.topics import Partition
+from kshim.coordinator.step import RequestContext, Step
+from kshim.storage.log import LogError
+from kshim_protocol.errors import ErrorCode, KafkaError
+from kshim_protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+    ListOffsetsTopicResponse,
+)
+
+__all__ = ["list_offsets"]
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+
+_SINCE_VERSION = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+_NEVER = 1 << 15
+_LEADER_EPOCH = 0
+_LEADER_EPOCH_FROM = 4
+_NOTHING = (-1, -1)
+
+
+@handles(ListOffsetsRequest)
+def list_offsets(node: Node, request: ListOffsetsRequest, context: RequestContext, ticket: PendingReply) -> Step:
+    """Answer each partition with an offset and, for look-ups, the timestamp of the record there.
+
+    Below 0 a timestamp is a name (KIP-79, 734, 405, 1005, 1023); all others ask for the first record that is not
+    older. Without tiered storage the local start is the start and nothing was or will be uploaded.
+    Raises KafkaError UNKNOWN_SERVER_ERROR for an isolation level that does not exist.
+    """
+    if request.isolation_level not in (0, 1):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level}")
+    topics = tuple(
+        ListOffsetsTopicResponse(
+            name=topic.name,
+            partitions=tuple(_answers(node.cluster, request, topic, context.api_version)),
+        )
+        for topic in request.topics
+    )
+    return answered(ticket, ListOffsetsResponse(topics=topics))
+
+
+def _answers(
+    cluster: Cluster, request: ListOffsetsRequest, topic: ListOffsetsTopic, version: int
+) -> list[ListOffsetsPartitionResponse]:
+    indexes = [wanted.partition_index for wanted in topic.partitions]
+    repeated = {index for index in indexes if indexes.count(index) > 1} if len(set(indexes)) < len(indexes) else set()
+    answers = [
+        _answer(cluster, request, topic.name, wanted, version)
+        for wanted in topic.partitions
+        if wanted.partition_index not in repeated
+    ]
+    answers += [
+        ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.INVALID_REQUEST)
+        for index in sorted(repeated)
+    ]
+    return answers
+
+
+def _answer(
+    cluster: Cluster, request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition, version: int
+) -> ListOffsetsPartitionResponse:
+    index = wanted.partition_index
+    try:
+        if wanted.timestamp < 0 and version < _SINCE_VERSION.get(wanted.timestamp, _NEVER):
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+        partition = cluster.topics.partition(topic, index)
+        if partition is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if wanted.current_leader_epoch > _LEADER_EPOCH:
+            raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+        if wanted.current_leader_epoch < -1:
+            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
+        offset, timestamp_ms = _found(partition, wanted.timestamp)
+    except KafkaError as error:
+        return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)
+    except LogError as error:
+        cluster.defect(error, request)
+        return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+    return ListOffsetsPartitionResponse(
+        partition_index=index,
+        error_code=ErrorCode.NONE,
+        timestamp=timestamp_ms,
+        offset=offset,
+        leader_epoch=_LEADER_EPOCH if offset >= 0 and version >= _LEADER_EPOCH_FROM else -1,
+    )
+
+
+def _found(partition: Partition, timestamp: int) -> tuple[int, int]:
+    """(offset, timestamp in ms), -1 each where there is none. Raises LogError.
+
+    The end is the same for both isolation levels while there are no transactions.
+    """
+    log = partition.log
+    if timestamp >= 0:
+        return log.offset_for_timestamp(timestamp) or _NOTHING
+    if timestamp == LATEST:
+        return partition.high_watermark, -1
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return log.start_offset, -1
+    if timestamp == MAX_TIMESTAMP:
+        return log.max_timestamp() or _NOTHING
+    return _NOTHING

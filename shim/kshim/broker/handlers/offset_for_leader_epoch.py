@@ -1,0 +1,71 @@
+"""OffsetForLeaderEpoch: where a leader's epoch ended, so that a consumer can tell whether its log was cut."""
+
+from __future__ import annotations
+
+from kshim.broker.cluster import Cluster
+from kshim.broker.node import Node
+from kshim.broker.router import PendingReply, answered, handles
+from kshim.coordinator.step import RequestContext, Step
+from kshim.storage.log import LogError
+from kshim_protocol.errors import ErrorCode, KafkaError
+from kshim_protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+__all__ = ["offset_for_leader_epoch"]
+
+_LEADER_EPOCH = 0
+
+
+@handles(OffsetForLeaderEpochRequest)
+def offset_for_leader_epoch(
+    node: Node, request: OffsetForLeaderEpochRequest, context: RequestContext, ticket: PendingReply
+) -> Step:
+    """Answer each partition with the end of the epoch asked for (KIP-101, KIP-320).
+
+    The only epoch there ever is, 0, ends at the end of the log. A later one is unknown: epoch -1, offset -1, no error.
+    """
+    topics = tuple(
+        OffsetForLeaderTopicResult(
+            topic=topic.topic,
+            partitions=tuple(_answer(node.cluster, request, topic.topic, wanted) for wanted in topic.partitions),
+        )
+        for topic in request.topics
+    )
+    return answered(ticket, OffsetForLeaderEpochResponse(topics=topics))
+
+
+def _answer(
+    cluster: Cluster, request: OffsetForLeaderEpochRequest, topic: str, wanted: OffsetForLeaderPartition
+) -> EpochEndOffset:
+    try:
+        epoch, end_offset = _end_of_epoch(cluster, topic, wanted)
+    except KafkaError as error:
+        return EpochEndOffset(error_code=error.code, partition=wanted.partition)
+    except LogError as error:
+        cluster.defect(error, request)
+        return EpochEndOffset(error_code=ErrorCode.KAFKA_STORAGE_ERROR, partition=wanted.partition)
+    return EpochEndOffset(
+        error_code=ErrorCode.NONE, partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset
+    )
+
+
+def _end_of_epoch(cluster: Cluster, topic: str, wanted: OffsetForLeaderPartition) -> tuple[int, int]:
+    """Raises KafkaError, LogError."""
+    partition = cluster.topics.partition(topic, wanted.partition)
+    if partition is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if wanted.current_leader_epoch > _LEADER_EPOCH:
+        raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+    if wanted.current_leader_epoch < -1:
+        raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
+    epoch = wanted.leader_epoch
+    if epoch == _LEADER_EPOCH:
+        return epoch, partition.log.end_offset
+    if epoch < -1:  # before the first: it ended where that began, as Kafka sees it
+        return epoch, partition.log.start_offset
+    return -1, -1

@@ -1,0 +1,153 @@
+"""Produce: append the batches of a request, each partition for itself."""
+
+from __future__ import annotations
+
+from kshim.broker.batch_rules import BatchRules, RejectedRecords
+from kshim.broker.cluster import Cluster
+from kshim.broker.connection import ConnectionClosing
+from kshim.broker.node import Node
+from kshim.broker.producers import PartitionProducers
+from kshim.broker.router import PendingReply, answered, handles
+from kshim.broker.topics import Topic
+from kshim.coordinator.step import RequestContext, Step
+from kshim.storage.log import LogError
+from kshim_protocol.errors import ErrorCode, KafkaError
+from kshim_protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from kshim_protocol.records.batch import BatchHeader
+from kshim_protocol.records.compression import Compression
+
+__all__ = ["produce"]
+
+_TOPIC_IDS_FROM = 13
+_ZSTD_FROM = 7
+
+
+@handles(ProduceRequest)
+def produce(node: Node, request: ProduceRequest, context: RequestContext, ticket: PendingReply) -> Step:
+    """Append one batch a partition and answer with its first offset. A failed partition does not touch the others.
+
+    acks=0 gets no answer; an error then closes the connection, which is all such a client can notice (checked live on
+    4.4). Null records, to which Kafka never answers, get INVALID_RECORD. Raises ConnectionClosing.
+    """
+    topics = node.cluster.topics
+    by_id = context.api_version >= _TOPIC_IDS_FROM
+    unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    responses = []
+    for data in request.topic_data:
+        topic = topics.with_id(data.topic_id) if by_id else topics.named(data.name)
+        answers = tuple(
+            PartitionProduceResponse(index=partition.index, error_code=unknown, base_offset=-1)
+            if topic is None
+            else _answer(node.cluster, request, topic, partition, context)
+            for partition in data.partition_data
+        )
+        responses.append(TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=answers))
+    if request.acks == 0:
+        for response in responses:
+            for answer in response.partition_responses:
+                if answer.error_code:
+                    raise ConnectionClosing(
+                        f"Produce with acks=0 to {response.name or response.topic_id.hex()}-{answer.index} failed: "
+                        f"{ErrorCode(answer.error_code).name}"
+                    )
+        return answered(ticket, None)
+    return answered(ticket, ProduceResponse(responses=tuple(responses)))
+
+
+def _answer(
+    cluster: Cluster, request: ProduceRequest, topic: Topic, data: PartitionProduceData, context: RequestContext
+) -> PartitionProduceResponse:
+    """Append to one partition; whatever goes wrong is this partition's error."""
+    reasons: tuple[tuple[int, str], ...] = ()
+    message = None
+    try:
+        return _append(cluster, request, topic, data, context)
+    except RejectedRecords as error:
+        code, message, reasons = error.code, error.message, error.reasons
+    except KafkaError as error:
+        code, message = error.code, error.message
+    except LogError as error:
+        cluster.defect(error, request)
+        code, message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
+    except Exception as error:
+        cluster.defect(error, request)
+        code = ErrorCode.UNKNOWN_SERVER_ERROR
+    return PartitionProduceResponse(
+        index=data.index,
+        error_code=code,
+        base_offset=-1,
+        record_errors=tuple(
+            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=reason) for index, reason in reasons
+        ),
+        error_message=message,
+    )
+
+
+def _append(
+    cluster: Cluster, request: ProduceRequest, topic: Topic, data: PartitionProduceData, context: RequestContext
+) -> PartitionProduceResponse:
+    """Raises KafkaError, LogError."""
+    if not 0 <= data.index < len(topic.partitions):
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if request.acks not in (-1, 0, 1):
+        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+    batch = data.records
+    if batch is None:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "no records")
+    rules = BatchRules.of(topic, cluster.config)
+    header = rules.check(batch)
+    _refuse_what_may_not_be_written(request, topic, header, context.api_version)
+    partition = topic.partitions[data.index]
+    log = partition.log
+    now_ms = context.now.wall_ms
+    producers = PartitionProducers.of(partition) if header.producer_id >= 0 else None
+    if producers is not None:
+        earlier = producers.check(header)
+        if earlier is not None:
+            # Kafka gives the timestamp of the batch it had as the log append time.
+            return PartitionProduceResponse(
+                index=data.index,
+                error_code=ErrorCode.NONE,
+                base_offset=earlier.base_offset,
+                log_append_time_ms=earlier.max_timestamp_ms,
+                log_start_offset=log.start_offset,
+            )
+    batch, log_append_time_ms = rules.admit(batch, header, now_ms)
+    base_offset = cluster.append(partition, batch)
+    if producers is not None:
+        if log_append_time_ms >= 0:
+            header = header._replace(max_timestamp_ms=log_append_time_ms)
+        producers.appended(header, base_offset, now_ms)
+    return PartitionProduceResponse(
+        index=data.index,
+        error_code=ErrorCode.NONE,
+        base_offset=base_offset,
+        log_append_time_ms=log_append_time_ms,
+        log_start_offset=log.start_offset,
+    )
+
+
+def _refuse_what_may_not_be_written(
+    request: ProduceRequest, topic: Topic, header: BatchHeader, api_version: int
+) -> None:
+    """Raises KafkaError.
+
+    Kafka lets clients that call themselves `__admin_client` write to internal topics. Here nobody may: the coordinator
+    would not see such records before its next start.
+    """
+    if topic.is_internal:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is written by the broker only")
+    if header.attributes & 7 == Compression.ZSTD and api_version < _ZSTD_FROM:
+        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce version {_ZSTD_FROM}")
+    if header.is_transactional:
+        # No transactional id has a producer id yet, so none can be right.
+        if request.transactional_id is None:
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
