@@ -1,0 +1,7 @@
+"""`python -m kshim`."""
+
+import sys
+
+from kshim.cli.main import main
+
+sys.exit(main())

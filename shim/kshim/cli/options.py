@@ -1,0 +1,230 @@
+"""The command line: what each command takes, with `KSHIM_*` variables as defaults of its own options."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple, NoReturn, cast
+
+from kshim.cli.addresses import Address, is_wildcard, parse_address
+from kshim.cli.exits import EXIT_USAGE, CommandError
+
+__all__ = ["Command", "DemoOptions", "LogFormat", "ServeOptions", "parse_command"]
+
+LogFormat = Literal["text", "json"]
+
+DEFAULT_LISTEN = "127.0.0.1:9092"
+MAX_TOPIC_NAME_LENGTH = 249
+_TOPIC_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+
+
+class ServeOptions(NamedTuple):
+    """What `kshim serve` was asked for. `config` holds Kafka's keys as text, `--config` over `--properties`.
+
+    `advertised` with port 0 means the port that was bound; None: what clients dial is the listener itself.
+    """
+
+    listen: Address
+    advertised: Address | None
+    data_dir: str | None
+    config: dict[str, str]
+    topics: dict[str, int]
+    log_format: LogFormat
+    is_verbose: bool
+
+
+class DemoOptions(NamedTuple):
+    """What `kshim demo` was asked for."""
+
+    is_plain: bool
+
+
+Command = ServeOptions | DemoOptions
+
+
+def parse_command(arguments: Sequence[str], environment: Mapping[str, str]) -> Command:
+    """Read the arguments after the program's name; no command means `serve`.
+
+    Raises CommandError (usage). `--help` and `--version` write to stdout and raise SystemExit, as argparse does.
+    """
+    arguments = list(arguments)
+    if not arguments or (arguments[0].startswith("-") and arguments[0] not in ("-h", "--help", "--version")):
+        arguments.insert(0, "serve")
+    found = _parser(environment).parse_args(arguments)
+    if found.command == "demo":
+        return DemoOptions(is_plain=found.plain)
+    return _serve_options(found)
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse, but a mistake is one sentence and not the whole usage again."""
+
+    def error(self, message: str) -> NoReturn:
+        raise CommandError(f"{message}; `{self.prog} --help` lists the options", EXIT_USAGE)
+
+
+class _Version(argparse.Action):
+    """`--version`; the number is looked up only when asked for, which costs more than all the rest."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from importlib.metadata import version
+
+        print(f"kshim {version('kshim')}")
+        parser.exit(0)
+
+
+def _parser(environment: Mapping[str, str]) -> _Parser:
+    parser = _Parser(
+        prog="kshim",
+        description="A broker that speaks Kafka's protocol; its heart is the consumer group coordinator.",
+        epilog="Without a command kshim serves. Exit codes: 0 ended cleanly, 1 failed, 2 usage, "
+        "3 cannot bind or directory locked, 130 interrupted.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    _add_serve(commands, environment)
+    _add_demo(commands)
+    return parser
+
+
+def _add_serve(commands: argparse._SubParsersAction[_Parser], environment: Mapping[str, str]) -> None:
+    serve = commands.add_parser(
+        "serve",
+        help="run a broker (what kshim does without a command)",
+        description="Run a broker until SIGTERM or Ctrl-C. The first line on stdout is the address to bootstrap from, "
+        "printed once connections are accepted; logs go to stderr.",
+        epilog="KSHIM_LISTEN, KSHIM_ADVERTISED, KSHIM_DATA_DIR, KSHIM_PROPERTIES, KSHIM_TOPICS (comma separated) and "
+        "KSHIM_LOG_FORMAT set what the options do not.",
+        allow_abbrev=False,
+    )
+    default = environment.get
+    option = serve.add_argument
+    option(
+        "--listen",
+        metavar="HOST:PORT",
+        default=default("KSHIM_LISTEN", DEFAULT_LISTEN),
+        help=f"where to listen; port 0 takes a free one (default {DEFAULT_LISTEN})",
+    )
+    option(
+        "--advertised",
+        metavar="HOST:PORT",
+        default=default("KSHIM_ADVERTISED"),
+        help="what clients are told to dial; port 0 means the port bound (default: where it listens)",
+    )
+    option(
+        "--data-dir",
+        metavar="DIR",
+        default=default("KSHIM_DATA_DIR"),
+        help="keep topics, records and groups in DIR (default: in memory)",
+    )
+    option(
+        "--config",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="one of Kafka's own configuration keys; may be repeated, wins over --properties",
+    )
+    option(
+        "--properties",
+        metavar="FILE",
+        default=default("KSHIM_PROPERTIES"),
+        help="read configuration keys from FILE, in the format of Kafka's server.properties",
+    )
+    option(
+        "--topic",
+        metavar="NAME:PARTITIONS",
+        action="append",
+        dest="topics",
+        help="make a topic at start; may be repeated",
+    )
+    option(
+        "--log-format",
+        metavar="text|json",
+        default=default("KSHIM_LOG_FORMAT", "text"),
+        help="lines as Kafka's coordinator writes them, or one JSON object a line (default text)",
+    )
+    option("-v", "--verbose", action="store_true", help="also log connections and every failed request")
+    serve.set_defaults(topics_from_environment=default("KSHIM_TOPICS", ""))
+
+
+def _add_demo(commands: argparse._SubParsersAction[_Parser]) -> None:
+    demo = commands.add_parser(
+        "demo",
+        help="watch a consumer group rebalance, and why",
+        description="Start a broker, a producer and three kafka-python consumers; one joins late, one crashes. Shows "
+        "who owns what and why each rebalance happened, and ends by itself after about half a minute.",
+        allow_abbrev=False,
+    )
+    demo.add_argument("--plain", action="store_true", help="plain lines, as when the output is not a terminal")
+
+
+def _serve_options(found: argparse.Namespace) -> ServeOptions:
+    listen = _address("--listen", found.listen)
+    advertised = _address("--advertised", found.advertised) if found.advertised else None
+    if is_wildcard((advertised or listen).host):
+        raise CommandError(
+            f"clients cannot dial {(advertised or listen).host}: say with --advertised HOST:PORT where they find this "
+            "broker",
+            EXIT_USAGE,
+        )
+    if found.log_format not in ("text", "json"):
+        raise CommandError(f"--log-format is text or json, not {found.log_format!r}", EXIT_USAGE)
+    config = _read_properties(found.properties) if found.properties else {}
+    config.update(_key_and_value(text) for text in found.config)
+    topics = found.topics
+    if topics is None:
+        topics = [text for text in found.topics_from_environment.split(",") if text]
+    return ServeOptions(
+        listen=listen,
+        advertised=advertised,
+        data_dir=found.data_dir or None,
+        config=config,
+        topics=_topics(topics),
+        log_format=cast("LogFormat", found.log_format),
+        is_verbose=found.verbose,
+    )
+
+
+def _address(option: str, text: str) -> Address:
+    try:
+        return parse_address(text)
+    except ValueError as error:
+        raise CommandError(f"{option}: {error}", EXIT_USAGE) from None
+
+
+def _key_and_value(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise CommandError(f"--config: {text!r} is not KEY=VALUE", EXIT_USAGE)
+    return key.strip(), value.strip()
+
+
+def _read_properties(path: str) -> dict[str, str]:
+    from kshim.cli.properties import parse_properties
+
+    try:
+        # Kafka reads this format through Java, where it is Latin-1.
+        with open(path, encoding="latin-1", newline="") as file:
+            return parse_properties(file.read())
+    except OSError as error:
+        raise CommandError(f"--properties: cannot read {path}: {error.strerror}", EXIT_USAGE) from None
+    except ValueError as error:
+        raise CommandError(f"--properties: {path}: {error}", EXIT_USAGE) from None
+
+
+def _topics(specs: Sequence[str]) -> dict[str, int]:
+    topics: dict[str, int] = {}
+    for spec in specs:
+        name, _, count = spec.strip().rpartition(":")
+        if not (count.isascii() and count.isdigit()) or not 1 <= int(count) <= 100_000:
+            raise CommandError(f"--topic: {spec!r} is not NAME:PARTITIONS (1 to 100000)", EXIT_USAGE)
+        is_legal = 0 < len(name) <= MAX_TOPIC_NAME_LENGTH and name not in (".", "..")
+        if not is_legal or not _TOPIC_NAME_CHARACTERS.issuperset(name):
+            raise CommandError(
+                f"--topic: {name!r} is no topic name (1 to 249 of letters, digits, dot, underscore, hyphen)", EXIT_USAGE
+            )
+        if name in topics:
+            raise CommandError(f"--topic: {name} is given twice", EXIT_USAGE)
+        topics[name] = int(count)
+    return topics

@@ -1,0 +1,77 @@
+"""A server as a whole program: runs until a signal says otherwise."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+
+import trio
+
+from kshim.broker.connection import FrameRouter
+from kshim.server.connection import ServerLog
+from kshim.server.limits import ServerLimits
+from kshim.server.listener import CannotBind
+from kshim.server.server import Server, serve
+
+__all__ = ["run_until_signalled"]
+
+
+def run_until_signalled(
+    router: FrameRouter,
+    *,
+    host: str,
+    port: int,
+    limits: ServerLimits,
+    log: ServerLog,
+    on_listening: Callable[[str, int], None],
+) -> int:
+    """Serve until SIGTERM or SIGINT, end gracefully, and return the signal's number. A second signal ends it at once.
+
+    Call it from the main thread; see `serve` for the arguments. Raises CannotBind.
+    """
+    return trio.run(_run, router, host, port, limits, log, on_listening)
+
+
+async def _run(
+    router: FrameRouter,
+    host: str,
+    port: int,
+    limits: ServerLimits,
+    log: ServerLog,
+    on_listening: Callable[[str, int], None],
+) -> int:
+    running = _Running()
+    failure: CannotBind | None = None
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+
+        async def obey() -> None:
+            async for number in signals:
+                if running.signal_number or running.server is None:
+                    nursery.cancel_scope.cancel()
+                else:
+                    running.server.stop()
+                running.signal_number = number
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(obey)
+            try:
+                await serve(
+                    router, host=host, port=port, limits=limits, log=log, on_listening=on_listening, task_status=running
+                )
+            except CannotBind as error:
+                failure = error  # raised outside, where no ExceptionGroup is put around it
+            nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    return running.signal_number
+
+
+class _Running:
+    """The server once it listens, and the last signal that came (0: none yet)."""
+
+    def __init__(self) -> None:
+        self.server: Server | None = None
+        self.signal_number = 0
+
+    def started(self, server: Server) -> None:
+        self.server = server

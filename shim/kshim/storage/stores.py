@@ -1,0 +1,93 @@
+"""Where a broker keeps its topics and their logs: in memory, or in a data directory.
+
+Both have the methods of `kshim.broker.topics.Storage`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from kshim.storage.directory import DataDirectory, StoredTopic
+from kshim.storage.file import DEFAULT_SEGMENT_BYTES, FileLog, TailCut
+from kshim.storage.memory import MemoryLog
+
+__all__ = ["DirectoryStorage", "MemoryStorage"]
+
+
+class _Spec(Protocol):
+    """A topic as the broker names it; see `StoredTopic`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def topic_id(self) -> bytes: ...
+    @property
+    def partition_count(self) -> int: ...
+    @property
+    def configs(self) -> dict[str, str]: ...
+
+
+class MemoryStorage:
+    """Remembers nothing beyond the process."""
+
+    def open_log(self, topic: str, partition: int) -> MemoryLog:
+        """A new log."""
+        return MemoryLog()
+
+    def load_topics(self) -> Iterable[StoredTopic]:
+        """No topics: every start is the first."""
+        return ()
+
+    def save_topics(self, topics: Iterable[_Spec]) -> None:
+        """Nothing outlives the process."""
+
+    def delete_topic(self, topic: str) -> None:
+        """The logs went with their topic."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class DirectoryStorage:
+    """Keeps everything in `directory`, which belongs to this process until `close`.
+
+    A log begins a new file at its topic's `segment.bytes`, or at `segment_bytes` where the topic sets none;
+    `on_tail_cut` hears of every torn write that opening a log removed.
+    """
+
+    def __init__(
+        self,
+        directory: DataDirectory,
+        *,
+        segment_bytes: int = DEFAULT_SEGMENT_BYTES,
+        on_tail_cut: Callable[[TailCut], None] | None = None,
+    ) -> None:
+        self._directory = directory
+        self._segment_bytes = segment_bytes
+        self._on_tail_cut = on_tail_cut
+
+    def open_log(self, topic: str, partition: int) -> FileLog:
+        """The log of one partition; its files are opened on first use."""
+        stored = self._directory.topics.get(topic)
+        own = None if stored is None else stored.configs.get("segment.bytes")
+        segment_bytes = self._segment_bytes if own is None else int(own)
+        return self._directory.log(topic, partition, segment_bytes=segment_bytes, on_tail_cut=self._on_tail_cut)
+
+    def load_topics(self) -> Iterable[StoredTopic]:
+        """The topics of an earlier run."""
+        return list(self._directory.topics.values())
+
+    def save_topics(self, topics: Iterable[_Spec]) -> None:
+        """Remember the topics; whole or not at all. Raises LogError."""
+        self._directory.write_topics(
+            StoredTopic(topic.name, topic.topic_id, topic.partition_count, dict(topic.configs)) for topic in topics
+        )
+
+    def delete_topic(self, topic: str) -> None:
+        """Remove the records of a topic whose logs are closed. Raises LogError."""
+        self._directory.delete_partitions(topic)
+
+    def close(self) -> None:
+        """Let others use the directory."""
+        self._directory.close()

@@ -1,0 +1,45 @@
+"""How the demo's children talk to it: one JSON object a line on stdout, with `at_ms` on the wall clock."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+
+__all__ = ["StopSignal", "report", "wait_for_end_of_stdin"]
+
+
+def report(kind: str, **fields: object) -> None:
+    """Write one report. Quiet once the demo is gone."""
+    line = json.dumps({"kind": kind, "at_ms": time.time_ns() // 1_000_000, **fields})
+    try:
+        print(line, flush=True)
+    except OSError:
+        raise SystemExit(0) from None
+
+
+class StopSignal:
+    """Set when stdin ends: the demo asked for it, or is gone. So no child outlives the demo, however that one ends."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        threading.Thread(target=self._watch, name="stdin", daemon=True).start()
+
+    def _watch(self) -> None:
+        wait_for_end_of_stdin()
+        self._event.set()
+
+    def is_set(self) -> bool:
+        return self._event.is_set()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait up to `timeout_s`; True when it is set."""
+        return self._event.wait(timeout_s)
+
+
+def wait_for_end_of_stdin() -> None:
+    """Return when whoever holds the other end has closed it, or has ended."""
+    while os.read(sys.stdin.fileno(), 4096):
+        pass

@@ -1,0 +1,196 @@
+"""`kshim demo`: starts the processes, plays the script, shows the story, cleans up."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from types import FrameType
+from typing import TextIO
+
+from kshim.tools.demo.children import Child, Children
+from kshim.tools.demo.picture import draw, summary
+from kshim.tools.demo.screen import LiveScreen, PlainLines, is_live
+from kshim.tools.demo.story import Story
+
+__all__ = ["Demo", "DemoFailed", "run_demo"]
+
+TOPIC = "orders"
+GROUP = "billing"
+PARTITION_COUNT = 6
+RECORDS_PER_S = 20
+SESSION_TIMEOUT_MS = 6_000
+FRAME_S = 0.1
+END_MS = 29_000
+LONGEST_MS = 60_000
+"""The end is put off up to here where a slow machine has not come to the crash's rebalance yet."""
+
+
+class DemoFailed(Exception):
+    """A process of the demo ended, or did not do what it is there for."""
+
+
+def run_demo(*, is_plain: bool, stream: TextIO | None = None) -> int:
+    """Run it on `stream` (default: stdout) and return the exit code: 0, 1 when something failed, 130 after Ctrl-C."""
+    stream = stream or sys.stdout
+    if find_spec("kafka") is None:
+        print(
+            "kshim: the demo's consumers are kafka-python, which is not installed; pip install 'kshim[demo]' brings it",
+            file=sys.stderr,
+        )
+        return 1
+    screen = PlainLines(stream) if is_plain or not is_live(stream) else LiveScreen(stream)
+    children = Children()
+    try:
+        with _signals_as_interrupts():
+            try:
+                Demo(children, screen).play()
+            finally:
+                children.stop()
+                screen.close()
+    except DemoFailed as failure:
+        print(f"kshim: {failure}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("kshim: the demo was interrupted; its processes have ended", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        return 1
+    return 0
+
+
+class Demo:
+    """One showing. `play` returns when the script is over; the children are its caller's to stop."""
+
+    def __init__(self, children: Children, screen: LiveScreen | PlainLines) -> None:
+        self._children = children
+        self._screen = screen
+        self._consumers: dict[str, Child] = {}
+        self._bootstrap = ""
+        self._broker: Child | None = None
+        self.story = Story(GROUP, PARTITION_COUNT, _wall_ms())
+
+    def play(self) -> None:
+        """Start the broker and act the script. Raises DemoFailed."""
+        self._start_broker()
+        self.story = Story(GROUP, PARTITION_COUNT, _wall_ms())
+        self.story.note(_wall_ms(), "broker", f"listens on {self._bootstrap}")
+        for at_ms, act in self._script():
+            self._show_until(at_ms)
+            act()
+        self._show_until(END_MS)
+        while not self._is_told() and self._elapsed_ms() < LONGEST_MS:
+            self._show_until(self._elapsed_ms() + 500)
+        if not self._is_told():
+            raise DemoFailed("the group did not do what the demo is to show; the picture tells how far it came")
+        self._screen.end([[], *summary(self.story, self._elapsed_ms(), SESSION_TIMEOUT_MS)])
+
+    def _script(self) -> list[tuple[int, Callable[[], None]]]:
+        return [
+            (0, self._start_producer),
+            (0, lambda: self._start_consumer("anna")),
+            (1_500, lambda: self._start_consumer("ben")),
+            (8_000, lambda: self._start_consumer("cleo")),
+            (13_500, lambda: self._crash("ben")),
+            (24_500, lambda: self._children.ask_to_end(self._consumers["cleo"])),
+        ]
+
+    def _is_told(self) -> bool:
+        """Whether everything that the script is to show has been seen."""
+        anna = self.story.members["anna"]
+        return self.story.group_state == "Stable" and len(anna.partitions) == PARTITION_COUNT
+
+    # ---------------------------------------------------------------- acts
+
+    def _start_broker(self) -> None:
+        serve = [sys.executable, "-m", "kshim", "serve", "--listen=127.0.0.1:0", "--log-format=json"]
+        serve.append(f"--topic={TOPIC}:{PARTITION_COUNT}")
+        self._broker = self._children.start("broker", ["-m", "kshim.tools.demo.lifeline", *serve], listen_to="stderr")
+        assert self._broker.process.stdout is not None
+        self._bootstrap = self._broker.process.stdout.readline().decode().strip()
+        if not self._bootstrap:
+            raise DemoFailed(f"the broker did not start (exit code {self._broker.process.wait()})")
+
+    def _start_producer(self) -> None:
+        arguments = [self._bootstrap, TOPIC, str(PARTITION_COUNT), str(RECORDS_PER_S)]
+        self._children.start("producer", ["-m", "kshim.tools.demo.producer", *arguments])
+
+    def _start_consumer(self, name: str) -> None:
+        arguments = [name, self._bootstrap, TOPIC, GROUP, str(SESSION_TIMEOUT_MS)]
+        self._consumers[name] = self._children.start(name, ["-m", "kshim.tools.demo.member", *arguments])
+        self.story.starts(name, _wall_ms())
+
+    def _crash(self, name: str) -> None:
+        self._consumers[name].kill()
+        self.story.crashes(name, _wall_ms())
+
+    # ---------------------------------------------------------------- watching
+
+    def _elapsed_ms(self) -> int:
+        return _wall_ms() - self.story.began_ms
+
+    def _show_until(self, at_ms: int) -> None:
+        """Take reports and redraw until `at_ms` of the story."""
+        while True:
+            self._show()
+            left_s = (at_ms - self._elapsed_ms()) / 1000
+            if left_s <= 0:
+                return
+            self._hear(min(FRAME_S, left_s))
+            self._require_running()
+
+    def _hear(self, timeout_s: float) -> None:
+        """Take what was reported, for `timeout_s`."""
+        until_s = time.monotonic() + timeout_s
+        while (left_s := until_s - time.monotonic()) > 0:
+            try:
+                child, heard = self._children.heard.get(timeout=left_s)
+            except queue.Empty:
+                return
+            if child is self._broker:
+                self.story.logged(heard)
+            else:
+                self.story.told(heard)
+
+    def _show(self) -> None:
+        lines = draw(
+            self.story,
+            self._elapsed_ms(),
+            bootstrap=self._bootstrap,
+            topic=TOPIC,
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            end_ms=END_MS,
+        )
+        self._screen.show(lines, self.story.notes)
+
+    def _require_running(self) -> None:
+        assert self._broker is not None
+        if not self._broker.is_running:
+            raise DemoFailed(f"the broker ended with exit code {self._broker.process.returncode}")
+        for name, child in self._consumers.items():
+            if self.story.members[name].state not in ("crashed", "leaving", "left") and not child.is_running:
+                raise DemoFailed(f"consumer {name} ended unexpectedly: {child.last_words()}")
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@contextlib.contextmanager
+def _signals_as_interrupts() -> Iterator[None]:
+    """A terminal that closes and a plain `kill` end the demo as Ctrl-C does: with its children."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {name: signal.signal(getattr(signal, name), interrupt) for name in names}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(getattr(signal, name), handler)

@@ -1,0 +1,80 @@
+"""Where the demo is seen: a picture redrawn in place on a terminal, plain lines anywhere else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+from kshim.tools.demo.picture import Line, render
+from kshim.tools.demo.story import Note
+
+__all__ = ["LiveScreen", "PlainLines", "is_live"]
+
+_HIDE_CURSOR, _SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
+_CLEAR_LINE, _CLEAR_BELOW = "\x1b[K", "\x1b[J"
+
+
+def is_live(stream: TextIO) -> bool:
+    """Whether a picture can be redrawn on `stream`."""
+    if not stream.isatty() or os.environ.get("TERM", "") == "dumb":
+        return False
+    if sys.platform == "win32":
+        os.system("")  # Windows' consoles understand escape sequences from then on
+    return True
+
+
+class LiveScreen:
+    """Redraws the picture in place; `close` leaves it there and gives the cursor back."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._is_coloured = not os.environ.get("NO_COLOR")
+        self._drawn_lines = 0
+        stream.write(_HIDE_CURSOR)
+
+    def show(self, lines: Sequence[Line], notes: Sequence[Note]) -> None:
+        """Draw `lines`; the notes are in them."""
+        columns, rows = shutil.get_terminal_size()
+        parts = [f"\x1b[{self._drawn_lines}A\r" if self._drawn_lines else "\r"]
+        # One column and one row stay free: writing into the last would scroll.
+        lines = lines[: max(rows - 1, 1)]
+        parts += [render(line, columns - 1, is_coloured=self._is_coloured) + _CLEAR_LINE + "\n" for line in lines]
+        parts.append(_CLEAR_BELOW)
+        self._drawn_lines = len(lines)
+        self._stream.write("".join(parts))
+        self._stream.flush()
+
+    def end(self, lines: Sequence[Line]) -> None:
+        """Write the summary below the picture."""
+        columns = shutil.get_terminal_size().columns
+        self._stream.writelines(render(line, columns - 1, is_coloured=self._is_coloured) + "\n" for line in lines)
+
+    def close(self) -> None:
+        self._stream.write(_SHOW_CURSOR)
+        self._stream.flush()
+
+
+class PlainLines:
+    """Writes each note once, as it comes."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._written = 0
+
+    def show(self, lines: Sequence[Line], notes: Sequence[Note]) -> None:
+        """Write the notes that are new; the picture is for terminals."""
+        for note in notes[self._written :]:
+            self._stream.write(f"{note.at_ms / 1000:6.2f} s  {note.who:<10} {note.text}\n")
+        self._written = len(notes)
+        self._stream.flush()
+
+    def end(self, lines: Sequence[Line]) -> None:
+        """Write the summary."""
+        self._stream.write("\n")
+        self._stream.writelines(render(line, 1 << 16, is_coloured=False) + "\n" for line in lines)
+
+    def close(self) -> None:
+        self._stream.flush()

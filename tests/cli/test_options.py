@@ -1,0 +1,139 @@
+"""The command line of `kshim serve` and `kshim demo`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kshim.cli.addresses import Address
+from kshim.cli.exits import EXIT_USAGE, CommandError
+from kshim.cli.options import DemoOptions, ServeOptions, parse_command
+
+
+def serve(*arguments: str, **environment: str) -> ServeOptions:
+    command = parse_command(arguments, environment)
+    assert isinstance(command, ServeOptions)
+    return command
+
+
+def test_without_arguments_kshim_serves_on_loopback_in_memory() -> None:
+    assert serve() == ServeOptions(
+        listen=Address("127.0.0.1", 9092),
+        advertised=None,
+        data_dir=None,
+        config={},
+        topics={},
+        log_format="text",
+        is_verbose=False,
+    )
+
+
+def test_options_without_a_command_are_those_of_serve() -> None:
+    assert serve("--listen", "127.0.0.1:0", "-v") == serve("serve", "-v", "--listen=127.0.0.1:0")
+
+
+def test_every_option_of_serve_is_read() -> None:
+    options = serve(
+        "serve",
+        "--listen=0.0.0.0:9092",
+        "--advertised=broker:9092",
+        "--data-dir=data",
+        "--config=group.max.size=3",
+        "--config=offsets.retention.minutes = 1",
+        "--topic=orders:3",
+        "--topic=a.b-c_d:1",
+        "--log-format=json",
+        "--verbose",
+    )
+    assert options == ServeOptions(
+        listen=Address("0.0.0.0", 9092),
+        advertised=Address("broker", 9092),
+        data_dir="data",
+        config={"group.max.size": "3", "offsets.retention.minutes": "1"},
+        topics={"orders": 3, "a.b-c_d": 1},
+        log_format="json",
+        is_verbose=True,
+    )
+
+
+def test_config_wins_over_the_properties_file_and_its_value_may_hold_an_equals_sign(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("group.max.size=3\nlog.dirs=/a\n")
+    options = serve(f"--properties={file}", "--config=group.max.size=4", "--config=x=a=b")
+    assert options.config == {"group.max.size": "4", "log.dirs": "/a", "x": "a=b"}
+
+
+def test_the_environment_sets_what_the_options_do_not() -> None:
+    environment = {
+        "KSHIM_LISTEN": "127.0.0.1:1",
+        "KSHIM_DATA_DIR": "data",
+        "KSHIM_TOPICS": "a:1,b:2",
+        "KSHIM_LOG_FORMAT": "json",
+    }
+    options = serve(**environment)
+    assert (options.listen.port, options.data_dir, options.topics) == (1, "data", {"a": 1, "b": 2})
+    assert options.log_format == "json"
+    options = serve("--listen=127.0.0.1:2", "--topic=c:3", "--log-format=text", **environment)
+    assert (options.listen.port, options.topics, options.log_format) == (2, {"c": 3}, "text")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["--listen=nowhere"], "--listen: 'nowhere' is not HOST:PORT"),
+        (["--listen=localhost:99999"], "not a port"),
+        (["--advertised=here"], "--advertised"),
+        (["--listen=0.0.0.0:9092"], "--advertised HOST:PORT"),
+        (["--listen=[::]:9092"], "--advertised HOST:PORT"),
+        (["--advertised=0.0.0.0:9092"], "--advertised HOST:PORT"),
+        (["--config=group.max.size"], "KEY=VALUE"),
+        (["--config==3"], "KEY=VALUE"),
+        (["--topic=orders"], "NAME:PARTITIONS"),
+        (["--topic=orders:0"], "NAME:PARTITIONS"),
+        (["--topic=or ders:1"], "no topic name"),
+        (["--topic=..:1"], "no topic name"),
+        (["--topic=a:1", "--topic=a:1"], "twice"),
+        (["--log-format=xml"], "text or json"),
+        (["--properties=/nonexistent/file"], "cannot read /nonexistent/file"),
+        (["--unknown"], "--unknown"),
+        (["--list=127.0.0.1:1"], "--list"),
+        (["serve", "now"], "now"),
+        (["sreve"], "sreve"),
+    ],
+)
+def test_a_mistake_is_one_sentence_that_names_it(arguments: list[str], what: str) -> None:
+    with pytest.raises(CommandError) as refusal:
+        parse_command(arguments, {})
+    assert refusal.value.exit_code == EXIT_USAGE
+    assert what in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_broken_properties_file_is_a_mistake_too(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(r"key=\uzzzz")
+    with pytest.raises(CommandError, match=r"server\.properties"):
+        serve(f"--properties={file}")
+
+
+def test_the_demo_has_a_command_of_its_own() -> None:
+    assert parse_command(["demo"], {}) == DemoOptions(is_plain=False)
+    assert parse_command(["demo", "--plain"], {}) == DemoOptions(is_plain=True)
+
+
+def test_help_is_printed_and_ends_with_0(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["--help"], ["serve", "--help"], ["demo", "--help"]):
+        with pytest.raises(SystemExit) as end:
+            parse_command(arguments, {})
+        assert end.value.code == 0
+        assert "usage: kshim" in capsys.readouterr().out
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        parse_command(["--version"], {})
+    assert end.value.code == 0
+    name, version = capsys.readouterr().out.split()
+    assert name == "kshim"
+    assert version[0].isdigit()
