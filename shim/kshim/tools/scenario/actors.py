@@ -1,0 +1,72 @@
+"""Who acts in a scenario, and what the runner remembers of the group: ids by actor, so that files need none."""
+
+from __future__ import annotations
+
+from kshim.tools.scenario.model import Scenario, Step
+
+__all__ = ["Actor", "Cast"]
+
+
+class Actor:
+    """One client: the member id it was given, the generation it last joined, its instance id."""
+
+    __slots__ = ("generation_id", "group_instance_id", "is_parked", "member_id", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.member_id = ""
+        self.generation_id = -1
+        self.group_instance_id: str | None = None
+        self.is_parked = False
+
+
+class Cast:
+    """Everybody in one run. `unique` makes group and topic names of this run different from those of any other."""
+
+    def __init__(self, scenario: Scenario, unique: str) -> None:
+        self.scenario = scenario
+        self.unique = unique
+        self.actors: dict[str, Actor] = {}
+        self.former_ids: dict[str, str] = {}
+
+    def actor(self, name: str) -> Actor:
+        """The actor of that name, made when it is first named."""
+        if name not in self.actors:
+            self.actors[name] = Actor(name)
+        return self.actors[name]
+
+    def group_id(self, step: Step) -> str:
+        """The group a step speaks of: the run's own, `group=NAME` a further one, `group=""` the empty name."""
+        name = step.options.get("group")
+        if name == "":
+            return ""
+        return f"conform-{self.unique}" if name is None else f"conform-{self.unique}-{name}"
+
+    def topic(self, name: str) -> str:
+        """The real name of a topic of the scenario; `missing` topics have one too, and do not exist."""
+        return f"conform-{self.unique}-{name}"
+
+    def plain_topic(self, real: str) -> str:
+        """The scenario's name of a real topic."""
+        return real.removeprefix(f"conform-{self.unique}-")
+
+    def learn(self, actor: Actor, member_id: str) -> None:
+        """Remember the id `actor` was given."""
+        if actor.member_id and actor.member_id != member_id:
+            self.former_ids[actor.member_id] = f"old-{actor.name}"
+        actor.member_id = member_id
+
+    def member_id(self, text: str) -> str:
+        """The id meant by an `id=` option: `@b` is b's, `@old-b` the one b had before, anything else is literal."""
+        if text.startswith("@old-"):
+            return next(old for old, name in reversed(self.former_ids.items()) if name == text[1:])
+        return self.actor(text[1:]).member_id if text.startswith("@") else text
+
+    def name_of(self, member_id: str) -> str:
+        """How a file calls a member id: its actor, `old-a` for one that was replaced, "-" for none."""
+        if not member_id:
+            return "-"
+        for actor in self.actors.values():
+            if actor.member_id == member_id:
+                return actor.name
+        return self.former_ids.get(member_id, "somebody")

@@ -1,0 +1,176 @@
+"""From a response to what a scenario file says of it: an error's name and named fields, ids as actors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kshim.tools.scenario.actors import Actor, Cast
+from kshim.tools.scenario.model import Outcome, Step
+from kshim_protocol.errors import ErrorCode
+
+__all__ = ["differences", "observe"]
+
+ABSENT = "(no such field)"
+
+
+def observe(step: Step, response: Any, version: int, cast: Cast) -> Outcome:
+    """All that can be said of a response. Joins teach the cast ids and generations."""
+    error, fields = _READERS[step.verb](step, response, version, cast)
+    return Outcome(_error_name(error), fields)
+
+
+def differences(expected: Outcome, seen: Outcome) -> list[str]:
+    """What of `expected` does not hold: one sentence each, none when it all holds."""
+    found = []
+    if expected.error not in ("*", seen.error):
+        found.append(f"expected {expected.error}, seen {seen.error}")
+    for name, value in expected.fields.items():
+        actual = seen.fields.get(name, ABSENT)
+        if value != actual:
+            found.append(f"{name}: expected {value}, seen {actual}")
+    return found
+
+
+def _error_name(code: int) -> str:
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return f"ERROR_{code}"
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "backslashreplace") or "-"
+
+
+def _names(ids: Iterable[str], cast: Cast) -> str:
+    return ",".join(sorted(cast.name_of(member_id) for member_id in ids)) or "-"
+
+
+def _join(step: Step, response: Any, version: int, cast: Cast) -> tuple[int, dict[str, str]]:
+    actor: Actor = cast.actor(step.actor)
+    if response.member_id and response.error_code in (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED):
+        cast.learn(actor, response.member_id)
+    if response.error_code == ErrorCode.NONE:
+        actor.generation_id = response.generation_id
+    fields = {
+        "generation": str(response.generation_id),
+        "leader": cast.name_of(response.leader),
+        "members": _names((member.member_id for member in response.members), cast),
+        "protocol": "null" if response.protocol_name is None else response.protocol_name or "-",
+        "type": response.protocol_type or "-",
+        "skip": str(response.skip_assignment).lower(),
+        "id": cast.name_of(response.member_id),
+    }
+    for member in response.members:
+        fields[f"{cast.name_of(member.member_id)}.metadata"] = _text(member.metadata)
+        fields[f"{cast.name_of(member.member_id)}.instance"] = member.group_instance_id or "-"
+    return response.error_code, fields
+
+
+def _sync(step: Step, response: Any, version: int, cast: Cast) -> tuple[int, dict[str, str]]:
+    fields = {
+        "assignment": _text(response.assignment),
+        "type": response.protocol_type or "-",
+        "protocol": response.protocol_name or "-",
+    }
+    return response.error_code, fields
+
+
+def _plain(step: Step, response: Any, version: int, cast: Cast) -> tuple[int, dict[str, str]]:
+    return response.error_code, {}
+
+
+def _leave(step: Step, response: Any, version: int, cast: Cast) -> tuple[int, dict[str, str]]:
+    names = [step.actor, *filter(None, step.options.get("also", "").split(","))]
+    results = [member.error_code for member in response.members]
+    fields = {name: _error_name(code) for name, code in zip(names, results, strict=False)}
+    fields["results"] = str(len(results))
+    if response.error_code == ErrorCode.NONE and len(results) == 1:
+        return results[0], fields
+    return response.error_code, fields
+
+
+def _partition_errors(topics: Any, cast: Cast) -> tuple[int, dict[str, str]]:
+    """One error when all partitions agree, else NONE with one field a partition."""
+    fields = {
+        f"{cast.plain_topic(topic.name)}-{partition.partition_index}": partition.error_code
+        for topic in topics
+        for partition in topic.partitions
+    }
+    common = set(fields.values())
+    error = common.pop() if len(common) == 1 else 0
+    return error, {name: _error_name(code) for name, code in fields.items()}
+
+
+def _commit(step: Step, response: Any, version: int, cast: Cast) -> tuple[int, dict[str, str]]:
+    return _partition_errors(response.topics, cast)
+
+
+def _fetch(step: Step, response: Any, version: int, cast: Cast) -> tuple[int, dict[str, str]]:
+    error, topics = response.error_code, response.topics
+    if version >= 8:
+        (group,) = response.groups
+        error, topics = group.error_code, group.topics
+    fields = {}
+    for topic in topics:
+        for partition in topic.partitions:
+            name = f"{cast.plain_topic(topic.name)}-{partition.partition_index}"
+            fields[name] = str(partition.committed_offset)
+            fields[f"{name}.metadata"] = partition.metadata or "-"
+            fields[f"{name}.epoch"] = str(partition.committed_leader_epoch)
+            fields[f"{name}.error"] = _error_name(partition.error_code)
+    fields["partitions"] = ",".join(sorted(name for name in fields if "." not in name)) or "-"
+    return error, fields
+
+
+def _offset_delete(step: Step, response: Any, version: int, cast: Cast) -> tuple[int, dict[str, str]]:
+    _, fields = _partition_errors(response.topics, cast)
+    return response.error_code, fields
+
+
+def _describe(step: Step, response: Any, version: int, cast: Cast) -> tuple[int, dict[str, str]]:
+    (group,) = response.groups
+    fields = {
+        "state": group.group_state,
+        "type": group.protocol_type or "-",
+        "protocol": group.protocol_data or "-",
+        "members": _names((member.member_id for member in group.members), cast),
+        "operations": str(group.authorized_operations),
+    }
+    for member in group.members:
+        name = cast.name_of(member.member_id)
+        fields[f"{name}.assignment"] = _text(member.member_assignment)
+        fields[f"{name}.metadata"] = _text(member.member_metadata)
+        fields[f"{name}.instance"] = member.group_instance_id or "-"
+        fields[f"{name}.host"] = member.client_host
+    return group.error_code, fields
+
+
+def _list(step: Step, response: Any, version: int, cast: Cast) -> tuple[int, dict[str, str]]:
+    own = [group for group in response.groups if group.group_id == cast.group_id(step)]
+    fields = {"listed": str(bool(own)).lower()}
+    if own:
+        fields |= {
+            "state": own[0].group_state or "-",
+            "type": own[0].protocol_type or "-",
+            "kind": own[0].group_type or "-",
+        }
+    return response.error_code, fields
+
+
+def _delete(step: Step, response: Any, version: int, cast: Cast) -> tuple[int, dict[str, str]]:
+    return response.results[0].error_code, {"results": str(len(response.results))}
+
+
+def _find_coordinator(step: Step, response: Any, version: int, cast: Cast) -> tuple[int, dict[str, str]]:
+    found = response.coordinators[0] if version >= 4 else response
+    fields = {"found": str(found.node_id >= 0).lower(), "message": found.error_message or "-"}
+    return found.error_code, fields
+
+
+_READERS: dict[str, Callable[[Step, Any, int, Cast], tuple[int, dict[str, str]]]] = {
+    "join": _join, "sync": _sync, "heartbeat": _plain, "leave": _leave, "commit": _commit, "fetch": _fetch,
+    "offset-delete": _offset_delete, "describe": _describe, "list": _list, "delete": _delete,
+    "find-coordinator": _find_coordinator,
+}  # fmt: skip

@@ -1,0 +1,75 @@
+"""What a scenario file says, as values."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["Expectation", "Outcome", "Scenario", "ScenarioError", "Step", "Transition", "Writes"]
+
+
+class ScenarioError(ValueError):
+    """A scenario file says something that cannot be read. `str(error)` has file and line."""
+
+
+class Outcome(NamedTuple):
+    """What one request is answered: an error's name with fields, or `parked` (error is "parked" then)."""
+
+    error: str
+    fields: dict[str, str]
+
+    @property
+    def is_parked(self) -> bool:
+        """Whether no answer may come in this step."""
+        return self.error == "parked"
+
+    def __str__(self) -> str:
+        return " ".join((self.error, *(f"{name}={value}" for name, value in self.fields.items())))
+
+
+class Expectation(NamedTuple):
+    """The outcome of the step's own request (None for steps that ask nothing), and answers it releases, by actor."""
+
+    own: Outcome | None
+    released: dict[str, Outcome]
+
+
+class Transition(NamedTuple):
+    """`states` in order, the first one left; `cause` and the member concerned as an actor, "" when not said."""
+
+    states: tuple[str, ...]
+    cause: str
+    actor: str
+
+
+class Writes(NamedTuple):
+    """One record: `kind` is group-metadata, group-tombstone, offset, offset-tombstone."""
+
+    kind: str
+    fields: dict[str, str]
+
+
+class Step(NamedTuple):
+    """One line: `verb`, the acting client ("" when none), words without `=`, options, and what must follow."""
+
+    line: int
+    text: str
+    verb: str
+    actor: str
+    words: tuple[str, ...]
+    options: dict[str, str]
+    expectation: Expectation
+    transitions: list[Transition]
+    writes: list[Writes]
+
+
+class Scenario(NamedTuple):
+    """One file. `limit_ms` is the real time it may take over the wire, None for virtual time only."""
+
+    name: str
+    title: str
+    suite: str
+    rules: tuple[str, ...]
+    config: dict[str, str]
+    topics: dict[str, int]
+    limit_ms: int | None
+    steps: list[Step]

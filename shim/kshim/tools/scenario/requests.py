@@ -1,0 +1,248 @@
+"""From a step to the request it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kshim.tools.scenario.actors import Actor, Cast
+from kshim.tools.scenario.model import ScenarioError, Step
+from kshim_protocol.internal.consumer import ConsumerProtocolSubscription
+from kshim_protocol.messages import (
+    delete_groups,
+    describe_groups,
+    find_coordinator,
+    heartbeat,
+    join_group,
+    leave_group,
+    list_groups,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
+    sync_group,
+)
+from kshim_protocol.schema import Request, codec
+
+__all__ = ["build_request"]
+
+# Classic groups are asked in the newest version that names topics by name; `v=` chooses another.
+NEWEST = {"join": 9, "sync": 5, "heartbeat": 4, "leave": 5, "commit": 9, "fetch": 9, "offset-delete": 0,
+          "describe": 6, "list": 5, "delete": 3, "find-coordinator": 6}  # fmt: skip
+
+
+def build_request(step: Step, cast: Cast) -> tuple[Request[Any], int]:
+    """(request, api version). Raises ScenarioError for a verb that asks nothing or a wrong option."""
+    build = _BUILDERS.get(step.verb)
+    if build is None:
+        raise ScenarioError(f"line {step.line}: {step.verb} is no request")
+    version = int(step.options.get("v", NEWEST[step.verb]))
+    return build(step, cast, version), version
+
+
+def _number(step: Step, key: str, default: int) -> int:
+    return int(step.options.get(key, default))
+
+
+def _member_id(step: Step, cast: Cast) -> str:
+    text = step.options.get("id")
+    return cast.actor(step.actor).member_id if text is None else cast.member_id(text)
+
+
+def _instance(step: Step, actor: Actor, version: int, first: int) -> str | None:
+    if version < first:
+        return None
+    text = step.options.get("instance", actor.group_instance_id)
+    return None if text in (None, "-") else text
+
+
+def _generation(step: Step, actor: Actor) -> int:
+    return _number(step, "generation", actor.generation_id)
+
+
+def subscription(topics: tuple[str, ...]) -> bytes:
+    """Consumer protocol subscription v0, as it stands in Join metadata."""
+    body = codec(ConsumerProtocolSubscription, 0).build(ConsumerProtocolSubscription(topics=topics))
+    return b"\0\0" + body
+
+
+def _join(step: Step, cast: Cast, version: int) -> Request[Any]:
+    actor = cast.actor(step.actor)
+    instance = _instance(step, actor, version, 5)
+    if "id" not in step.options:
+        actor.group_instance_id = instance
+    topics = tuple(cast.topic(name) for name in step.options.get("subscribe", "").split(",") if name)
+    protocols = []
+    text = step.options.get("protocols", "range")
+    for item in text.split(",") if text else ():
+        name, mark, metadata = item.partition(":")
+        content = metadata.encode() if mark else subscription(topics)
+        protocols.append(join_group.JoinGroupRequestProtocol(name=name, metadata=content))
+    session_ms = _number(step, "session", 30_000)
+    return join_group.JoinGroupRequest(
+        group_id=cast.group_id(step),
+        session_timeout_ms=session_ms,
+        rebalance_timeout_ms=_number(step, "rebalance", 60_000) if version >= 1 else -1,
+        member_id=_member_id(step, cast),
+        group_instance_id=instance,
+        protocol_type=step.options.get("type", "consumer"),
+        protocols=tuple(protocols),
+        reason=step.options.get("reason") if version >= 8 else None,
+    )
+
+
+def _sync(step: Step, cast: Cast, version: int) -> Request[Any]:
+    actor = cast.actor(step.actor)
+    assignments = []
+    for item in step.options.get("assign", "").split(","):
+        if item:
+            name, _, content = item.partition(":")
+            member_id = cast.actor(name).member_id or name
+            assignments.append(sync_group.SyncGroupRequestAssignment(member_id=member_id, assignment=content.encode()))
+    has_type = version >= 5
+    protocol_type, protocol = step.options.get("type", "consumer"), step.options.get("protocol", "range")
+    return sync_group.SyncGroupRequest(
+        group_id=cast.group_id(step),
+        generation_id=_generation(step, actor),
+        member_id=_member_id(step, cast),
+        group_instance_id=_instance(step, actor, version, 3),
+        protocol_type=None if not has_type or protocol_type == "null" else protocol_type,
+        protocol_name=None if not has_type or protocol == "null" else protocol,
+        assignments=tuple(assignments),
+    )
+
+
+def _heartbeat(step: Step, cast: Cast, version: int) -> Request[Any]:
+    actor = cast.actor(step.actor)
+    return heartbeat.HeartbeatRequest(
+        group_id=cast.group_id(step),
+        generation_id=_generation(step, actor),
+        member_id=_member_id(step, cast),
+        group_instance_id=_instance(step, actor, version, 3),
+    )
+
+
+def _leave(step: Step, cast: Cast, version: int) -> Request[Any]:
+    actor = cast.actor(step.actor)
+    if version < 3:
+        return leave_group.LeaveGroupRequest(group_id=cast.group_id(step), member_id=_member_id(step, cast))
+    reason = step.options.get("reason") if version >= 5 else None
+    own = leave_group.MemberIdentity(
+        member_id=_member_id(step, cast), group_instance_id=_instance(step, actor, version, 3), reason=reason
+    )
+    members = [] if step.options.get("members") == "none" else [own]
+    for name in filter(None, step.options.get("also", "").split(",")):
+        also = cast.actor(name)
+        members.append(
+            leave_group.MemberIdentity(member_id=also.member_id or name, group_instance_id=also.group_instance_id)
+        )
+    return leave_group.LeaveGroupRequest(group_id=cast.group_id(step), members=tuple(members))
+
+
+def _partitions(step: Step, cast: Cast) -> dict[str, list[tuple[int, int]]]:
+    """Real topic -> (partition, offset): from `t-0=5` options and bare `t-0` words."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    items = [(key, int(value)) for key, value in step.options.items() if _is_partition(key)]
+    for key, offset in [*items, *((word, -1) for word in step.words if _is_partition(word))]:
+        topic, _, index = key.rpartition("-")
+        found.setdefault(cast.topic(topic), []).append((int(index), offset))
+    return found
+
+
+def _is_partition(text: str) -> bool:
+    topic, mark, index = text.rpartition("-")
+    return bool(topic and mark) and index.isdigit()
+
+
+def _commit(step: Step, cast: Cast, version: int) -> Request[Any]:
+    actor = cast.actor(step.actor)
+    metadata: str | None = step.options.get("metadata", "")
+    if metadata == "null":
+        metadata = None
+    elif metadata is not None and "*" in metadata:  # `x*4097`: a long text
+        unit, _, count = metadata.partition("*")
+        metadata = unit * int(count)
+    topics = tuple(
+        offset_commit.OffsetCommitRequestTopic(
+            name=name,
+            partitions=tuple(
+                offset_commit.OffsetCommitRequestPartition(
+                    partition_index=index, committed_offset=offset, committed_metadata=metadata
+                )
+                for index, offset in partitions
+            ),
+        )
+        for name, partitions in _partitions(step, cast).items()
+    )
+    return offset_commit.OffsetCommitRequest(
+        group_id=cast.group_id(step),
+        generation_id_or_member_epoch=_generation(step, actor),
+        member_id=_member_id(step, cast),
+        group_instance_id=_instance(step, actor, version, 7),
+        retention_time_ms=_number(step, "retention", -1) if version <= 4 else -1,
+        topics=topics,
+    )
+
+
+def _fetch(step: Step, cast: Cast, version: int) -> Request[Any]:
+    wanted = _partitions(step, cast)
+    is_stable = step.options.get("stable") == "true" and version >= 7
+    if version >= 8:
+        topics = tuple(
+            offset_fetch.OffsetFetchRequestTopics(name=name, partition_indexes=tuple(index for index, _ in indexes))
+            for name, indexes in wanted.items()
+        )
+        group = offset_fetch.OffsetFetchRequestGroup(
+            group_id=cast.group_id(step), topics=None if "all" in step.words else topics
+        )
+        return offset_fetch.OffsetFetchRequest(groups=(group,), require_stable=is_stable)
+    flat = tuple(
+        offset_fetch.OffsetFetchRequestTopic(name=name, partition_indexes=tuple(index for index, _ in indexes))
+        for name, indexes in wanted.items()
+    )
+    return offset_fetch.OffsetFetchRequest(
+        group_id=cast.group_id(step), topics=None if "all" in step.words else flat, require_stable=is_stable
+    )
+
+
+def _offset_delete(step: Step, cast: Cast, version: int) -> Request[Any]:
+    topics = tuple(
+        offset_delete.OffsetDeleteRequestTopic(
+            name=name,
+            partitions=tuple(offset_delete.OffsetDeleteRequestPartition(partition_index=i) for i, _ in indexes),
+        )
+        for name, indexes in _partitions(step, cast).items()
+    )
+    return offset_delete.OffsetDeleteRequest(group_id=cast.group_id(step), topics=topics)
+
+
+def _describe(step: Step, cast: Cast, version: int) -> Request[Any]:
+    return describe_groups.DescribeGroupsRequest(
+        groups=(cast.group_id(step),),
+        include_authorized_operations=step.options.get("operations") == "true" and version >= 3,
+    )
+
+
+def _list(step: Step, cast: Cast, version: int) -> Request[Any]:
+    return list_groups.ListGroupsRequest(
+        states_filter=tuple(filter(None, step.options.get("states", "").split(","))) if version >= 4 else (),
+        types_filter=tuple(filter(None, step.options.get("types", "").split(","))) if version >= 5 else (),
+    )
+
+
+def _delete(step: Step, cast: Cast, version: int) -> Request[Any]:
+    own = cast.group_id(step)
+    return delete_groups.DeleteGroupsRequest(groups_names=(own, own) if "twice" in step.words else (own,))
+
+
+def _find_coordinator(step: Step, cast: Cast, version: int) -> Request[Any]:
+    key, key_type = cast.group_id(step), _number(step, "key-type", 0)
+    if version >= 4:
+        return find_coordinator.FindCoordinatorRequest(key_type=key_type, coordinator_keys=(key,))
+    return find_coordinator.FindCoordinatorRequest(key=key, key_type=key_type if version >= 1 else 0)
+
+
+_BUILDERS: dict[str, Callable[[Step, Cast, int], Request[Any]]] = {
+    "join": _join, "sync": _sync, "heartbeat": _heartbeat, "leave": _leave, "commit": _commit, "fetch": _fetch,
+    "offset-delete": _offset_delete, "describe": _describe, "list": _list, "delete": _delete,
+    "find-coordinator": _find_coordinator,
+}  # fmt: skip
