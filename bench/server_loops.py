@@ -4,8 +4,7 @@
 
 A router answers every frame with the same bytes; a load generator in its own process keeps a fixed number of requests
 in flight; the loops take turns, round after round. Printed: median [lowest-highest] CPU microseconds a request of the
-server process, the kernel's part included. `floor` is a bare epoll loop without trio, fairness, limits or timers;
-`epoll/tls` is absent: the transform seam is not measured.
+server process, the kernel's part included. `floor` is a bare epoll loop without trio, fairness, limits or timers.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ def run_server(loop: str) -> None:
     if loop == "floor":
         run_floor()
     else:
-        trio.run(main, loop)
+        trio.run(main, "tasks" if loop == "tasks" else "epoll")
 
 
 def run_floor() -> None:
@@ -189,7 +188,9 @@ def compare(rounds: int, requests: int) -> None:
     print("|---" * (len(PATTERNS) + 1) + "|")
     for loop in servers:
         cells = [figures[loop, pattern] for pattern in PATTERNS]
-        print(f"| {loop} | " + " | ".join(f"{statistics.median(c):.2f} [{min(c):.2f}-{max(c):.2f}]" for c in cells), "|")
+        print(
+            f"| {loop} | " + " | ".join(f"{statistics.median(c):.2f} [{min(c):.2f}-{max(c):.2f}]" for c in cells), "|"
+        )
 
 
 if __name__ == "__main__":

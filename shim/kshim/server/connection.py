@@ -23,13 +23,17 @@ WRITE: Final = 4
 """Interest: bytes wait for the peer to take them (the value of EPOLLOUT)."""
 AGAIN: Final = 1 << 16
 """Interest: frames are left to handle now; call `handle` again after the other connections had their turn."""
-GONE: Final = -1
+GONE: Final = 1 << 17
 """Interest: nothing is left to do, close it."""
 
 _COALESCED_BYTES: Final = 256 * 1024
 _LARGE_READ_BYTES: Final = 256 * 1024
 
 _unpack_size = Struct(">i").unpack_from
+
+
+def _nothing() -> None:
+    pass
 
 
 class ByteTransform(Protocol):
@@ -289,6 +293,7 @@ class ServerConnection:
         if self.is_closed:
             return
         self.is_closed = True
+        self.wake = _nothing  # it holds on to whoever made this connection
         self._drop()
         self._out.clear()
         self._unsent = b""

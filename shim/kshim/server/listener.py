@@ -29,11 +29,13 @@ async def bind(host: str, port: int, *, backlog_size: int) -> socket.socket:
     Of several addresses of a name the first IPv4 one is taken, as Java does. Raises CannotBind.
     """
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    if not 0 <= port <= 65_535:  # getaddrinfo would take it modulo 65536
+        raise CannotBind(address, "no such port")
     try:
         found = await trio.socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, sockaddr = min(found, key=lambda info: info[0] != socket.AF_INET)
         sock = socket.socket(family, kind, protocol)
-    except (OSError, OverflowError, UnicodeError) as error:
+    except (OSError, UnicodeError) as error:
         raise CannotBind(address, _reason(error)) from error
     try:
         if sys.platform == "win32":  # where SO_REUSEADDR would let two servers share a port
@@ -43,7 +45,7 @@ async def bind(host: str, port: int, *, backlog_size: int) -> socket.socket:
         sock.bind(sockaddr)
         sock.listen(backlog_size)
         sock.setblocking(False)
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         sock.close()
         raise CannotBind(address, _reason(error)) from error
     return sock

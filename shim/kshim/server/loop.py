@@ -65,7 +65,7 @@ class Loop(ABC):
         """End a peer now, whatever it waits for. Twice is once."""
 
     def add(self, sock: socket.socket, client_host: str) -> None:
-        """Serve an accepted socket from now on."""
+        """Serve an accepted socket from now on. Raises OSError when the system has no room; the socket is the caller's."""
         sock.setblocking(False)
         with contextlib.suppress(OSError):  # the peer may be gone already; reading will tell
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -80,8 +80,9 @@ class Loop(ABC):
             transform=self._make_transform() if self._make_transform is not None else None,
         )
         peer = Peer(sock, connection, self._real_clock.now().mono_ms)
-        self.peers[sock.fileno()] = peer
         self._started(peer)
+        self.peers[sock.fileno()] = peer
+        self.turns += 1
 
     def stop(self) -> None:
         """Let every peer finish: no more reading, what is here whole is handled, answers go out, then it closes."""

@@ -26,10 +26,10 @@ LoopName = Literal["auto", "epoll", "tasks"]
 
 _ACCEPT_BATCH: Final = 64
 _ACCEPT_RETRY_MS: Final = 100
-_OUT_OF_RESOURCES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_OUT_OF_RESOURCES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENOSPC)
 _IDLE_SLICES: Final = 16
 _IDLE_SLICE_PEERS: Final = 512
-_WARM_PAUSE_S: Final = 0.001
+_WARM_PAUSE_MS: Final = 2
 
 
 class Server:
@@ -96,7 +96,7 @@ async def serve(
                 if on_listening is not None:
                     on_listening(bound_host, bound_port)
                 task_status.started(server)
-                accepting.start_soon(_warm, router, peers, log)
+                accepting.start_soon(_warm, router, peers, real_clock, log)
                 await server._is_stopping.wait()
                 accepting.cancel_scope.cancel()
             listener.close()
@@ -128,7 +128,11 @@ async def _accept(
         try:
             for _ in range(min(_ACCEPT_BATCH, limits.max_connections - len(peers.peers))):
                 sock, address = listener.accept()
-                peers.add(sock, java_client_host(address))
+                try:
+                    peers.add(sock, java_client_host(address))
+                except OSError:
+                    sock.close()
+                    raise
         except BlockingIOError:
             continue
         except OSError as error:
@@ -156,16 +160,16 @@ async def _close_idle(peers: Loop, limits: ServerLimits, real_clock: GroupClock,
                 peers.close(peer)
 
 
-async def _warm(router: FrameRouter, peers: Loop, log: ServerLog) -> None:
+async def _warm(router: FrameRouter, peers: Loop, real_clock: GroupClock, log: ServerLog) -> None:
     """Let the router prepare itself, a slice at a time, while no request comes."""
     try:
         has_more = True
         while has_more:
             turns = peers.turns
             await trio.lowlevel.checkpoint()  # whatever is ready runs now
-            if turns != peers.turns:
-                await trio.sleep(_WARM_PAUSE_S)
-                continue
+            while turns != peers.turns:
+                turns = peers.turns
+                await real_clock.sleep_until(real_clock.now().mono_ms + _WARM_PAUSE_MS)
             has_more = router.warm()
     except Exception as error:
         log.failed("preparing in an idle turn", error)

@@ -42,7 +42,7 @@ class TaskLoop(Loop):
         fd = peer.sock.fileno()
         wants = READ
         try:
-            while not peer.connection.is_closed:
+            while True:
                 is_readable = False
                 if wants == READ and not peer.connection.is_parked and not peer.is_scheduled:
                     await wait_readable(fd)
@@ -54,25 +54,29 @@ class TaskLoop(Loop):
                     await wait_writable(fd)
                 else:
                     is_readable = await self._wait_or_be_woken(peer, fd, wants)
+                if peer.connection.is_closed:
+                    return
                 now, real_ms = self._instant()
                 self.turns += 1
                 wants = peer.on_readable(now, real_ms) if is_readable else peer.resume(now, real_ms)
+                self._after_turn()
                 if wants == GONE:
                     self._forget(peer)
-                self._after_turn()
+                    return
         except trio.ClosedResourceError:
             return  # by close()
 
     async def _wait_or_be_woken(self, peer: Peer, fd: int, wants: int) -> bool:
         """Return True when the socket is readable, False when `wake` was called."""
+        is_readable = False
         with trio.CancelScope() as peer.sleep:
             if peer.is_scheduled:
                 await checkpoint()
             elif wants & READ:
                 await wait_readable(fd)
-                return True
+                is_readable = True
             else:
                 await trio.sleep_forever()
         peer.sleep = None
         peer.is_scheduled = False
-        return False
+        return is_readable
