@@ -33,6 +33,7 @@ from kshim_protocol.records.varint import SMALL_VARINTS, encode_varint
 
 __all__ = [
     "HEADER_BYTES",
+    "LOG_FIELDS",
     "OVERHEAD_BYTES",
     "BatchHeader",
     "CorruptBatchError",
@@ -54,6 +55,10 @@ _BEFORE_CRC = struct.Struct(">qiibI")
 _AFTER_CRC = struct.Struct(">hiqqqhii")
 _OFFSET_AND_LENGTH = struct.Struct(">qi")
 _PLACE = struct.Struct(">qii")  # base offset, batch length, partition leader epoch
+
+LOG_FIELDS = struct.Struct(">qiib6xi8xq")
+"""What a log needs of a header, for its inner loops: base offset, batch length, partition leader epoch, magic, last
+offset delta, max timestamp."""
 
 _MAGIC = 2
 _MAGIC_AT = 16

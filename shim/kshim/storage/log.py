@@ -12,16 +12,19 @@ class LogError(Exception):
     """The log could not do what was asked: disk full, I/O error, corrupt file. `str(error)` says what and where."""
 
 
-class OffsetOutOfRange(LogError):  # noqa: N818 - Kafka's own name
+class OffsetOutOfRange(LogError):
     """The offset lies before `start_offset` or beyond `end_offset`."""
 
 
 class Log(Protocol):
-    """Record batches (v2) of one partition in offset order. Calls block; nothing here reads a clock."""
+    """Record batches (v2) of one partition in offset order. Calls block; nothing here reads a clock.
+
+    Any call may raise LogError when files are involved, since they are opened on first use.
+    """
 
     @property
     def start_offset(self) -> int:
-        """First offset that may be read (Kafka's LogStartOffset)."""
+        """First offset that may be read (Kafka's LogStartOffset). It may lie inside the first batch."""
 
     @property
     def end_offset(self) -> int:
@@ -45,22 +48,40 @@ class Log(Protocol):
         """
 
     def bytes_from(self, offset: int) -> int:
-        """How many bytes `read(offset, unlimited)` would return, without reading them (for min_bytes of a Fetch)."""
+        """How many bytes `read(offset, unlimited)` would return, without reading them (for min_bytes of a Fetch).
 
-    def batches(self, offset: int = 0) -> Iterator[bytes]:
-        """Every batch from the one holding `offset` to the end, for replay."""
+        Raises OffsetOutOfRange.
+        """
+
+    def batches(self, offset: int | None = None) -> Iterator[bytes]:
+        """Every batch from the one holding `offset` (default: `start_offset`) to the end, for replay.
+
+        The first batch may begin before `offset`. Raises OffsetOutOfRange, LogError; while iterating.
+        """
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
-        """(offset, timestamp_ms) of the first record with timestamp >= `timestamp_ms`, or None."""
+        """(offset, timestamp_ms) of the first record with timestamp >= `timestamp_ms`, or None.
+
+        Raises LogError when the batch that holds it cannot be decoded (Produce does not look inside batches).
+        """
 
     def max_timestamp(self) -> tuple[int, int] | None:
-        """(offset, timestamp_ms) of the first record with the greatest timestamp, or None when empty."""
+        """(offset, timestamp_ms) of the first record with the greatest timestamp, or None when no record has one.
+
+        Raises LogError as `offset_for_timestamp` does.
+        """
 
     def delete_before(self, offset: int) -> None:
-        """Move `start_offset` up to `offset` and free what lies wholly before it. Raises OffsetOutOfRange."""
+        """Move `start_offset` up to `offset` and free what lies wholly before it; nothing if it is there already.
+
+        Raises OffsetOutOfRange beyond `end_offset`.
+        """
 
     def truncate_to(self, offset: int) -> None:
-        """Drop everything at and after `offset`."""
+        """Drop every batch that holds `offset` or later ones; `end_offset` becomes the end of the last batch left.
+
+        Nothing at `end_offset` or beyond. Raises OffsetOutOfRange before `start_offset`.
+        """
 
     def sync(self) -> None:
         """Make everything appended so far survive power loss. Blocks; raises LogError."""
@@ -69,4 +90,4 @@ class Log(Protocol):
         """Close and remove everything stored."""
 
     def close(self) -> None:
-        """Flush and close; the log is not used afterwards."""
+        """Sync and close; the log is not used afterwards."""

@@ -6,26 +6,13 @@ Both have the methods of `kshim.broker.topics.Storage`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
 from kshim.storage.directory import DataDirectory, StoredTopic
 from kshim.storage.file import DEFAULT_SEGMENT_BYTES, FileLog, TailCut
 from kshim.storage.memory import MemoryLog
+from kshim.storage.topic_spec import TopicSpec
 
 __all__ = ["DirectoryStorage", "MemoryStorage"]
-
-
-class _Spec(Protocol):
-    """A topic as the broker names it; see `StoredTopic`."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def topic_id(self) -> bytes: ...
-    @property
-    def partition_count(self) -> int: ...
-    @property
-    def configs(self) -> dict[str, str]: ...
 
 
 class MemoryStorage:
@@ -35,11 +22,11 @@ class MemoryStorage:
         """A new log."""
         return MemoryLog()
 
-    def load_topics(self) -> Iterable[StoredTopic]:
+    def load_topics(self) -> Iterable[TopicSpec]:
         """No topics: every start is the first."""
         return ()
 
-    def save_topics(self, topics: Iterable[_Spec]) -> None:
+    def save_topics(self, topics: Iterable[TopicSpec]) -> None:
         """Nothing outlives the process."""
 
     def delete_topic(self, topic: str) -> None:
@@ -74,15 +61,13 @@ class DirectoryStorage:
         segment_bytes = self._segment_bytes if own is None else int(own)
         return self._directory.log(topic, partition, segment_bytes=segment_bytes, on_tail_cut=self._on_tail_cut)
 
-    def load_topics(self) -> Iterable[StoredTopic]:
+    def load_topics(self) -> Iterable[TopicSpec]:
         """The topics of an earlier run."""
-        return list(self._directory.topics.values())
+        return [TopicSpec(*stored) for stored in self._directory.topics.values()]
 
-    def save_topics(self, topics: Iterable[_Spec]) -> None:
+    def save_topics(self, topics: Iterable[TopicSpec]) -> None:
         """Remember the topics; whole or not at all. Raises LogError."""
-        self._directory.write_topics(
-            StoredTopic(topic.name, topic.topic_id, topic.partition_count, dict(topic.configs)) for topic in topics
-        )
+        self._directory.write_topics(StoredTopic(*topic._replace(configs=dict(topic.configs))) for topic in topics)
 
     def delete_topic(self, topic: str) -> None:
         """Remove the records of a topic whose logs are closed. Raises LogError."""

@@ -1,0 +1,389 @@
+"""A log in a folder of its own, laid out as Kafka lays out a partition.
+
+`<topic>-<partition>/00000000000000000000.log` and further segments, each named by its first offset. Beside them at most
+one file of ours, `log-start-offset`, for a start that lies inside a segment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from kshim.storage.log import LogError, OffsetOutOfRange
+from kshim.storage.os_calls import OsCalls
+from kshim.storage.segment import Segment
+from kshim.storage.timestamps import first_record_at, first_with_greatest_timestamp
+from kshim_protocol.records.batch import LOG_FIELDS, set_base_offset
+
+__all__ = ["DEFAULT_SEGMENT_BYTES", "FileLog", "TailCut"]
+
+DEFAULT_SEGMENT_BYTES = 1 << 30
+"""Kafka's log.segment.bytes."""
+
+_START_OFFSET_FILE = "log-start-offset"
+_MAX_RELATIVE_OFFSET = (1 << 31) - 1  # Kafka's indexes hold offsets relative to the segment's in 32 bits
+
+_unpack_fields = LOG_FIELDS.unpack_from
+
+
+class TailCut(NamedTuple):
+    """What was cut off the end of a log when it was opened: a write that power loss or a crash had torn."""
+
+    path: str
+    position: int
+    bytes_cut: int
+    reason: str
+
+
+class FileLog:
+    """`Log` in files. Nothing is opened, read or made before first use.
+
+    Only the last segment can have a torn tail, for a segment is synced before the next one begins; damage elsewhere is
+    a LogError. Few descriptors stay open: the last segment's and that of the older one used last.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        segment_bytes: int = DEFAULT_SEGMENT_BYTES,
+        on_tail_cut: Callable[[TailCut], None] | None = None,
+        calls: OsCalls | None = None,
+    ) -> None:
+        self.path = path
+        self.segment_bytes = segment_bytes
+        self._on_tail_cut = on_tail_cut
+        self._calls = OsCalls() if calls is None else calls
+        self._is_open = False
+        self._start_offset = 0
+        self._size_bytes = 0
+        self._segments: list[Segment] = []
+        self._older: Segment | None = None  # of all but the last segment, the one whose file is open
+        self._has_unsynced_data = False  # in the last segment; never in older ones
+        self._has_unsynced_names = False
+        self._sync_failure: str | None = None
+
+    @property
+    def start_offset(self) -> int:
+        """First offset that may be read."""
+        if not self._is_open:
+            self._open()
+        return self._start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """Offset the next record will get."""
+        if not self._is_open:
+            self._open()
+        return max(self._segments[-1].end_offset, self._start_offset) if self._segments else self._start_offset
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all batches held."""
+        if not self._is_open:
+            self._open()
+        return self._size_bytes
+
+    def append(self, batch: bytes) -> int:
+        """Append one validated batch at `end_offset` and return its base offset; it has then reached the kernel."""
+        offset = self.end_offset
+        base_offset, length, leader_epoch, _, last_offset_delta, max_timestamp_ms = _unpack_fields(batch)
+        size_bytes = length + 12
+        assert size_bytes == len(batch), "not one whole batch"
+        if base_offset != offset or leader_epoch:
+            batch = set_base_offset(batch, offset)
+        last_offset = offset + last_offset_delta
+        segment = self._segments[-1] if self._segments else self._roll(offset)
+        if segment.size_bytes and (
+            segment.size_bytes + size_bytes > self.segment_bytes
+            or last_offset - segment.base_offset > _MAX_RELATIVE_OFFSET
+        ):
+            segment = self._roll(offset)
+        segment.append(batch, offset, last_offset, max_timestamp_ms)
+        self._size_bytes += size_bytes
+        self._has_unsynced_data = True
+        return offset
+
+    def read(self, offset: int, max_bytes: int, *, at_least_one_batch: bool = True) -> bytes:
+        """Whole batches from the one holding `offset`, up to `max_bytes`; at least one when asked."""
+        index = self._index_of(offset)
+        parts: list[bytes] = []
+        left = max_bytes
+        while index < len(self._segments):
+            segment = self._using(index)
+            position = 0 if parts else segment.position_of(offset)
+            end = segment.end_of_whole_batches(position, position + left)
+            if end == position and not parts and at_least_one_batch:
+                end = segment.end_of_batch(position)
+            if end > position:
+                parts.append(segment.read(position, end - position))
+                left -= end - position
+            if end < segment.size_bytes:
+                break
+            index += 1
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def bytes_from(self, offset: int) -> int:
+        """How many bytes there are from the batch holding `offset` on."""
+        index = self._index_of(offset)
+        if index == len(self._segments):
+            return 0
+        later = sum(segment.size_bytes for segment in self._segments[index:])
+        return later - self._using(index).position_of(offset)
+
+    def batches(self, offset: int | None = None) -> Iterator[bytes]:
+        """The batches from the one holding `offset` on, up to where the log ends by then."""
+        start = self.start_offset if offset is None else offset
+        index = self._index_of(start)
+        position = self._using(index).position_of(start) if index < len(self._segments) else 0
+        while index < len(self._segments):
+            yield from self._using(index).batches(position)
+            index += 1
+            position = 0
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
+        """(offset, timestamp_ms) of the first record with timestamp >= `timestamp_ms`, or None."""
+        start_offset = self.start_offset
+        for index in range(len(self._segments)):
+            segment = self._using(index)
+            for place in segment.places_from_timestamp(timestamp_ms):
+                if place.last_offset < start_offset:
+                    continue
+                batch = segment.read(place.position, place.end - place.position)
+                found = first_record_at(batch, timestamp_ms, start_offset=start_offset)
+                if found is not None:
+                    return found
+        return None
+
+    def max_timestamp(self) -> tuple[int, int] | None:
+        """(offset, timestamp_ms) of the first record with the greatest timestamp, or None."""
+        start_offset = self.start_offset
+        if not self._size_bytes:
+            return None
+        greatest_ms = max(segment.max_timestamp_ms for segment in self._segments)
+        index = next(i for i, segment in enumerate(self._segments) if segment.max_timestamp_ms == greatest_ms)
+        segment = self._using(index)
+        place = next(segment.places_from_timestamp(greatest_ms))
+        batch = segment.read(place.position, place.end - place.position)
+        found = first_with_greatest_timestamp([batch], start_offset=start_offset)
+        if found is None or found[1] < greatest_ms:  # the record that the header speaks of is deleted
+            found = first_with_greatest_timestamp(self.batches(), start_offset=start_offset)
+        return found
+
+    def delete_before(self, offset: int) -> None:
+        """Move `start_offset` up to `offset` and remove the segments wholly before it."""
+        if offset <= self.start_offset:
+            return
+        end_offset = self.end_offset
+        if offset > end_offset:
+            raise OffsetOutOfRange(f"offset {offset} is not in [{self._start_offset}, {end_offset}]")
+        if offset == end_offset and self._segments and self._segments[-1].size_bytes:
+            self._roll(end_offset)
+        self._write_start_offset(offset)
+        self._start_offset = offset
+        self._remove_before_start()
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop every batch that holds `offset` or later ones."""
+        if offset >= self.end_offset:
+            return
+        first = self._index_of(offset)
+        for index in range(len(self._segments) - 1, first, -1):  # from the end, so that a crash leaves no gap
+            self._remove(index)
+        segment = self._segments[first]
+        if segment is self._older:
+            self._older = None  # it is the last one now
+        size_bytes = segment.size_bytes
+        segment.truncate(segment.position_of(offset))
+        self._size_bytes -= size_bytes - segment.size_bytes
+        self._has_unsynced_data = True
+
+    def sync(self) -> None:
+        """Make everything appended so far survive power loss.
+
+        Once this has failed it fails for good: the kernel may have dropped what it could not write, and would not say
+        so a second time.
+        """
+        if self._sync_failure is not None:
+            raise LogError(self._sync_failure)
+        try:
+            if self._has_unsynced_data:
+                self._segments[-1].sync()
+            if self._has_unsynced_names:
+                self._calls.sync_directory(self.path)
+                self._calls.sync_directory(os.path.dirname(self.path))
+        except LogError as error:
+            self._sync_failure = str(error)
+            raise
+        except OSError as error:
+            self._sync_failure = f"cannot sync {self.path}: {error.strerror or error}"
+            raise LogError(self._sync_failure) from error
+        self._has_unsynced_data = False
+        self._has_unsynced_names = False
+
+    def delete(self) -> None:
+        """Close and remove the folder: first by name, so that a crash leaves a log or none."""
+        self._forget()
+        try:
+            if os.path.isdir(self.path):
+                doomed = free_doomed_name(self.path)
+                self._calls.rename(self.path, doomed)
+                shutil.rmtree(doomed)
+        except OSError as error:
+            raise LogError(f"cannot delete {self.path}: {error.strerror or error}") from error
+
+    def close(self) -> None:
+        """Sync and close."""
+        try:
+            if self._has_unsynced_data or self._has_unsynced_names:
+                self.sync()
+        finally:
+            self._forget()
+
+    def _forget(self) -> None:
+        for segment in self._segments:
+            segment.close()
+        self._segments = []
+        self._older = None
+        self._has_unsynced_data = False
+        self._has_unsynced_names = False
+        self._is_open = False
+
+    def _open(self) -> None:
+        try:
+            sizes = {entry.name: entry.stat().st_size for entry in os.scandir(self.path)}
+        except FileNotFoundError:
+            sizes = {}
+        except OSError as error:
+            raise LogError(f"cannot list {self.path}: {error.strerror or error}") from error
+        try:
+            for name in sorted(name for name in sizes if _is_segment(name)):
+                self._open_segment(name, sizes[name])
+            if self._segments:
+                self._cut_tail(sizes)
+            recorded = self._read_start_offset() if _START_OFFSET_FILE in sizes else 0
+        except LogError:
+            self._forget()
+            raise
+        self._start_offset = max(recorded, self._segments[0].base_offset if self._segments else 0)
+        self._size_bytes = sum(segment.size_bytes for segment in self._segments)
+        self._is_open = True
+        self._remove_before_start()
+
+    def _open_segment(self, name: str, size_bytes: int) -> None:
+        segment = Segment(os.path.join(self.path, name), int(name[:20]), self._calls)
+        if self._segments:
+            before = self._segments[-1]
+            if before.damage is not None:
+                position, reason = before.damage
+                raise LogError(f"{before.path} is damaged at byte {position}: {reason}")
+            if before.end_offset > segment.base_offset:
+                raise LogError(f"{before.path} reaches offset {before.end_offset}, into {name}")
+            before.close()
+        self._segments.append(segment)
+        segment.scan(size_bytes)
+
+    def _cut_tail(self, sizes: dict[str, int]) -> None:
+        segment = self._segments[-1]
+        if segment.damage is None:
+            return
+        position, reason = segment.damage
+        cut = TailCut(segment.path, position, sizes[os.path.basename(segment.path)] - position, reason)
+        segment.truncate(position)
+        self._has_unsynced_data = True
+        if self._on_tail_cut is not None:
+            self._on_tail_cut(cut)
+
+    def _index_of(self, offset: int) -> int:
+        """Which segment holds `offset`; their number at `end_offset`. Raises OffsetOutOfRange."""
+        end_offset = self.end_offset
+        if offset == end_offset:
+            return len(self._segments)
+        if not self._start_offset <= offset < end_offset:
+            raise OffsetOutOfRange(f"offset {offset} is not in [{self._start_offset}, {end_offset}]")
+        index = bisect_right(self._segments, offset, key=_base_offset) - 1
+        return index if offset < self._segments[index].end_offset else index + 1
+
+    def _using(self, index: int) -> Segment:
+        """The segment, with the file of the older one used before closed."""
+        segment = self._segments[index]
+        if index < len(self._segments) - 1 and segment is not self._older:
+            if self._older is not None:
+                self._older.close()
+            self._older = segment
+        return segment
+
+    def _roll(self, offset: int) -> Segment:
+        """Begin a segment at `offset`, with everything before it synced."""
+        if self._segments:
+            self.sync()
+        segment = Segment(os.path.join(self.path, f"{offset:020}.log"), offset, self._calls)
+        if not self._segments:
+            try:
+                with contextlib.suppress(FileExistsError):
+                    self._calls.mkdir(self.path)
+            except OSError as error:
+                raise LogError(f"cannot make {self.path}: {error.strerror or error}") from error
+        segment.open()
+        if self._segments:
+            self._segments[-1].close()
+        self._segments.append(segment)
+        self._has_unsynced_names = True
+        return segment
+
+    def _remove_before_start(self) -> None:
+        while len(self._segments) > 1 and self._segments[0].end_offset <= self._start_offset:
+            self._remove(0)
+
+    def _remove(self, index: int) -> None:
+        segment = self._segments[index]
+        try:
+            segment.close()
+            self._calls.unlink(segment.path)
+        except OSError as error:
+            raise LogError(f"cannot remove {segment.path}: {error.strerror or error}") from error
+        del self._segments[index]
+        self._size_bytes -= segment.size_bytes
+        self._has_unsynced_names = True
+        if segment is self._older:
+            self._older = None
+
+    def _write_start_offset(self, offset: int) -> None:
+        path = os.path.join(self.path, _START_OFFSET_FILE)
+        try:
+            self._calls.write_whole_file(path, b"0\n%d\n" % offset)
+        except OSError as error:
+            raise LogError(f"cannot write {path}: {error.strerror or error}") from error
+
+    def _read_start_offset(self) -> int:
+        path = os.path.join(self.path, _START_OFFSET_FILE)
+        try:
+            with open(path, "rb") as file:
+                version, offset = file.read().split()
+            if version != b"0":
+                raise LogError(f"{path} has version {version!r}")
+            return int(offset)
+        except OSError as error:
+            raise LogError(f"cannot read {path}: {error.strerror or error}") from error
+        except ValueError as error:
+            raise LogError(f"{path} is damaged: {error}") from error
+
+
+def free_doomed_name(path: str) -> str:
+    """A name for a folder that is about to go, in the form Kafka's own start-up also recognises."""
+    number = 0
+    while os.path.exists(name := f"{path}.{number}-delete"):
+        number += 1
+    return name
+
+
+def _is_segment(name: str) -> bool:
+    return len(name) == 24 and name.endswith(".log") and name[:20].isdecimal()
+
+
+def _base_offset(segment: Segment) -> int:
+    return segment.base_offset

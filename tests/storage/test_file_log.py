@@ -1,0 +1,508 @@
+"""Logs in files: Kafka's layout, reopening, torn tails, failing disks."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from kshim.storage.file import FileLog, TailCut
+from kshim.storage.log import LogError
+from kshim.storage.os_calls import OsCalls
+from kshim_protocol.records.batch import build_batch, set_base_offset
+from tests.storage.builders import FailingDisk, a_batch, base_offsets, values
+
+UNLIMITED = 1 << 40
+FIRST = "00000000000000000000.log"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the log is, which is not there yet."""
+    return tmp_path / "topic-0"
+
+
+@pytest.fixture
+def disk() -> FailingDisk:
+    """A disk that works until it is told to fail."""
+    return FailingDisk()
+
+
+def segments(folder: Path) -> dict[str, int]:
+    """The segment files and their sizes."""
+    return {path.name: path.stat().st_size for path in sorted(folder.glob("*.log"))}
+
+
+def reopened(folder: Path, *, segment_bytes: int = 1 << 30) -> tuple[FileLog, list[TailCut]]:
+    """A new log on the same folder, opened, and what it had to cut."""
+    cuts: list[TailCut] = []
+    log = FileLog(str(folder), segment_bytes=segment_bytes, on_tail_cut=cuts.append)
+    assert log.end_offset >= 0
+    return log, cuts
+
+
+def test_nothing_is_made_before_the_first_append(folder: Path) -> None:
+    log = FileLog(str(folder))
+    assert log.end_offset == 0
+    log.close()
+    assert not folder.exists()
+
+
+def test_the_file_holds_the_batches_as_they_are(folder: Path) -> None:
+    log = FileLog(str(folder))
+    log.append(a_batch("a", "b"))
+    log.append(a_batch("c"))
+    assert (folder / FIRST).read_bytes() == a_batch("a", "b") + set_base_offset(a_batch("c"), 2)
+    log.close()
+
+
+def test_segments_are_named_by_their_first_offset_and_hold_at_most_segment_bytes(folder: Path) -> None:
+    size = len(a_batch("a", "b"))
+    log = FileLog(str(folder), segment_bytes=2 * size)
+    for _ in range(5):
+        log.append(a_batch("a", "b"))
+    log.append(a_batch("x", pad=10 * size))
+    assert segments(folder) == {
+        FIRST: 2 * size,
+        "00000000000000000004.log": 2 * size,
+        "00000000000000000008.log": size,
+        "00000000000000000010.log": len(a_batch("x", pad=10 * size)),
+    }
+    assert base_offsets(log.read(0, UNLIMITED)) == [0, 2, 4, 6, 8, 10]
+    log.close()
+
+
+def test_a_segment_ends_before_its_relative_offsets_leave_32_bits(folder: Path) -> None:
+    log = FileLog(str(folder))
+    log.append(a_batch("a"))
+    for _ in range(2):
+        log.append(build_batch([], last_offset_delta=2**31 - 2))
+    assert list(segments(folder)) == [FIRST, f"{2**31:020}.log"]
+    log.close()
+
+
+def test_a_segment_is_synced_before_the_next_one_begins(folder: Path, disk: FailingDisk) -> None:
+    log = FileLog(str(folder), segment_bytes=1, calls=disk)
+    log.append(a_batch("a"))
+    assert disk.synced == []
+    log.append(a_batch("b"))
+    assert disk.synced == ["file", "directory", "directory"]
+    log.sync()
+    assert disk.synced == ["file", "directory", "directory"] * 2
+    log.sync()
+    assert len(disk.synced) == 6
+    log.append(a_batch("c"))
+    log.sync()
+    assert disk.synced[6:] == ["file", "directory", "directory"]
+    log.close()
+
+
+@pytest.mark.parametrize("segment_bytes", [1, 200, 1 << 30])
+def test_a_log_is_the_same_after_reopening(folder: Path, segment_bytes: int) -> None:
+    log = FileLog(str(folder), segment_bytes=segment_bytes)
+    for i in range(40):
+        log.append(a_batch(*"abc"[: 1 + i % 3], timestamp_ms=(i * 7) % 23))
+    log.delete_before(5)
+    facts = (log.start_offset, log.end_offset, log.size_bytes, log.max_timestamp(), log.read(5, UNLIMITED))
+    timestamps = [log.offset_for_timestamp(t) for t in range(30)]
+    log.close()
+    again, cuts = reopened(folder, segment_bytes=segment_bytes)
+    assert facts == (
+        again.start_offset,
+        again.end_offset,
+        again.size_bytes,
+        again.max_timestamp(),
+        again.read(5, UNLIMITED),
+    )
+    assert timestamps == [again.offset_for_timestamp(t) for t in range(30)]
+    assert cuts == []
+    assert again.append(a_batch("z")) == facts[1]
+    again.close()
+
+
+def test_reopening_goes_through_files_larger_than_one_read(folder: Path) -> None:
+    log = FileLog(str(folder))
+    for i in range(3_000):
+        log.append(a_batch("v", timestamp_ms=i, pad=i % 1_000))
+    log.append(a_batch("large", timestamp_ms=1, pad=2_500_000))
+    log.append(a_batch("last", timestamp_ms=2))
+    log.close()
+    again, cuts = reopened(folder)
+    assert (again.end_offset, again.size_bytes, cuts) == (3_002, (folder / FIRST).stat().st_size, [])
+    assert again.max_timestamp() == (2_999, 2_999)
+    assert again.offset_for_timestamp(2_000) == (2_000, 2_000)
+    assert values(again.read(3_000, UNLIMITED)) == ["large", "last"]
+    again.close()
+
+
+def test_a_deleted_start_is_kept_and_whole_segments_go(folder: Path) -> None:
+    log = FileLog(str(folder), segment_bytes=1)
+    for _ in range(4):
+        log.append(a_batch("a", "b"))
+    log.delete_before(5)
+    assert list(segments(folder)) == ["00000000000000000004.log", "00000000000000000006.log"]
+    log.close()
+    again, _ = reopened(folder)
+    assert (again.start_offset, again.end_offset) == (5, 8)
+    again.delete_before(8)
+    assert segments(folder) == {"00000000000000000008.log": 0}
+    again.close()
+    last, _ = reopened(folder)
+    assert (last.start_offset, last.end_offset) == (8, 8)
+    assert last.append(a_batch("c")) == 8
+    last.close()
+
+
+def test_segments_that_a_crash_kept_from_deletion_go_at_the_next_start(folder: Path, disk: FailingDisk) -> None:
+    log = FileLog(str(folder), segment_bytes=1, calls=disk)
+    for _ in range(4):
+        log.append(a_batch("a"))
+    disk.broken.add("unlink")
+    with pytest.raises(LogError, match="cannot remove"):
+        log.delete_before(2)
+    assert log.start_offset == 2
+    assert len(segments(folder)) == 4
+    log.close()
+    again, _ = reopened(folder)
+    assert (again.start_offset, len(segments(folder))) == (2, 2)
+    again.close()
+
+
+def test_a_start_beyond_a_lost_tail_is_where_the_log_goes_on(folder: Path) -> None:
+    log = FileLog(str(folder))
+    for _ in range(4):
+        log.append(a_batch("a"))
+    log.delete_before(3)
+    log.close()
+    os.truncate(folder / FIRST, len(a_batch("a")))
+    again, _ = reopened(folder)
+    assert (again.start_offset, again.end_offset) == (3, 3)
+    assert again.append(a_batch("b")) == 3
+    assert values(again.read(3, UNLIMITED)) == ["b"]
+    again.close()
+
+
+def test_a_torn_last_batch_is_cut_wherever_it_is_torn(folder: Path) -> None:
+    log = FileLog(str(folder))
+    log.append(a_batch("a"))
+    log.append(a_batch("b"))
+    log.append(a_batch("torn", "apart"))
+    log.close()
+    data = (folder / FIRST).read_bytes()
+    whole = 2 * len(a_batch("a"))
+    for size in range(whole + 1, len(data)):
+        (folder / FIRST).write_bytes(data[:size])
+        again, cuts = reopened(folder)
+        assert (again.end_offset, again.size_bytes, segments(folder)) == (2, whole, {FIRST: whole})
+        assert [(cut.path, cut.position, cut.bytes_cut) for cut in cuts] == [(str(folder / FIRST), whole, size - whole)]
+        assert again.append(a_batch("c")) == 2
+        assert values(again.read(0, UNLIMITED)) == ["a", "b", "c"]
+        again.close()
+
+
+def test_a_last_batch_with_any_damaged_byte_under_the_crc_is_cut(folder: Path) -> None:
+    log = FileLog(str(folder))
+    log.append(a_batch("a"))
+    log.append(a_batch("b"))
+    log.close()
+    data = (folder / FIRST).read_bytes()
+    start = len(a_batch("a"))
+    for at in range(start + 17, len(data)):
+        damaged = bytearray(data)
+        damaged[at] ^= 1
+        (folder / FIRST).write_bytes(bytes(damaged))
+        again, cuts = reopened(folder)
+        assert again.end_offset == 1
+        assert [cut.bytes_cut for cut in cuts] == [len(data) - start]
+        again.close()
+
+
+@pytest.mark.parametrize(
+    ("tail", "reason"),
+    [
+        (bytes(4_096), "no batch header"),
+        (b"\0", "file ends inside a header"),
+        (b"\xff" * 100, "no batch header"),
+        (set_base_offset(a_batch("early"), 0), "no batch header"),
+        (set_base_offset(a_batch("late"), 9)[:-3], "file ends inside a batch"),
+        (set_base_offset(a_batch("late"), 9)[:-3] + b"\0\0\0", "CRC differs"),
+    ],
+)
+def test_whatever_else_stands_behind_the_last_batch_is_cut(folder: Path, tail: bytes, reason: str) -> None:
+    log = FileLog(str(folder))
+    log.append(a_batch("a"))
+    log.append(a_batch("b"))
+    log.close()
+    with (folder / FIRST).open("ab") as file:
+        file.write(tail)
+    again, cuts = reopened(folder)
+    assert (again.end_offset, values(again.read(0, UNLIMITED))) == (2, ["a", "b"])
+    assert [(cut.bytes_cut, cut.reason) for cut in cuts] == [(len(tail), reason)]
+    again.close()
+    _, none = reopened(folder)
+    assert none == []
+
+
+def test_a_file_of_rubbish_becomes_an_empty_log(folder: Path) -> None:
+    folder.mkdir()
+    (folder / FIRST).write_bytes(b"rubbish " * 100)
+    log, cuts = reopened(folder)
+    assert (log.end_offset, log.size_bytes) == (0, 0)
+    assert cuts == [TailCut(str(folder / FIRST), 0, 800, "no batch header")]
+    log.close()
+
+
+def test_an_empty_last_segment_is_where_the_log_goes_on(folder: Path) -> None:
+    log = FileLog(str(folder))
+    log.append(a_batch("a"))
+    log.close()
+    (folder / "00000000000000000001.log").touch()
+    again, cuts = reopened(folder)
+    assert (again.end_offset, cuts) == (1, [])
+    assert again.append(a_batch("b")) == 1
+    assert values(again.read(0, UNLIMITED)) == ["a", "b"]
+    again.close()
+
+
+def test_damage_before_the_last_segment_is_an_error_and_nothing_is_cut(folder: Path) -> None:
+    log = FileLog(str(folder), segment_bytes=1)
+    log.append(a_batch("a"))
+    log.append(a_batch("b"))
+    log.close()
+    os.truncate(folder / FIRST, 70)
+    sizes = segments(folder)
+    damaged = FileLog(str(folder))
+    for _ in range(2):
+        with pytest.raises(LogError, match=r"00\.log is damaged at byte 0: file ends inside a batch"):
+            damaged.read(0, 1)
+    assert segments(folder) == sizes
+
+
+def test_segments_that_overlap_are_an_error(folder: Path) -> None:
+    log = FileLog(str(folder))
+    log.append(a_batch("a", "b", "c"))
+    log.close()
+    (folder / "00000000000000000002.log").write_bytes(set_base_offset(a_batch("x"), 2))
+    with pytest.raises(LogError, match=r"reaches offset 3, into 00000000000000000002\.log"):
+        _ = FileLog(str(folder)).end_offset
+
+
+def test_gaps_left_by_compaction_are_read_over(folder: Path) -> None:
+    folder.mkdir()
+    first = build_batch_at(5, "a", "b") + build_batch_at(20, "c")
+    (folder / "00000000000000000005.log").write_bytes(first)
+    (folder / "00000000000000000040.log").write_bytes(build_batch_at(45, "d"))
+    log, cuts = reopened(folder)
+    assert (log.start_offset, log.end_offset, cuts) == (5, 46, [])
+    for offset, expected in [(5, [5, 20, 45]), (7, [20, 45]), (19, [20, 45]), (21, [45]), (44, [45])]:
+        assert base_offsets(log.read(offset, UNLIMITED)) == expected
+        assert log.bytes_from(offset) == len(log.read(offset, UNLIMITED))
+        assert base_offsets(b"".join(log.batches(offset))) == expected
+    log.close()
+
+
+def build_batch_at(offset: int, *names: str) -> bytes:
+    return set_base_offset(a_batch(*names), offset)
+
+
+def test_other_files_in_the_folder_are_left_alone(folder: Path) -> None:
+    log = FileLog(str(folder))
+    log.append(a_batch("a"))
+    log.close()
+    others = ["partition.metadata", "leader-epoch-checkpoint", "00000000000000000000.index", "0.log", "x.log"]
+    for name in others:
+        (folder / name).write_bytes(b"other")
+    again, _ = reopened(folder)
+    assert again.end_offset == 1
+    again.close()
+    assert all((folder / name).read_bytes() == b"other" for name in others)
+
+
+@pytest.mark.parametrize("room", [0, 1, 60, 61, 70])
+def test_a_full_disk_leaves_the_log_as_it_was(folder: Path, disk: FailingDisk, room: int) -> None:
+    log = FileLog(str(folder), calls=disk)
+    log.append(a_batch("a"))
+    facts = (log.end_offset, log.size_bytes, log.max_timestamp(), segments(folder))
+    disk.error = OSError(errno.ENOSPC, "No space left on device")
+    for _ in range(2):
+        disk.free_bytes = room
+        with pytest.raises(LogError, match=r"cannot append to .*00\.log: No space left on device"):
+            log.append(a_batch("b", timestamp_ms=9_000))
+        assert facts == (log.end_offset, log.size_bytes, log.max_timestamp(), segments(folder))
+    disk.free_bytes = None
+    assert log.append(a_batch("c")) == 1
+    assert values(log.read(0, UNLIMITED)) == ["a", "c"]
+    log.close()
+    again, cuts = reopened(folder)
+    assert (values(again.read(0, UNLIMITED)), cuts) == (["a", "c"], [])
+    again.close()
+
+
+def test_a_write_in_pieces_is_finished(folder: Path, disk: FailingDisk) -> None:
+    log = FileLog(str(folder), calls=disk)
+    whole = disk.pwrite
+    disk.pwrite = lambda descriptor, data, offset: whole(descriptor, data[:7], offset)
+    log.append(a_batch("a"))
+    assert values(log.read(0, UNLIMITED)) == ["a"]
+    log.close()
+
+
+def test_a_write_that_takes_nothing_fails(folder: Path, disk: FailingDisk) -> None:
+    log = FileLog(str(folder), calls=disk)
+    disk.pwrite = lambda descriptor, data, offset: 0
+    with pytest.raises(LogError, match="nothing was written"):
+        log.append(a_batch("a"))
+    assert log.end_offset == 0
+
+
+def test_what_cannot_even_be_cut_off_is_overwritten_or_cut_at_the_next_start(folder: Path, disk: FailingDisk) -> None:
+    log = FileLog(str(folder), calls=disk)
+    log.append(a_batch("a"))
+    disk.free_bytes, disk.broken = 70, {"ftruncate"}
+    with pytest.raises(LogError):
+        log.append(a_batch("b", "lost", "in", "part"))
+    assert segments(folder)[FIRST] == len(a_batch("a")) + 70
+    disk.free_bytes, disk.broken = None, set()
+    again, cuts = reopened(folder)
+    assert (values(again.read(0, UNLIMITED)), [cut.bytes_cut for cut in cuts]) == (["a"], [70])
+    again.close()
+    assert log.append(a_batch("c")) == 1
+    assert values(log.read(0, UNLIMITED)) == ["a", "c"]
+    log.close()
+
+
+@pytest.mark.parametrize("call", ["open", "mkdir", "fdatasync"])
+def test_a_failed_roll_leaves_the_log_as_it_was(folder: Path, disk: FailingDisk, call: str) -> None:
+    log = FileLog(str(folder), segment_bytes=1, calls=disk)
+    log.append(a_batch("a"))
+    disk.broken.add(call)
+    if call == "mkdir":  # only the first segment needs it
+        assert log.append(a_batch("b")) == 1
+    else:
+        with pytest.raises(LogError, match="cannot"):
+            log.append(a_batch("b"))
+        assert (log.end_offset, values(log.read(0, UNLIMITED))) == (1, ["a"])
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+    log = FileLog(str(tmp_path / "missing" / "topic-0"))
+    with pytest.raises(LogError, match=r"cannot make .*No such file"):
+        log.append(a_batch("a"))
+    assert log.end_offset == 0
+
+
+def test_reading_errors_are_log_errors(folder: Path, disk: FailingDisk) -> None:
+    log = FileLog(str(folder), calls=disk)
+    log.append(a_batch("a"))
+    disk.broken.add("pread")
+    with pytest.raises(LogError, match=r"cannot read .*00\.log: Input/output error"):
+        log.read(0, 10)
+    disk.broken.clear()
+    os.truncate(folder / FIRST, 5)
+    with pytest.raises(LogError, match="ends at byte 5"):
+        log.read(0, 10)
+
+
+def test_a_failed_sync_is_never_forgotten(folder: Path, disk: FailingDisk) -> None:
+    log = FileLog(str(folder), calls=disk)
+    log.append(a_batch("a"))
+    disk.broken.add("fdatasync")
+    with pytest.raises(LogError, match="cannot sync"):
+        log.sync()
+    disk.broken.clear()
+    with pytest.raises(LogError, match="cannot sync"):
+        log.sync()
+    with pytest.raises(LogError, match="cannot sync"):
+        log.close()
+
+
+def test_a_folder_that_cannot_be_synced_is_an_error(folder: Path, disk: FailingDisk) -> None:
+    log = FileLog(str(folder), calls=disk)
+    log.append(a_batch("a"))
+    disk.broken.add("sync_directory")
+    with pytest.raises(LogError, match=r"cannot sync .*topic-0"):
+        log.sync()
+
+
+def test_a_truncation_that_fails_is_an_error_and_changes_nothing(folder: Path, disk: FailingDisk) -> None:
+    log = FileLog(str(folder), calls=disk)
+    log.append(a_batch("a"))
+    log.append(a_batch("b"))
+    disk.broken.add("ftruncate")
+    with pytest.raises(LogError, match="cannot truncate"):
+        log.truncate_to(1)
+    assert values(log.read(0, UNLIMITED)) == ["a", "b"]
+    disk.broken.clear()
+    log.truncate_to(1)
+    assert values(log.read(0, UNLIMITED)) == ["a"]
+    log.close()
+
+
+def test_a_truncated_log_stays_truncated(folder: Path) -> None:
+    log = FileLog(str(folder), segment_bytes=200)
+    for i in range(20):
+        log.append(a_batch(f"v{i}"))
+    log.read(3, 1)  # an older segment's file is open while it becomes the last one
+    log.truncate_to(3)
+    assert log.append(a_batch("new")) == 3
+    log.close()
+    again, cuts = reopened(folder)
+    assert (values(again.read(0, UNLIMITED)), cuts) == (["v0", "v1", "v2", "new"], [])
+    again.close()
+
+
+def test_delete_removes_the_folder(folder: Path) -> None:
+    log = FileLog(str(folder), segment_bytes=1)
+    log.append(a_batch("a"))
+    log.append(a_batch("b"))
+    log.delete()
+    assert list(folder.parent.iterdir()) == []
+
+
+def test_descriptors_stay_few_and_are_all_closed(folder: Path) -> None:
+    opened: set[int] = set()
+    most = 0
+    calls = OsCalls()
+    real_open, real_close = calls.open, calls.close
+
+    def open_(path: str) -> int:
+        nonlocal most
+        opened.add(descriptor := real_open(path))
+        most = max(most, len(opened))
+        return descriptor
+
+    def close(descriptor: int) -> None:
+        opened.remove(descriptor)
+        real_close(descriptor)
+
+    calls.open, calls.close = open_, close
+    log = FileLog(str(folder), segment_bytes=1, calls=calls)
+    for i in range(20):
+        log.append(a_batch("a", timestamp_ms=i))
+    assert len(log.read(0, UNLIMITED)) == log.bytes_from(0)
+    assert sum(1 for _ in log.batches()) == 20
+    assert log.offset_for_timestamp(10) == (10, 10)
+    log.truncate_to(12)
+    log.delete_before(3)
+    assert log.max_timestamp() == (11, 11)
+    log.append(a_batch("b"))
+    log.close()
+    again = FileLog(str(folder), segment_bytes=1, calls=calls)
+    assert values(again.read(12, 1)) == ["b"]
+    again.close()
+    assert most <= 3
+    assert opened == set()
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"), [(b"1\n5\n", "has version"), (b"0\nfive\n", "is damaged"), (b"", "is damaged")]
+)
+def test_a_start_offset_file_that_makes_no_sense_is_an_error(folder: Path, content: bytes, reason: str) -> None:
+    log = FileLog(str(folder))
+    log.append(a_batch("a"))
+    log.close()
+    (folder / "log-start-offset").write_bytes(content)
+    with pytest.raises(LogError, match=reason):
+        _ = FileLog(str(folder)).start_offset
