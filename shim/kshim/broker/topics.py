@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kshim.storage.log import Log
+from kshim.storage.topic_spec import TopicSpec
 
 if TYPE_CHECKING:
     from kshim.broker.batch_rules import BatchRules
@@ -15,15 +16,6 @@ __all__ = ["INTERNAL_TOPICS", "OFFSETS_TOPIC", "Partition", "Storage", "Topic", 
 
 OFFSETS_TOPIC = "__consumer_offsets"
 INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, "__transaction_state"})
-
-
-class TopicSpec(NamedTuple):
-    """What outlives a restart of a topic besides its records. `topic_id` has 16 bytes."""
-
-    name: str
-    topic_id: bytes
-    partition_count: int
-    configs: dict[str, str]
 
 
 class Storage(Protocol):
