@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from kshim.storage.directory import DataDirectory, DirectoryLocked, StoredTopic
+from kshim.storage.directory import DataDirectory, DirectoryLocked
 from kshim.storage.log import LogError
+from kshim.storage.topic_spec import TopicSpec
 from tests.storage.builders import FailingDisk, a_batch, values
 
-ORDERS = StoredTopic("orders", bytes(range(16)), 3, {"cleanup.policy": "compact"})
-AUDIT = StoredTopic("audit.log-1", b"\xff\xfe" * 8, 1, {})
+ORDERS = TopicSpec("orders", bytes(range(16)), 3, {"cleanup.policy": "compact"})
+AUDIT = TopicSpec("audit.log-1", b"\xff\xfe" * 8, 1, {})
 
 
 def opened(

@@ -10,13 +10,14 @@ import sys
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from kshim.storage.file import DEFAULT_SEGMENT_BYTES, FileLog, TailCut, free_doomed_name
 from kshim.storage.log import LogError
 from kshim.storage.os_calls import OsCalls
+from kshim.storage.topic_spec import TopicSpec
 
-__all__ = ["FORMAT_VERSION", "DataDirectory", "DirectoryLocked", "StoredTopic"]
+__all__ = ["FORMAT_VERSION", "DataDirectory", "DirectoryLocked"]
 
 FORMAT_VERSION = 1
 """Of everything in here that is not Kafka's own format. A newer one is refused."""
@@ -36,15 +37,6 @@ class DirectoryLocked(LogError):
     """Another process uses the folder."""
 
 
-class StoredTopic(NamedTuple):
-    """What is known of a topic beside its records. `topic_id` is 16 bytes."""
-
-    name: str
-    topic_id: bytes
-    partition_count: int
-    configs: dict[str, str]
-
-
 class DataDirectory:
     """A folder that belongs to this process until `close`. Made by `DataDirectory.open`.
 
@@ -58,7 +50,7 @@ class DataDirectory:
         self.node_id = node_id
         self._lock = lock
         self._calls = calls
-        self.topics: dict[str, StoredTopic] = {}
+        self.topics: dict[str, TopicSpec] = {}
 
     @classmethod
     def open(cls, path: str, *, cluster_id: str, node_id: int, calls: OsCalls | None = None) -> DataDirectory:
@@ -82,7 +74,7 @@ class DataDirectory:
             raise
         return directory
 
-    def write_topics(self, topics: Iterable[StoredTopic]) -> None:
+    def write_topics(self, topics: Iterable[TopicSpec]) -> None:
         """Replace what is stored of all topics, in one step that survives power loss. Raises LogError, unchanged."""
         by_name = {topic.name: topic for topic in topics}
         rows = [
@@ -248,7 +240,7 @@ def _properties(text: str) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
-def _topic(row: dict[str, Any]) -> StoredTopic:
+def _topic(row: dict[str, Any]) -> TopicSpec:
     name, partition_count, configs = row["name"], row["partitions"], row["configs"]
     if not isinstance(name, str) or not _TOPIC_NAME.fullmatch(name):
         raise ValueError(f"illegal topic name {name!r}")
@@ -256,7 +248,7 @@ def _topic(row: dict[str, Any]) -> StoredTopic:
         raise ValueError(f"{name}: {partition_count!r} partitions")
     if not all(isinstance(key, str) and isinstance(value, str) for key, value in configs.items()):
         raise ValueError(f"{name}: configs are not strings")
-    return StoredTopic(name, _id_bytes(row["topic_id"]), partition_count, configs)
+    return TopicSpec(name, _id_bytes(row["topic_id"]), partition_count, configs)
 
 
 def _id_text(topic_id: bytes) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from kshim.storage.directory import DataDirectory, StoredTopic
+from kshim.storage.directory import DataDirectory
 from kshim.storage.file import DEFAULT_SEGMENT_BYTES, FileLog, TailCut
 from kshim.storage.memory import MemoryLog
 from kshim.storage.topic_spec import TopicSpec
@@ -63,11 +63,11 @@ class DirectoryStorage:
 
     def load_topics(self) -> Iterable[TopicSpec]:
         """The topics of an earlier run."""
-        return [TopicSpec(*stored) for stored in self._directory.topics.values()]
+        return list(self._directory.topics.values())
 
     def save_topics(self, topics: Iterable[TopicSpec]) -> None:
         """Remember the topics; whole or not at all. Raises LogError."""
-        self._directory.write_topics(StoredTopic(*topic._replace(configs=dict(topic.configs))) for topic in topics)
+        self._directory.write_topics(topic._replace(configs=dict(topic.configs)) for topic in topics)
 
     def delete_topic(self, topic: str) -> None:
         """Remove the records of a topic whose logs are closed. Raises LogError."""
