@@ -13,9 +13,8 @@ A defect (an exception of our own inside a handler) fails the test in which it h
 
 from __future__ import annotations
 
-import shutil
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,16 +22,17 @@ from typing import Any, TypeVar
 from kshim.broker.cluster import Cluster, Identities
 from kshim.broker.config import BrokerConfig
 from kshim.broker.node import Node
-from kshim.broker.topics import Topic, TopicSpec
+from kshim.broker.topics import Storage, Topic
 from kshim.coordinator.step import Now
-from kshim.storage.file import FileLog
+from kshim.storage.directory import DataDirectory
 from kshim.storage.log import Log
-from kshim.storage.memory import MemoryLog
+from kshim.storage.os_calls import OsCalls
+from kshim.storage.stores import DirectoryStorage, MemoryStorage
 from kshim_protocol.apis import API_TABLE, Api
 from kshim_protocol.frame import build_request_frame
 from kshim_protocol.schema import Request, Struct, codec
 
-__all__ = ["START_WALL_MS", "Client", "FileStorage", "MemoryStorage", "NoReply", "NodeUnderTest", "a_node"]
+__all__ = ["START_WALL_MS", "Client", "NoReply", "NodeUnderTest", "a_node", "files_in"]
 
 R = TypeVar("R", bound=Struct)
 
@@ -46,49 +46,9 @@ class NoReply:
     """What stands in the replies of a client for a request that ended without one (Produce with acks=0)."""
 
 
-class MemoryStorage:
-    """Implements `Storage`: everything is gone with the object."""
-
-    def __init__(self) -> None:
-        self.logs: dict[tuple[str, int], Log] = {}
-        self.specs: list[TopicSpec] = []
-        self._runs = 0
-
-    def first_topic_number(self) -> int:
-        """Where topic ids begin that no earlier node over this storage gave."""
-        self._runs += 1
-        return 1000 * self._runs
-
-    def open_log(self, topic: str, partition: int) -> Log:
-        return self.logs.setdefault((topic, partition), MemoryLog())
-
-    def load_topics(self) -> Iterable[TopicSpec]:
-        return self.specs
-
-    def save_topics(self, topics: Iterable[TopicSpec]) -> None:
-        self.specs = list(topics)
-
-    def delete_topic(self, topic: str) -> None:
-        for key in [key for key in self.logs if key[0] == topic]:
-            del self.logs[key]
-
-    def close(self) -> None:
-        pass
-
-
-class FileStorage(MemoryStorage):
-    """Implements `Storage`: records in a directory, the list of topics in this object."""
-
-    def __init__(self, directory: Path) -> None:
-        super().__init__()
-        self.directory = directory
-
-    def open_log(self, topic: str, partition: int) -> Log:
-        return FileLog(str(self.directory / f"{topic}-{partition}"))
-
-    def delete_topic(self, topic: str) -> None:
-        for directory in self.directory.glob(f"{topic}-*"):
-            shutil.rmtree(directory)
+def files_in(path: Path, calls: OsCalls | None = None) -> DirectoryStorage:
+    """A storage in a directory; made anew over the same path after `close`, it is what a restarted broker finds."""
+    return DirectoryStorage(DataDirectory.open(str(path), cluster_id=CLUSTER_ID, node_id=1, calls=calls))
 
 
 class Client:
@@ -168,7 +128,7 @@ class NodeUnderTest:
     """One node over a cluster of its own. `events` and `defects` collect what the cluster reports."""
 
     def __init__(
-        self, config: Mapping[str, str], storage: MemoryStorage, *, host: str, port: int, tolerates_defects: bool
+        self, config: Mapping[str, str], storage: Storage, *, host: str, port: int, tolerates_defects: bool
     ) -> None:
         self.mono_ms = START_MONO_MS
         self.wall_ms = START_WALL_MS
@@ -177,7 +137,8 @@ class NodeUnderTest:
         self.defects: list[BaseException] = []
         self._tolerates_defects = tolerates_defects
         self._member_numbers = count(1)
-        self._topic_numbers = count(storage.first_topic_number())
+        # Not those of an earlier run over the same files.
+        self._topic_numbers = count(1 + 1000 * len(list(storage.load_topics())))
         self.storage = storage
         self.cluster = Cluster(
             BrokerConfig(config),
@@ -259,7 +220,7 @@ def a_node(
     config: Mapping[str, str] | None = None,
     *,
     topics: Mapping[str, int] | None = None,
-    storage: MemoryStorage | None = None,
+    storage: Storage | None = None,
     host: str = "127.0.0.1",
     port: int = 9092,
     tolerates_defects: bool = False,
