@@ -1,0 +1,209 @@
+"""The loops themselves, on socket pairs whose buffers a test can make as small as it likes."""
+
+from __future__ import annotations
+
+import select
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+import trio
+import trio.testing
+
+from kshim.server.clock import ManualClock
+from kshim.server.limits import QUEUE_BYTES, ServerLimits
+from kshim.server.loop import Loop
+from kshim.server.server import LoopName, _loop_class, serve
+from tests.server.harness import PATIENCE_S, ObeyingRouter, RecordedLog, framed
+
+pytestmark = pytest.mark.trio
+
+
+@asynccontextmanager
+async def looping(name: LoopName, router: ObeyingRouter, limits: ServerLimits | None = None) -> AsyncIterator[Loop]:
+    clock = ManualClock()
+    loop = _loop_class(name)(
+        router,
+        clock=clock,
+        real_clock=clock,
+        limits=limits or ServerLimits(),
+        log=RecordedLog(),
+        after_turn=lambda: None,
+    )
+    with trio.fail_after(PATIENCE_S):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(loop.run)
+            yield loop
+            nursery.cancel_scope.cancel()
+
+
+def connected(loop: Loop, *, send_buffer_bytes: int | None = None) -> socket.socket:
+    """The client's end of a pair whose other end `loop` serves."""
+    server_end, client_end = socket.socketpair()
+    if send_buffer_bytes is not None:
+        server_end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+    client_end.setblocking(False)
+    loop.add(server_end, "/127.0.0.1")
+    return client_end
+
+
+async def test_answers_larger_than_the_send_buffer_arrive_whole_and_in_order(loop: LoopName) -> None:
+    async with looping(loop, ObeyingRouter()) as peers:
+        with connected(peers, send_buffer_bytes=2_048) as client:
+            bodies = [b"echo %d " % i + bytes(i * 10) for i in range(200)]
+            expected = b"".join(map(framed, bodies))
+            unsent, received = expected, b""
+            while len(received) < len(expected):
+                await trio.testing.wait_all_tasks_blocked()
+                with suppress(BlockingIOError):
+                    unsent = unsent[client.send(unsent[:3_000]) :]
+                try:
+                    received += client.recv(701)  # a slow reader, some bytes at a time
+                except BlockingIOError:
+                    assert unsent, "the server stopped sending"
+            assert received == expected
+
+
+async def test_a_reader_that_stops_makes_the_server_stop_handling_its_requests(loop: LoopName) -> None:
+    limits = ServerLimits(unsent_max_bytes=10_000)
+    async with looping(loop, router := ObeyingRouter(), limits) as peers:
+        with connected(peers, send_buffer_bytes=2_048) as client:
+            client.send(framed(b"big 6000") * 50)
+            for _ in range(5):
+                await trio.testing.wait_all_tasks_blocked()
+            handled = len(router.frames)
+            assert 2 <= handled <= 6
+            received = b""
+            while len(received) < 50 * 6_004:
+                await trio.testing.wait_all_tasks_blocked()
+                received += client.recv(65_536)
+            assert len(router.frames) == 50
+
+
+async def test_an_answer_to_a_parked_request_waits_for_the_answers_before_it(loop: LoopName) -> None:
+    async with looping(loop, router := ObeyingRouter()) as peers:
+        with connected(peers, send_buffer_bytes=2_048) as client:
+            client.send(framed(b"big 50000") + framed(b"park") + framed(b"echo"))
+            await router.until(lambda: b"park" in router.parked)
+            router.answer(b"park")
+            received = b""
+            while len(received) < 50_004 + 8 + 8:
+                await trio.testing.wait_all_tasks_blocked()
+                received += client.recv(65_536)
+            assert received[50_004:] == framed(b"park") + framed(b"echo")
+
+
+async def test_a_full_queue_behind_a_parked_request_goes_on_when_it_is_answered(loop: LoopName) -> None:
+    async with looping(loop, router := ObeyingRouter()) as peers:
+        with connected(peers) as client:
+            stream = framed(b"park") + framed(b"silent " + bytes(1_000)) * 300 + framed(b"echo")
+            while stream:
+                try:
+                    stream = stream[client.send(stream) :]
+                except BlockingIOError:
+                    if b"park" in router.parked and len(router.frames) == 1:
+                        router.answer(b"park")
+                await trio.testing.wait_all_tasks_blocked()
+            if b"park" in router.parked:
+                router.answer(b"park")
+            await router.until(lambda: router.frames[-1] == b"echo")
+            assert len(router.frames) == 302
+
+
+async def test_the_queue_behind_a_parked_request_is_bounded(loop: LoopName) -> None:
+    async with looping(loop, router := ObeyingRouter()) as peers:
+        with connected(peers) as client:
+            client.send(framed(b"park"))
+            await router.until(lambda: b"park" in router.parked)
+            for _ in range(50):
+                try:
+                    client.send(bytes(QUEUE_BYTES))
+                except BlockingIOError:
+                    break
+                await trio.testing.wait_all_tasks_blocked()
+            else:
+                pytest.fail("the server read everything")
+            assert QUEUE_BYTES <= peers.parked_total.total_bytes < 3 * QUEUE_BYTES
+
+
+async def test_a_large_frame_is_received_while_others_are_answered(loop: LoopName) -> None:
+    async with looping(loop, router := ObeyingRouter()) as peers:
+        with connected(peers) as large, connected(peers) as small:
+            body = b"silent " + bytes(range(256)) * 20_000
+            stream = framed(body) + framed(b"echo end")
+            turns = 0
+            while stream:
+                stream = stream[large.send(stream[:200_000]) :]
+                small.send(framed(b"echo"))
+                turns += 1
+                await trio.testing.wait_all_tasks_blocked()
+            assert turns > 20
+            assert small.recv(65_536) == framed(b"echo") * turns
+            assert large.recv(100) == framed(b"echo end")
+            assert router.frames.count(body) == 1
+            assert peers.parked_total.total_bytes == 0
+
+
+async def test_large_frames_go_one_by_one_when_room_is_short(loop: LoopName) -> None:
+    limits = ServerLimits(parked_max_bytes=100_000)
+    async with looping(loop, router := ObeyingRouter(), limits) as peers:
+        with connected(peers) as first, connected(peers) as second:
+            body = b"echo" + bytes(500_000)
+            streams = {first: framed(body), second: framed(body)}
+            received = {first: b"", second: b""}
+            while any(len(got) < len(body) + 4 for got in received.values()):
+                for sock in streams:
+                    with suppress(BlockingIOError):
+                        streams[sock] = streams[sock][sock.send(streams[sock]) :]
+                    await trio.testing.wait_all_tasks_blocked()
+                    with suppress(BlockingIOError):
+                        received[sock] += sock.recv(1 << 20)
+                assert peers.parked_total.total_bytes <= len(body) + 4
+            assert router.frames == [body, body]
+
+
+async def test_a_peer_waiting_for_room_can_leave(loop: LoopName) -> None:
+    limits = ServerLimits(parked_max_bytes=10)
+    async with looping(loop, router := ObeyingRouter(), limits) as peers:
+        with connected(peers) as first, connected(peers) as second:
+            first.send(framed(b"echo" + bytes(100))[:50])
+            await trio.testing.wait_all_tasks_blocked()
+            second.send(framed(b"echo" + bytes(100))[:50])
+            await trio.testing.wait_all_tasks_blocked()
+            for peer in list(peers.peers.values()):
+                peers.close(peer)
+                peers.close(peer)
+            await trio.testing.wait_all_tasks_blocked()
+            assert len(router.closed_connections) == 2
+            assert peers.peers == {}
+            assert peers.parked_total.total_bytes == 0
+
+
+async def test_many_parked_requests_are_answered_by_one_event(loop: LoopName) -> None:
+    async with looping(loop, router := ObeyingRouter()) as peers:
+        clients = [connected(peers) for _ in range(100)]
+        for number, client in enumerate(clients):
+            client.send(framed(b"park %d" % number))
+        await router.until(lambda: len(router.parked) == 100)
+        for frame in list(router.parked):
+            router.answer(frame)
+        await trio.testing.wait_all_tasks_blocked()
+        for number, client in enumerate(clients):
+            with client:
+                assert client.recv(100) == framed(b"park %d" % number)
+
+
+async def test_the_default_is_epoll_where_there_is_one() -> None:
+    name = _loop_class("auto").__name__
+    assert name == ("EpollLoop" if sys.platform == "linux" else "TaskLoop")
+
+
+async def test_a_platform_without_epoll_gets_tasks_by_default_and_refuses_epoll(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(select, "epoll", raising=False)
+    assert _loop_class("auto").__name__ == "TaskLoop"
+    with pytest.raises(ValueError, match="no epoll"):
+        await serve(ObeyingRouter(), host="127.0.0.1", port=0, loop="epoll")
