@@ -506,3 +506,53 @@ def test_a_start_offset_file_that_makes_no_sense_is_an_error(folder: Path, conte
     (folder / "log-start-offset").write_bytes(content)
     with pytest.raises(LogError, match=reason):
         _ = FileLog(str(folder)).start_offset
+
+
+def test_gaps_as_wide_as_an_index_interval_are_read_over(folder: Path) -> None:
+    folder.mkdir()
+    batches = [set_base_offset(a_batch("v", pad=pad), 10 * i) for i, pad in enumerate([1_000] * 9 + [9_000] * 3)]
+    (folder / FIRST).write_bytes(b"".join(batches))
+    log, _ = reopened(folder)
+    for offset in range(111):
+        assert base_offsets(log.read(offset, 1)) == [-(-offset // 10) * 10]
+        assert log.bytes_from(offset) == sum(len(batch) for batch in batches[-(-offset // 10) :])
+    for limit in range(0, 40_000, 501):
+        whole = [i for i in range(13) if sum(len(batch) for batch in batches[:i]) <= limit][-1]
+        assert len(base_offsets(log.read(0, limit, at_least_one_batch=False))) == whole
+    log.close()
+
+
+def test_a_read_in_pieces_is_finished(folder: Path, disk: FailingDisk) -> None:
+    log = FileLog(str(folder), calls=disk)
+    log.append(a_batch("a"))
+    log.append(a_batch("b"))
+    whole = disk.pread
+    disk.pread = lambda descriptor, size, offset: whole(descriptor, min(size, 50), offset)
+    assert values(log.read(0, UNLIMITED)) == ["a", "b"]
+    assert [values(batch) for batch in log.batches()] == [["a"], ["b"]]
+    log.close()
+
+
+def test_a_file_changed_behind_our_back_is_an_error(folder: Path) -> None:
+    log = FileLog(str(folder))
+    log.append(a_batch("a"))
+    log.append(a_batch("b"))
+    with (folder / FIRST).open("r+b") as file:
+        file.seek(8)
+        file.write(b"\x7f\0\0\0")
+    with pytest.raises(LogError, match="is damaged at byte 0"):
+        list(log.batches())
+
+
+def test_a_folder_that_cannot_be_listed_or_renamed_is_an_error(folder: Path, disk: FailingDisk) -> None:
+    folder.write_text("not a folder")
+    with pytest.raises(LogError, match="cannot list"):
+        _ = FileLog(str(folder)).end_offset
+    folder.unlink()
+    log = FileLog(str(folder), calls=disk)
+    log.append(a_batch("a"))
+    disk.broken.add("rename")
+    with pytest.raises(LogError, match="cannot delete"):
+        log.delete()
+    with pytest.raises(LogError, match="cannot write"):
+        FileLog(str(folder), calls=disk).delete_before(1)

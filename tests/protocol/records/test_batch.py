@@ -6,6 +6,7 @@ import json
 import struct
 import subprocess
 import sys
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import crc32c
 import pytest
 
 from kshim_protocol.frame import ProtocolError
+from kshim_protocol.records import crc
 from kshim_protocol.records.batch import (
     BatchHeader,
     CorruptBatchError,
@@ -357,6 +359,22 @@ def test_the_crc_is_that_of_the_package_and_its_import_is_spared() -> None:
     )
     ran = subprocess.run([sys.executable, "-S", "-c", _path() + code], capture_output=True, text=True, check=True)
     assert ran.stdout == "[]\n"
+
+
+def test_the_crc_comes_from_the_package_where_its_extension_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PathFinder, "find_spec", lambda name, path=None: None)
+    assert crc._load()(b"123456789") == 0xE3069283
+
+
+@pytest.mark.parametrize(
+    "records", [b"\xff" * 20, b"\x10\0\xff\xff\xff\xff\xff\xff\xff", b"\0" * 7, b"\x0d" + b"\0" * 20]
+)
+def test_records_that_make_no_sense_are_refused(records: bytes) -> None:
+    batch = build_batch([], last_offset_delta=0)
+    batch = changed(changed(batch, 8, ">i", 49 + len(records)), 57, ">i", 1) + records
+    for read in (iter_records, iter_timestamps):
+        with pytest.raises(ProtocolError, match=r"records\[0\] at byte 61"):
+            list(read(batch))
 
 
 def _path() -> str:
