@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kshim.broker.config_keys import BROKER_KEYS, TOPIC_KEYS, Key, KeyType, TopicKey
@@ -10,7 +10,7 @@ from kshim.broker.config_keys import BROKER_KEYS, TOPIC_KEYS, Key, KeyType, Topi
 if TYPE_CHECKING:
     from kshim.coordinator.config import GroupConfig
 
-__all__ = ["BrokerConfig", "ConfigError", "Value", "check_topic_config", "parse_value"]
+__all__ = ["BrokerConfig", "ConfigError", "Value", "parse_value"]
 
 Value = bool | int | float | str | tuple[str, ...] | None
 
@@ -39,8 +39,8 @@ class ConfigError(ValueError):
 class BrokerConfig:
     """Every key that has an effect here, as an attribute of its name in snake_case; times in ms, sizes in bytes.
 
-    `given` holds the pairs it was made from, `warnings` one sentence for each key that is unknown or without effect,
-    and for each value that followed another one. Raises ConfigError for a value that cannot be.
+    `given` holds the pairs it was made from, `adjusted` the values that follow another key, `warnings` one sentence for
+    each of them and for each key that is unknown or without effect. Raises ConfigError for a value that cannot be.
     """
 
     auto_create_topics_enable: bool
@@ -76,6 +76,7 @@ class BrokerConfig:
 
     def __init__(self, pairs: Mapping[str, str] | None = None) -> None:
         self.given: dict[str, str] = dict(pairs or {})
+        self.adjusted: dict[str, str] = {}
         self.warnings: list[str] = []
         for key in BROKER_KEYS.values():
             text = self.given.get(key.name, key.default)
@@ -171,31 +172,18 @@ class BrokerConfig:
             return
         if "group.min.session.timeout.ms" not in self.given:
             self.group_min_session_timeout_ms = high
-            self.warnings.append(f"group.min.session.timeout.ms follows group.max.session.timeout.ms down to {high}")
+            self._follow("group.min.session.timeout.ms", high, "group.max.session.timeout.ms")
         elif "group.max.session.timeout.ms" not in self.given:
             self.group_max_session_timeout_ms = low
-            self.warnings.append(f"group.max.session.timeout.ms follows group.min.session.timeout.ms up to {low}")
+            self._follow("group.max.session.timeout.ms", low, "group.min.session.timeout.ms")
         else:
             raise ConfigError(
                 "group.min.session.timeout.ms", str(low), f"at most group.max.session.timeout.ms ({high})"
             )
 
-
-def check_topic_config(configs: Iterable[tuple[str, str | None]]) -> dict[str, str]:
-    """The configuration of a new topic, checked, in the order given. Raises ConfigError for an unknown key too.
-
-    Source: LogConfig.validate.
-    """
-    checked: dict[str, str] = {}
-    for name, value in configs:
-        key = TOPIC_KEYS.get(name)
-        if key is None:
-            raise ConfigError(name, value, "one of Kafka's topic configuration keys")
-        if value is None:
-            raise ConfigError(name, value, "a value")
-        parse_value(key, value)
-        checked[name] = value
-    return checked
+    def _follow(self, name: str, value: int, leader: str) -> None:
+        self.adjusted[name] = str(value)
+        self.warnings.append(f"{name} is {value} too, as {leader} is")
 
 
 def parse_value(key: Key | TopicKey, text: str) -> Value:

@@ -1,0 +1,87 @@
+"""ApiVersions: what this broker speaks, the same for every client, made once a version."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from kshim.broker.router import answered, handles
+from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim_protocol.apis import API_TABLE
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+
+if TYPE_CHECKING:
+    from kshim.broker.node import Node
+
+__all__ = ["api_versions", "listed_versions", "unsupported_version"]
+
+API_VERSIONS_KEY = 18
+PRODUCE_KEY = 0
+_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+
+
+@handles(ApiVersionsRequest)
+def api_versions(node: Node, request: ApiVersionsRequest, context: RequestContext, ticket: Ticket) -> Step:
+    """List the APIs.
+
+    Neither group.version nor transaction.version is among the features, as consumers of KIP-848 and the second
+    transaction protocol are not served; without features the tags stay away, which clients take for a broker without
+    any.
+    """
+    return answered(ticket, _answer(node, request, context.api_version))
+
+
+def _answer(node: Node, request: ApiVersionsRequest, version: int) -> ApiVersionsResponse:
+    if version >= 3 and not (
+        is_software_name(request.client_software_name) and is_software_name(request.client_software_version)
+    ):
+        return request.error_response(ErrorCode.INVALID_REQUEST, version)
+    if version >= 5:
+        # KIP-1242: both ids or none; each alone is refused by a live 4.4.
+        if (request.cluster_id is None) != (request.node_id == -1):
+            return request.error_response(ErrorCode.INVALID_REQUEST, version)
+        if request.cluster_id is not None and (request.cluster_id, request.node_id) != (
+            node.cluster.cluster_id,
+            node.node_id,
+        ):
+            return request.error_response(ErrorCode.REBOOTSTRAP_REQUIRED, version)
+    return ApiVersionsResponse(error_code=ErrorCode.NONE, api_keys=listed_versions())
+
+
+def unsupported_version() -> ApiVersionsResponse:
+    """The v0 answer to a version of ApiVersions that nobody knows here (KIP-511): only what to retry with."""
+    api = API_TABLE[API_VERSIONS_KEY]
+    return ApiVersionsResponse(
+        error_code=ErrorCode.UNSUPPORTED_VERSION,
+        api_keys=(ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version),),
+    )
+
+
+@cache
+def listed_versions() -> tuple[ApiVersion, ...]:
+    """Every API served, by key.
+
+    Produce is listed from 0 though it starts at 3, as Kafka does: librdkafka takes a missing 0 for a missing feature.
+    """
+    return tuple(
+        ApiVersion(
+            api_key=key,
+            min_version=0 if key == PRODUCE_KEY else api.min_version,
+            max_version=api.max_version,
+        )
+        for key, api in sorted(API_TABLE.items())
+    )
+
+
+def is_software_name(name: str) -> bool:
+    """Whether it follows KIP-511: letters, digits, '-' and '.', the last two not at the ends.
+
+    >>> is_software_name("kafka-python"), is_software_name("-x"), is_software_name("")
+    (True, False, False)
+    """
+    return (
+        name[:1] in _NAME_CHARACTERS
+        and name[-1:] in _NAME_CHARACTERS
+        and _NAME_CHARACTERS.issuperset(name.replace("-", "").replace(".", ""))
+    )

@@ -1,0 +1,90 @@
+"""CreatePartitions: raise the number of partitions of topics; none is ever taken away."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from kshim.broker.router import answered, handles
+from kshim.broker.topic_rules import MAX_PARTITIONS_PER_REQUEST, check_assignment
+from kshim.broker.topics import OFFSETS_TOPIC
+from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim.storage.log import LogError
+from kshim_protocol.errors import ErrorCode, KafkaError
+from kshim_protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+
+if TYPE_CHECKING:
+    from kshim.broker.node import Node
+
+__all__ = ["create_partitions"]
+
+
+@handles(CreatePartitionsRequest)
+def create_partitions(node: Node, request: CreatePartitionsRequest, context: RequestContext, ticket: Ticket) -> Step:
+    """Grow the topics and answer in the order of the request; a topic given twice is refused once.
+
+    Groups notice by themselves: their leader reads Metadata and joins again. Differs from Kafka on purpose:
+    `__consumer_offsets` cannot grow (INVALID_PARTITIONS); in Kafka that moves groups away from their offsets.
+    """
+    counts = Counter(topic.name for topic in request.topics)
+    results = []
+    for topic in {topic.name: topic for topic in request.topics}.values():
+        try:
+            if counts[topic.name] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "the request names this topic more than once")
+            _check(node, topic)
+            if not request.validate_only:
+                _grow(node, topic, request)
+            results.append(CreatePartitionsTopicResult(name=topic.name, error_code=ErrorCode.NONE))
+        except KafkaError as error:
+            results.append(
+                CreatePartitionsTopicResult(name=topic.name, error_code=error.code, error_message=error.message)
+            )
+    return answered(ticket, CreatePartitionsResponse(results=tuple(results)))
+
+
+def _check(node: Node, wanted: CreatePartitionsTopic) -> None:
+    """Raises KafkaError."""
+    topic = node.cluster.topics.named(wanted.name)
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    additional = wanted.count - len(topic.partitions)
+    if additional <= 0:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"{wanted.name!r} has {len(topic.partitions)} partitions, not fewer than {wanted.count}",
+        )
+    if topic.name == OFFSETS_TOPIC:
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"{OFFSETS_TOPIC} keeps its number of partitions")
+    if additional > MAX_PARTITIONS_PER_REQUEST:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION, f"a request adds at most {MAX_PARTITIONS_PER_REQUEST} partitions to a topic"
+        )
+    if wanted.assignments is None:
+        return
+    if len(wanted.assignments) != additional:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"{additional} partitions are new, and {len(wanted.assignments)} are assigned",
+        )
+    node_ids = [other.node_id for other in node.cluster.nodes]
+    for assignment in wanted.assignments:
+        check_assignment(assignment.broker_ids, node_ids)
+        if len(assignment.broker_ids) > 1:
+            raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "the partitions of this topic have one replica")
+
+
+def _grow(node: Node, wanted: CreatePartitionsTopic, request: CreatePartitionsRequest) -> None:
+    """Raises KafkaError KAFKA_STORAGE_ERROR."""
+    topic = node.cluster.topics.named(wanted.name)
+    assert topic is not None
+    try:
+        node.cluster.topics.grow(topic, wanted.count)
+    except LogError as error:
+        node.cluster.defect(error, request)
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from None

@@ -1,0 +1,166 @@
+"""CreateTopics: make topics, each with its own result, or only say whether they could be made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from kshim.broker.config_entries import topic_entries
+from kshim.broker.router import answered, handles
+from kshim.broker.topic_rules import (
+    MAX_PARTITIONS_PER_REQUEST,
+    METADATA_TOPIC,
+    check_assignment,
+    check_name,
+    check_no_collision,
+    check_partition_count,
+    check_replication_factor,
+    checked_configs,
+)
+from kshim.broker.topics import OFFSETS_TOPIC
+from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim.storage.log import LogError
+from kshim_protocol.errors import ErrorCode, KafkaError
+from kshim_protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from kshim_protocol.schema import ZERO_UUID
+
+if TYPE_CHECKING:
+    from kshim.broker.node import Node
+
+__all__ = ["create_topics"]
+
+DEFAULT = -1
+
+
+class NewTopic:
+    """A topic that passed every check."""
+
+    __slots__ = ("configs", "name", "partition_count")
+
+    def __init__(self, name: str, partition_count: int, configs: dict[str, str]) -> None:
+        self.name = name
+        self.partition_count = partition_count
+        self.configs = configs
+
+
+@handles(CreateTopicsRequest)
+def create_topics(node: Node, request: CreateTopicsRequest, context: RequestContext, ticket: Ticket) -> Step:
+    """Check all topics against what existed before the request, then make those that passed.
+
+    Results stand in the order of the request; a name given twice has one, after the others. With `validate_only` the
+    topic id is zero (Kafka invents one that nothing will ever have). `timeout_ms` has no meaning: all is done before
+    the answer. Checks and their order are those of a live 4.4, but for `__consumer_offsets`, which only this broker
+    makes: its partitions are the shards of the coordinator.
+    """
+    counts = Counter(topic.name for topic in request.topics)
+    single = [topic for topic in request.topics if counts[topic.name] == 1]
+    is_too_large = len(single) + sum(map(_partitions_asked, single)) > MAX_PARTITIONS_PER_REQUEST
+    checked = [(topic.name, _checked(node, topic, is_too_large=is_too_large)) for topic in single]
+    results = [
+        _refused(name, outcome)
+        if isinstance(outcome, KafkaError)
+        else _accepted(node, outcome)
+        if request.validate_only
+        else _made(node, outcome, request)
+        for name, outcome in checked
+    ]
+    duplicate = KafkaError(ErrorCode.INVALID_REQUEST, "the request names this topic more than once")
+    results.extend(_refused(name, duplicate) for name, count in counts.items() if count > 1)
+    return answered(ticket, CreateTopicsResponse(topics=tuple(results)))
+
+
+def _partitions_asked(topic: CreatableTopic) -> int:
+    return len(topic.assignments) or max(topic.num_partitions, 1)
+
+
+def _checked(node: Node, topic: CreatableTopic, *, is_too_large: bool) -> NewTopic | KafkaError:
+    try:
+        return _check(node, topic, is_too_large=is_too_large)
+    except KafkaError as error:
+        return error
+
+
+def _check(node: Node, topic: CreatableTopic, *, is_too_large: bool) -> NewTopic:
+    """Raises KafkaError."""
+    cluster = node.cluster
+    if topic.name == METADATA_TOPIC:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{METADATA_TOPIC} cannot be made by clients")
+    if is_too_large:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION, f"a request makes at most {MAX_PARTITIONS_PER_REQUEST} topics and partitions"
+        )
+    if topic.name in cluster.topics:
+        raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"the topic {topic.name!r} exists already")
+    check_name(topic.name)
+    if topic.name == OFFSETS_TOPIC:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{OFFSETS_TOPIC} is made by the broker when it is first needed")
+    check_no_collision(topic.name, (other.name for other in cluster.topics))
+    configs = checked_configs((config.name, config.value) for config in topic.configs)
+    return NewTopic(topic.name, _partition_count(node, topic), configs)
+
+
+def _partition_count(node: Node, topic: CreatableTopic) -> int:
+    """Raises KafkaError."""
+    node_ids = [other.node_id for other in node.cluster.nodes]
+    if topic.assignments:
+        if topic.replication_factor != DEFAULT:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "with an assignment the replication factor is -1")
+        if topic.num_partitions != DEFAULT:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "with an assignment the number of partitions is -1")
+        _check_assignments(topic, node_ids)
+        return len(topic.assignments)
+    if topic.replication_factor < 1:
+        check_replication_factor(topic.replication_factor, len(node_ids))
+    if topic.num_partitions != DEFAULT:
+        check_partition_count(topic.num_partitions)
+    check_replication_factor(topic.replication_factor, len(node_ids))
+    return node.cluster.config.num_partitions if topic.num_partitions == DEFAULT else topic.num_partitions
+
+
+def _check_assignments(topic: CreatableTopic, node_ids: list[int]) -> None:
+    """Raises KafkaError INVALID_REPLICA_ASSIGNMENT."""
+    for assignment in topic.assignments:
+        check_assignment(assignment.broker_ids, node_ids)
+    indexes = sorted(assignment.partition_index for assignment in topic.assignments)
+    if indexes != list(range(len(indexes))):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"assigned partitions count from 0 without gaps, not {indexes}"
+        )
+    if len({len(assignment.broker_ids) for assignment in topic.assignments}) > 1:
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "all partitions have the same number of replicas")
+
+
+def _made(node: Node, new: NewTopic, request: CreateTopicsRequest) -> CreatableTopicResult:
+    try:
+        topic = node.cluster.create_topic(new.name, new.partition_count, new.configs)
+    except LogError as error:
+        node.cluster.defect(error, request)
+        return _refused(new.name, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+    return _accepted(node, new, topic.topic_id)
+
+
+def _accepted(node: Node, new: NewTopic, topic_id: bytes = ZERO_UUID) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=new.name,
+        topic_id=topic_id,
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        num_partitions=new.partition_count,
+        replication_factor=1,
+        configs=tuple(
+            CreatableTopicConfigs(
+                name=entry.name, value=entry.value, read_only=False, config_source=entry.source, is_sensitive=False
+            )
+            for entry in topic_entries(node.cluster.config, new.configs)
+        ),
+    )
+
+
+def _refused(name: str, error: KafkaError) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=error.code, error_message=error.message)

@@ -1,0 +1,139 @@
+"""Metadata: the brokers, and the topics with their partitions; makes topics that are asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kshim.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from kshim.broker.router import answered, handles
+from kshim.broker.topic_rules import METADATA_TOPIC, check_no_collision, name_problem
+from kshim.broker.topics import INTERNAL_TOPICS, OFFSETS_TOPIC, Topic
+from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim.storage.log import LogError
+from kshim_protocol.errors import ErrorCode, KafkaError
+from kshim_protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kshim_protocol.schema import ZERO_UUID
+
+if TYPE_CHECKING:
+    from kshim.broker.node import Node
+
+__all__ = ["metadata"]
+
+FIRST_VERSION_BY_ID = 12
+
+
+@handles(MetadataRequest)
+def metadata(node: Node, request: MetadataRequest, context: RequestContext, ticket: Ticket) -> Step:
+    """Describe the cluster and the topics asked for, in the order asked, each once; all topics come in no order.
+
+    Differs from Kafka on purpose: a topic that may be made is made before the answer, which Kafka gives too early (3,
+    UNKNOWN_TOPIC_OR_PARTITION) and the client repeats. As in Kafka, names do not count once ids are given, and
+    v10 and v11 carry ids that cannot be used.
+    """
+    version = context.api_version
+    asked = request.topics
+    if (
+        asked is not None
+        and version < FIRST_VERSION_BY_ID
+        and any(topic.name is None or topic.topic_id != ZERO_UUID for topic in asked)
+    ):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "topic ids can be used from version 12 on")
+    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+    if asked is None or (version == 0 and not asked):
+        topics = [_described(node, topic, operations) for topic in node.cluster.topics]
+    elif ids := {topic.topic_id: None for topic in asked if topic.topic_id != ZERO_UUID}:
+        topics = [_with_id(node, topic_id, operations) for topic_id in ids]
+    else:
+        names = {topic.name: None for topic in asked}
+        if None in names:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic without name and id")
+        topics = [_named(node, name or "", request, operations) for name in names]
+    return answered(
+        ticket,
+        MetadataResponse(
+            brokers=tuple(
+                MetadataResponseBroker(node_id=other.node_id, host=other.host, port=other.port)
+                for other in node.cluster.nodes
+            ),
+            cluster_id=node.cluster.cluster_id,
+            controller_id=node.node_id,
+            topics=tuple(topics),
+            cluster_authorized_operations=(
+                CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+            ),
+        ),
+    )
+
+
+def _with_id(node: Node, topic_id: bytes, operations: int) -> MetadataResponseTopic:
+    topic = node.cluster.topics.with_id(topic_id)
+    if topic is None:
+        return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id, partitions=())
+    return _described(node, topic, operations)
+
+
+def _named(node: Node, name: str, request: MetadataRequest, operations: int) -> MetadataResponseTopic:
+    cluster = node.cluster
+    topic = cluster.topics.named(name)
+    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if topic is None:
+        if name_problem(name) is not None:
+            error = ErrorCode.INVALID_TOPIC_EXCEPTION
+        elif request.allow_auto_topic_creation and cluster.config.auto_create_topics_enable:
+            try:
+                topic = _made(node, name)
+            except LogError as problem:
+                cluster.defect(problem, request)
+                error = ErrorCode.KAFKA_STORAGE_ERROR
+    if topic is not None:
+        return _described(node, topic, operations)
+    return MetadataResponseTopic(
+        error_code=error,
+        name=name,
+        is_internal=name in INTERNAL_TOPICS,
+        partitions=(),
+        topic_authorized_operations=operations,
+    )
+
+
+def _made(node: Node, name: str) -> Topic | None:
+    """The topic, made with the defaults; None when it cannot be made, which Kafka answers as if it were unknown."""
+    cluster = node.cluster
+    if name == OFFSETS_TOPIC:
+        return cluster.offsets_topic()
+    if name == METADATA_TOPIC:
+        return None
+    try:
+        check_no_collision(name, (topic.name for topic in cluster.topics))
+    except KafkaError:
+        return None
+    return cluster.create_topic(name, cluster.config.num_partitions)
+
+
+def _described(node: Node, topic: Topic, operations: int) -> MetadataResponseTopic:
+    node_id = node.node_id
+    replicas = (node_id,)
+    return MetadataResponseTopic(
+        error_code=ErrorCode.NONE,
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=tuple(
+            MetadataResponsePartition(
+                error_code=ErrorCode.NONE,
+                partition_index=partition.index,
+                leader_id=node_id,
+                leader_epoch=0,
+                replica_nodes=replicas,
+                isr_nodes=replicas,
+            )
+            for partition in topic.partitions
+        ),
+        topic_authorized_operations=operations,
+    )
