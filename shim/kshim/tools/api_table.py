@@ -1,0 +1,90 @@
+"""The table of APIs and versions for people: `python -m kshim.tools.api_table [--check FILE | --write FILE]`.
+
+Without options it is printed as Markdown. FILE holds it between two marker lines: `--write` replaces it there,
+`--check` exits 1 when it is not what the registry says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from kshim_protocol.apis import API_TABLE, Api
+
+__all__ = ["BEGIN", "END", "api_table", "main", "with_table"]
+
+BEGIN = "<!-- apis:begin -->"
+END = "<!-- apis:end -->"
+
+_NOTES = {
+    "Produce": "listed from 0, as Kafka does for old clients",
+    "FindCoordinator": "every key type is answered with this node",
+    "InitProducerId": "idempotent producers; no transactions",
+    "DescribeConfigs": "topics and brokers",
+}
+
+
+def api_table() -> str:
+    """One row an API, by key: name, key, versions, first version with tagged fields, what is special."""
+    rows = [("API", "Key", "Versions", "Flexible from", "Notes")]
+    rows.extend(_row(api) for _, api in sorted(API_TABLE.items()))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [_line(row, widths) for row in rows]
+    # Numbers are aligned to the right.
+    rule = [f"{'-' * (width - 1)}:" if column in (1, 2, 3) else "-" * width for column, width in enumerate(widths)]
+    lines.insert(1, f"| {' | '.join(rule)} |")
+    return "\n".join(lines) + "\n"
+
+
+def with_table(text: str) -> str:
+    """`text` with the table between its markers. Raises ValueError when it has not both, once and in order."""
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
+        raise ValueError(f"needs one line {BEGIN} and one line {END} after it")
+    head, _, rest = text.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    return f"{head}{BEGIN}\n{api_table()}{END}{tail}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print, check or write the table; the exit code is 1 when `--check` finds another one."""
+    parser = argparse.ArgumentParser(prog="python -m kshim.tools.api_table", description="The APIs that kshim speaks.")
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--check", metavar="FILE", type=Path, help="compare the table in FILE")
+    choice.add_argument("--write", metavar="FILE", type=Path, help="replace the table in FILE")
+    options = parser.parse_args(arguments)
+    path: Path | None = options.check or options.write
+    if path is None:
+        sys.stdout.write(api_table())
+        return 0
+    text = path.read_text(encoding="utf-8")
+    try:
+        wanted = with_table(text)
+    except ValueError as error:
+        parser.error(f"{path}: {error}")
+    if options.write is not None:
+        path.write_text(wanted, encoding="utf-8")
+        return 0
+    if text != wanted:
+        print(f"{path} lists other APIs than the registry: run python -m kshim.tools.api_table --write {path}")
+        return 1
+    return 0
+
+
+def _row(api: Api) -> tuple[str, str, str, str, str]:
+    versions = str(api.min_version) if api.min_version == api.max_version else f"{api.min_version}-{api.max_version}"
+    flexible = "-" if api.flexible_from is None else str(api.flexible_from)
+    return (api.name, str(api.key), versions, flexible, _NOTES.get(api.name, ""))
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = [
+        cell.rjust(width) if column in (1, 2, 3) else cell.ljust(width)
+        for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
