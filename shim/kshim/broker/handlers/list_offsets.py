@@ -9,6 +9,7 @@ from kshim.broker.topics import Partition
 from kshim.coordinator.step import RequestContext, Step
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
+from kshim_protocol.frame import ProtocolError
 from kshim_protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -17,6 +18,7 @@ from kshim_protocol.messages.list_offsets import (
     ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
+from kshim_protocol.records.compression import CompressionUnavailableError
 
 __all__ = ["list_offsets"]
 
@@ -97,7 +99,7 @@ def _answer(
         return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)
     except LogError as error:
         cluster.defect(error, request)
-        return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+        return ListOffsetsPartitionResponse(partition_index=index, error_code=_code_of(error))
     return ListOffsetsPartitionResponse(
         partition_index=index,
         error_code=ErrorCode.NONE,
@@ -122,3 +124,14 @@ def _found(partition: Partition, timestamp: int) -> tuple[int, int]:
     if timestamp == MAX_TIMESTAMP:
         return log.max_timestamp() or _NOTHING
     return _NOTHING
+
+
+def _code_of(error: LogError) -> ErrorCode:
+    """Files may be better next time; a batch that cannot be decoded never will, so that is no retriable error."""
+    match error.__cause__:
+        case CompressionUnavailableError():
+            return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+        case ProtocolError():
+            return ErrorCode.UNKNOWN_SERVER_ERROR
+        case _:
+            return ErrorCode.KAFKA_STORAGE_ERROR
