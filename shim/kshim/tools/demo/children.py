@@ -30,6 +30,7 @@ class Child:
         self.name = name
         self.process = process
         self.errors = errors
+        self.listener: threading.Thread | None = None
 
     @property
     def is_running(self) -> bool:
@@ -49,6 +50,14 @@ class Child:
             return ""
         self.errors.seek(0)
         return self.errors.read().decode(errors="replace").strip()[-2000:]
+
+    def release(self) -> None:
+        """Close the pipes, once what was in them is heard. It has ended before."""
+        if self.listener is not None:
+            self.listener.join(PATIENCE_S)
+        for pipe in (self.process.stdout, self.process.stderr, self.errors):
+            if pipe is not None:
+                pipe.close()
 
 
 class Children:
@@ -75,7 +84,8 @@ class Children:
         child = Child(name, process, errors)
         self._children.append(child)
         pipe = process.stdout if listen_to == "stdout" else process.stderr
-        threading.Thread(target=self._listen, args=(child, pipe), name=name, daemon=True).start()
+        child.listener = threading.Thread(target=self._listen, args=(child, pipe), name=name, daemon=True)
+        child.listener.start()
         return child
 
     def ask_to_end(self, child: Child) -> None:
@@ -97,8 +107,7 @@ class Children:
             child.process.wait()
         self._children = [child for child in self._children if child not in ending]
         for child in ending:
-            if child.errors is not None:
-                child.errors.close()
+            child.release()
 
     def _listen(self, child: Child, pipe: IO[bytes]) -> None:
         for line in pipe:
