@@ -34,9 +34,7 @@ class RequestContext:
 
     __slots__ = ("api_version", "client_host", "client_id", "now", "real_ms")
 
-    def __init__(
-        self, api_version: int, client_id: str | None, client_host: str, now: Now, real_ms: int = 0
-    ) -> None:
+    def __init__(self, api_version: int, client_id: str | None, client_host: str, now: Now, real_ms: int = 0) -> None:
         self.api_version = api_version
         self.client_id = client_id
         self.client_host = client_host

@@ -1,0 +1,295 @@
+"""The group coordinator as the broker sees it: one method an API, time, loading and unloading of shards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from kshim.coordinator import rebalance
+from kshim.coordinator.catalog import TopicCatalog
+from kshim.coordinator.config import GroupConfig
+from kshim.coordinator.deadlines import Deadlines, Key
+from kshim.coordinator.delete_groups import delete_groups
+from kshim.coordinator.describe_groups import describe_groups
+from kshim.coordinator.expiry import expire, forget_topics
+from kshim.coordinator.heartbeat import heartbeat
+from kshim.coordinator.join_group import join_group
+from kshim.coordinator.leave_group import leave_group
+from kshim.coordinator.list_groups import list_groups
+from kshim.coordinator.loading import finish_load, release_parked
+from kshim.coordinator.offset_commit import offset_commit
+from kshim.coordinator.offset_delete import offset_delete
+from kshim.coordinator.offset_fetch import offset_fetch
+from kshim.coordinator.partitioner import partition_for
+from kshim.coordinator.replay import replay
+from kshim.coordinator.shard import Shard
+from kshim.coordinator.step import Now, RequestContext, Step, Ticket
+from kshim.coordinator.sync_group import sync_group
+from kshim_protocol.errors import ErrorCode, KafkaError
+from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
+from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
+from kshim_protocol.messages.heartbeat import HeartbeatRequest
+from kshim_protocol.messages.join_group import JoinGroupRequest
+from kshim_protocol.messages.leave_group import LeaveGroupRequest
+from kshim_protocol.messages.list_groups import ListGroupsRequest
+from kshim_protocol.messages.offset_commit import OffsetCommitRequest
+from kshim_protocol.messages.offset_delete import OffsetDeleteRequest
+from kshim_protocol.messages.offset_fetch import OffsetFetchRequest
+from kshim_protocol.messages.sync_group import SyncGroupRequest
+
+__all__ = ["GroupCoordinator"]
+
+
+class GroupCoordinator:
+    """All shards of the offsets topic and their timers.
+
+    Every input is synchronous and returns a `Step`, which must be applied before the next input. Errors are answered,
+    never raised: an exception that does come out is a defect, after which `partition_at_work` names the shard to
+    unload and load again. `new_id` makes the UUID part of member ids.
+
+    A shard exists from its first use on and is then active at once, unless `begin_load` was called for it.
+    """
+
+    def __init__(self, config: GroupConfig, *, topics: TopicCatalog, new_id: Callable[[], str]) -> None:
+        self.config = config
+        self.partition_at_work: int | None = None
+        self._topics = topics
+        self._new_id = new_id
+        self._deadlines = Deadlines()
+        self._shards: dict[int, Shard] = {}
+        self._unloaded: set[int] = set()
+        self._homes: dict[str, Shard] = {}
+
+    # Groups
+
+    def join_group(self, request: JoinGroupRequest, context: RequestContext, ticket: Ticket) -> Step:
+        """See `join_group.py`. Parked until the join phase ends."""
+        step = Step()
+        try:
+            join_group(self._shard(request.group_id, context.now), request, context, ticket, step)
+        except KafkaError as error:
+            step.reply(ticket, request.error_response(error.code, context.api_version))
+        return step
+
+    def sync_group(self, request: SyncGroupRequest, context: RequestContext, ticket: Ticket) -> Step:
+        """See `sync_group.py`. Parked until the leader's assignments are written."""
+        step = Step()
+        try:
+            sync_group(self._shard(request.group_id, context.now), request, context, ticket, step)
+        except KafkaError as error:
+            step.reply(ticket, request.error_response(error.code, context.api_version))
+        return step
+
+    def heartbeat(self, request: HeartbeatRequest, context: RequestContext, ticket: Ticket) -> Step:
+        """See `heartbeat.py`."""
+        step = Step()
+        shard = self._homes.get(request.group_id)  # the hot path: no hash of the group id
+        try:
+            if shard is None:
+                shard = self._shard(request.group_id, context.now)
+            self.partition_at_work = shard.partition
+            step.replies.append((ticket, heartbeat(shard, request, context.now)))
+        except KafkaError as error:
+            step.reply(ticket, request.error_response(error.code, context.api_version))
+        return step
+
+    def leave_group(self, request: LeaveGroupRequest, context: RequestContext, ticket: Ticket) -> Step:
+        """See `leave_group.py`."""
+        step = Step()
+        try:
+            leave_group(self._shard(request.group_id, context.now), request, context, ticket, step)
+        except KafkaError as error:
+            step.reply(ticket, request.error_response(error.code, context.api_version))
+        return step
+
+    # Offsets
+
+    def offset_commit(self, request: OffsetCommitRequest, context: RequestContext, ticket: Ticket) -> Step:
+        """See `offset_commit.py`."""
+        step = Step()
+        try:
+            offset_commit(self._shard(request.group_id, context.now), request, context, ticket, step)
+        except KafkaError as error:
+            step.reply(ticket, request.error_response(error.code, context.api_version))
+        return step
+
+    def offset_fetch(self, request: OffsetFetchRequest, context: RequestContext, ticket: Ticket) -> Step:
+        """See `offset_fetch.py`."""
+        step = Step()
+        try:
+            step.reply(ticket, offset_fetch(self._finder(context.now), request, context))
+        except KafkaError as error:
+            step.reply(ticket, request.error_response(error.code, context.api_version))
+        return step
+
+    def offset_delete(self, request: OffsetDeleteRequest, context: RequestContext, ticket: Ticket) -> Step:
+        """See `offset_delete.py`."""
+        step = Step()
+        try:
+            offset_delete(self._shard(request.group_id, context.now), request, context, ticket, step)
+        except KafkaError as error:
+            step.reply(ticket, request.error_response(error.code, context.api_version))
+        return step
+
+    # Administration
+
+    def describe_groups(self, request: DescribeGroupsRequest, context: RequestContext, ticket: Ticket) -> Step:
+        """See `describe_groups.py`."""
+        step = Step()
+        step.reply(ticket, describe_groups(self._finder(context.now), request, context))
+        return step
+
+    def list_groups(self, request: ListGroupsRequest, context: RequestContext, ticket: Ticket) -> Step:
+        """See `list_groups.py`."""
+        step = Step()
+        try:
+            step.reply(ticket, list_groups((self._shards[index] for index in sorted(self._shards)), request))
+        except KafkaError as error:
+            step.reply(ticket, request.error_response(error.code, context.api_version))
+        return step
+
+    def delete_groups(self, request: DeleteGroupsRequest, context: RequestContext, ticket: Ticket) -> Step:
+        """See `delete_groups.py`."""
+        step = Step()
+        delete_groups(self._finder(context.now), request, context.now, ticket, step)
+        return step
+
+    def topics_deleted(self, names: Iterable[str], now: Now) -> Step:
+        """Topics are gone: forget what was committed for them."""
+        step = Step()
+        deleted = tuple(names)
+        for shard in self._active():
+            forget_topics(shard, deleted, now, step)
+        return step
+
+    # Time
+
+    def next_deadline(self) -> int | None:
+        """When `advance` is next due, in monotonic ms: never too late, perhaps too early. None: nothing runs."""
+        return self._deadlines.earliest()
+
+    def advance(self, now: Now) -> Step:
+        """Fire what is due, by (deadline, key), up to the first thing that has to be written.
+
+        What follows depends on how that write ends. So after applying the step ask `next_deadline` again: it may
+        still be in the past.
+        """
+        step = Step()
+        self.partition_at_work = None
+        while not step.appends:
+            key = self._deadlines.pop_due(now.mono_ms)
+            if key is None:
+                break
+            self._fire(key, now, step)
+        return step
+
+    def _fire(self, key: Key, now: Now, step: Step) -> None:
+        if key[0] == "expiry":
+            shard = self._shards[int(key[1])]
+            self.partition_at_work = shard.partition
+            self._schedule_expiry(shard, now)
+            expire(shard, now, step)
+            return
+        shard = self._homes[key[1]]
+        self.partition_at_work = shard.partition
+        group = shard.groups[key[1]]
+        match key:
+            case ("join", _):
+                rebalance.join_timer_fired(shard, group, now, step)
+            case ("sync", _):
+                rebalance.sync_timer_fired(shard, group, now, step)
+            case ("session", _, member_id):
+                rebalance.session_expired(shard, group, member_id, now, step)
+            case _:
+                raise AssertionError(f"deadline of nothing: {key}")
+
+    # Shards
+
+    def partition_for(self, group_id: str) -> int:
+        """Partition of the offsets topic that holds `group_id`."""
+        return partition_for(group_id, self.config.offsets_topic_num_partitions)
+
+    def begin_load(self, partition: int) -> None:
+        """Refuse requests to this shard (COORDINATOR_LOAD_IN_PROGRESS) until `finish_load`. It must not be there."""
+        assert partition not in self._shards, f"shard {partition} is there already"
+        self._unloaded.discard(partition)
+        self._make(partition, is_loading=True)
+
+    def replay(self, partition: int, batches: Iterable[bytes]) -> None:
+        """Feed a loading shard whole batches in offset order; may be called several times. Raises ProtocolError."""
+        shard = self._shards[partition]
+        assert shard.is_loading, f"shard {partition} is not loading"
+        replay(shard, batches)
+
+    def finish_load(self, partition: int, now: Now) -> Step:
+        """The shard has seen its whole log: it serves requests from now on."""
+        step = Step()
+        shard = self._shards[partition]
+        assert shard.is_loading, f"shard {partition} is not loading"
+        shard.is_loading = False
+        self._homes.update(dict.fromkeys(shard.groups, shard))
+        self._schedule_expiry(shard, now)
+        finish_load(shard, now, step)
+        return step
+
+    def unload(self, partition: int) -> Step:
+        """Give a shard up; who waits in it is answered NOT_COORDINATOR, and so is everybody until `begin_load`.
+
+        Works on a shard that a defect has left half changed.
+        """
+        step = Step()
+        self._unloaded.add(partition)
+        shard = self._shards.pop(partition, None)
+        if shard is not None:
+            release_parked(shard, step)
+            self._deadlines.cancel_where(lambda key: self._is_of(key, shard))
+            for group_id in [group_id for group_id, home in self._homes.items() if home is shard]:
+                del self._homes[group_id]
+        return step
+
+    def _is_of(self, key: Key, shard: Shard) -> bool:
+        """Whether a deadline belongs to `shard`."""
+        if key[0] == "expiry":
+            return int(key[1]) == shard.partition
+        home = self._homes.get(key[1])
+        return home is shard or (home is None and self.partition_for(key[1]) == shard.partition)
+
+    def _shard(self, group_id: str, now: Now) -> Shard:
+        """The shard of a group, made on first use. Raises KafkaError: NOT_COORDINATOR."""
+        shard = self._homes.get(group_id)
+        if shard is None:
+            partition = self.partition_for(group_id)
+            if partition in self._unloaded:
+                raise KafkaError(ErrorCode.NOT_COORDINATOR)
+            shard = self._shards.get(partition)
+            if shard is None:
+                shard = self._make(partition, is_loading=False)
+                self._schedule_expiry(shard, now)
+        self.partition_at_work = shard.partition
+        return shard
+
+    def _finder(self, now: Now) -> Callable[[str], Shard]:
+        return lambda group_id: self._shard(group_id, now)
+
+    def _active(self) -> Iterator[Shard]:
+        """Shards that are not loading, by partition."""
+        for partition in sorted(self._shards):
+            shard = self._shards[partition]
+            if not shard.is_loading:
+                self.partition_at_work = partition
+                yield shard
+
+    def _make(self, partition: int, *, is_loading: bool) -> Shard:
+        shard = self._shards[partition] = Shard(
+            partition,
+            config=self.config,
+            topics=self._topics,
+            new_id=self._new_id,
+            deadlines=self._deadlines,
+            homes=self._homes,
+            is_loading=is_loading,
+        )
+        return shard
+
+    def _schedule_expiry(self, shard: Shard, now: Now) -> None:
+        key = ("expiry", f"{shard.partition:05}")
+        self._deadlines.set(key, now.mono_ms + self.config.offsets_retention_check_interval_ms)

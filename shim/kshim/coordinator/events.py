@@ -1,0 +1,212 @@
+"""What the coordinator reports: every transition with its cause, and what happened to members and offsets.
+
+Events are facts for logs, history and metrics; nothing in the protocol depends on them. `log_lines.py` words them.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, dataclass_transform
+
+from kshim.coordinator.state import GroupState
+from kshim.coordinator.step import Now
+from kshim_protocol.errors import ErrorCode
+
+__all__ = [
+    "AppendFailed",
+    "AssignmentReceived",
+    "Cause",
+    "Event",
+    "GroupEvent",
+    "GroupLoaded",
+    "JoinCompleted",
+    "LeaderReplaced",
+    "MemberAdded",
+    "MemberIdIssued",
+    "MemberRef",
+    "MemberRemoved",
+    "MemberReplaced",
+    "OffsetsRemoved",
+    "RebalanceCompleted",
+    "RecordsSkipped",
+    "Transition",
+    "Trigger",
+]
+
+
+class Cause(Enum):
+    """Why a group changed its state, a member or offsets went. The vocabulary is fixed; history groups by it."""
+
+    MEMBER_JOINED = "member-joined"
+    MEMBER_LEFT = "member-left"
+    SESSION_EXPIRED = "session-expired"
+    REBALANCE_TIMEOUT = "rebalance-timeout"
+    SYNC_TIMEOUT = "sync-timeout"
+    INITIAL_DELAY_OVER = "initial-delay-over"
+    LEADER_REJOINED = "leader-rejoined"
+    METADATA_CHANGED = "metadata-changed"
+    STATIC_MEMBER_REPLACED = "static-member-replaced"
+    APPEND_FAILED = "append-failed"
+    GROUP_TOO_LARGE = "group-too-large"
+    ALL_JOINED = "all-joined"
+    ASSIGNMENT_RECEIVED = "assignment-received"
+    GROUP_DELETED = "group-deleted"
+    TOPIC_DELETED = "topic-deleted"
+    EXPIRED = "expired"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Fact:
+    """Base of small immutable records, typed like dataclasses but without their cost at import."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.__dict__.update(fields)
+
+    def __eq__(self, other: object) -> bool:
+        return other.__class__ is self.__class__ and self.__dict__ == other.__dict__
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__dict__.items())})"
+
+
+class MemberRef(Fact):
+    """Who a fact is about, as it was then. `client_reason` is the client's own text (KIP-800), verbatim."""
+
+    member_id: str
+    group_instance_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    client_reason: str | None = None
+
+
+class Trigger(Fact):
+    """Why something is being done: the cause, a sentence for people, and the member who brought it about."""
+
+    cause: Cause
+    detail: str
+    member: MemberRef | None = None
+
+
+class Event(Fact):
+    """Base of all events. `partition` is the offsets partition concerned, `now` the time of the input."""
+
+    partition: int
+    now: Now
+
+
+class GroupEvent(Event):
+    """An event of one group, with the generation it is in."""
+
+    group_id: str
+    generation_id: int
+
+
+class Transition(GroupEvent):
+    """The group went from `previous` to `new`. `generation_id` is the one after the transition."""
+
+    previous: GroupState
+    new: GroupState
+    cause: Cause
+    detail: str
+    member: MemberRef | None
+    member_count: int
+
+
+class MemberIdIssued(GroupEvent):
+    """A client without a member id was given one and asked to come again with it (KIP-394)."""
+
+    state: GroupState
+    member: MemberRef
+
+
+class MemberAdded(GroupEvent):
+    """A member entered. `had_id` is True when it came with the id it was issued before."""
+
+    state: GroupState
+    member: MemberRef
+    had_id: bool
+
+
+class MemberReplaced(GroupEvent):
+    """A static member came back: `member` has the slot of `replaced_member_id`."""
+
+    state: GroupState
+    member: MemberRef
+    replaced_member_id: str
+
+
+class MemberRemoved(GroupEvent):
+    """A member, or an id that was issued but never used (`was_pending`), is no longer there."""
+
+    state: GroupState
+    member: MemberRef
+    cause: Cause
+    was_pending: bool
+
+
+class LeaderReplaced(GroupEvent):
+    """The leader was not back when the join phase ended: `member` leads now."""
+
+    member: MemberRef
+    previous_leader_id: str
+
+
+class JoinCompleted(GroupEvent):
+    """The join phase ended with members. `waits` is (member_id, ms parked) of each that was parked, in join order."""
+
+    member_count: int
+    leader_id: str
+    protocol_name: str
+    join_ms: int
+    waits: tuple[tuple[str, int], ...]
+
+
+class AssignmentReceived(GroupEvent):
+    """The leader's Sync arrived. `unassigned` are members it gave nothing at all."""
+
+    member: MemberRef
+    member_count: int
+    static_member_count: int
+    unassigned: tuple[str, ...]
+
+
+class RebalanceCompleted(GroupEvent):
+    """The group is Stable: time from the start of the rebalance to the last Join, and from there to the assignment."""
+
+    member_count: int
+    join_ms: int
+    sync_ms: int
+
+
+class GroupLoaded(GroupEvent):
+    """A group came back from the log."""
+
+    state: GroupState
+    member_count: int
+
+
+class AppendFailed(GroupEvent):
+    """Records of the group could not be written: `error` is what the log said, `what` what was to be written."""
+
+    error: ErrorCode
+    what: str
+
+
+class OffsetsRemoved(Event):
+    """Committed offsets were forgotten: by expiry, or because their topics or groups were deleted."""
+
+    cause: Cause
+    group_count: int
+    offset_count: int
+
+
+class RecordsSkipped(Event):
+    """The log holds `count` records of key type `key_type`, which this coordinator does not read."""
+
+    key_type: int
+    count: int
