@@ -141,6 +141,8 @@ class Struct:
         cls.__init__(self, **values)
 
     def __eq__(self, other: object) -> bool:
+        if other is self:  # the usual case of a tagged row that nobody set: its default
+            return True
         if other.__class__ is not self.__class__:
             return NotImplemented
         return self.unknown_tagged_fields == other.unknown_tagged_fields and all(

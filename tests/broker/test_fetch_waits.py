@@ -134,6 +134,25 @@ def test_deleting_a_topic_answers_those_who_wait_for_it(node: NodeUnderTest, ver
     ]
 
 
+def test_a_topic_made_anew_under_its_name_is_another_one_for_those_who_wait_by_id(node: NodeUnderTest) -> None:
+    topic = node.cluster.topics.named("orders")
+    assert topic is not None
+    consumer = waiting(node, (topic.topic_id, 0, 0), version=13)
+    node.cluster.delete_topic(topic, node.now)
+    node.topic("orders", 2)
+    produce(node.client(), "orders", a_batch(b"1"))
+    assert only_partition(consumer.take(FetchResponse)).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert only_partition(consumer.ask(fetch_of((topic.topic_id, 0, 0)), 13)).error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_records_deleted_during_the_wait_are_out_of_range_at_its_end(node: NodeUnderTest) -> None:
+    produce(node.client(), "orders", a_batch(b"1", b"2"))
+    consumer = waiting(node, ("orders", 0, 0), min_bytes=10**6)
+    node.log("orders").delete_before(2)
+    node.pass_ms(500)
+    assert only_partition(consumer.take(FetchResponse)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
 def test_a_client_that_goes_away_is_not_answered(node: NodeUnderTest) -> None:
     consumer = waiting(node, ("orders", 0, 0))
     consumer.close()

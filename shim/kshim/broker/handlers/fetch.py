@@ -9,7 +9,7 @@ from kshim.broker.cluster import Cluster
 from kshim.broker.fetch_waits import WaitingFetch
 from kshim.broker.node import Node
 from kshim.broker.router import PendingReply, answered, handles
-from kshim.broker.topics import Partition
+from kshim.broker.topics import Partition, Topic
 from kshim.coordinator.step import RequestContext, Step
 from kshim.storage.log import LogError, OffsetOutOfRange
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -55,9 +55,7 @@ def fetch(node: Node, request: FetchRequest, context: RequestContext, ticket: Pe
 
     def answer() -> None:
         try:
-            # Whatever became unknown meanwhile was deleted, and Kafka then speaks of the partition, not of the id.
-            again = _Reading(node.cluster, request, context.api_version, unknown=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            response = again.response(max_bytes)
+            response = reading.looked_up_again().response(max_bytes)
         except Exception as error:
             node.cluster.defect(error, request)
             response = request.error_response(ErrorCode.UNKNOWN_SERVER_ERROR, context.api_version)
@@ -80,14 +78,15 @@ class _Place(NamedTuple):
 
     wanted: FetchPartition
     partition: Partition | None
-    error: ErrorCode
+    error: ErrorCode = ErrorCode.NONE
     diverging: EpochEndOffset | None = None
 
 
 class _Reading:
-    """A request looked up against what is there now. Nothing is read from files before `response`.
+    """A request looked up against what is there now. No records are read before `response`.
 
-    `available_bytes` is what counts against min_bytes; `is_urgent` that a partition must be answered at once.
+    `available_bytes` is what counts against min_bytes; `is_urgent` that a partition must be answered at once;
+    `idle_or_readable` the partitions that more records may still come to.
     """
 
     def __init__(
@@ -95,6 +94,7 @@ class _Reading:
     ) -> None:
         self._cluster = cluster
         self._request = request
+        self._api_version = api_version
         self._by_id = api_version >= _TOPIC_IDS_FROM
         replica_id = request.replica_state.replica_id if api_version >= _REPLICA_STATE_FROM else request.replica_id
         self._is_follower = replica_id >= 0
@@ -104,26 +104,41 @@ class _Reading:
         self.available_bytes = 0
         self.is_urgent = False
         self.idle_or_readable: list[Partition] = []
-        self._topics = [(topic, list(self._places(topic))) for topic in request.topics]
+        self._topics: list[tuple[FetchTopic, Topic | None, list[_Place]]] = []
+        for wanted in request.topics:
+            topic = self._found(wanted)
+            self._topics.append((wanted, topic, list(self._places(wanted, topic))))
 
-    def _places(self, topic: FetchTopic) -> Iterator[_Place]:
+    def looked_up_again(self) -> _Reading:
+        """The same request after a while. Looking up costs as much as answering, so only if topics came or went."""
+        if all(self._found(wanted) is topic for wanted, topic, _ in self._topics):
+            return self
+        # What became unknown was deleted; Kafka then speaks of the partition, even to those who asked by id.
+        return _Reading(self._cluster, self._request, self._api_version, unknown=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def _found(self, topic: FetchTopic) -> Topic | None:
         topics = self._cluster.topics
-        found = topics.with_id(topic.topic_id) if self._by_id else topics.named(topic.topic)
-        for wanted in topic.partitions:
-            if found is None:
-                yield _Place(wanted, None, self._unknown_topic)
-            elif not 0 <= wanted.partition < len(found.partitions):
-                yield _Place(wanted, None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return topics.with_id(topic.topic_id) if self._by_id else topics.named(topic.topic)
+
+    def _places(self, wanted: FetchTopic, topic: Topic | None) -> Iterator[_Place]:
+        for place in wanted.partitions:
+            if topic is None:
+                yield _Place(place, None, self._unknown_topic)
+            elif not 0 <= place.partition < len(topic.partitions):
+                yield _Place(place, None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             else:
-                yield self._place(found.partitions[wanted.partition], wanted)
+                yield self._place(topic.partitions[place.partition], place)
 
     def _place(self, partition: Partition, wanted: FetchPartition) -> _Place:
         diverging = None
         try:
-            self._check(partition, wanted)
-            diverging = _divergence(partition, wanted)
-            if diverging is None:
-                self._count(partition, wanted)
+            self._check(wanted)
+            if wanted.last_fetched_epoch >= 0:
+                diverging = _divergence(partition, wanted)
+            if diverging is None and wanted.fetch_offset != partition.high_watermark:
+                available_bytes = partition.log.bytes_from(wanted.fetch_offset)
+                # However small the limit, the first batch may be sent whole.
+                self.available_bytes += min(available_bytes, max(wanted.partition_max_bytes, 1))
         except OffsetOutOfRange:
             error = ErrorCode.OFFSET_OUT_OF_RANGE
         except KafkaError as refused:
@@ -133,12 +148,15 @@ class _Reading:
             error = ErrorCode.KAFKA_STORAGE_ERROR
         else:
             self.idle_or_readable.append(partition)
-            self.is_urgent |= diverging is not None
-            return _Place(wanted, partition, ErrorCode.NONE, diverging)
+            if diverging is None:
+                return _Place(wanted, partition)
+            self.is_urgent = True
+            return _Place(wanted, partition, diverging=diverging)
         self.is_urgent = True
         return _Place(wanted, None, error)
 
-    def _check(self, partition: Partition, wanted: FetchPartition) -> None:
+    def _check(self, wanted: FetchPartition) -> None:
+        """Raises KafkaError."""
         if self._is_follower:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # there are no other replicas to follow with
         if wanted.current_leader_epoch > _LEADER_EPOCH:  # negative: not given
@@ -146,20 +164,12 @@ class _Reading:
         if wanted.partition_max_bytes < 0 or self._request.max_bytes < 0:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
-    def _count(self, partition: Partition, wanted: FetchPartition) -> None:
-        """Raises OffsetOutOfRange."""
-        available_bytes = 0
-        if wanted.fetch_offset != partition.high_watermark:
-            available_bytes = partition.log.bytes_from(wanted.fetch_offset)
-        # However small the limit, the first batch may be sent whole.
-        self.available_bytes += min(available_bytes, max(wanted.partition_max_bytes, 1))
-
     def response(self, max_bytes: int) -> FetchResponse:
         """Read. The first batch found is whole however large, everything else keeps to the limits."""
         left_bytes = max_bytes
         is_first = True
         responses = []
-        for topic, places in self._topics:
+        for topic, _, places in self._topics:
             answers = []
             for place in places:
                 answer, size_bytes = self._answer(place, left_bytes, is_first=is_first)
@@ -198,6 +208,8 @@ class _Reading:
                 aborted_transactions=aborted,
                 records=data,
             )
+        except OffsetOutOfRange:  # what was there when the Fetch began to wait has been deleted since
+            return _error_data(wanted, ErrorCode.OFFSET_OUT_OF_RANGE), 0
         except LogError as failure:
             self._cluster.defect(failure, self._request)
             return _error_data(wanted, ErrorCode.KAFKA_STORAGE_ERROR), 0
@@ -209,10 +221,8 @@ class _Reading:
 def _divergence(partition: Partition, wanted: FetchPartition) -> EpochEndOffset | None:
     """Where the log of a reader that names the epoch it read last departs from this one (KIP-595).
 
-    Raises OffsetOutOfRange for an epoch there never was.
+    Raises OffsetOutOfRange for an epoch there never was, LogError.
     """
-    if wanted.last_fetched_epoch < 0:
-        return None
     if wanted.last_fetched_epoch > _LEADER_EPOCH:
         raise OffsetOutOfRange(f"no epoch {wanted.last_fetched_epoch}")
     end_offset = partition.log.end_offset
