@@ -75,6 +75,8 @@ _VALUE_V1_START = struct.Struct(">hqh")
 _VALUE_V1_END = struct.Struct(">qq")
 _VALUE_V4_START = struct.Struct(">hqiB")
 _VALUE_V4_END = struct.Struct(">qx")
+_VALUE_V4_END_WITH_TOPIC_ID = struct.Struct(">q3s16s")
+_TOPIC_ID_TAG = b"\x01\x00\x10"  # one tagged field: tag 0, 16 bytes
 _LONGEST_PLAIN = 126  # the longest compact string whose length takes one byte
 
 
@@ -139,9 +141,12 @@ def build_offset_commit_value(
         if expire_timestamp_ms != -1:
             start = _VALUE_V1_START.pack(OFFSET_COMMIT_VERSION_WITH_EXPIRY, offset, length)
             return start + metadata_bytes + _VALUE_V1_END.pack(commit_timestamp_ms, expire_timestamp_ms)
-        if length <= _LONGEST_PLAIN and topic_id == ZERO_UUID:
+        if length <= _LONGEST_PLAIN and len(topic_id) == len(ZERO_UUID):
             start = _VALUE_V4_START.pack(OFFSET_COMMIT_VERSION, offset, leader_epoch, length + 1)
-            return start + metadata_bytes + _VALUE_V4_END.pack(commit_timestamp_ms)
+            if topic_id == ZERO_UUID:
+                return start + metadata_bytes + _VALUE_V4_END.pack(commit_timestamp_ms)
+            end = _VALUE_V4_END_WITH_TOPIC_ID.pack(commit_timestamp_ms, _TOPIC_ID_TAG, topic_id)
+            return start + metadata_bytes + end
     except struct.error as error:
         raise BuildError(f"OffsetCommitValue of offset {offset}: {error}") from None
     value = OffsetCommitValue(
