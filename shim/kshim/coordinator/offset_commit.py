@@ -33,6 +33,8 @@ __all__ = ["offset_commit", "require_may_commit"]
 _TOPIC_ID_SINCE = 10
 _GROUP_ID_NOT_FOUND_SINCE = 9
 _NO_RETENTION = -1
+_NO_EPOCH = -1
+_NEVER = -1
 
 
 class _Topic(NamedTuple):
@@ -128,65 +130,85 @@ def require_may_commit(group: Group, member_id: str, group_instance_id: str | No
 def _store(
     shard: Shard, request: OffsetCommitRequest, topics: list[_Topic], now: Now, ticket: Ticket, step: Step
 ) -> None:
-    group_id = request.group_id
-    pairs: list[Pair] = []
-    offsets: list[tuple[str, int, CommittedOffset]] = []
-    errors: _Errors = {}
-    expire_timestamp_ms = -1
-    if request.retention_time_ms != _NO_RETENTION:
-        expire_timestamp_ms = now.wall_ms + request.retention_time_ms
-    max_bytes = shard.config.offset_metadata_max_bytes
+    """Have everything valid written; answer then, or at once when nothing is."""
+    values = _Values(shard, request, now)
     for topic in topics:
-        for partition in topic.requested.partitions:
-            index = partition.partition_index
-            if not 0 <= index < topic.partition_count:
-                continue
-            metadata = partition.committed_metadata or ""
-            if len(metadata) > max_bytes or (len(metadata) * 2 > max_bytes and _utf16_units(metadata) > max_bytes):
-                errors[topic.name, index] = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                continue
-            offset = _offset(partition, metadata, topic.topic_id, now, expire_timestamp_ms)
-            try:
-                pairs.append(_pair(group_id, topic.name, index, offset))
-            except BuildError:  # a metadata limit beyond what a record's string holds, or a group id of 32 KiB
-                errors[topic.name, index] = ErrorCode.UNKNOWN_SERVER_ERROR
-                continue
-            offsets.append((topic.name, index, offset))
-    if not pairs:
+        values.add(topic)
+    errors = values.errors
+    if not values.pairs:
         step.reply(ticket, _response(topics, ErrorCode.NONE, errors))
         return
 
     def written(base_offset: int, step: Step) -> None:
-        for record_offset, (name, index, offset) in enumerate(offsets, base_offset):
-            shard.put_offset(group_id, name, index, offset._replace(record_offset=record_offset))
+        values.apply(base_offset)
         step.reply(ticket, _response(topics, ErrorCode.NONE, errors))
 
     def failed(error: ErrorCode, step: Step) -> None:
         step.reply(ticket, _response(topics, append_error(error)))
 
-    shard.append(step, pairs, now, written=written, failed=failed)
+    shard.append(step, values.pairs, now, written=written, failed=failed)
 
 
-def _offset(
-    partition: OffsetCommitRequestPartition, metadata: str, topic_id: bytes, now: Now, expire_timestamp_ms: int
-) -> CommittedOffset:
-    if expire_timestamp_ms == -1:
-        epoch = partition.committed_leader_epoch
-        return CommittedOffset(partition.committed_offset, epoch, metadata, now.wall_ms, -1, topic_id)
-    # Records with an expire time have no room for leader epoch and topic id; memory holds what the record says.
-    return CommittedOffset(partition.committed_offset, -1, metadata, now.wall_ms, expire_timestamp_ms)
+class _Values:
+    """The values of one request: the records to write, and what is wrong with the others."""
 
+    __slots__ = ("_expire_timestamp_ms", "_group_id", "_now", "_shard", "_valid", "errors", "pairs")
 
-def _pair(group_id: str, topic: str, index: int, offset: CommittedOffset) -> Pair:
-    value = build_offset_commit_value(
-        offset=offset.offset,
-        leader_epoch=offset.leader_epoch,
-        metadata=offset.metadata,
-        commit_timestamp_ms=offset.commit_timestamp_ms,
-        expire_timestamp_ms=offset.expire_timestamp_ms,
-        topic_id=offset.topic_id,
-    )
-    return build_offset_commit_key(group_id, topic, index), value
+    def __init__(self, shard: Shard, request: OffsetCommitRequest, now: Now) -> None:
+        self._shard = shard
+        self._group_id = request.group_id
+        self._now = now
+        self._expire_timestamp_ms = _NEVER
+        if request.retention_time_ms != _NO_RETENTION:
+            self._expire_timestamp_ms = now.wall_ms + request.retention_time_ms
+        self._valid: list[tuple[_Topic, OffsetCommitRequestPartition]] = []
+        self.pairs: list[Pair] = []
+        self.errors: _Errors = {}
+
+    def add(self, topic: _Topic) -> None:
+        """Take in the partitions of one topic that exist."""
+        max_size = self._shard.config.offset_metadata_max_bytes
+        key_start = b""
+        for partition in topic.requested.partitions:
+            index = partition.partition_index
+            if not 0 <= index < topic.partition_count:
+                continue
+            metadata = partition.committed_metadata or ""
+            if len(metadata) * 2 > max_size and _utf16_units(metadata) > max_size:
+                self.errors[topic.name, index] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                continue
+            try:
+                # Keys of one topic differ in their last four bytes.
+                key_start = key_start or build_offset_commit_key(self._group_id, topic.name, 0)[:-4]
+                value = build_offset_commit_value(
+                    offset=partition.committed_offset,
+                    leader_epoch=partition.committed_leader_epoch,
+                    metadata=metadata,
+                    commit_timestamp_ms=self._now.wall_ms,
+                    expire_timestamp_ms=self._expire_timestamp_ms,
+                    topic_id=topic.topic_id,
+                )
+            except BuildError:  # a metadata limit beyond what a record's string holds, or a group id of 32 KiB
+                self.errors[topic.name, index] = ErrorCode.UNKNOWN_SERVER_ERROR
+                continue
+            self.pairs.append((key_start + index.to_bytes(4, "big"), value))
+            self._valid.append((topic, partition))
+
+    def apply(self, base_offset: int) -> None:
+        """The records are in the log, the first at `base_offset`."""
+        # Records with an expire time have no room for leader epoch and topic id; memory holds what the record says.
+        expires = self._expire_timestamp_ms != _NEVER
+        for record_offset, (topic, partition) in enumerate(self._valid, base_offset):
+            offset = CommittedOffset(
+                partition.committed_offset,
+                _NO_EPOCH if expires else partition.committed_leader_epoch,
+                partition.committed_metadata or "",
+                self._now.wall_ms,
+                self._expire_timestamp_ms,
+                ZERO_UUID if expires else topic.topic_id,
+                record_offset,
+            )
+            self._shard.put_offset(self._group_id, topic.name, partition.partition_index, offset)
 
 
 def _utf16_units(text: str) -> int:
