@@ -1,0 +1,187 @@
+"""The log on stderr: lines shaped as Kafka's, or one JSON object a line. No `logging`: its import costs more than it.
+
+Nothing that clients send can forge a line: whatever is not printable is escaped.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+from kshim.coordinator.events import Event, MemberRef, Transition
+from kshim.coordinator.state import GroupState
+
+if TYPE_CHECKING:
+    from kshim.cli.options import LogFormat
+
+__all__ = ["Log", "escaped"]
+
+_BURST: Final = 20
+"""Closed connections told of in one second; further ones are counted, so that a scanner does not fill a disk."""
+
+_PHASES: Final = {GroupState.PREPARING_REBALANCE: "join", GroupState.COMPLETING_REBALANCE: "sync"}
+_RENAMED: Final = {
+    "group_id": "group",
+    "generation_id": "generation",
+    "previous": "from",
+    "new": "to",
+    "partition": "offsets_partition",
+}
+_MEMBER_FIELDS: Final = (
+    ("member", "member_id"),
+    ("instance", "group_instance_id"),
+    ("client_id", "client_id"),
+    ("host", "client_host"),
+    ("client_reason", "client_reason"),
+)
+
+
+class Log:
+    """Writes to `stream` and never raises because of it. Also the server's `ServerLog`.
+
+    `wall_ms()` stamps what has no time of its own; events carry theirs.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO,
+        log_format: LogFormat,
+        *,
+        is_verbose: bool,
+        wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self.is_verbose = is_verbose
+        self.node_id = -1
+        self._stream = stream
+        self._wall_ms = wall_ms
+        self._write: Callable[[int, str, str, str, dict[str, Any]], None]
+        self._write = self._write_json if log_format == "json" else self._write_text
+        self._is_json = log_format == "json"
+        self._second = 0
+        self._closed_count = 0
+
+    # ---------------------------------------------------------------- what the command says
+
+    def note(self, event: str, sentence: str, **fields: Any) -> None:
+        """Something worth knowing. `event` is a keyword for machines, `fields` go into the JSON form."""
+        self._write(self._wall_ms(), "INFO", event, sentence, fields)
+
+    def caution(self, event: str, sentence: str, **fields: Any) -> None:
+        """Something that is probably not meant so."""
+        self._write(self._wall_ms(), "WARN", event, sentence, fields)
+
+    def detail(self, event: str, sentence: str, **fields: Any) -> None:
+        """Only with `--verbose`."""
+        if self.is_verbose:
+            self._write(self._wall_ms(), "DEBUG", event, sentence, fields)
+
+    # ---------------------------------------------------------------- what the coordinator reports
+
+    def coordinator_event(self, event: Event) -> None:
+        """One event of the coordinator; `Cluster.on_event`."""
+        if self._is_json:
+            self._write_json(event.now.wall_ms, "INFO", _keyword(type(event).__name__), "", event_fields(event))
+            return
+        from kshim.cli.coordinator_lines import line_of
+
+        line = line_of(event)
+        if line is not None:
+            prefix = f"[GroupCoordinator id={self.node_id} topic=__consumer_offsets partition={event.partition}] "
+            self._write_text(event.now.wall_ms, line.level, "", prefix + line.text, {})
+
+    # ---------------------------------------------------------------- what the server and the broker report
+
+    def closing(self, client_host: str, reason: str) -> None:
+        """See `ServerLog.closing`."""
+        now_ms = self._wall_ms()
+        if now_ms // 1000 != self._second:
+            unsaid = self._closed_count - _BURST
+            self._second, self._closed_count = now_ms // 1000, 0
+            if unsaid > 0:
+                self.note("connections_closed", f"Closed {unsaid} further connections", count=unsaid)
+        self._closed_count += 1
+        if self._closed_count <= _BURST:
+            host = client_host.removeprefix("/")
+            self.note(
+                "connection_closed", f"Closed the connection of {host}: {reason}", host=client_host, reason=reason
+            )
+
+    def failed(self, what: str, error: BaseException) -> None:
+        """See `ServerLog.failed`; also `Cluster.on_defect` through `defect`."""
+        import traceback
+
+        lines = "".join(traceback.format_exception(error))
+        sentence = f"Failed while {what}: {type(error).__name__}: {error}"
+        self._write(self._wall_ms(), "ERROR", "failed", sentence, {"what": what, "traceback": lines})
+
+    def defect(self, error: BaseException, request: object) -> None:
+        """See `Cluster.on_defect`: an exception nobody planned for, or a log that could not be written."""
+        self.failed(f"handling {type(request).__name__}", error)
+
+    # ---------------------------------------------------------------- the two forms
+
+    def _write_text(self, at_ms: int, level: str, event: str, sentence: str, fields: dict[str, Any]) -> None:
+        seconds, ms = divmod(at_ms, 1000)
+        stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+        text = f"[{stamp},{ms:03}] {level} {escaped(sentence)}\n"
+        if traceback := fields.get("traceback"):
+            text += "".join(f"    {escaped(line)}\n" for line in traceback.splitlines())
+        self._emit(text)
+
+    def _write_json(self, at_ms: int, level: str, event: str, sentence: str, fields: dict[str, Any]) -> None:
+        import json
+
+        seconds, ms = divmod(at_ms, 1000)
+        at = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{ms:03}Z"
+        document = {"at": at, "at_ms": at_ms, "level": level, "event": event, **fields}
+        if sentence:
+            document["message"] = sentence
+        self._emit(json.dumps(document) + "\n")
+
+    def _emit(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except (OSError, ValueError):  # nobody reads it any more; serving goes on
+            return
+
+
+def event_fields(event: Event) -> dict[str, Any]:
+    """The fields of a coordinator event as JSON values, under the names that logs and tools use."""
+    fields: dict[str, Any] = {}
+    for name, value in vars(event).items():
+        if name == "now":
+            continue
+        if isinstance(value, MemberRef):
+            fields.update((key, getattr(value, slot)) for key, slot in _MEMBER_FIELDS)
+        elif name == "member":
+            fields.update((key, None) for key, _ in _MEMBER_FIELDS)
+        else:
+            fields[_RENAMED.get(name, name)] = _json_value(value)
+    if isinstance(event, Transition):
+        fields["phase"] = _PHASES.get(event.new)
+    return fields
+
+
+def escaped(text: str) -> str:
+    r"""`text` in one line: what is not printable (line ends, escape sequences, lone surrogates) as `\n`, `\x1b` ..."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+    )
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.name if isinstance(value, int) else str(value)
+    if isinstance(value, tuple):
+        return [_json_value(part) for part in value]
+    return value
+
+
+def _keyword(class_name: str) -> str:
+    """`MemberAdded` as `member_added`."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in class_name).lstrip("_")

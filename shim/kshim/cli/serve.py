@@ -1,0 +1,197 @@
+"""`kshim serve`: puts a broker together from its options and runs it until a signal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kshim.broker.cluster import Cluster, Identities
+from kshim.broker.config import BrokerConfig, ConfigError
+from kshim.broker.node import Node
+from kshim.cli.addresses import Address, is_loopback, is_wildcard
+from kshim.cli.exits import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNAVAILABLE, EXIT_USAGE, CommandError
+from kshim.cli.identities import new_cluster_id, new_member_suffix, new_topic_id
+from kshim.cli.log import Log
+from kshim.cli.options import ServeOptions
+from kshim.server.clock import RealClock
+from kshim.server.limits import ServerLimits
+from kshim.server.listener import CannotBind
+from kshim.server.run import run_until_signalled
+from kshim.storage.log import LogError
+
+if TYPE_CHECKING:
+    from kshim.broker.connection import Connection
+    from kshim.broker.topics import Storage
+    from kshim.coordinator.step import Now
+
+__all__ = ["run_serve"]
+
+SIGINT = 2
+
+
+def run_serve(options: ServeOptions) -> int:
+    """Serve until SIGTERM (exit code 0) or Ctrl-C (130). Raises CommandError for what keeps it from starting."""
+    log = Log(sys.stderr, options.log_format, is_verbose=options.is_verbose)
+    config = _configuration(options, log)
+    log.node_id = config.node_id
+    storage, cluster_id = _storage(options, config, log)
+    try:
+        cluster = Cluster(
+            config,
+            storage,
+            Identities(new_member_suffix, new_topic_id),
+            cluster_id=cluster_id,
+            on_event=log.coordinator_event,
+            on_defect=log.defect,
+        )
+    except BaseException:
+        storage.close()
+        raise
+    try:
+        _create_topics(cluster, options.topics, log)
+        return _listen(cluster, config, options, log)
+    except LogError as error:
+        raise CommandError(str(error), EXIT_UNAVAILABLE) from error
+    except CannotBind as error:
+        raise CommandError(str(error), EXIT_UNAVAILABLE) from error
+    finally:
+        _close(cluster, log)
+
+
+def _configuration(options: ServeOptions, log: Log) -> BrokerConfig:
+    try:
+        config = BrokerConfig(options.config)
+    except ConfigError as error:
+        raise CommandError(f"bad configuration value: {error}", EXIT_USAGE) from None
+    for warning in config.warnings:
+        log.caution("configuration", warning)
+    return config
+
+
+def _storage(options: ServeOptions, config: BrokerConfig, log: Log) -> tuple[Storage, str]:
+    """Where data goes, and the cluster id that goes with it."""
+    cluster_id = new_cluster_id()
+    if options.data_dir is None:
+        from kshim.storage.stores import MemoryStorage
+
+        return MemoryStorage(), cluster_id
+    from kshim.storage.directory import DataDirectory
+    from kshim.storage.file import TailCut
+    from kshim.storage.stores import DirectoryStorage
+
+    def on_tail_cut(cut: TailCut) -> None:
+        sentence = f"Removed a torn write of {cut.bytes_cut} bytes from the end of {cut.path}: {cut.reason}"
+        log.caution("tail_cut", sentence, **cut._asdict())
+
+    try:
+        directory = DataDirectory.open(options.data_dir, cluster_id=cluster_id, node_id=config.node_id)
+    except LogError as error:
+        raise CommandError(str(error), EXIT_UNAVAILABLE) from error
+    storage = DirectoryStorage(directory, segment_bytes=config.log_segment_bytes, on_tail_cut=on_tail_cut)
+    return storage, directory.cluster_id
+
+
+def _create_topics(cluster: Cluster, topics: dict[str, int], log: Log) -> None:
+    """Make the topics of `--topic`; those of an earlier run stay as they are."""
+    for name, partition_count in topics.items():
+        topic = cluster.topics.named(name)
+        if topic is None:
+            cluster.create_topic(name, partition_count)
+        elif len(topic.partitions) != partition_count:
+            log.caution(
+                "topic_exists", f"Topic {name} is there already and keeps its {len(topic.partitions)} partitions"
+            )
+
+
+def _listen(cluster: Cluster, config: BrokerConfig, options: ServeOptions, log: Log) -> int:
+    node = Node(cluster, config.node_id, options.listen.host, options.listen.port, now=RealClock().now)
+    if log.is_verbose:
+        node.route = _logged(node.route, log)  # type: ignore[assignment]
+
+    def on_listening(bound_host: str, bound_port: int) -> None:
+        bound = Address(bound_host, bound_port)
+        advertised = options.advertised or Address(options.listen.host, bound_port)
+        node.host, node.port = advertised.host, advertised.port or bound_port
+        if not is_loopback(bound_host):
+            log.caution(
+                "not_loopback",
+                f"LISTENING ON {bound} WITHOUT AUTHENTICATION: whoever reaches it may read, write and delete everything",
+            )
+        log.note("listening", f"Listening on {bound}, clients dial {Address(node.host, node.port)}")
+        _tell_bootstrap(_dialable(bound, options.listen))
+
+    signal_number = run_until_signalled(
+        node,
+        host=options.listen.host,
+        port=options.listen.port,
+        limits=_limits(config),
+        log=log,
+        on_listening=on_listening,
+    )
+    log.note("ended", "Ended after a signal", signal=signal_number)
+    return EXIT_INTERRUPTED if signal_number == SIGINT else EXIT_OK
+
+
+def _limits(config: BrokerConfig) -> ServerLimits:
+    limits = ServerLimits(
+        request_max_bytes=config.socket_request_max_bytes,
+        max_connections=config.max_connections,
+        connections_max_idle_ms=config.connections_max_idle_ms,
+        listen_backlog_size=config.socket_listen_backlog_size,
+    )
+    if config.queued_max_request_bytes > 0:
+        limits.parked_max_bytes = config.queued_max_request_bytes
+    return limits
+
+
+def _dialable(bound: Address, asked: Address) -> Address:
+    """What a client on this machine dials: the host as it was asked for, loopback for all interfaces."""
+    if is_wildcard(asked.host):
+        return Address("::1" if ":" in bound.host else "127.0.0.1", bound.port)
+    return Address(asked.host, bound.port)
+
+
+def _tell_bootstrap(address: Address) -> None:
+    """The first and only line on stdout."""
+    try:
+        sys.stdout.write(f"{address}\n")
+        sys.stdout.flush()
+    except OSError:  # nobody reads it; then at exit Python must not try again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _logged(
+    route: Callable[[bytes, Connection, Now, int], None], log: Log
+) -> Callable[[bytes, Connection, Now, int], None]:
+    """`FrameRouter.route`, with a line of the log for every request."""
+    from struct import unpack_from
+
+    from kshim_protocol.apis import API_TABLE
+
+    def route_logged(frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
+        if len(frame) >= 8:
+            key, version, correlation_id = unpack_from(">hhi", frame)
+            api = API_TABLE.get(key)
+            name = api.name if api is not None else f"api {key}"
+            log.detail(
+                "request",
+                f"{name} v{version} of {connection.client_host.removeprefix('/')}, correlation id {correlation_id}, "
+                f"{len(frame)} bytes",
+                api=name,
+                version=version,
+                host=connection.client_host,
+                correlation_id=correlation_id,
+                size_bytes=len(frame),
+            )
+        route(frame, connection, now, real_ms)
+
+    return route_logged
+
+
+def _close(cluster: Cluster, log: Log) -> None:
+    try:
+        cluster.close()
+    except LogError as error:
+        log.failed("closing the logs", error)
