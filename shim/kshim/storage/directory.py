@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
-import shutil
 import sys
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kshim.storage.file import DEFAULT_SEGMENT_BYTES, FileLog, TailCut, free_doomed_name
+from kshim.storage.file import DEFAULT_SEGMENT_BYTES, FileLog, TailCut, free_doomed_name, remove_folder
 from kshim.storage.log import LogError
 from kshim.storage.os_calls import OsCalls
 from kshim.storage.topic_spec import TopicSpec
@@ -124,7 +124,7 @@ class DataDirectory:
             if doomed:
                 self._calls.sync_directory(self.path)
             for folder in doomed:
-                shutil.rmtree(folder)
+                remove_folder(folder)
         except OSError as error:
             raise LogError(f"cannot delete {topic} from {self.path}: {error.strerror or error}") from error
 
@@ -169,7 +169,8 @@ class DataDirectory:
     def _remove_doomed(self) -> None:
         for name in self._names():
             if name.endswith(_DOOMED_SUFFIX):
-                shutil.rmtree(os.path.join(self.path, name), ignore_errors=True)
+                with contextlib.suppress(OSError):  # another start may succeed; nothing in there is read
+                    remove_folder(os.path.join(self.path, name))
 
     def _names(self) -> list[str]:
         try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -232,7 +231,7 @@ class FileLog:
             if os.path.isdir(self.path):
                 doomed = free_doomed_name(self.path)
                 self._calls.rename(self.path, doomed)
-                shutil.rmtree(doomed)
+                remove_folder(doomed)
         except OSError as error:
             raise LogError(f"cannot delete {self.path}: {error.strerror or error}") from error
 
@@ -371,6 +370,13 @@ class FileLog:
             raise LogError(f"cannot read {path}: {error.strerror or error}") from error
         except ValueError as error:
             raise LogError(f"{path} is damaged: {error}") from error
+
+
+def remove_folder(path: str) -> None:
+    """Remove a folder and what is in it. Raises OSError."""
+    import shutil  # brings three compression libraries along
+
+    shutil.rmtree(path)
 
 
 def free_doomed_name(path: str) -> str:
