@@ -77,6 +77,14 @@ class Java:
             new = self._clients.admin.NewTopic(topic, optional.of(partitions), optional.empty())
             admin.createTopics([new]).all().get()
 
+    def wait_for_leaders(self, bootstrap: str, topic: str, partitions: int) -> None:
+        """By ListOffsets, which the admin client repeats while a leader is not ready."""
+        java_partition = self._jvm.classes.org.apache.kafka.common.TopicPartition
+        latest = self._clients.admin.OffsetSpec.latest()
+        with self._admin(bootstrap) as admin:
+            wanted = {java_partition(topic, partition): latest for partition in range(partitions)}
+            admin.listOffsets(wanted).all().get()
+
     def topics(self, bootstrap: str) -> set[str]:
         """By a Metadata request for all topics."""
         with self._admin(bootstrap) as admin:

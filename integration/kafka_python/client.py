@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
-from kafka.admin import NewTopic
+import kafka
+from kafka.admin import NewTopic, OffsetSpec
 
 from integration.support.client import Member, Record, TopicPartition
 
@@ -93,7 +93,7 @@ class DoomedKafkaPythonMember:
 
 @contextmanager
 def _admin(bootstrap: str) -> Iterator[Any]:
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    admin = kafka.KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
         yield admin
     finally:
@@ -110,6 +110,13 @@ class KafkaPython:
         with _admin(bootstrap) as admin:
             admin.create_topics([NewTopic(topic, num_partitions=partitions, replication_factor=1)])
 
+    def wait_for_leaders(self, bootstrap: str, topic: str, partitions: int) -> None:
+        """By ListOffsets, which kafka-python repeats while a leader is not ready."""
+        latest = {kafka.TopicPartition(topic, partition): OffsetSpec.LATEST for partition in range(partitions)}
+        with _admin(bootstrap) as admin:
+            admin.wait_for_topics([topic])
+            admin.list_partition_offsets(latest)
+
     def topics(self, bootstrap: str) -> set[str]:
         """By a Metadata request for all topics."""
         with _admin(bootstrap) as admin:
@@ -122,7 +129,7 @@ class KafkaPython:
 
     def produce(self, bootstrap: str, topic: str, values: Iterable[str]) -> None:
         """Through one producer; each record's own answer is looked at."""
-        producer = KafkaProducer(bootstrap_servers=bootstrap)
+        producer = kafka.KafkaProducer(bootstrap_servers=bootstrap)
         try:
             sent = [producer.send(topic, key=value.encode(), value=value.encode()) for value in values]
             producer.flush()
@@ -154,4 +161,6 @@ class KafkaPython:
 
     @staticmethod
     def _consumer(bootstrap: str, group_id: str, **settings: Any) -> Any:
-        return KafkaConsumer(bootstrap_servers=bootstrap, group_id=group_id, auto_offset_reset="earliest", **settings)
+        return kafka.KafkaConsumer(
+            bootstrap_servers=bootstrap, group_id=group_id, auto_offset_reset="earliest", **settings
+        )

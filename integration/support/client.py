@@ -59,6 +59,10 @@ class Client(Protocol):
         """Return when the broker has answered that the topic is there."""
         ...
 
+    def wait_for_leaders(self, bootstrap: str, topic: str, partitions: int) -> None:
+        """Return when each partition's leader serves ListOffsets. Metadata may name it a moment too early."""
+        ...
+
     def topics(self, bootstrap: str) -> set[str]:
         """The names of all topics, internal ones included."""
         ...

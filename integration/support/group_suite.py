@@ -90,8 +90,7 @@ class GroupSuite:
             member = group.add(client.join(broker.bootstrap, topic, [topic]))
             first = poll_until(group, 500)
             member.commit()
-        broker.stop()
-        broker.start()
+        restart(client, broker, topic)
         client.produce(broker.bootstrap, topic, map(str, range(2_000, 3_000)))
         with members() as group:
             group.add(client.join(broker.bootstrap, topic, [topic]))
@@ -106,8 +105,7 @@ class GroupSuite:
             member = group.add(client.join(broker.bootstrap, topic, [topic]))
             first = poll_until(group, 500)
             member.commit()
-            broker.stop()
-            broker.start()
+            restart(client, broker, topic)
             client.produce(broker.bootstrap, topic, map(str, range(500, 1_000)))
             rest = poll_until(group, 500)
         assert_each_once_and_in_order([*first, *rest], 1_000)
@@ -184,7 +182,19 @@ def new_topic(client: Client, broker: Broker) -> str:
     """A topic with `PARTITION_COUNT` partitions. The tests name the group as the topic."""
     topic = new_name()
     client.create_topic(broker.bootstrap, topic, PARTITION_COUNT)
+    client.wait_for_leaders(broker.bootstrap, topic, PARTITION_COUNT)
     return topic
+
+
+def restart(client: Client, broker: Broker, topic: str) -> None:
+    """Stop the broker cleanly and start it again, until it leads the partitions of `topic`.
+
+    Without that wait an idempotent producer can run into a race of Kafka's own: a first batch is refused because the
+    partition is not led yet, a second one in flight is taken, and the first is then out of order for ever.
+    """
+    broker.stop()
+    broker.start()
+    client.wait_for_leaders(broker.bootstrap, topic, PARTITION_COUNT)
 
 
 def settle(group: Members, topics: Sequence[str]) -> None:

@@ -15,6 +15,7 @@ from integration.support.java import java
 
 _START_TIMEOUT_S = 60
 _STOP_TIMEOUT_S = 30
+_LOGGING = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 
 
 class Jvm:
@@ -31,7 +32,14 @@ class Jvm:
         """Start a JVM; `options` go to `java` (`-Xmx512m`)."""
         import py4j.java_gateway as py4j
 
-        command = [java(), "-XX:+UseSerialGC", *options, "-cp", os.pathsep.join((py4j.find_jar_path(), classpath()))]
+        command = [
+            java(),
+            "-XX:+UseSerialGC",
+            _LOGGING,
+            *options,
+            "-cp",
+            os.pathsep.join((py4j.find_jar_path(), classpath())),
+        ]
         self._output = tempfile.TemporaryFile("a+", prefix="kshim-jvm-")  # noqa: SIM115  lives as long as the JVM
         # The JVM ends when its standard input does: it cannot outlive this process, however that one ends.
         self.process = subprocess.Popen(

@@ -35,6 +35,7 @@ _PROPERTIES = {
     "share.coordinator.state.topic.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
 }
+_LOGGING = [f"-Dorg.slf4j.simpleLogger.{key}=true" for key in ("showDateTime", "showShortLogName")]
 
 
 class RealKafka:
@@ -75,7 +76,7 @@ class RealKafka:
         """Format on the first start, run, and return when the offsets topic is there and the coordinator answers."""
         if not (self._directory / "data" / "meta.properties").exists():
             self._format()
-        command = [*self._jvm("-Xmx512m"), "kafka.Kafka", str(self._directory / "server.properties")]
+        command = [*self._jvm("-Xmx512m", *_LOGGING), "kafka.Kafka", str(self._directory / "server.properties")]
         self._child = Child(command, self.log)
         deadline = Deadline(_START_TIMEOUT_S)
         try:
