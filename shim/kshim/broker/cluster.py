@@ -64,16 +64,14 @@ class Cluster:
 
     def apply(self, step: Step) -> None:
         """Carry out a Step: append, tell the coordinator how it went, then release replies, then publish events."""
-        for append in step.appends:
-            follow = Step()
+        for append in step.appends:  # grows when what follows from an append brings another
             try:
                 base_offset = self.append(self.offsets_partition(append.partition), append.batch)
             except LogError as error:
                 self._on_defect(error, append)
-                append.failed(ErrorCode.KAFKA_STORAGE_ERROR, follow)
+                append.failed(ErrorCode.KAFKA_STORAGE_ERROR, step)
             else:
-                append.written(base_offset, follow)
-            self.apply(follow)
+                append.written(base_offset, step)
         for ticket, response in step.replies:
             ticket.complete(response)  # type: ignore[attr-defined]
         for event in step.events:
@@ -127,7 +125,7 @@ class Cluster:
 
     def reload_shard(self, index: int) -> None:
         """Forget a shard's state; the next idle turn reads it from its log again."""
-        self.coordinator.unload(index)
+        self.apply(self.coordinator.unload(index))
         self.coordinator.begin_load(index)
         for node in self.nodes:
             node.load_later(index)

@@ -45,8 +45,9 @@ class RequestContext:
 class Append:
     """One record batch for one partition of the offsets topic, and what follows from its fate.
 
-    `written(base_offset, step)` or `failed(error, step)` is called exactly once, at once after the append was tried;
-    it fills a further Step. State described by the batch changes only in `written`.
+    `written(base_offset, step)` or `failed(error, step)` is called exactly once, at once after the append was tried,
+    with the Step this append is from, which it fills further: replies, events in the order of what happened, perhaps
+    further appends. State described by the batch changes only in `written`.
     """
 
     __slots__ = ("batch", "failed", "partition", "written")
@@ -67,7 +68,8 @@ class Append:
 class Step:
     """The effects of one input, for `broker.apply`: append first, then release replies, then publish events.
 
-    `replies` holds (ticket, response message). At most one reply is ever made for a ticket.
+    `appends` may grow while they are tried one after the other. `replies` holds (ticket, response message). At most
+    one reply is ever made for a ticket.
     """
 
     __slots__ = ("appends", "events", "replies")
