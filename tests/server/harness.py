@@ -40,6 +40,7 @@ class ObeyingRouter:
         self.fetches: dict[bytes, int] = {}
         self.advanced: list[Now] = []
         self.slices = 0
+        self.looked_at: Callable[[], None] = lambda: None
         self._changed = trio.Event()
 
     @property
@@ -49,6 +50,7 @@ class ObeyingRouter:
     def route(self, frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
         assert type(frame) is bytes
         self.routed.append((frame, now, real_ms))
+        self.looked_at()
         self._tell()
         word, _, rest = frame.partition(b" ")
         match word:

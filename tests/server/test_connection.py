@@ -192,6 +192,17 @@ def test_a_reply_to_a_closed_connection_is_dropped() -> None:
     assert wire.wakes == 0
 
 
+def test_a_router_that_fails_to_forget_a_connection_is_told_of() -> None:
+    class Forgetful(ObeyingRouter):
+        def closed(self, connection: object) -> None:
+            raise RuntimeError("cannot forget")
+
+    wire = Wire(Forgetful())
+    wire.connection.close()
+    assert wire.connection.is_closed
+    assert [str(error) for _, error in wire.log.failures] == ["cannot forget"]
+
+
 def test_a_second_reply_is_a_defect() -> None:
     wire = Wire(ObeyingRouter())
     wire.receive(framed(b"echo"))

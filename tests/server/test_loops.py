@@ -13,7 +13,7 @@ import trio
 import trio.testing
 
 from kshim.server.clock import ManualClock
-from kshim.server.limits import QUEUE_BYTES, ServerLimits
+from kshim.server.limits import QUEUE_BYTES, READ_BYTES, ServerLimits
 from kshim.server.loop import Loop
 from kshim.server.server import LoopName, _loop_class, serve
 from tests.server.harness import PATIENCE_S, ObeyingRouter, RecordedLog, framed
@@ -126,6 +126,50 @@ async def test_the_queue_behind_a_parked_request_is_bounded(loop: LoopName) -> N
             else:
                 pytest.fail("the server read everything")
             assert QUEUE_BYTES <= peers.parked_total.total_bytes < 3 * QUEUE_BYTES
+
+
+async def test_a_parked_peer_with_a_full_queue_that_is_gone_is_closed(loop: LoopName) -> None:
+    async with looping(loop, router := ObeyingRouter()) as peers:
+        with connected(peers) as client:
+            client.send(framed(b"park") + framed(b"silent " + bytes(QUEUE_BYTES)))
+            await router.until(lambda: b"park" in router.parked)
+            await trio.testing.wait_all_tasks_blocked()
+        if loop == "tasks":  # which looks again only when there is an answer
+            router.answer(b"park")
+        await router.until(lambda: len(router.closed_connections) == 1)
+        assert peers.parked_total.total_bytes == 0
+
+
+async def test_input_is_not_read_faster_than_it_is_handled(loop: LoopName) -> None:
+    async with looping(loop, router := ObeyingRouter()) as peers:
+        with connected(peers) as client:
+            stream = framed(b"silent") * 30_000
+            highest = 0
+
+            def look() -> None:
+                nonlocal highest
+                highest = max(highest, peers.parked_total.total_bytes)
+
+            router.looked_at = look
+            while stream:
+                stream = stream[client.send(stream) :]
+                await trio.testing.wait_all_tasks_blocked()
+            assert len(router.frames) == 30_000
+            assert 0 < highest < 2 * READ_BYTES
+
+
+async def test_no_task_stays_behind_when_a_peer_is_closed(loop: LoopName) -> None:
+    async with looping(loop, router := ObeyingRouter()) as peers:
+        await trio.testing.wait_all_tasks_blocked()
+        tasks = trio.lowlevel.current_statistics().tasks_living
+        with connected(peers), connected(peers) as parked:
+            parked.send(framed(b"park"))
+            await router.until(lambda: b"park" in router.parked)
+            await trio.testing.wait_all_tasks_blocked()
+            peers.close_all()
+            await trio.testing.wait_all_tasks_blocked()
+            assert trio.lowlevel.current_statistics().tasks_living == tasks
+            assert peers.peers == {}
 
 
 async def test_a_large_frame_is_received_while_others_are_answered(loop: LoopName) -> None:

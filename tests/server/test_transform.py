@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from kshim.broker.connection import ConnectionClosing
+from kshim.coordinator.step import Now
 from kshim.server.connection import GONE
 from kshim.server.server import LoopName
 from tests.server.harness import ObeyingRouter, Wire, framed, serving
@@ -113,8 +114,28 @@ def test_what_the_layer_owes_goes_out_before_the_answers() -> None:
     assert wire.receive(shifted[3:]) == shifted
 
 
+def test_what_the_layer_owes_goes_out_after_what_is_unsent() -> None:
+    wire = Wire(ObeyingRouter(), transform=Shifted())
+    shifted = bytes(byte + 1 for byte in framed(b"echo"))
+    wire.connection.receive(shifted)
+    wire.connection.handle(Now(0, 0), 0)
+    wire.connection.keep_unsent(wire.connection.next_to_send(), 1)
+    assert wire.receive(b"\0") == b"I" + b"ALERT"
+
+
 def test_an_alert_is_sent_before_the_connection_ends() -> None:
     wire = Wire(ObeyingRouter(), transform=Shifted())
     wire.receive(b"\1")
     assert wire.receive(b"\0") == b"ALERT"
     assert wire.connection.interest() == GONE
+
+
+def test_a_layer_that_cannot_send_ends_the_connection() -> None:
+    class Broken(Shifted):
+        def send(self, data: bytes) -> bytes:
+            raise ConnectionClosing("cannot seal")
+
+    wire = Wire(ObeyingRouter(), transform=Broken())
+    assert wire.receive(bytes(byte + 1 for byte in framed(b"echo"))) == b"HI"
+    assert wire.connection.interest() == GONE
+    assert wire.log.closings == [("/127.0.0.1", "cannot seal")]

@@ -46,7 +46,7 @@ class ByteTransform(Protocol):
         """Wire bytes in, all plain bytes they complete out. Raises ConnectionClosing."""
 
     def send(self, data: bytes) -> bytes:
-        """Plain bytes in, wire bytes out."""
+        """Plain bytes in, wire bytes out. Raises ConnectionClosing."""
 
     def pending(self) -> bytes:
         """Wire bytes this layer owes the peer by itself (handshake, alert); asked after each `receive`."""
@@ -263,7 +263,11 @@ class ServerConnection:
             data = self._coalesced(out)
         self._out_bytes -= len(data)
         if self._transform is not None:
-            return self._transform.send(data)
+            try:
+                return self._transform.send(data)
+            except ConnectionClosing as verdict:
+                self._give_up(str(verdict))
+                return b""
         return data
 
     def keep_unsent(self, data: bytes | memoryview, sent_bytes: int) -> None:
@@ -345,6 +349,8 @@ class ServerConnection:
             data = self._transform.receive(data)
         except ConnectionClosing as verdict:
             data = b""
+            self._out.clear()  # a layer that has failed carries no more answers
+            self._out_bytes = len(self._unsent)
             self._give_up(str(verdict))
         owed = self._transform.pending()
         if owed:

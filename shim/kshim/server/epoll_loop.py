@@ -109,8 +109,7 @@ class EpollLoop(Loop):
             self._scheduled = []
             for peer in scheduled:
                 peer.is_scheduled = False
-                if not peer.connection.is_closed:
-                    self._change(peer, peer.resume(now, real_ms))
+                self._change(peer, peer.resume(now, real_ms))  # GONE, if it was closed meanwhile
 
     def _serve_unusual(self, peer: Peer, mask: int, now: Now, real_ms: int) -> None:
         """EPOLLOUT, or an error or hang-up, which the kernel reports whatever was asked for."""

@@ -30,9 +30,9 @@ class Peer:
         self.interest = READ
         """What the loop waits for on this socket."""
         self.is_scheduled = False
-        """In the loop's list of peers to serve without waiting for the socket."""
+        """In the epoll loop's list of peers to serve without waiting for the socket."""
         self.sleep: trio.CancelScope | None = None
-        """Set while a task may be woken for this peer."""
+        """Where the task of this peer can be woken, with a task a connection."""
         self._receive = sock.recv
         self._send = sock.send
 

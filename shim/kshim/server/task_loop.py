@@ -24,7 +24,7 @@ class TaskLoop(Loop):
             self.close_all()
 
     def wake(self, peer: Peer) -> None:
-        peer.is_scheduled = True
+        # Elsewhere than in that sleep its task is about to look at everything anyway.
         if peer.sleep is not None:
             peer.sleep.cancel()
 
@@ -44,7 +44,7 @@ class TaskLoop(Loop):
         try:
             while True:
                 is_readable = False
-                if wants == READ and not peer.connection.is_parked and not peer.is_scheduled:
+                if wants == READ and not peer.connection.is_parked:
                     await wait_readable(fd)
                     is_readable = True
                 elif wants & AGAIN:
@@ -70,13 +70,10 @@ class TaskLoop(Loop):
         """Return True when the socket is readable, False when `wake` was called."""
         is_readable = False
         with trio.CancelScope() as peer.sleep:
-            if peer.is_scheduled:
-                await checkpoint()
-            elif wants & READ:
+            if wants & READ:
                 await wait_readable(fd)
                 is_readable = True
             else:
                 await trio.sleep_forever()
         peer.sleep = None
-        peer.is_scheduled = False
         return is_readable
