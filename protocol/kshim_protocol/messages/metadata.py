@@ -56,7 +56,7 @@ class MetadataRequest(Request["MetadataResponse"]):
             topics=tuple(
                 MetadataResponseTopic(
                     error_code=error,
-                    name="" if topic.name is None and version < 12 else topic.name,
+                    name=topic.name or "",
                     topic_id=topic.topic_id,
                     partitions=(),
                 )
