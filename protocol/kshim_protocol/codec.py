@@ -25,7 +25,7 @@ class Codec(Generic[S]):
 
     __slots__ = ("_tree", "build", "cls", "parse", "version")
 
-    parse: Callable[..., tuple[S, int]]
+    parse: Parse[S]
     build: Callable[[S], bytes]
 
     def __init__(self, cls: type[S], version: int) -> None:
