@@ -39,7 +39,11 @@ class Node:
 
     def advance(self, now: Now) -> None:
         """See `FrameRouter.advance`."""
-        self.cluster.apply(self.cluster.coordinator.advance(now))
+        step = self.cluster.coordinator.advance(now)
+        self.cluster.apply(step)
+        while step.appends:  # it stops at each, for what follows depends on its fate
+            step = self.cluster.coordinator.advance(now)
+            self.cluster.apply(step)
 
     def next_real_deadline(self) -> int | None:
         """See `FrameRouter.next_real_deadline`."""
