@@ -55,11 +55,10 @@ def fetch(node: Node, request: FetchRequest, context: RequestContext, ticket: Pe
 
     def answer() -> None:
         try:
-            response = reading.looked_up_again().response(max_bytes)
-        except Exception as error:
+            ticket.complete(reading.looked_up_again().response(max_bytes))
+        except Exception as error:  # must not become the error of the producer whose records woke this Fetch
             node.cluster.defect(error, request)
-            response = request.error_response(ErrorCode.UNKNOWN_SERVER_ERROR, context.api_version)
-        ticket.complete(response)
+            ticket.complete(request.error_response(ErrorCode.UNKNOWN_SERVER_ERROR, context.api_version))
 
     node.cluster.fetch_waits.add(
         WaitingFetch(
