@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import kshim
 from kshim.broker.config import BrokerConfig, ConfigError, parse_value
 from kshim.broker.config_keys import BROKER_KEYS, TOPIC_KEYS, Key, TopicKey
+
+SHIM = Path(kshim.__file__).parent
 
 
 def test_without_pairs_the_defaults_are_kafkas() -> None:
@@ -145,6 +150,27 @@ def test_a_topics_own_value_wins_over_the_brokers_and_the_brokers_over_the_defau
     assert config.topic_value({"max.message.bytes": "400"}, "max.message.bytes") == 400
     assert config.topic_value({}, "max.message.bytes") == 500
     assert BrokerConfig().topic_value({}, "max.message.bytes") == 1_048_588
+
+
+def test_keys_that_are_only_shown_are_warned_about_too() -> None:
+    assert BrokerConfig({"log.retention.ms": "5"}).warnings == [
+        "log.retention.ms has no effect here; records are kept until their topic is deleted"
+    ]
+
+
+def test_every_key_that_is_said_to_have_an_effect_is_read_by_some_other_module() -> None:
+    sources = [path for path in SHIM.rglob("*.py") if not path.name.startswith("config_")]
+    code = "".join(path.read_text(encoding="utf-8") for path in sources)
+    groups = BrokerConfig().group_config().__slots__
+    topic_keys = {key.name for key in TOPIC_KEYS.values() if key.meaning}
+    assert {name for name in topic_keys if f'"{name}"' not in code} == set()
+    defaults = {TOPIC_KEYS[name].synonym for name in topic_keys}
+    unread = set()
+    for key in BROKER_KEYS.values():
+        attribute = key.name.replace(".", "_")
+        if key.meaning and key.name not in defaults and f"config.{attribute}" not in code and attribute not in groups:
+            unread.add(key.name)
+    assert unread == {"broker.id"}, "broker.id is read by config.py itself"
 
 
 def test_every_default_satisfies_its_own_rule() -> None:

@@ -158,7 +158,7 @@ def test_synonyms_and_documentation_come_only_when_asked_for(node: NodeUnderTest
     (quiet,) = ask(node, (TOPIC, "orders"), keys=("retention.ms",), synonyms=False)
     found = entries_of(quiet)["retention.ms"]
     assert (found.synonyms, found.documentation) == ((), None)
-    (talkative,) = ask(node, (TOPIC, "orders"), keys=("retention.ms", "flush.ms"), documentation=True)
+    (talkative,) = ask(node, (TOPIC, "orders"), keys=("segment.bytes", "flush.ms"), documentation=True)
     texts = [found.documentation for found in entries_of(talkative).values()]
     assert all(texts)
     assert len(set(texts)) == 2

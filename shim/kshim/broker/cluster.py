@@ -100,7 +100,11 @@ class Cluster:
             topic = self.topics.create(
                 OFFSETS_TOPIC,
                 self.config.offsets_topic_num_partitions,
-                {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"},
+                {
+                    "cleanup.policy": "compact",
+                    "compression.type": "producer",
+                    "segment.bytes": str(self.config.offsets_topic_segment_bytes),
+                },
             )
         return topic
 

@@ -16,11 +16,15 @@ Value = bool | int | float | str | tuple[str, ...] | None
 
 _INTEGER_BITS: dict[KeyType, int] = {"short": 16, "int": 32, "long": 64}
 _EXPECTED: dict[KeyType, str] = {"boolean": "true or false", "double": "a number"}
-_INSTEAD = {
+_WHY = {
     "listeners": "the address to listen on is set by --listen",
     "advertised.listeners": "the address that clients dial is set by --advertised",
     "log.dir": "the directory is set by --data-dir",
     "log.dirs": "the directory is set by --data-dir",
+    "log.retention.bytes": "records are kept until their topic is deleted",
+    "log.retention.hours": "records are kept until their topic is deleted",
+    "log.retention.minutes": "records are kept until their topic is deleted",
+    "log.retention.ms": "records are kept until their topic is deleted",
 }
 _FREE_PREFIXES = ("listener.name.", "rsm.config.", "rlmm.config.")
 """Kafka accepts any key behind these."""
@@ -81,8 +85,9 @@ class BrokerConfig:
         for key in BROKER_KEYS.values():
             text = self.given.get(key.name, key.default)
             setattr(self, key.name.replace(".", "_"), None if text is None else parse_value(key, text))
-        for name in self.given.keys() - BROKER_KEYS.keys():
-            self.warnings.append(self._without_effect(name))
+        for name in self.given:
+            if name not in BROKER_KEYS or not BROKER_KEYS[name].meaning:
+                self.warnings.append(self._without_effect(name))
         self.warnings.sort()
         self._settle_node_id()
         self._settle_retention()
@@ -132,8 +137,9 @@ class BrokerConfig:
         key = IGNORED_KEYS.get(name)
         if key is not None:
             parse_value(key, self.given[name])
-            instead = _INSTEAD.get(name)
-            return f"{name} has no effect here" + (f"; {instead}" if instead else "")
+        if key is not None or name in BROKER_KEYS:
+            why = _WHY.get(name)
+            return f"{name} has no effect here" + (f"; {why}" if why else "")
         if name.startswith(_FREE_PREFIXES):
             return f"{name} has no effect here"
         from difflib import get_close_matches

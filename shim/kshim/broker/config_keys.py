@@ -1,8 +1,8 @@
-"""Kafka's configuration keys that have an effect here: name, type, default, allowed values, meaning.
+"""Kafka's configuration keys that are read here: name, type, default, allowed values, and what they mean.
 
 Facts from AbstractKafkaConfig and LogConfig of Kafka 4.4; where the default here is another one the row says so. The
-rule of a number is `low+` or `low..high`, alternatives stand behind `|`; a word stands for itself. Keys that are
-accepted without effect are in `config_ignored.py`.
+rule of a number is `low+` or `low..high`, alternatives stand behind `|`; a word stands for itself. A key without a
+meaning has no effect beyond what DescribeConfigs tells; most of those are in `config_ignored.py`.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ _BROKER_ROWS: Final[tuple[tuple[str, KeyType, str | None, str, str], ...]] = (
     ("log.message.timestamp.after.max.ms", "long",    "3600000",    "0+",          "Default of message.timestamp.after.max.ms."),
     ("log.message.timestamp.before.max.ms", "long",   "9223372036854775807", "0+", "Default of message.timestamp.before.max.ms."),
     ("log.message.timestamp.type",         "string",  "CreateTime", "CreateTime|LogAppendTime", "Default of message.timestamp.type."),
-    ("log.retention.bytes",                "long",    "-1",         "",            "Default of retention.bytes."),
-    ("log.retention.hours",                "int",     "168",        "",            "Default of retention.ms, in hours; log.retention.minutes and log.retention.ms win over it."),
-    ("log.retention.minutes",              "int",     None,         "",            "Default of retention.ms, in minutes; log.retention.ms wins over it."),
-    ("log.retention.ms",                   "long",    None,         "",            "Default of retention.ms; -1 keeps records for ever."),
+    ("log.retention.bytes",                "long",    "-1",         "",            ""),
+    ("log.retention.hours",                "int",     "168",        "",            ""),
+    ("log.retention.minutes",              "int",     None,         "",            ""),
+    ("log.retention.ms",                   "long",    None,         "",            ""),
     ("log.segment.bytes",                  "int",     "1073741824", "1048576+",    "Default of segment.bytes."),
     ("max.connections",                    "int",     "2147483647", "0+",          "Most connections at a time; further ones wait."),
     ("max.request.partition.size.limit",   "int",     "2000",       "1+",          "Most partitions in one answer to DescribeTopicPartitions."),
@@ -76,7 +76,7 @@ _BROKER_ROWS: Final[tuple[tuple[str, KeyType, str | None, str, str], ...]] = (
 )
 
 _TOPIC_ROWS: Final[tuple[tuple[str, KeyType, str, str, str, str], ...]] = (
-    ("cleanup.policy",                          "list",    "delete",     "compact|delete", "log.cleanup.policy", "What becomes of old records: deleted, compacted by key, or both."),
+    ("cleanup.policy",                          "list",    "delete",     "compact|delete", "log.cleanup.policy", "With compact every record needs a key. Old records are kept either way."),
     ("compression.gzip.level",                  "int",     "-1",         "-1|1..9", "compression.gzip.level", ""),
     ("compression.lz4.level",                   "int",     "9",          "1..17",   "compression.lz4.level", ""),
     ("compression.type",                        "string",  "producer",   "uncompressed|zstd|lz4|snappy|gzip|producer", "compression.type", ""),
@@ -106,8 +106,8 @@ _TOPIC_ROWS: Final[tuple[tuple[str, KeyType, str, str, str, str], ...]] = (
     ("remote.log.copy.disable",                 "boolean", "false",      "",        "", ""),
     ("remote.log.delete.on.disable",            "boolean", "false",      "",        "", ""),
     ("remote.storage.enable",                   "boolean", "false",      "",        "", ""),
-    ("retention.bytes",                         "long",    "-1",         "",        "log.retention.bytes", "Largest size of a partition under cleanup.policy delete; -1: no limit."),
-    ("retention.ms",                            "long",    "604800000",  "-1+",     "log.retention.ms", "How long records are kept under cleanup.policy delete; -1: for ever."),
+    ("retention.bytes",                         "long",    "-1",         "",        "log.retention.bytes", ""),
+    ("retention.ms",                            "long",    "604800000",  "-1+",     "log.retention.ms", ""),
     ("segment.bytes",                           "int",     "1073741824", "1048576+", "log.segment.bytes", "Size at which a log begins a new file."),
     ("segment.index.bytes",                     "int",     "10485760",   "4+",      "log.index.size.max.bytes", ""),
     ("segment.jitter.ms",                       "long",    "0",          "0+",      "log.roll.jitter.ms", ""),
