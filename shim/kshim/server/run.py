@@ -73,5 +73,5 @@ class _Running:
         self.server: Server | None = None
         self.signal_number = 0
 
-    def started(self, server: Server) -> None:
-        self.server = server
+    def started(self, value: Server | None = None) -> None:
+        self.server = value
