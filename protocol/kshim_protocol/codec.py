@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from kshim_protocol.schema import Struct
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Protocol
+
     from kshim_protocol.wire import RowTree
+
+    S_co = TypeVar("S_co", covariant=True)
+
+    class Parse(Protocol[S_co]):
+        """The shape of `Codec.parse`."""
+
+        def __call__(self, data: bytes, offset: int = 0) -> tuple[S_co, int]: ...
+
 
 __all__ = ["Codec"]
 
