@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from kshim.broker.fetch_waits import FetchWaits
 from kshim.broker.topics import OFFSETS_TOPIC, Partition, Storage, Topic, Topics
-from kshim.coordinator.coordinator import GroupCoordinator
 from kshim.coordinator.step import Now, Step
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode
@@ -15,6 +14,7 @@ from kshim_protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from kshim.broker.config import BrokerConfig
     from kshim.broker.node import Node
+    from kshim.coordinator.coordinator import GroupCoordinator
     from kshim.coordinator.events import Event
 
 __all__ = ["Cluster", "Identities"]
@@ -50,15 +50,31 @@ class Cluster:
         self.cluster_id = cluster_id
         self.storage = storage
         self.topics = Topics(storage, identities.new_topic_id)
-        self.coordinator = GroupCoordinator(
-            config.group_config(), topics=self.topics, new_id=identities.new_member_suffix
-        )
+        self._identities = identities
+        self._coordinator: GroupCoordinator | None = None
         self.fetch_waits = FetchWaits()
         self.nodes: list[Node] = []
         self.on_event = on_event
         self._on_defect = on_defect
         # Logs of an earlier run remember its producers: ids begin where that run's did not.
         self._next_producer_id = int.from_bytes(identities.new_topic_id()[:6], "big") << 8 if len(self.topics) else 0
+
+    # The coordinator
+
+    @property
+    def coordinator(self) -> GroupCoordinator:
+        """The group coordinator. Its modules are half the start-up, so it is made when first asked for."""
+        if self._coordinator is None:
+            from kshim.coordinator.coordinator import GroupCoordinator
+
+            self._coordinator = GroupCoordinator(
+                self.config.group_config(), topics=self.topics, new_id=self._identities.new_member_suffix
+            )
+        return self._coordinator
+
+    def next_group_deadline(self) -> int | None:
+        """When the coordinator's next timer is due (ms, `Now.mono_ms`), or None."""
+        return None if self._coordinator is None else self._coordinator.next_deadline()
 
     # Appending and answering
 

@@ -35,7 +35,7 @@ class Node:
 
     def next_deadline(self) -> int | None:
         """See `FrameRouter.next_deadline`."""
-        return self.cluster.coordinator.next_deadline()
+        return self.cluster.next_group_deadline()
 
     def advance(self, now: Now) -> None:
         """See `FrameRouter.advance`."""

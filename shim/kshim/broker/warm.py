@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from kshim_protocol.apis import api_named
@@ -29,9 +30,28 @@ FIRST_GROUP = (
     ("InitProducerId", (5, 4)),
 )
 
+# The coordinator in portions of a few milliseconds: each module after those it imports.
+COORDINATOR = (
+    "kshim_protocol.records.batch",
+    "kshim_protocol.internal.records",
+    "kshim_protocol.messages.join_group",
+    "kshim_protocol.messages.sync_group",
+    "kshim_protocol.messages.offset_commit",
+    "kshim_protocol.messages.offset_fetch",
+    "kshim.coordinator.group",
+    "kshim.coordinator.shard",
+    "kshim.coordinator.rebalance",
+    "kshim.coordinator.join_group",
+    "kshim.coordinator.offset_commit",
+    "kshim.coordinator.coordinator",
+)
+
 
 def warming_steps(router: Router) -> Iterator[str]:
-    """Each step imports one handler or compiles one codec (about a millisecond) and yields what it did."""
+    """Each step imports some modules or compiles one codec (a few milliseconds at most) and yields what it did."""
+    for module in COORDINATOR:
+        import_module(module)
+        yield f"import {module}"
     for name, versions in FIRST_GROUP:
         api = api_named(name)
         for version in versions:

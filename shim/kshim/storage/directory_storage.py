@@ -1,7 +1,4 @@
-"""Where a broker keeps its topics and their logs: in memory, or in a data directory.
-
-Both have the methods of `kshim.broker.topics.Storage`.
-"""
+"""A broker's topics and logs in a data directory. It has the methods of `kshim.broker.topics.Storage`."""
 
 from __future__ import annotations
 
@@ -9,31 +6,9 @@ from collections.abc import Callable, Iterable
 
 from kshim.storage.directory import DataDirectory
 from kshim.storage.file import DEFAULT_SEGMENT_BYTES, FileLog, TailCut
-from kshim.storage.memory import MemoryLog
 from kshim.storage.topic_spec import TopicSpec
 
-__all__ = ["DirectoryStorage", "MemoryStorage"]
-
-
-class MemoryStorage:
-    """Remembers nothing beyond the process."""
-
-    def open_log(self, topic: str, partition: int) -> MemoryLog:
-        """A new log."""
-        return MemoryLog()
-
-    def load_topics(self) -> Iterable[TopicSpec]:
-        """No topics: every start is the first."""
-        return ()
-
-    def save_topics(self, topics: Iterable[TopicSpec]) -> None:
-        """Nothing outlives the process."""
-
-    def delete_topic(self, topic: str) -> None:
-        """The logs went with their topic."""
-
-    def close(self) -> None:
-        """Nothing is held."""
+__all__ = ["DirectoryStorage"]
 
 
 class DirectoryStorage:
