@@ -8,7 +8,7 @@ from typing import Protocol
 
 import pytest
 
-from kshim.storage.memory_storage import MemoryStorage
+from kshim.storage.stores import MemoryStorage
 from tests.broker.harness import NodeUnderTest, a_node, files_in
 
 

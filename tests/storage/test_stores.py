@@ -9,8 +9,7 @@ import pytest
 
 from kshim.broker.topics import Storage
 from kshim.storage.directory import DataDirectory, DirectoryLocked
-from kshim.storage.directory_storage import DirectoryStorage
-from kshim.storage.memory_storage import MemoryStorage
+from kshim.storage.stores import DirectoryStorage, MemoryStorage
 from kshim.storage.topic_spec import TopicSpec
 from tests.storage.builders import a_batch
 

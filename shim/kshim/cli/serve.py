@@ -74,12 +74,12 @@ def _storage(options: ServeOptions, config: BrokerConfig, log: Log) -> tuple[Sto
     """Where data goes, and the cluster id that goes with it."""
     cluster_id = new_cluster_id()
     if options.data_dir is None:
-        from kshim.storage.memory_storage import MemoryStorage
+        from kshim.storage.stores import MemoryStorage
 
         return MemoryStorage(), cluster_id
     from kshim.storage.directory import DataDirectory
-    from kshim.storage.directory_storage import DirectoryStorage
     from kshim.storage.file import TailCut
+    from kshim.storage.stores import DirectoryStorage
 
     def on_tail_cut(cut: TailCut) -> None:
         sentence = f"Removed a torn write of {cut.bytes_cut} bytes from the end of {cut.path}: {cut.reason}"

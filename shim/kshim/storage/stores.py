@@ -1,14 +1,44 @@
-"""A broker's topics and logs in a data directory. It has the methods of `kshim.broker.topics.Storage`."""
+"""Where a broker keeps its topics and their logs: in memory, or in a data directory.
+
+Both have the methods of `kshim.broker.topics.Storage`. Nothing here imports what only the other one needs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
-from kshim.storage.directory import DataDirectory
-from kshim.storage.file import DEFAULT_SEGMENT_BYTES, FileLog, TailCut
 from kshim.storage.topic_spec import TopicSpec
 
-__all__ = ["DirectoryStorage"]
+if TYPE_CHECKING:
+    from kshim.storage.directory import DataDirectory
+    from kshim.storage.file import FileLog, TailCut
+    from kshim.storage.memory import MemoryLog
+
+__all__ = ["DirectoryStorage", "MemoryStorage"]
+
+
+class MemoryStorage:
+    """Remembers nothing beyond the process."""
+
+    def open_log(self, topic: str, partition: int) -> MemoryLog:
+        """A new log."""
+        from kshim.storage.memory import MemoryLog  # brings the record batches with it, which a start does not need
+
+        return MemoryLog()
+
+    def load_topics(self) -> Iterable[TopicSpec]:
+        """No topics: every start is the first."""
+        return ()
+
+    def save_topics(self, topics: Iterable[TopicSpec]) -> None:
+        """Nothing outlives the process."""
+
+    def delete_topic(self, topic: str) -> None:
+        """The logs went with their topic."""
+
+    def close(self) -> None:
+        """Nothing is held."""
 
 
 class DirectoryStorage:
@@ -22,7 +52,7 @@ class DirectoryStorage:
         self,
         directory: DataDirectory,
         *,
-        segment_bytes: int = DEFAULT_SEGMENT_BYTES,
+        segment_bytes: int = 1 << 30,
         on_tail_cut: Callable[[TailCut], None] | None = None,
     ) -> None:
         self._directory = directory
