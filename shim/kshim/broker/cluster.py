@@ -16,8 +16,13 @@ if TYPE_CHECKING:
     from kshim.broker.node import Node
     from kshim.coordinator.coordinator import GroupCoordinator
     from kshim.coordinator.events import Event
+    from kshim_protocol.schema import Request
 
 __all__ = ["Cluster", "Identities"]
+
+
+# APIs whose handlers change a shard's state: those of groups and offsets, and DeleteTopics.
+_SHARD_APIS = frozenset({8, 9, 11, 12, 13, 14, 15, 16, 20, 42, 47})
 
 
 class Identities:
@@ -76,6 +81,14 @@ class Cluster:
         """When the coordinator's next timer is due (ms, `Now.mono_ms`), or None."""
         return None if self._coordinator is None else self._coordinator.next_deadline()
 
+    def advance(self, now: Now) -> None:
+        """Fire the group timers that are due. The coordinator stops at each write: what follows depends on its fate."""
+        step = self.coordinator.advance(now)
+        self.apply(step)
+        while step.appends:
+            step = self.coordinator.advance(now)
+            self.apply(step)
+
     # Appending and answering
 
     def apply(self, step: Step) -> None:
@@ -91,7 +104,10 @@ class Cluster:
         for ticket, response in step.replies:
             ticket.complete(response)  # type: ignore[attr-defined]
         for event in step.events:
-            self.on_event(event)
+            try:
+                self.on_event(event)
+            except Exception as error:  # whoever listens must not disturb the group
+                self._on_defect(error, event)
 
     def append(self, partition: Partition, batch: bytes) -> int:
         """Append one batch and wake the Fetches that waited for it. Returns its base offset. Raises LogError."""
@@ -100,12 +116,17 @@ class Cluster:
             self.fetch_waits.appended(partition, len(batch))
         return base_offset
 
-    def defect(self, error: BaseException, request: object) -> None:
-        """An exception nobody planned for: report it, and load the shard it may have left half changed again."""
+    def defect(self, error: BaseException, request: Request[Any] | None) -> None:
+        """An exception nobody planned for: report it, and load the shard it may have left half changed again.
+
+        `request` is what was being handled, None for a timer.
+        """
         self._on_defect(error, request)
-        group_id = getattr(request, "group_id", None)
-        if isinstance(group_id, str):
-            self.reload_shard(self.coordinator.partition_for(group_id))
+        if self._coordinator is None or (request is not None and request.info.api_key not in _SHARD_APIS):
+            return
+        partition = self._coordinator.partition_at_work
+        if partition is not None:
+            self.reload_shard(partition)
 
     # The offsets topic
 
@@ -145,7 +166,10 @@ class Cluster:
 
     def reload_shard(self, index: int) -> None:
         """Forget a shard's state; the next idle turn reads it from its log again."""
-        self.apply(self.coordinator.unload(index))
+        step = self.coordinator.unload(index)
+        # The request that met the defect may be parked in there and is answered already.
+        step.replies = [(ticket, response) for ticket, response in step.replies if not ticket.is_answered]  # type: ignore[attr-defined]
+        self.apply(step)
         self.coordinator.begin_load(index)
         for node in self.nodes:
             node.load_later(index)

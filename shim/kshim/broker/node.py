@@ -39,11 +39,10 @@ class Node:
 
     def advance(self, now: Now) -> None:
         """See `FrameRouter.advance`."""
-        step = self.cluster.coordinator.advance(now)
-        self.cluster.apply(step)
-        while step.appends:  # it stops at each, for what follows depends on its fate
-            step = self.cluster.coordinator.advance(now)
-            self.cluster.apply(step)
+        try:
+            self.cluster.advance(now)
+        except Exception as error:
+            self.cluster.defect(error, None)
 
     def next_real_deadline(self) -> int | None:
         """See `FrameRouter.next_real_deadline`."""

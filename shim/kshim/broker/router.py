@@ -61,23 +61,25 @@ class Route:
 class PendingReply(Ticket):
     """A request that is owed an answer, and the way back to its connection."""
 
-    __slots__ = ("connection", "correlation_id", "route")
+    __slots__ = ("connection", "correlation_id", "is_answered", "route")
 
     def __init__(self, connection: Connection, correlation_id: int, route: Route) -> None:
         self.connection = connection
         self.correlation_id = correlation_id
         self.route = route
+        self.is_answered = False
 
     def complete(self, response: Any) -> None:
         """Send `response` (None: end the request without an answer, as Produce with acks=0 asks)."""
         if self.connection.is_closed:
             return
-        if response is None:
-            self.connection.reply(None)
-            return
-        route = self.route
-        body = route.response_codec.build(response)
-        self.connection.reply(build_response_frame(self.correlation_id, body, flexible=route.response_is_flexible))
+        frame = None
+        if response is not None:
+            route = self.route
+            body = route.response_codec.build(response)
+            frame = build_response_frame(self.correlation_id, body, flexible=route.response_is_flexible)
+        self.is_answered = True
+        self.connection.reply(frame)
 
 
 class Router:
@@ -105,18 +107,17 @@ class Router:
             raise ConnectionClosing(str(error)) from None
         context = RequestContext(header.api_version, header.client_id, connection.client_host, now, real_ms)
         ticket = PendingReply(connection, header.correlation_id, route)
+        cluster = self._node.cluster
         try:
-            step = route.handler(self._node, request, context, ticket)
+            cluster.apply(route.handler(self._node, request, context, ticket))
         except KafkaError as error:
-            ticket.complete(request.error_response(error.code, header.api_version))
-            return
+            ticket.complete(request.error_response(error.code, header.api_version, error.message))
         except ConnectionClosing:
             raise
         except Exception as error:
-            self._node.cluster.defect(error, request)
-            ticket.complete(request.error_response(ErrorCode.UNKNOWN_SERVER_ERROR, header.api_version))
-            return
-        self._node.cluster.apply(step)
+            if not ticket.is_answered:
+                ticket.complete(request.error_response(ErrorCode.UNKNOWN_SERVER_ERROR, header.api_version))
+            cluster.defect(error, request)
 
     def resolve(self, api_key: int, version: int) -> Route | None:
         """The route of (key, version); None for ApiVersions in a version of the future.

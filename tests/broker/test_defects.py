@@ -1,0 +1,150 @@
+"""An exception that nobody planned for: answered, reported, and its shard loaded again from the log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kshim.broker.topics import OFFSETS_TOPIC
+from kshim.storage.memory import MemoryLog
+from kshim.storage.stores import MemoryStorage
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
+from kshim_protocol.messages.heartbeat import HeartbeatRequest
+from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from tests.broker.harness import Client, NodeUnderTest, a_node
+
+# "fine" and "broken" live in different partitions of the offsets topic.
+FINE, BROKEN = "fine", "broken"
+
+
+class TreacherousLog(MemoryLog):
+    """A log whose append fails in a way the interface does not allow, as often as told."""
+
+    failures = 0
+
+    def append(self, batch: bytes) -> int:
+        if self.failures:
+            self.failures -= 1
+            raise AssertionError("a defect inside the step")
+        return super().append(batch)
+
+
+class TreacherousStorage(MemoryStorage):
+    def __init__(self) -> None:
+        super().__init__()
+        self.logs: dict[tuple[str, int], TreacherousLog] = {}
+
+    def open_log(self, topic: str, partition: int, *args: Any, **kwargs: Any) -> TreacherousLog:
+        return self.logs.setdefault((topic, partition), TreacherousLog())
+
+
+def join(client: Client, group_id: str, member_id: str = "") -> JoinGroupResponse:
+    return client.ask(
+        JoinGroupRequest(
+            group_id=group_id,
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=20_000,
+            member_id=member_id,
+            protocol_type="consumer",
+            protocols=(JoinGroupRequestProtocol(name="range", metadata=b"meta"),),
+        ),
+        9,
+    )
+
+
+def a_member(client: Client, group_id: str) -> JoinGroupResponse:
+    return join(client, group_id, join(client, group_id).member_id)
+
+
+def sync(client: Client, group_id: str, joined: JoinGroupResponse) -> int:
+    assignment = SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"mine")
+    request = SyncGroupRequest(
+        group_id=group_id,
+        generation_id=joined.generation_id,
+        member_id=joined.member_id,
+        protocol_type="consumer",
+        protocol_name="range",
+        assignments=(assignment,),
+    )
+    return client.ask(request, 5).error_code
+
+
+def heartbeat(client: Client, group_id: str, joined: JoinGroupResponse) -> int:
+    request = HeartbeatRequest(group_id=group_id, generation_id=joined.generation_id, member_id=joined.member_id)
+    return client.ask(request, 4).error_code
+
+
+def state_of(client: Client, group_id: str) -> str:
+    return client.ask(DescribeGroupsRequest(groups=(group_id,)), 5).groups[0].group_state
+
+
+def break_log(node: NodeUnderTest, group_id: str) -> None:
+    storage = node.storage
+    assert isinstance(storage, TreacherousStorage)
+    storage.logs[OFFSETS_TOPIC, node.cluster.coordinator.partition_for(group_id)].failures = 1
+
+
+@pytest.fixture
+def node() -> NodeUnderTest:
+    return a_node(storage=TreacherousStorage(), tolerates_defects=True)
+
+
+def test_a_defect_inside_a_step_is_answered_and_its_shard_is_what_its_log_says(node: NodeUnderTest) -> None:
+    client = node.client()
+    first = a_member(client, BROKEN)
+    assert sync(client, BROKEN, first) == ErrorCode.NONE
+    second = join(client, BROKEN, first.member_id)  # the leader joins again: generation 2, not yet in the log
+    assert second.generation_id == 2
+    break_log(node, BROKEN)
+    assert sync(client, BROKEN, second) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert len(node.defects) == 1
+    assert client.ask(DescribeGroupsRequest(groups=(BROKEN,)), 5).groups[0].error_code == (
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    )
+    node.warm()
+    assert state_of(client, BROKEN) == "Stable"
+    assert heartbeat(client, BROKEN, first) == ErrorCode.NONE
+    assert heartbeat(client, BROKEN, second) == ErrorCode.ILLEGAL_GENERATION
+
+
+def test_a_defect_leaves_other_shards_alone(node: NodeUnderTest) -> None:
+    client, other = node.client(), node.client()
+    fine = a_member(other, FINE)
+    assert sync(other, FINE, fine) == ErrorCode.NONE
+    broken = a_member(client, BROKEN)
+    break_log(node, BROKEN)
+    assert sync(client, BROKEN, broken) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert heartbeat(other, FINE, fine) == ErrorCode.NONE
+    node.warm()
+    assert heartbeat(other, FINE, fine) == ErrorCode.NONE
+
+
+def test_a_defect_in_a_timer_is_reported_and_the_other_timers_go_on(node: NodeUnderTest) -> None:
+    client = node.client()
+    for group_id in (FINE, BROKEN):
+        joined = a_member(client, group_id)
+        assert sync(client, group_id, joined) == ErrorCode.NONE
+    break_log(node, BROKEN)
+    node.pass_ms(10_000)
+    assert len(node.defects) == 1
+    assert state_of(client, FINE) == "Empty"
+    node.warm()
+    assert state_of(client, BROKEN) == "Stable"
+    node.pass_ms(10_000)
+    assert state_of(client, BROKEN) == "Empty"
+
+
+def test_an_answer_made_before_the_defect_is_not_given_twice(node: NodeUnderTest) -> None:
+    client = node.client()
+
+    def refuse(event: object) -> None:
+        raise AssertionError("whoever listens to events fails")
+
+    node.cluster.on_event = refuse
+    joined = a_member(client, FINE)
+    assert sync(client, FINE, joined) == ErrorCode.NONE
+    assert node.defects
+    assert heartbeat(client, FINE, joined) == ErrorCode.NONE
