@@ -208,6 +208,10 @@ class GroupCoordinator:
         """Partition of the offsets topic that holds `group_id`."""
         return partition_for(group_id, self.config.offsets_topic_num_partitions)
 
+    def shard_of(self, group_id: str) -> Shard | None:
+        """The shard a group lives or would live in, for inspection; None when it has not been used yet."""
+        return self._shards.get(self.partition_for(group_id))
+
     def begin_load(self, partition: int) -> None:
         """Refuse requests to this shard (COORDINATOR_LOAD_IN_PROGRESS) until `finish_load`. It must not be there."""
         assert partition not in self._shards, f"shard {partition} is there already"
