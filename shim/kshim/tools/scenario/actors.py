@@ -6,34 +6,47 @@ from kshim.tools.scenario.model import Scenario, Step
 
 __all__ = ["Actor", "Cast"]
 
+NO_SUCH_TOPIC = b"no such topic id"
+
 
 class Actor:
-    """One client: the member id it was given, the generation it last joined, its instance id."""
+    """One client: the member id it was given, the generation it last joined, its instance id, its protocol."""
 
-    __slots__ = ("generation_id", "group_instance_id", "is_parked", "member_id", "name")
+    __slots__ = ("generation_id", "group_instance_id", "member_id", "name", "protocol_name", "protocol_type")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.member_id = ""
         self.generation_id = -1
         self.group_instance_id: str | None = None
-        self.is_parked = False
+        self.protocol_type = "consumer"
+        self.protocol_name = "range"
 
 
 class Cast:
-    """Everybody in one run. `unique` makes group and topic names of this run different from those of any other."""
+    """Everybody in one run. `unique` makes group and topic names of this run different from those of any other.
+
+    `max_versions` is what the broker serves (api key -> newest version), None when it serves everything there is.
+    """
 
     def __init__(self, scenario: Scenario, unique: str) -> None:
         self.scenario = scenario
         self.unique = unique
         self.actors: dict[str, Actor] = {}
         self.former_ids: dict[str, str] = {}
+        self.literal_ids: set[str] = set()
+        self.topic_ids: dict[str, bytes] = {}
+        self.max_versions: dict[int, int] | None = None
 
     def actor(self, name: str) -> Actor:
         """The actor of that name, made when it is first named."""
         if name not in self.actors:
             self.actors[name] = Actor(name)
         return self.actors[name]
+
+    def alias(self, name: str, known: str) -> None:
+        """Let `name` be another connection of the client `known`."""
+        self.actors[name] = self.actor(known)
 
     def group_id(self, step: Step) -> str:
         """The group a step speaks of: the run's own, `group=NAME` a further one, `group=""` the empty name."""
@@ -45,6 +58,16 @@ class Cast:
     def topic(self, name: str) -> str:
         """The real name of a topic of the scenario; `missing` topics have one too, and do not exist."""
         return f"conform-{self.unique}-{name}"
+
+    def topic_id(self, real: str) -> bytes:
+        """The id of a topic by its real name; one that no topic has when it does not exist."""
+        return self.topic_ids.get(real, NO_SUCH_TOPIC)
+
+    def topic_of(self, real: str, topic_id: bytes) -> str:
+        """The scenario's name of the topic in an answer, which has a name or an id."""
+        if real:
+            return self.plain_topic(real)
+        return next((self.plain_topic(name) for name, known in self.topic_ids.items() if known == topic_id), "missing")
 
     def plain_topic(self, real: str) -> str:
         """The scenario's name of a real topic."""
@@ -60,13 +83,18 @@ class Cast:
         """The id meant by an `id=` option: `@b` is b's, `@old-b` the one b had before, anything else is literal."""
         if text.startswith("@old-"):
             return next(old for old, name in reversed(self.former_ids.items()) if name == text[1:])
-        return self.actor(text[1:]).member_id if text.startswith("@") else text
+        if text.startswith("@"):
+            return self.actor(text[1:]).member_id
+        self.literal_ids.add(text)
+        return text
 
     def name_of(self, member_id: str) -> str:
-        """How a file calls a member id: its actor, `old-a` for one that was replaced, "-" for none."""
+        """How a file calls a member id: its actor, `old-a` for one that was replaced, "-" for none, else `somebody`."""
         if not member_id:
             return "-"
         for actor in self.actors.values():
             if actor.member_id == member_id:
                 return actor.name
+        if member_id in self.literal_ids:
+            return member_id
         return self.former_ids.get(member_id, "somebody")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -12,6 +13,7 @@ from kshim_protocol.errors import ErrorCode
 __all__ = ["differences", "observe"]
 
 ABSENT = "(no such field)"
+_MADE_ID = re.compile(r"^(.*)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 
 def observe(step: Step, response: Any, version: int, cast: Cast) -> Outcome:
@@ -47,12 +49,20 @@ def _names(ids: Iterable[str], cast: Cast) -> str:
     return ",".join(sorted(cast.name_of(member_id) for member_id in ids)) or "-"
 
 
+def _made_from(member_id: str) -> str:
+    """What a broker put in front of the UUID of an id it made."""
+    match = _MADE_ID.match(member_id)
+    return match[1] if match else "-"
+
+
 def _join(step: Step, response: Any, version: int, cast: Cast) -> tuple[int, dict[str, str]]:
     actor: Actor = cast.actor(step.actor)
     if response.member_id and response.error_code in (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED):
         cast.learn(actor, response.member_id)
     if response.error_code == ErrorCode.NONE:
         actor.generation_id = response.generation_id
+        actor.protocol_name = response.protocol_name or ""
+        actor.protocol_type = response.protocol_type or step.options.get("type", "consumer")
     fields = {
         "generation": str(response.generation_id),
         "leader": cast.name_of(response.leader),
@@ -61,6 +71,7 @@ def _join(step: Step, response: Any, version: int, cast: Cast) -> tuple[int, dic
         "type": response.protocol_type or "-",
         "skip": str(response.skip_assignment).lower(),
         "id": cast.name_of(response.member_id),
+        "made-from": _made_from(response.member_id),
     }
     for member in response.members:
         fields[f"{cast.name_of(member.member_id)}.metadata"] = _text(member.metadata)
@@ -86,15 +97,20 @@ def _leave(step: Step, response: Any, version: int, cast: Cast) -> tuple[int, di
     results = [member.error_code for member in response.members]
     fields = {name: _error_name(code) for name, code in zip(names, results, strict=False)}
     fields["results"] = str(len(results))
+    fields["top"] = _error_name(response.error_code)
     if response.error_code == ErrorCode.NONE and len(results) == 1:
         return results[0], fields
     return response.error_code, fields
 
 
+def _topic(topic: Any, cast: Cast) -> str:
+    return cast.topic_of(topic.name, getattr(topic, "topic_id", b""))
+
+
 def _partition_errors(topics: Any, cast: Cast) -> tuple[int, dict[str, str]]:
     """One error when all partitions agree, else NONE with one field a partition."""
     fields = {
-        f"{cast.plain_topic(topic.name)}-{partition.partition_index}": partition.error_code
+        f"{_topic(topic, cast)}-{partition.partition_index}": partition.error_code
         for topic in topics
         for partition in topic.partitions
     }
@@ -115,7 +131,7 @@ def _fetch(step: Step, response: Any, version: int, cast: Cast) -> tuple[int, di
     fields = {}
     for topic in topics:
         for partition in topic.partitions:
-            name = f"{cast.plain_topic(topic.name)}-{partition.partition_index}"
+            name = f"{_topic(topic, cast)}-{partition.partition_index}"
             fields[name] = str(partition.committed_offset)
             fields[f"{name}.metadata"] = partition.metadata or "-"
             fields[f"{name}.epoch"] = str(partition.committed_leader_epoch)
@@ -144,6 +160,7 @@ def _describe(step: Step, response: Any, version: int, cast: Cast) -> tuple[int,
         fields[f"{name}.metadata"] = _text(member.member_metadata)
         fields[f"{name}.instance"] = member.group_instance_id or "-"
         fields[f"{name}.host"] = member.client_host
+        fields[f"{name}.client"] = member.client_id
     return group.error_code, fields
 
 

@@ -42,7 +42,7 @@ class Transition(NamedTuple):
 
 
 class Writes(NamedTuple):
-    """One record: `kind` is group-metadata, group-tombstone, offset, offset-tombstone."""
+    """One record: `kind` is group-metadata, group-tombstone, offset, offset-tombstone; `nothing` stands for none."""
 
     kind: str
     fields: dict[str, str]
@@ -63,7 +63,10 @@ class Step(NamedTuple):
 
 
 class Scenario(NamedTuple):
-    """One file. `limit_ms` is the real time it may take over the wire, None for virtual time only."""
+    """One file. `limit_ms` is the real time it may take over the wire, None for virtual time only.
+
+    `differs` says why kshim behaves otherwise than Kafka here, "" where it does not: other brokers are not held to it.
+    """
 
     name: str
     title: str
@@ -72,4 +75,5 @@ class Scenario(NamedTuple):
     config: dict[str, str]
     topics: dict[str, int]
     limit_ms: int | None
+    differs: str
     steps: list[Step]

@@ -9,13 +9,14 @@ from kshim.tools.scenario.model import Expectation, Outcome, Scenario, ScenarioE
 
 __all__ = ["parse_scenario"]
 
-HEADER_KEYS = ("suite", "rules", "config", "topics", "run")
-ACTORLESS = frozenset(
-    {"advance", "describe", "list", "delete", "fail-next-append", "restart", "delete-topic", "create-topic"}
-)
+HEADER_KEYS = ("suite", "rules", "config", "topics", "run", "differs")
+VIRTUAL_ONLY = frozenset({"fail-next-append", "restart", "reload", "reloaded", "unload"})
+ACTORLESS = VIRTUAL_ONLY | {"advance", "describe", "list", "delete", "delete-topic", "create-topic"}
 VERBS = ACTORLESS | {
     "join", "sync", "heartbeat", "leave", "commit", "fetch", "offset-delete", "find-coordinator", "close",
 }  # fmt: skip
+RECORD_KINDS = ("nothing", "group-metadata", "group-tombstone", "offset", "offset-tombstone")
+ASKS_NOTHING = VIRTUAL_ONLY | {"advance", "delete-topic", "create-topic", "close"}
 _HEADER = re.compile(r"^([a-z]+):(?: (.*))?$")
 _DURATION = re.compile(r"^wire (\d+(?:\.\d+)?)s$")
 _RELEASE = re.compile(r"^([a-z][a-z0-9]*): (.*)$")
@@ -63,6 +64,11 @@ class _Parser:
         match = _DURATION.match(run)
         if run != "virtual" and match is None:
             raise self.fail(f"run: `virtual` or `wire 2s`, not {run!r}")
+        if match is not None:
+            for step in self.steps:
+                if step.verb in VIRTUAL_ONLY:
+                    self.line = step.line
+                    raise self.fail(f"{step.verb} cannot be asked of a broker; say `run: virtual`")
         return Scenario(
             name=self.name,
             title=self.title[0],
@@ -71,6 +77,7 @@ class _Parser:
             config=self.pairs(self.header.get("config", ""), "="),
             topics={topic: int(count) for topic, count in self.pairs(self.header.get("topics", ""), ":").items()},
             limit_ms=None if match is None else round(float(match[1]) * 1000),
+            differs=self.header.get("differs", ""),
             steps=self.steps,
         )
 
@@ -86,6 +93,8 @@ class _Parser:
     def step(self, line: str) -> Step:
         request, arrow, expected = line.partition("->")
         words, options = self.options(request)
+        if len(words) == 3 and words[1] == "is" and not arrow:
+            return Step(self.line, line.strip(), "is", words[0], (words[2],), {}, Expectation(None, {}), [], [])
         if not words or words[0] not in VERBS:
             raise self.fail(f"unknown verb in {line!r}")
         verb, *rest = words
@@ -95,6 +104,8 @@ class _Parser:
                 raise self.fail(f"{verb} needs an actor")
             actor, *rest = rest
         expectation = self.expectation(expected.strip() if arrow else "")
+        if (expectation.own is None) != (verb in ASKS_NOTHING):
+            raise self.fail(f"{verb} {'is not answered' if expectation.own else 'needs an answer: -> ...'}")
         return Step(self.line, line.strip(), verb, actor, tuple(rest), options, expectation, [], [])
 
     def options(self, text: str) -> tuple[list[str], dict[str, str]]:
@@ -136,10 +147,10 @@ class _Parser:
             raise self.fail("an indented line belongs below a step")
         if text.startswith("writes "):
             words, fields = self.options(text)
-            if len(words) != 2 and words[1] not in ("offset", "offset-tombstone"):
+            if len(words) == 3 and words[1] == "offset-tombstone":
+                fields["at"] = words.pop()
+            if len(words) != 2 or words[1] not in RECORD_KINDS:
                 raise self.fail(f"writes KIND field=value..., not {text!r}")
-            if len(words) == 3:
-                fields["at"] = words[2]
             self.steps[-1].writes.append(Writes(words[1], fields))
             return
         states = [state.strip() for state in text.split("->")]

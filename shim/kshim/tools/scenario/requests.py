@@ -7,6 +7,7 @@ from typing import Any
 
 from kshim.tools.scenario.actors import Actor, Cast
 from kshim.tools.scenario.model import ScenarioError, Step
+from kshim_protocol.apis import API_TABLE
 from kshim_protocol.internal.consumer import ConsumerProtocolSubscription
 from kshim_protocol.messages import (
     delete_groups,
@@ -21,21 +22,40 @@ from kshim_protocol.messages import (
     offset_fetch,
     sync_group,
 )
-from kshim_protocol.schema import Request, codec
+from kshim_protocol.schema import ZERO_UUID, Request, codec
 
-__all__ = ["build_request"]
+__all__ = ["Unsupported", "build_request"]
 
-# Classic groups are asked in the newest version that names topics by name; `v=` chooses another.
-NEWEST = {"join": 9, "sync": 5, "heartbeat": 4, "leave": 5, "commit": 9, "fetch": 9, "offset-delete": 0,
-          "describe": 6, "list": 5, "delete": 3, "find-coordinator": 6}  # fmt: skip
+# Classic groups are asked in the newest version that names topics by name, or the broker's newest if that is older;
+# `v=` chooses another.
+APIS = {
+    "join": (11, 9), "sync": (14, 5), "heartbeat": (12, 4), "leave": (13, 5), "commit": (8, 9), "fetch": (9, 9),
+    "offset-delete": (47, 0), "describe": (15, 6), "list": (16, 5), "delete": (42, 3), "find-coordinator": (10, 6),
+}  # fmt: skip
+BY_TOPIC_ID = 10
+"""First version of OffsetCommit and OffsetFetch that names topics by id."""
+
+
+class Unsupported(Exception):
+    """The broker does not serve what a step asks for; `str(error)` says what that is."""
 
 
 def build_request(step: Step, cast: Cast) -> tuple[Request[Any], int]:
-    """(request, api version). Raises ScenarioError for a verb that asks nothing or a wrong option."""
+    """(request, api version). Raises Unsupported, and ScenarioError for a verb that asks nothing or a wrong option."""
     build = _BUILDERS.get(step.verb)
     if build is None:
         raise ScenarioError(f"line {step.line}: {step.verb} is no request")
-    version = int(step.options.get("v", NEWEST[step.verb]))
+    api_key, newest = APIS[step.verb]
+    version = int(step.options.get("v", newest))
+    if cast.max_versions is not None:
+        api = API_TABLE[api_key]
+        served = cast.max_versions.get(api_key)
+        if served is None:
+            raise Unsupported(f"the broker does not serve {api.name}")
+        if "v" not in step.options:
+            version = min(version, served)
+        elif version > served:
+            raise Unsupported(f"needs {api.name} v{version}, the broker serves it up to v{served}")
     return build(step, cast, version), version
 
 
@@ -68,10 +88,10 @@ def subscription(topics: tuple[str, ...]) -> bytes:
 def _join(step: Step, cast: Cast, version: int) -> Request[Any]:
     actor = cast.actor(step.actor)
     instance = _instance(step, actor, version, 5)
-    if "id" not in step.options:
+    if "id" not in step.options or step.options["id"] == "":
         actor.group_instance_id = instance
     topics = tuple(cast.topic(name) for name in step.options.get("subscribe", "").split(",") if name)
-    protocols = []
+    protocols: list[join_group.JoinGroupRequestProtocol] = []
     text = step.options.get("protocols", "range")
     for item in text.split(",") if text else ():
         name, mark, metadata = item.partition(":")
@@ -99,7 +119,8 @@ def _sync(step: Step, cast: Cast, version: int) -> Request[Any]:
             member_id = cast.actor(name).member_id or name
             assignments.append(sync_group.SyncGroupRequestAssignment(member_id=member_id, assignment=content.encode()))
     has_type = version >= 5
-    protocol_type, protocol = step.options.get("type", "consumer"), step.options.get("protocol", "range")
+    protocol_type = step.options.get("type", actor.protocol_type)
+    protocol = step.options.get("protocol", actor.protocol_name)
     return sync_group.SyncGroupRequest(
         group_id=cast.group_id(step),
         generation_id=_generation(step, actor),
@@ -138,13 +159,13 @@ def _leave(step: Step, cast: Cast, version: int) -> Request[Any]:
     return leave_group.LeaveGroupRequest(group_id=cast.group_id(step), members=tuple(members))
 
 
-def _partitions(step: Step, cast: Cast) -> dict[str, list[tuple[int, int]]]:
-    """Real topic -> (partition, offset): from `t-0=5` options and bare `t-0` words."""
-    found: dict[str, list[tuple[int, int]]] = {}
-    items = [(key, int(value)) for key, value in step.options.items() if _is_partition(key)]
-    for key, offset in [*items, *((word, -1) for word in step.words if _is_partition(word))]:
+def _partitions(step: Step, cast: Cast) -> dict[str, list[tuple[int, str]]]:
+    """Real topic -> (partition, value): from `t-0=5` options and bare `t-0` words."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    items = [(key, value) for key, value in step.options.items() if _is_partition(key)]
+    for key, value in [*items, *((word, "-1") for word in step.words if _is_partition(word))]:
         topic, _, index = key.rpartition("-")
-        found.setdefault(cast.topic(topic), []).append((int(index), offset))
+        found.setdefault(cast.topic(topic), []).append((int(index), value))
     return found
 
 
@@ -153,23 +174,37 @@ def _is_partition(text: str) -> bool:
     return bool(topic and mark) and index.isdigit()
 
 
+def _indexes(step: Step, cast: Cast) -> dict[str, tuple[int, ...]]:
+    return {topic: tuple(index for index, _ in found) for topic, found in _partitions(step, cast).items()}
+
+
+def _metadata(text: str) -> str | None:
+    """`null`, a text, or `x*4097` for a long one."""
+    if text == "null":
+        return None
+    unit, mark, count = text.partition("*")
+    return unit * int(count) if mark else text
+
+
+def _committed(step: Step, index: int, value: str) -> offset_commit.OffsetCommitRequestPartition:
+    """From `t-0=5`, or `t-0=5/TEXT` with metadata of its own."""
+    offset, mark, own = value.partition("/")
+    return offset_commit.OffsetCommitRequestPartition(
+        partition_index=index,
+        committed_offset=int(offset),
+        committed_leader_epoch=_number(step, "epoch", -1),
+        committed_metadata=_metadata(own if mark else step.options.get("metadata", "")),
+    )
+
+
 def _commit(step: Step, cast: Cast, version: int) -> Request[Any]:
     actor = cast.actor(step.actor)
-    metadata: str | None = step.options.get("metadata", "")
-    if metadata == "null":
-        metadata = None
-    elif metadata is not None and "*" in metadata:  # `x*4097`: a long text
-        unit, _, count = metadata.partition("*")
-        metadata = unit * int(count)
+    by_id = version >= BY_TOPIC_ID
     topics = tuple(
         offset_commit.OffsetCommitRequestTopic(
-            name=name,
-            partitions=tuple(
-                offset_commit.OffsetCommitRequestPartition(
-                    partition_index=index, committed_offset=offset, committed_metadata=metadata
-                )
-                for index, offset in partitions
-            ),
+            name="" if by_id else name,
+            topic_id=cast.topic_id(name) if by_id else ZERO_UUID,
+            partitions=tuple(_committed(step, index, value) for index, value in partitions),
         )
         for name, partitions in _partitions(step, cast).items()
     )
@@ -184,33 +219,39 @@ def _commit(step: Step, cast: Cast, version: int) -> Request[Any]:
 
 
 def _fetch(step: Step, cast: Cast, version: int) -> Request[Any]:
-    wanted = _partitions(step, cast)
     is_stable = step.options.get("stable") == "true" and version >= 7
-    if version >= 8:
-        topics = tuple(
-            offset_fetch.OffsetFetchRequestTopics(name=name, partition_indexes=tuple(index for index, _ in indexes))
-            for name, indexes in wanted.items()
+    wants_all = "all" in step.words
+    if version < 8:
+        flat = tuple(
+            offset_fetch.OffsetFetchRequestTopic(name=name, partition_indexes=indexes)
+            for name, indexes in _indexes(step, cast).items()
         )
-        group = offset_fetch.OffsetFetchRequestGroup(
-            group_id=cast.group_id(step), topics=None if "all" in step.words else topics
+        return offset_fetch.OffsetFetchRequest(
+            group_id=cast.group_id(step), topics=None if wants_all else flat, require_stable=is_stable
         )
-        return offset_fetch.OffsetFetchRequest(groups=(group,), require_stable=is_stable)
-    flat = tuple(
-        offset_fetch.OffsetFetchRequestTopic(name=name, partition_indexes=tuple(index for index, _ in indexes))
-        for name, indexes in wanted.items()
+    by_id = version >= BY_TOPIC_ID
+    topics = tuple(
+        offset_fetch.OffsetFetchRequestTopics(
+            name="" if by_id else name, topic_id=cast.topic_id(name) if by_id else ZERO_UUID, partition_indexes=indexes
+        )
+        for name, indexes in _indexes(step, cast).items()
     )
-    return offset_fetch.OffsetFetchRequest(
-        group_id=cast.group_id(step), topics=None if "all" in step.words else flat, require_stable=is_stable
+    group = offset_fetch.OffsetFetchRequestGroup(
+        group_id=cast.group_id(step),
+        member_id=step.options.get("id"),
+        member_epoch=_number(step, "generation", -1),
+        topics=None if wants_all else topics,
     )
+    return offset_fetch.OffsetFetchRequest(groups=(group,), require_stable=is_stable)
 
 
 def _offset_delete(step: Step, cast: Cast, version: int) -> Request[Any]:
     topics = tuple(
         offset_delete.OffsetDeleteRequestTopic(
             name=name,
-            partitions=tuple(offset_delete.OffsetDeleteRequestPartition(partition_index=i) for i, _ in indexes),
+            partitions=tuple(offset_delete.OffsetDeleteRequestPartition(partition_index=i) for i in indexes),
         )
-        for name, indexes in _partitions(step, cast).items()
+        for name, indexes in _indexes(step, cast).items()
     )
     return offset_delete.OffsetDeleteRequest(group_id=cast.group_id(step), topics=topics)
 

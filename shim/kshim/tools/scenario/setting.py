@@ -1,0 +1,145 @@
+"""What a scenario needs of a broker before its first step: a coordinator, versions, configuration, topics."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+
+from kshim.tools.client import Client
+from kshim.tools.scenario.actors import Cast
+from kshim.tools.scenario.model import Scenario
+from kshim.tools.scenario.requests import Unsupported
+from kshim_protocol.apis import API_TABLE
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.messages.api_versions import ApiVersionsRequest
+from kshim_protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kshim_protocol.messages.delete_topics import DeleteTopicsRequest
+from kshim_protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
+from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
+from kshim_protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
+
+__all__ = ["Setting"]
+
+METADATA, FIND_COORDINATOR, DESCRIBE_GROUPS, CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_CONFIGS = 3, 10, 15, 19, 20, 32
+BROKER_RESOURCE = 4
+TRIES = 150
+PAUSE_S = 0.1
+COORDINATOR_ERRORS = frozenset(
+    {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
+)
+
+
+class Setting:
+    """One broker, made ready for one run. Everything raises Unsupported for what the broker cannot give."""
+
+    def __init__(self, admin: Client, cast: Cast, assume: Mapping[str, str]) -> None:
+        self.admin = admin
+        self.cast = cast
+        self.assume = assume
+        self.node_id = -1
+
+    def prepare(self, scenario: Scenario) -> None:
+        """Ask for versions, find the coordinator, check the configuration, make topics."""
+        served = self.admin.ask(ApiVersionsRequest(), 0).api_keys
+        self.cast.max_versions = {api.api_key: api.max_version for api in served}
+        self._find_coordinator()
+        self._check_config(scenario.config)
+        if scenario.topics:
+            self.create_topics(scenario.topics)
+
+    def create_topics(self, topics: Mapping[str, int]) -> None:
+        """Make topics and wait until the broker shows them; one that cannot create them may do so when asked."""
+        version = self._version(CREATE_TOPICS, 5)
+        if version is not None:
+            request = CreateTopicsRequest(
+                topics=tuple(
+                    CreatableTopic(
+                        name=self.cast.topic(name),
+                        num_partitions=count,
+                        replication_factor=1,
+                        assignments=(),
+                        configs=(),
+                    )
+                    for name, count in topics.items()
+                ),
+                timeout_ms=10_000,
+            )
+            for made in self.admin.ask(request, version).topics:
+                if made.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                    raise Unsupported(f"cannot make topic {made.name}: {ErrorCode(made.error_code).name}")
+        for _ in range(TRIES):
+            shown = {topic.name: topic for topic in self._metadata(topics)}
+            if all(len(shown[self.cast.topic(name)].partitions) >= count for name, count in topics.items()):
+                self.cast.topic_ids |= {name: topic.topic_id for name, topic in shown.items() if name}
+                return
+            time.sleep(PAUSE_S)
+        raise Unsupported(f"the topics {', '.join(topics)} do not appear with enough partitions")
+
+    def delete_topics(self, names: Iterable[str]) -> None:
+        """Delete topics and wait until the broker shows them no longer."""
+        version = self._version(DELETE_TOPICS, 4)
+        if version is None:
+            raise Unsupported("the broker does not serve DeleteTopics")
+        wanted = tuple(names)
+        real = tuple(self.cast.topic(name) for name in wanted)
+        self.admin.ask(DeleteTopicsRequest(topic_names=real, timeout_ms=10_000), version)
+        for _ in range(TRIES):
+            if not any(topic.partitions for topic in self._metadata(wanted, create=False)):
+                return
+            time.sleep(PAUSE_S)
+        raise Unsupported(f"the topics {', '.join(wanted)} do not go away")
+
+    def _version(self, api_key: int, newest: int) -> int | None:
+        """The version to speak, None when the broker does not serve the API."""
+        assert self.cast.max_versions is not None
+        served = self.cast.max_versions.get(api_key)
+        return None if served is None else min(served, newest, API_TABLE[api_key].max_version)
+
+    def _metadata(self, names: Iterable[str], *, create: bool = True) -> tuple[MetadataResponseTopic, ...]:
+        version = self._version(METADATA, 12)
+        assert version is not None
+        wanted = tuple(MetadataRequestTopic(name=self.cast.topic(name)) for name in names)
+        topics: tuple[MetadataResponseTopic, ...] = self.admin.ask(
+            MetadataRequest(topics=wanted, allow_auto_topic_creation=create), version
+        ).topics
+        return topics
+
+    def _find_coordinator(self) -> None:
+        group_id = f"conform-{self.cast.unique}"
+        version = self._version(FIND_COORDINATOR, 2)
+        if version is None:
+            raise Unsupported("the broker does not serve FindCoordinator")
+        error: int = ErrorCode.NONE
+        for _ in range(TRIES):
+            found = self.admin.ask(FindCoordinatorRequest(key=group_id, key_type=0), version)
+            error = found.error_code
+            if error == ErrorCode.NONE and self._version(DESCRIBE_GROUPS, 0) is not None:
+                # Kafka names the node before its partition of the offsets topic is loaded.
+                error = self.admin.ask(DescribeGroupsRequest(groups=(group_id,)), 0).groups[0].error_code
+            if error not in COORDINATOR_ERRORS:
+                self.node_id = found.node_id
+                return
+            time.sleep(PAUSE_S)
+        raise Unsupported(f"no coordinator: {ErrorCode(error).name}")
+
+    def _check_config(self, wanted: Mapping[str, str]) -> None:
+        unknown = {key: value for key, value in wanted.items() if key not in self.assume}
+        for key in wanted.keys() - unknown.keys():
+            if self.assume[key] != wanted[key]:
+                raise Unsupported(f"needs {key}={wanted[key]}, the broker is said to have {self.assume[key]}")
+        if not unknown:
+            return
+        version = self._version(DESCRIBE_CONFIGS, 4)
+        values: dict[str, str | None] = {}
+        if version is not None:
+            resource = DescribeConfigsResource(
+                resource_type=BROKER_RESOURCE, resource_name=str(self.node_id), configuration_keys=tuple(unknown)
+            )
+            answer = self.admin.ask(DescribeConfigsRequest(resources=(resource,)), version)
+            values = {config.name: config.value for config in answer.results[0].configs}
+        for key, value in unknown.items():
+            if values.get(key) != value:
+                has = values.get(key)
+                seen = "does not tell (--assume says what it has)" if has is None else f"has {has}"
+                raise Unsupported(f"needs {key}={value}, the broker {seen}")
