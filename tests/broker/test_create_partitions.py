@@ -78,8 +78,22 @@ def test_a_topic_given_twice_stays_as_it_is_and_the_others_grow(node: NodeUnderT
     assert (count_of(node, "a"), count_of(node, "b")) == (2, 2)
 
 
-def test_at_most_10000_partitions_are_added_at_a_time(node: NodeUnderTest) -> None:
-    assert errors_in(grow(node, to("a", 20_000))) == [("a", ErrorCode.POLICY_VIOLATION)]
+def test_a_request_adds_at_most_10000_partitions(node: NodeUnderTest) -> None:
+    assert errors_in(grow(node, to("a", 6_002), to("b", 6_001), to("nope", 1), only_validate=True)) == [
+        ("a", ErrorCode.POLICY_VIOLATION),
+        ("b", ErrorCode.POLICY_VIOLATION),
+        ("nope", ErrorCode.POLICY_VIOLATION),
+    ]
+    assert errors_in(grow(node, to("a", 10_003), only_validate=True)) == [("a", ErrorCode.POLICY_VIOLATION)]
+    assert errors_in(grow(node, to("a", 10_002), only_validate=True)) == [("a", ErrorCode.NONE)]
+
+
+def test_topics_that_cannot_grow_do_not_count(node: NodeUnderTest) -> None:
+    assert errors_in(grow(node, to("nope", 20_000), to("b", 20_000), to("b", 20_000), to("a", 3))) == [
+        ("nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("b", ErrorCode.INVALID_REQUEST),
+        ("a", ErrorCode.NONE),
+    ]
 
 
 def test_new_partitions_can_be_assigned_to_brokers_by_the_client(node: NodeUnderTest) -> None:

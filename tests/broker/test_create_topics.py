@@ -265,11 +265,11 @@ def test_of_equal_keys_the_last_counts() -> None:
 
 def test_the_answer_names_every_configuration_with_its_source() -> None:
     node = a_node({"message.max.bytes": "500", "log.retention.hours": "2"})
-    (result,) = create(node, a_topic("orders", configs={"cleanup.policy": "compact"}))
+    (result,) = create(node, a_topic("orders", configs={"cleanup.policy": " compact, delete"}))
     assert result.configs is not None
     assert len(result.configs) == 37
     shown = {config.name: (config.value, config.config_source) for config in result.configs}
-    assert shown["cleanup.policy"] == ("compact", 1)
+    assert shown["cleanup.policy"] == (" compact, delete", 1)
     assert shown["max.message.bytes"] == ("500", 4)
     assert shown["retention.ms"] == ("7200000", 4)
     assert shown["segment.bytes"] == ("1073741824", 5)

@@ -108,6 +108,21 @@ def test_a_value_set_on_the_broker_comes_from_its_properties(node: NodeUnderTest
     ]
 
 
+@pytest.mark.parametrize(
+    ("key", "sent", "shown"),
+    [
+        ("cleanup.policy", " compact, delete", "compact,delete"),
+        ("preallocate", "TRUE", "true"),
+        ("retention.ms", " +5 ", "5"),
+        ("min.cleanable.dirty.ratio", ".50", "0.5"),
+    ],
+)
+def test_values_are_shown_tidied_up(node: NodeUnderTest, key: str, sent: str, shown: str) -> None:
+    node.topic("untidy", configs={key: sent})
+    found = entry(node, TOPIC, "untidy", key)
+    assert (found.value, synonyms_of(found)[0]) == (shown, (key, shown, FROM_TOPIC))
+
+
 def test_a_key_without_effect_is_shown_as_it_was_given(node: NodeUnderTest) -> None:
     assert entry(node, BROKER, "1", "num.io.threads").value == "9"
 

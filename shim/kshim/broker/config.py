@@ -10,7 +10,7 @@ from kshim.broker.config_keys import BROKER_KEYS, TOPIC_KEYS, Key, KeyType, Topi
 if TYPE_CHECKING:
     from kshim.coordinator.config import GroupConfig
 
-__all__ = ["BrokerConfig", "ConfigError", "Value", "parse_value"]
+__all__ = ["BrokerConfig", "ConfigError", "Value", "canonical_text", "parse_value"]
 
 Value = bool | int | float | str | tuple[str, ...] | None
 
@@ -201,6 +201,17 @@ def parse_value(key: Key | TopicKey, text: str) -> Value:
     if key.rule and not _is_allowed(key, value):
         raise ConfigError(key.name, text, _expected(key))
     return value
+
+
+def canonical_text(key: Key | TopicKey, text: str) -> str:
+    """`text` as Kafka shows it: without blanks, lower-case booleans, plain numbers. Kafka: ConfigDef.convertToString.
+
+    Raises ConfigError.
+    """
+    value = parse_value(key, text)
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _typed(key: Key | TopicKey, text: str) -> Value:

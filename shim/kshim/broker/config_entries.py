@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from kshim.broker.config import BrokerConfig
+from kshim.broker.config import BrokerConfig, canonical_text
 from kshim.broker.config_keys import BROKER_KEYS, TOPIC_KEYS, Key, KeyType, TopicKey
 
 __all__ = [
@@ -70,18 +70,21 @@ def topic_entries(
             continue
         synonyms = tuple(_topic_synonyms(config, configs, key))
         source = synonyms[0].source if synonyms else DEFAULT
-        yield ConfigEntry(key, config.topic_text(configs, key.name), source, synonyms)
+        value = canonical_text(key, config.topic_text(configs, key.name))
+        yield ConfigEntry(key, value, source, synonyms)
 
 
 def _topic_synonyms(config: BrokerConfig, configs: Mapping[str, str], key: TopicKey) -> Iterator[Synonym]:
     if key.name in configs:
-        yield Synonym(key.name, configs[key.name], TOPIC)
+        yield Synonym(key.name, canonical_text(key, configs[key.name]), TOPIC)
+    from kshim.broker.config_ignored import IGNORED_KEYS
+
     for name in _SYNONYMS.get(key.name, (key.synonym,) if key.synonym else ()):
+        broker_key = BROKER_KEYS.get(name) or IGNORED_KEYS[name]
         if name in config.given:
-            yield Synonym(name, config.given[name], STATIC_BROKER)
-        default = BROKER_KEYS[name].default if name in BROKER_KEYS else key.default
-        if default is not None:
-            yield Synonym(name, default, DEFAULT)
+            yield Synonym(name, canonical_text(broker_key, config.given[name]), STATIC_BROKER)
+        if broker_key.default is not None:
+            yield Synonym(name, broker_key.default, DEFAULT)
 
 
 def broker_entries(
@@ -100,7 +103,8 @@ def broker_entries(
         synonyms = []
         given = computed.get(name, config.given.get(name))
         if given is not None:
-            synonyms.append(Synonym(name, None if is_secret else given, STATIC_BROKER))
+            shown = None if is_secret else canonical_text(key, given)
+            synonyms.append(Synonym(name, shown, STATIC_BROKER))
         if key.default is not None:
             synonyms.append(Synonym(name, key.default, DEFAULT))
         first = synonyms[0] if synonyms else Synonym(name, None, DEFAULT)

@@ -32,6 +32,9 @@ def create_partitions(node: Node, request: CreatePartitionsRequest, context: Req
     `__consumer_offsets` cannot grow (INVALID_PARTITIONS); in Kafka that moves groups away from their offsets.
     """
     counts = Counter(topic.name for topic in request.topics)
+    if _added_in_all(node, request, counts) > MAX_PARTITIONS_PER_REQUEST:
+        reason = f"a request adds at most {MAX_PARTITIONS_PER_REQUEST} partitions"
+        return answered(ticket, request.error_response(ErrorCode.POLICY_VIOLATION, context.api_version, reason))
     results = []
     for topic in {topic.name: topic for topic in request.topics}.values():
         try:
@@ -48,6 +51,11 @@ def create_partitions(node: Node, request: CreatePartitionsRequest, context: Req
     return answered(ticket, CreatePartitionsResponse(results=tuple(results)))
 
 
+def _added_in_all(node: Node, request: CreatePartitionsRequest, counts: Counter[str]) -> int:
+    single = [topic for topic in request.topics if counts[topic.name] == 1 and topic.name in node.cluster.topics]
+    return sum(max(0, topic.count - (node.cluster.topics.partition_count(topic.name) or 0)) for topic in single)
+
+
 def _check(node: Node, wanted: CreatePartitionsTopic) -> None:
     """Raises KafkaError."""
     topic = node.cluster.topics.named(wanted.name)
@@ -61,10 +69,6 @@ def _check(node: Node, wanted: CreatePartitionsTopic) -> None:
         )
     if topic.name == OFFSETS_TOPIC:
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"{OFFSETS_TOPIC} keeps its number of partitions")
-    if additional > MAX_PARTITIONS_PER_REQUEST:
-        raise KafkaError(
-            ErrorCode.POLICY_VIOLATION, f"a request adds at most {MAX_PARTITIONS_PER_REQUEST} partitions to a topic"
-        )
     if wanted.assignments is None:
         return
     if len(wanted.assignments) != additional:

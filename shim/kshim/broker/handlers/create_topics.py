@@ -155,7 +155,12 @@ def _accepted(node: Node, new: NewTopic, topic_id: bytes = ZERO_UUID) -> Creatab
         replication_factor=1,
         configs=tuple(
             CreatableTopicConfigs(
-                name=entry.name, value=entry.value, read_only=False, config_source=entry.source, is_sensitive=False
+                name=entry.name,
+                # Kafka repeats the client's own text here and tidies it up in DescribeConfigs.
+                value=new.configs.get(entry.name, entry.value),
+                read_only=False,
+                config_source=entry.source,
+                is_sensitive=False,
             )
             for entry in topic_entries(node.cluster.config, new.configs)
         ),
