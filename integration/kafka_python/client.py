@@ -7,7 +7,9 @@ import os
 import select
 import subprocess
 import sys
+import threading
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,36 +19,71 @@ from kafka.admin import NewTopic, OffsetSpec
 
 from integration.support.client import Member, Record, TopicPartition
 
+_POLL_TIMEOUT_MS = 1_000
 _ROOT = Path(__file__).resolve().parents[2]
 
 
 class KafkaPythonMember:
-    """A `KafkaConsumer` in this process."""
+    """A `KafkaConsumer` that polls in a thread of its own until there are records.
+
+    It must not come back from its own `poll` in the middle of a join: see FINDINGS.md, "A join that completes between
+    two polls".
+    """
 
     def __init__(self, consumer: Any) -> None:
         """Take over a consumer that has subscribed."""
-        self.consumer = consumer
+        self._consumer = consumer
+        self._thread = ThreadPoolExecutor(1)
+        self._polling: Future[list[Record]] | None = None
+        self._interrupted = threading.Event()
 
     def poll(self, timeout_s: float) -> list[Record]:
-        """One `poll`."""
-        batches = self.consumer.poll(timeout_ms=int(timeout_s * 1000))
-        return [
-            Record(record.topic, record.partition, record.offset, record.value.decode())
-            for records in batches.values()
-            for record in records
-        ]
+        """The records of one `poll` of the consumer, or nothing while that one still runs."""
+        if self._polling is None:
+            self._polling = self._thread.submit(self._poll_until_records)
+        wait([self._polling], timeout_s)
+        if not self._polling.done():
+            return []
+        records = self._polling.result()
+        self._polling = None
+        return records
 
     def assignment(self) -> frozenset[TopicPartition]:
         """The consumer's own view."""
-        return frozenset(TopicPartition(tp.topic, tp.partition) for tp in self.consumer.assignment())
+        return frozenset(TopicPartition(tp.topic, tp.partition) for tp in self._consumer.assignment())
 
     def commit(self) -> None:
         """A synchronous commit."""
-        self.consumer.commit()
+        self._end_polling()
+        self._consumer.commit()
 
     def close(self) -> None:
         """Close, which leaves the group."""
-        self.consumer.close()
+        self._end_polling()
+        self._thread.shutdown()
+        self._consumer.close()
+
+    def _poll_until_records(self) -> list[Record]:
+        while not self._interrupted.is_set():
+            batches = self._consumer.poll(timeout_ms=_POLL_TIMEOUT_MS)
+            if batches:
+                return [
+                    Record(record.topic, record.partition, record.offset, record.value.decode())
+                    for records in batches.values()
+                    for record in records
+                ]
+        return []
+
+    def _end_polling(self) -> None:
+        """End the `poll` under way; what it returned and nobody has seen counts as not consumed."""
+        if self._polling is None:
+            return
+        self._interrupted.set()
+        unseen = self._polling.result()
+        self._interrupted.clear()
+        self._polling = None
+        for record in reversed(unseen):
+            self._consumer.seek(kafka.TopicPartition(record.topic, record.partition), record.offset)
 
 
 class DoomedKafkaPythonMember:

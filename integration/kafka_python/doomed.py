@@ -18,7 +18,7 @@ def main(bootstrap: str, group_id: str, session_timeout_ms: str, *topics: str) -
     )
     written: list[list[object]] = []
     while True:
-        consumer.poll(timeout_ms=100)
+        consumer.poll(timeout_ms=1_000)
         assignment: list[list[object]] = sorted([tp.topic, tp.partition] for tp in consumer.assignment())
         if assignment != written:
             print(json.dumps(assignment), flush=True)

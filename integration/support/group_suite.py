@@ -8,7 +8,6 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -27,7 +26,7 @@ SETTLE_TIMEOUT_S = 30
 
 M = TypeVar("M", bound=Member)
 
-POLL_TIMEOUT_S = 0.2
+POLL_TIMEOUT_S = 0.1
 
 
 class GroupSuite:
@@ -141,12 +140,8 @@ class Members:
         return member
 
     def poll(self) -> list[Record]:
-        """What one poll of each member returns. All poll at the same time, as applications do.
-
-        In turn would not do: a join of kafka-python that completes while its member is not in `poll` begins anew.
-        """
-        with ThreadPoolExecutor(max(1, len(self.live))) as threads:
-            return [record for records in threads.map(_poll, self.live) for record in records]
+        """What one poll of each member, in turn, returns."""
+        return [record for member in self.live for record in member.poll(POLL_TIMEOUT_S)]
 
     def leave(self, member: Member) -> None:
         """Close it: it leaves the group."""
@@ -156,10 +151,6 @@ class Members:
     def forget(self, member: Member) -> None:
         """Poll it no more."""
         self.live.remove(member)
-
-
-def _poll(member: Member) -> list[Record]:
-    return member.poll(POLL_TIMEOUT_S)
 
 
 @contextmanager
