@@ -12,6 +12,7 @@ from kshim_protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from kshim_protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.broker.full_disk import FullDisk
 from tests.broker.harness import NodeUnderTest, a_node
 
 
@@ -117,3 +118,12 @@ def test_the_offsets_topic_keeps_its_partitions(node: NodeUnderTest) -> None:
     count = len(node.cluster.offsets_topic().partitions)
     results = grow(node, to("__consumer_offsets", count + 1))
     assert errors_in(results) == [("__consumer_offsets", ErrorCode.INVALID_PARTITIONS)]
+
+
+def test_a_topic_that_cannot_be_kept_larger_stays_as_it_was() -> None:
+    disk = FullDisk(is_full=False)
+    node = a_node(topics={"a": 2}, storage=disk, tolerates_defects=True)
+    disk.is_full = True
+    assert errors_in(grow(node, to("a", 5))) == [("a", ErrorCode.KAFKA_STORAGE_ERROR)]
+    assert [str(defect) for defect in node.defects] == ["no space left"]
+    assert count_of(node, "a") == 2

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 import pytest
 
-from kshim.storage.log import LogError
-from kshim.storage.stores import MemoryStorage
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -17,6 +15,7 @@ from kshim_protocol.messages.create_topics import (
     CreateTopicsRequest,
 )
 from kshim_protocol.schema import ZERO_UUID
+from tests.broker.full_disk import FullDisk
 from tests.broker.harness import NodeUnderTest, a_node
 
 
@@ -275,14 +274,8 @@ def test_the_answer_names_every_configuration_with_its_source() -> None:
     assert shown["segment.bytes"] == ("1073741824", 5)
 
 
-class FullDisk(MemoryStorage):
-    """Cannot remember topics."""
-
-    def save_topics(self, topics: object) -> None:
-        raise LogError("no space left")
-
-
 def test_a_topic_that_cannot_be_kept_is_a_storage_error_and_is_reported() -> None:
     node = a_node(storage=FullDisk(), tolerates_defects=True)
     assert errors_in(create(node, a_topic("orders"))) == [("orders", ErrorCode.KAFKA_STORAGE_ERROR)]
     assert [str(defect) for defect in node.defects] == ["no space left"]
+    assert "orders" not in node.cluster.topics

@@ -9,6 +9,7 @@ from kshim_protocol.messages.create_topics import CreatableTopic, CreateTopicsRe
 from kshim_protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicState
 from kshim_protocol.schema import ZERO_UUID
 from tests.broker.data_plane import a_batch, produce
+from tests.broker.full_disk import FullDisk
 from tests.broker.harness import NodeUnderTest, a_node
 
 NOWHERE = b"\x09" * 16
@@ -134,3 +135,13 @@ def test_a_topic_made_again_under_the_same_name_is_empty_and_has_another_id(node
     client.ask(CreateTopicsRequest(topics=(again,), timeout_ms=1000))
     assert id_of(node, "b") != old_id
     assert node.log("b").end_offset == 0
+
+
+def test_a_topic_that_cannot_be_forgotten_stays() -> None:
+    disk = FullDisk(is_full=False)
+    node = a_node(topics={"a": 1}, storage=disk, tolerates_defects=True)
+    topic_id = id_of(node, "a")
+    disk.is_full = True
+    assert errors_in(delete(node, "a")) == [("a", ErrorCode.KAFKA_STORAGE_ERROR)]
+    assert [str(defect) for defect in node.defects] == ["no space left"]
+    assert (names_left(node), id_of(node, "a")) == (["a"], topic_id)

@@ -7,6 +7,7 @@ import pytest
 from kshim.broker.topics import OFFSETS_TOPIC
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest
+from tests.broker.full_disk import FullDisk
 from tests.broker.harness import a_node
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
@@ -85,3 +86,10 @@ def test_a_malformed_share_key_is_refused_alone(key: str) -> None:
     refused, found = a_node().client().ask(request, 6).coordinators
     assert (refused.key, refused.error_code, refused.node_id) == (key, ErrorCode.INVALID_REQUEST, -1)
     assert found.error_code == ErrorCode.NONE
+
+
+def test_without_an_offsets_topic_the_coordinator_is_not_available() -> None:
+    node = a_node(storage=FullDisk(), tolerates_defects=True)
+    reply = node.client().ask(FindCoordinatorRequest(coordinator_keys=("g",)), 6)
+    assert reply.coordinators[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert [str(defect) for defect in node.defects] == ["no space left"]

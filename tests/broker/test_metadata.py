@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from kshim.broker.topics import OFFSETS_TOPIC
-from kshim.storage.log import LogError
-from kshim.storage.stores import MemoryStorage
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.metadata import (
     MetadataRequest,
@@ -16,6 +14,7 @@ from kshim_protocol.messages.metadata import (
     MetadataResponsePartition,
 )
 from kshim_protocol.schema import ZERO_UUID
+from tests.broker.full_disk import FullDisk
 from tests.broker.harness import CLUSTER_ID, NodeUnderTest, a_node
 
 NOWHERE = b"\x09" * 16
@@ -183,13 +182,6 @@ def test_authorized_operations_are_told_only_when_asked_for() -> None:
         10,
     )
     assert (asked.cluster_authorized_operations, asked.topics[0].topic_authorized_operations) == (8096, 3576)
-
-
-class FullDisk(MemoryStorage):
-    """Cannot remember topics."""
-
-    def save_topics(self, topics: object) -> None:
-        raise LogError("no space left")
 
 
 def test_a_topic_that_cannot_be_kept_is_a_storage_error_and_is_reported() -> None:

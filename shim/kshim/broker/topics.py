@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
-from kshim.storage.log import Log
+from kshim.storage.log import Log, LogError
 from kshim.storage.topic_spec import TopicSpec
 
 if TYPE_CHECKING:
@@ -139,19 +139,31 @@ class Topics:
     def create(self, name: str, partition_count: int, configs: dict[str, str] | None = None) -> Topic:
         """Make a topic. The caller has checked name, count and that it does not exist. Raises LogError."""
         topic = self._add(TopicSpec(name, self._new_topic_id(), partition_count, configs or {}))
-        self._save()
+        try:
+            self._save()
+        except LogError:
+            self._drop(topic)
+            raise
         return topic
 
     def grow(self, topic: Topic, partition_count: int) -> None:
         """Add partitions up to `partition_count`. Raises LogError."""
+        old_count = len(topic.partitions)
         self._extend(topic, partition_count)
-        self._save()
+        try:
+            self._save()
+        except LogError:
+            del topic.partitions[old_count:]
+            raise
 
     def delete(self, topic: Topic) -> None:
         """Remove a topic and its records. Raises LogError."""
-        del self._by_name[topic.name]
-        del self._by_id[topic.topic_id]
-        self._save()
+        self._drop(topic)
+        try:
+            self._save()
+        except LogError:
+            self._by_name[topic.name] = self._by_id[topic.topic_id] = topic
+            raise
         for partition in topic.partitions:
             partition.close()
         self._storage.delete_topic(topic.name)
@@ -187,6 +199,10 @@ class Topics:
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
         return topic
+
+    def _drop(self, topic: Topic) -> None:
+        del self._by_name[topic.name]
+        del self._by_id[topic.topic_id]
 
     def _extend(self, topic: Topic, partition_count: int) -> None:
         for index in range(len(topic.partitions), partition_count):

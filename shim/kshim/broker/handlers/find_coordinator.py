@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kshim.broker.router import answered, handles
 from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -34,7 +35,11 @@ def find_coordinator(node: Node, request: FindCoordinatorRequest, context: Reque
     if request.key_type == SHARE and version < FIRST_VERSION_SHARE:
         return _refused(request, version, ticket, f"share keys are known from version {FIRST_VERSION_SHARE} on")
     if request.key_type == GROUP:
-        node.cluster.offsets_topic()
+        try:
+            node.cluster.offsets_topic()
+        except LogError as error:
+            node.cluster.defect(error, request)
+            return answered(ticket, request.error_response(ErrorCode.COORDINATOR_NOT_AVAILABLE, version, str(error)))
     if version < FIRST_VERSION_BATCHED:
         return answered(
             ticket,
