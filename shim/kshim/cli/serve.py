@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable
@@ -121,6 +122,8 @@ def _listen(cluster: Cluster, config: BrokerConfig, options: ServeOptions, log: 
             )
         log.note("listening", f"Listening on {bound}, clients dial {Address(node.host, node.port)}")
         _tell_bootstrap(_dialable(bound, options.listen))
+        gc.freeze()  # what a start leaves behind stays; `main` put collecting off until here
+        gc.enable()
 
     signal_number = run_until_signalled(
         node,

@@ -1,0 +1,55 @@
+"""`kshim` as a process, for what only a process can show: its streams, signals and exit code."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+
+__all__ = ["Kshim", "run"]
+
+TIMEOUT_S = 60
+COMMAND = str(Path(sys.executable).with_name("kshim"))
+
+
+class Kshim:
+    """A running `kshim serve`; `bootstrap` is the first line it wrote. Leaving the block kills what still runs."""
+
+    def __init__(self, log: Path, *options: str, environment: dict[str, str] | None = None) -> None:
+        self._log = log
+        with log.open("ab") as stderr:
+            self.process = subprocess.Popen(
+                [COMMAND, "serve", *options], stdout=subprocess.PIPE, stderr=stderr, text=True, env=environment
+            )
+        assert self.process.stdout is not None
+        self.bootstrap = self.process.stdout.readline().rstrip("\n")
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, _, port = self.bootstrap.rpartition(":")
+        return host.strip("[]"), int(port)
+
+    @property
+    def log(self) -> str:
+        """What it wrote to stderr so far."""
+        return self._log.read_text()
+
+    def end(self, number: signal.Signals) -> tuple[int, str]:
+        """Send a signal; returns the exit code and what followed the first line on stdout."""
+        self.process.send_signal(number)
+        rest, _ = self.process.communicate(timeout=TIMEOUT_S)
+        return self.process.returncode, rest
+
+    def __enter__(self) -> Kshim:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `kshim` to its end."""
+    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)

@@ -1,0 +1,177 @@
+"""`kshim serve` as a process: what it prints, how it ends, what keeps it from starting."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kshim.tools.client import Client
+from kshim_protocol.messages.describe_cluster import DescribeClusterRequest
+from kshim_protocol.messages.metadata import MetadataRequest
+from tests.cli.process import Kshim, run
+
+CLUSTER = DescribeClusterRequest(include_cluster_authorized_operations=False)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "stderr"
+
+
+def ask(kshim: Kshim, request: Any, version: int) -> Any:
+    client = Client(*kshim.address, client_id="test")
+    try:
+        return client.ask(request, version)
+    finally:
+        client.close()
+
+
+def partition_counts(kshim: Kshim) -> dict[str, int]:
+    metadata = ask(kshim, MetadataRequest(topics=None), 12)
+    return {topic.name: len(topic.partitions) for topic in metadata.topics}
+
+
+def test_the_first_line_is_where_it_listens_and_nothing_follows_it(log: Path) -> None:
+    with Kshim(log, "--listen=127.0.0.1:0") as kshim:
+        host, port = kshim.address
+        assert host == "127.0.0.1"
+        socket.create_connection((host, port)).close()
+        code, rest = kshim.end(signal.SIGTERM)
+    assert (code, rest) == (0, "")
+
+
+def test_ctrl_c_ends_it_as_shells_expect(log: Path) -> None:
+    with Kshim(log, "--listen=127.0.0.1:0") as kshim:
+        assert kshim.end(signal.SIGINT) == (130, "")
+
+
+def test_it_ends_while_clients_wait_for_answers(log: Path) -> None:
+    with Kshim(log, "--listen=127.0.0.1:0") as kshim, socket.create_connection(kshim.address) as client:
+        client.sendall(b"\0\0\0\x20half a frame")
+        assert kshim.end(signal.SIGTERM) == (0, "")
+
+
+def test_clients_are_told_to_dial_the_advertised_address(log: Path) -> None:
+    with Kshim(log, "--listen=127.0.0.1:0", "--advertised=broker.example:1234") as kshim:
+        cluster = ask(kshim, CLUSTER, 0)
+        assert [(broker.host, broker.port) for broker in cluster.brokers] == [("broker.example", 1234)]
+
+
+def test_an_advertised_port_of_0_is_the_port_that_was_bound(log: Path) -> None:
+    with Kshim(log, "--listen=127.0.0.1:0", "--advertised=localhost:0") as kshim:
+        cluster = ask(kshim, CLUSTER, 0)
+        assert [(broker.host, broker.port) for broker in cluster.brokers] == [("localhost", kshim.address[1])]
+
+
+def test_topics_are_made_at_start(log: Path) -> None:
+    with Kshim(log, "--listen=127.0.0.1:0", "--topic=orders:3", "--topic=bills:1") as kshim:
+        assert partition_counts(kshim) == {"orders": 3, "bills": 1}
+
+
+def test_a_data_directory_keeps_topics_and_cluster_id_over_a_restart(log: Path, tmp_path: Path) -> None:
+    options = ["--listen=127.0.0.1:0", f"--data-dir={tmp_path / 'data'}"]
+    with Kshim(log, *options, "--topic=orders:3") as kshim:
+        cluster_id = ask(kshim, CLUSTER, 0).cluster_id
+        assert kshim.end(signal.SIGTERM) == (0, "")
+    with Kshim(log, *options, "--topic=orders:5") as kshim:
+        assert ask(kshim, CLUSTER, 0).cluster_id == cluster_id
+        assert partition_counts(kshim) == {"orders": 3}
+        assert "Topic orders is there already and keeps its 3 partitions" in kshim.log
+
+
+def test_in_memory_every_start_is_another_cluster(log: Path) -> None:
+    cluster_ids = set()
+    for _ in range(2):
+        with Kshim(log, "--listen=127.0.0.1:0") as kshim:
+            cluster_ids.add(ask(kshim, CLUSTER, 0).cluster_id)
+    assert len(cluster_ids) == 2
+
+
+def test_a_port_in_use_is_exit_code_3(log: Path) -> None:
+    with Kshim(log, "--listen=127.0.0.1:0") as kshim:
+        second = run("serve", f"--listen={kshim.bootstrap}")
+    assert (second.returncode, second.stdout) == (3, "")
+    assert f"cannot bind {kshim.bootstrap}" in second.stderr
+    assert "Traceback" not in second.stderr
+
+
+def test_a_host_that_is_not_ours_is_exit_code_3() -> None:
+    done = run("serve", "--listen=host.invalid:0")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "cannot bind host.invalid:0" in done.stderr
+
+
+def test_a_data_directory_in_use_is_exit_code_3_and_names_its_owner(log: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with Kshim(log, "--listen=127.0.0.1:0", f"--data-dir={data}") as kshim:
+        second = run("serve", "--listen=127.0.0.1:0", f"--data-dir={data}")
+        assert (second.returncode, second.stdout) == (3, "")
+        assert f"{data} is in use by process {kshim.process.pid}" in second.stderr
+
+
+def test_a_folder_of_something_else_is_no_data_directory(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    done = run("serve", "--listen=127.0.0.1:0", f"--data-dir={tmp_path}")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert str(tmp_path) in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "named"),
+    [
+        ("--config=group.max.size=many", "group.max.size=many"),
+        ("--listen=nowhere", "nowhere"),
+        ("--topik=a:1", "--topik"),
+    ],
+)
+def test_a_usage_mistake_is_exit_code_2_and_one_sentence(option: str, named: str) -> None:
+    done = run("serve", "--listen=127.0.0.1:0", option)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert named in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("kshim: ")
+
+
+def test_a_key_that_is_none_of_kafka_s_is_named_once(log: Path) -> None:
+    with Kshim(log, "--listen=127.0.0.1:0", "--config=group.max.sise=3", "--log-format=json") as kshim:
+        assert kshim.end(signal.SIGTERM)[0] == 0
+        warnings = [json.loads(line) for line in kshim.log.splitlines() if '"WARN"' in line]
+        assert [warning["message"] for warning in warnings] == [
+            "group.max.sise is no configuration key of Kafka; did you mean group.max.size?"
+        ]
+
+
+def test_listening_beyond_this_machine_is_said_loudly(log: Path) -> None:
+    with Kshim(log, "--listen=0.0.0.0:0", "--advertised=localhost:0") as kshim:
+        assert kshim.address[0] == "127.0.0.1"
+        assert "WITHOUT AUTHENTICATION" in kshim.log
+    log.unlink()
+    with Kshim(log, "--listen=127.0.0.1:0") as kshim:
+        assert "WITHOUT AUTHENTICATION" not in kshim.log
+
+
+def test_every_request_is_logged_when_asked_for(log: Path) -> None:
+    with Kshim(log, "--listen=127.0.0.1:0", "-v") as kshim:
+        partition_counts(kshim)
+        assert "DEBUG Metadata v12 of 127.0.0.1" in kshim.log
+
+
+def test_the_environment_configures_it_too(log: Path) -> None:
+    environment = {**os.environ, "KSHIM_LISTEN": "127.0.0.1:0", "KSHIM_TOPICS": "orders:2"}
+    with Kshim(log, environment=environment) as kshim:
+        assert partition_counts(kshim) == {"orders": 2}
+
+
+def test_a_reader_that_goes_away_after_the_first_line_changes_nothing(log: Path) -> None:
+    with Kshim(log, "--listen=127.0.0.1:0") as kshim:
+        assert kshim.process.stdout is not None
+        kshim.process.stdout.close()
+        kshim.process.stdout = None
+        assert partition_counts(kshim) == {}
+        assert kshim.process.poll() is None
