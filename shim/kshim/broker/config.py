@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from kshim.broker.config_keys import BROKER_KEYS, TOPIC_KEYS, Key, KeyType, TopicKey
+from kshim.broker.config_keys import BROKER_KEYS, TOPIC_KEYS, Key, KeyType
 
 if TYPE_CHECKING:
     from kshim.coordinator.config import GroupConfig
@@ -192,7 +192,7 @@ class BrokerConfig:
         self.warnings.append(f"{name} is {value} too, as {leader} is")
 
 
-def parse_value(key: Key | TopicKey, text: str) -> Value:
+def parse_value(key: Key, text: str) -> Value:
     """`text` as the type of `key`. Raises ConfigError, for a value outside its rule too.
 
     Source: ConfigDef.parseType. Blanks around a value do not count; a list is comma separated.
@@ -203,7 +203,7 @@ def parse_value(key: Key | TopicKey, text: str) -> Value:
     return value
 
 
-def canonical_text(key: Key | TopicKey, text: str) -> str:
+def canonical_text(key: Key, text: str) -> str:
     """`text` as Kafka shows it: without blanks, lower-case booleans, plain numbers. Kafka: ConfigDef.convertToString.
 
     Raises ConfigError.
@@ -214,7 +214,7 @@ def canonical_text(key: Key | TopicKey, text: str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _typed(key: Key | TopicKey, text: str) -> Value:
+def _typed(key: Key, text: str) -> Value:
     stripped = text.strip()
     try:
         if key.type in _INTEGER_BITS:
@@ -236,7 +236,7 @@ def _typed(key: Key | TopicKey, text: str) -> Value:
     return stripped
 
 
-def _is_allowed(key: Key | TopicKey, value: Any) -> bool:
+def _is_allowed(key: Key, value: Any) -> bool:
     choices = key.rule.split("|")
     if isinstance(value, tuple):
         return all(part in choices for part in value)
@@ -252,7 +252,7 @@ def _is_in(number: float, choice: str) -> bool:
     return float(low) <= number <= float(high or low)
 
 
-def _expected(key: Key | TopicKey) -> str:
+def _expected(key: Key) -> str:
     """What a value must be, in words."""
     if key.type in _EXPECTED and not key.rule:
         return _EXPECTED[key.type]

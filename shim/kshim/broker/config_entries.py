@@ -50,7 +50,7 @@ class Synonym(NamedTuple):
 class ConfigEntry(NamedTuple):
     """One key and what holds for it. `synonyms` are all places that name it, the one that counts first."""
 
-    key: Key | TopicKey
+    key: Key
     value: str | None
     source: int
     synonyms: tuple[Synonym, ...]

@@ -7,35 +7,42 @@ meaning has no effect beyond what DescribeConfigs tells; most of those are in `c
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 __all__ = ["BROKER_KEYS", "TOPIC_KEYS", "Key", "KeyType", "TopicKey"]
 
 KeyType = Literal["boolean", "string", "int", "short", "long", "double", "list", "class", "password"]
 
 
-class Key(NamedTuple):
+class Key:
     """One key. `default` is text as in a properties file, None where unset is a value of its own.
 
     `meaning` is one sentence for people; empty when the key has no effect here.
     """
 
-    name: str
-    type: KeyType
-    default: str | None
-    rule: str
-    meaning: str
+    __slots__ = ("default", "meaning", "name", "rule", "type")
+
+    def __init__(self, name: str, type_: KeyType, default: str | None, rule: str, meaning: str) -> None:
+        self.name = name
+        self.type = type_
+        self.default = default
+        self.rule = rule
+        self.meaning = meaning
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.type}>"
 
 
-class TopicKey(NamedTuple):
+class TopicKey(Key):
     """One key of a topic. `synonym` is the broker's key that gives its default, "" where there is none."""
 
-    name: str
-    type: KeyType
+    __slots__ = ("synonym",)
+
     default: str
-    rule: str
-    synonym: str
-    meaning: str
+
+    def __init__(self, name: str, type_: KeyType, default: str, rule: str, synonym: str, meaning: str) -> None:
+        super().__init__(name, type_, default, rule, meaning)
+        self.synonym = synonym
 
 
 # fmt: off
