@@ -208,11 +208,20 @@ def test_a_folder_that_cannot_be_renamed_is_an_error(tmp_path: Path) -> None:
     directory.close()
 
 
-def test_a_folder_full_of_other_things_is_refused_and_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "thesis.tex").write_text("...")
-    with pytest.raises(LogError, match="is no data directory of kshim"):
-        opened(tmp_path)
+def test_a_folder_with_partitions_of_an_unknown_cluster_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "orders-0").mkdir()
+    with pytest.raises(LogError, match="holds topics but no meta"):
+        DataDirectory.open(str(tmp_path), cluster_id="c", node_id=1)
     assert not (tmp_path / "meta.properties").exists()
+
+
+def test_files_of_others_may_lie_in_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("...")
+    (tmp_path / "lost+found").mkdir()
+    directory = DataDirectory.open(str(tmp_path), cluster_id="c", node_id=1)
+    assert directory.partitions() == []
+    directory.close()
+    assert (tmp_path / "thesis.tex").read_text() == "..."
 
 
 @pytest.mark.parametrize(

@@ -556,3 +556,13 @@ def test_a_folder_that_cannot_be_listed_or_renamed_is_an_error(folder: Path, dis
         log.delete()
     with pytest.raises(LogError, match="cannot write"):
         FileLog(str(folder), calls=disk).delete_before(1)
+
+
+def test_a_read_of_nothing_stops_at_a_segment_whose_index_is_empty(folder: Path) -> None:
+    log = FileLog(folder)
+    for text in ("a", "b", "c"):
+        log.append(a_batch(text))
+    log.truncate_to(2)
+    assert log.read(1, 0, at_least_one_batch=False) == b""
+    assert base_offsets(log.read(1, 0)) == [1]
+    log.close()

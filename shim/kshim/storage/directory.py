@@ -26,7 +26,6 @@ _FORMAT_KEY = "kshim.format.version"
 _META_FILE = "meta.properties"
 _TOPICS_FILE = "topics.json"
 _LOCK_FILE = ".lock"
-_NOT_DATA = {_LOCK_FILE, "lost+found"}
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")  # Kafka's rule; it also keeps a name from being a path
 _PARTITION_FOLDER = re.compile(r"([a-zA-Z0-9._-]{1,249})-(\d+)")
@@ -135,9 +134,9 @@ class DataDirectory:
     def _read_or_write_meta(self) -> None:
         path = os.path.join(self.path, _META_FILE)
         if not os.path.exists(path):
-            names = [name for name in self._names() if name not in _NOT_DATA and not name.endswith(".tmp")]
-            if names:
-                raise LogError(f"{self.path} is not empty and has no {_META_FILE}: it is no data directory of kshim")
+            # Files of others may lie beside ours; partitions or topics whose cluster is unknown may not.
+            if self.partitions() or os.path.exists(os.path.join(self.path, _TOPICS_FILE)):
+                raise LogError(f"{self.path} holds topics but no {_META_FILE}: whose they are is unknown")
             self._write(
                 _META_FILE,
                 f"version=1\ncluster.id={self.cluster_id}\nnode.id={self.node_id}\n{_FORMAT_KEY}={FORMAT_VERSION}\n",

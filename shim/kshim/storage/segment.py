@@ -245,8 +245,10 @@ class Segment:
         """End of the last batch that ends at or before `limit`, from `position` on; `position` if there is none."""
         if limit >= self.size_bytes:
             return self.size_bytes
-        entry = bisect_right(self._index_positions, max(limit, 0)) - 1
-        return self._find(max(position, self._index_positions[entry]), _NO_LIMIT, limit)
+        entry = bisect_right(self._index_positions, limit) - 1
+        if entry >= 0:
+            position = max(position, self._index_positions[entry])
+        return self._find(position, _NO_LIMIT, limit)
 
     def _find(self, position: int, offset: int, limit: int) -> int:
         """Position of the first batch, from the one at `position` on, that reaches `offset` or ends behind `limit`."""
