@@ -48,6 +48,7 @@ class _Player:
     def play(self, step: Step) -> None:
         events, batches = len(self.sim.events), {index: len(log) for index, log in self.sim.logs.items()}
         self._act(step)
+        self.sim.pass_ms(0)  # what is due at once happens before anybody's next request
         self._released(step)
         self._judge_transitions(step, events)
         judge_writes(step, self.cast, self.sim, batches)

@@ -42,7 +42,8 @@ def _error_name(code: int) -> str:
 
 
 def _text(data: bytes) -> str:
-    return data.decode("utf-8", "backslashreplace") or "-"
+    text = data.decode("utf-8", "backslashreplace")
+    return "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in text) or "-"
 
 
 def _names(ids: Iterable[str], cast: Cast) -> str:
