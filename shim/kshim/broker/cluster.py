@@ -72,8 +72,12 @@ class Cluster:
         if self._coordinator is None:
             from kshim.coordinator.coordinator import GroupCoordinator
 
+            group_config = self.config.group_config()
+            topic = self.topics.named(OFFSETS_TOPIC)
+            if topic is not None:  # made by an earlier run, perhaps with another configuration
+                group_config.offsets_topic_num_partitions = len(topic.partitions)
             self._coordinator = GroupCoordinator(
-                self.config.group_config(), topics=self.topics, new_id=self._identities.new_member_suffix
+                group_config, topics=self.topics, new_id=self._identities.new_member_suffix
             )
         return self._coordinator
 
