@@ -28,6 +28,6 @@ def test_groups_are_found_again_when_the_configured_partition_count_changes(tmp_
     node.warm()
     for group_id in groups:
         wanted = OffsetFetchRequestTopic(name="orders", partition_indexes=(0,))
-        reply = node.client().ask(OffsetFetchRequest(group_id=group_id, topics=(wanted,)), 2)
-        assert reply.topics[0].partitions[0].committed_offset == 7
+        found = node.client().ask(OffsetFetchRequest(group_id=group_id, topics=(wanted,)), 2)
+        assert found.topics[0].partitions[0].committed_offset == 7
     node.close()
