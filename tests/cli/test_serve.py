@@ -115,8 +115,8 @@ def test_a_data_directory_in_use_is_exit_code_3_and_names_its_owner(log: Path, t
         assert f"{data} is in use by process {kshim.process.pid}" in second.stderr
 
 
-def test_a_folder_of_something_else_is_no_data_directory(tmp_path: Path) -> None:
-    (tmp_path / "letter.txt").write_text("dear")
+def test_the_folder_of_another_broker_is_no_data_directory(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAQ\n")
     done = run("serve", "--listen=127.0.0.1:0", f"--data-dir={tmp_path}")
     assert (done.returncode, done.stdout) == (3, "")
     assert str(tmp_path) in done.stderr

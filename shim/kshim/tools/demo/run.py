@@ -24,10 +24,10 @@ GROUP = "billing"
 PARTITION_COUNT = 6
 RECORDS_PER_S = 20
 SESSION_TIMEOUT_MS = 6_000
-FRAME_S = 0.1
+FRAME_MS = 100
 END_MS = 29_000
 LONGEST_MS = 60_000
-"""The end is put off up to here where a slow machine has not come to the crash's rebalance yet."""
+"""On a slow machine the script waits for what it builds on, up to here."""
 
 
 class DemoFailed(Exception):
@@ -47,10 +47,11 @@ def run_demo(*, is_plain: bool, stream: TextIO | None = None) -> int:
     children = Children()
     try:
         with _signals_as_interrupts():
+            demo = Demo(children, screen)
             try:
-                Demo(children, screen).play()
+                demo.play()
             finally:
-                children.stop()
+                demo.end()
                 screen.close()
     except DemoFailed as failure:
         print(f"kshim: {failure}", file=sys.stderr)
@@ -64,14 +65,15 @@ def run_demo(*, is_plain: bool, stream: TextIO | None = None) -> int:
 
 
 class Demo:
-    """One showing. `play` returns when the script is over; the children are its caller's to stop."""
+    """One showing. `play` returns when the script is over; `end` is called whatever happened."""
 
     def __init__(self, children: Children, screen: LiveScreen | PlainLines) -> None:
         self._children = children
         self._screen = screen
         self._consumers: dict[str, Child] = {}
         self._bootstrap = ""
-        self._broker: Child | None = None
+        self._broker: Child
+        self._producers: list[Child] = []
         self.story = Story(GROUP, PARTITION_COUNT, _wall_ms())
 
     def play(self) -> None:
@@ -83,11 +85,13 @@ class Demo:
             self._show_until(at_ms)
             act()
         self._show_until(END_MS)
-        while not self._is_told() and self._elapsed_ms() < LONGEST_MS:
-            self._show_until(self._elapsed_ms() + 500)
-        if not self._is_told():
-            raise DemoFailed("the group did not do what the demo is to show; the picture tells how far it came")
+        self._wait_until(self._is_told)
         self._screen.end([[], *summary(self.story, self._elapsed_ms(), SESSION_TIMEOUT_MS)])
+
+    def end(self) -> None:
+        """End all processes: the clients first, which leave their group properly, then the broker."""
+        self._children.stop([*self._consumers.values(), *self._producers])
+        self._children.stop()
 
     def _script(self) -> list[tuple[int, Callable[[], None]]]:
         return [
@@ -96,13 +100,21 @@ class Demo:
             (1_500, lambda: self._start_consumer("ben")),
             (8_000, lambda: self._start_consumer("cleo")),
             (13_500, lambda: self._crash("ben")),
-            (24_500, lambda: self._children.ask_to_end(self._consumers["cleo"])),
+            (24_500, lambda: self._leave("cleo")),
+            (27_500, lambda: self._children.ask_to_end(self._producers[0])),
         ]
 
+    def _is_calm(self) -> bool:
+        """Whether everybody who is there reads, and nothing belongs to anybody who is not."""
+        living = [member for member in self.story.members.values() if member.state not in ("crashed", "left")]
+        owned = [partition for member in living for partition in member.partitions]
+        is_all_read = len(owned) == PARTITION_COUNT and all(member.state == "reading" for member in living)
+        return is_all_read and self.story.group_state == "Stable"
+
     def _is_told(self) -> bool:
-        """Whether everything that the script is to show has been seen."""
-        anna = self.story.members["anna"]
-        return self.story.group_state == "Stable" and len(anna.partitions) == PARTITION_COUNT
+        """Whether everything that the script is to show has been seen, down to the last record."""
+        is_all_read = self.story.read_count - self.story.repeated_count == self.story.produced_count
+        return self._is_calm() and not any(child.is_running for child in self._producers) and is_all_read
 
     # ---------------------------------------------------------------- acts
 
@@ -117,7 +129,7 @@ class Demo:
 
     def _start_producer(self) -> None:
         arguments = [self._bootstrap, TOPIC, str(PARTITION_COUNT), str(RECORDS_PER_S)]
-        self._children.start("producer", ["-m", "kshim.tools.demo.producer", *arguments])
+        self._producers.append(self._children.start("producer", ["-m", "kshim.tools.demo.producer", *arguments]))
 
     def _start_consumer(self, name: str) -> None:
         arguments = [name, self._bootstrap, TOPIC, GROUP, str(SESSION_TIMEOUT_MS)]
@@ -125,8 +137,13 @@ class Demo:
         self.story.starts(name, _wall_ms())
 
     def _crash(self, name: str) -> None:
+        self._wait_until(self._is_calm)
         self._consumers[name].kill()
         self.story.crashes(name, _wall_ms())
+
+    def _leave(self, name: str) -> None:
+        self._wait_until(self._is_calm)
+        self._children.ask_to_end(self._consumers[name])
 
     # ---------------------------------------------------------------- watching
 
@@ -140,8 +157,15 @@ class Demo:
             left_s = (at_ms - self._elapsed_ms()) / 1000
             if left_s <= 0:
                 return
-            self._hear(min(FRAME_S, left_s))
+            self._hear(min(FRAME_MS / 1000, left_s))
             self._require_running()
+
+    def _wait_until(self, is_so: Callable[[], bool]) -> None:
+        """Go on until `is_so()`; on a quick machine it is. Raises DemoFailed where it does not come to that."""
+        while not is_so():
+            if self._elapsed_ms() > LONGEST_MS:
+                raise DemoFailed("the group did not get as far as the demo is to show; the last lines tell how far")
+            self._show_until(self._elapsed_ms() + FRAME_MS)
 
     def _hear(self, timeout_s: float) -> None:
         """Take what was reported, for `timeout_s`."""
@@ -168,12 +192,14 @@ class Demo:
         self._screen.show(lines, self.story.notes)
 
     def _require_running(self) -> None:
-        assert self._broker is not None
         if not self._broker.is_running:
             raise DemoFailed(f"the broker ended with exit code {self._broker.process.returncode}")
         for name, child in self._consumers.items():
             if self.story.members[name].state not in ("crashed", "leaving", "left") and not child.is_running:
                 raise DemoFailed(f"consumer {name} ended unexpectedly: {child.last_words()}")
+        for child in self._producers:
+            if child.process.poll():
+                raise DemoFailed(f"the producer ended unexpectedly: {child.last_words()}")
 
 
 def _wall_ms() -> int:

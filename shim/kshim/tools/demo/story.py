@@ -117,14 +117,16 @@ class Story:
             self.produced_count = max(self.produced_count, int(report["total"]))
             return
         member = self.members.get(str(report.get("member")))
-        if member is None or member.state == "crashed":
+        if member is None:
             return
-        if kind in ("joining", "leaving", "left"):
+        if kind == "read":
+            self._read(member, report["partition"], report["first"], report["last"])
+        elif member.state == "crashed":
+            return  # said before it was killed, heard after
+        elif kind in ("joining", "leaving", "left"):
             self._move(member, kind, at_ms)
             if kind == "leaving":
                 self.note(at_ms, member.name, "leaves, and says so")
-        elif kind == "read":
-            self._read(member, report["partition"], report["first"], report["last"])
         elif kind == "revoked":
             if member.partitions and member.state == "reading":
                 self._move(member, "rejoining", at_ms)
