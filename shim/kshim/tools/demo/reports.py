@@ -20,8 +20,14 @@ def report(kind: str, **fields: object) -> None:
         raise SystemExit(0) from None
 
 
+LONGEST_GOODBYE_S = 5.0
+
+
 class StopSignal:
-    """Set when stdin ends: the demo asked for it, or is gone. So no child outlives the demo, however that one ends."""
+    """Set when stdin ends: the demo asked for it, or is gone. The process then has a few seconds left.
+
+    So no child outlives the demo, however that one ends.
+    """
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -30,6 +36,9 @@ class StopSignal:
     def _watch(self) -> None:
         wait_for_end_of_stdin()
         self._event.set()
+        # A client whose broker has gone may try to reach it for a minute.
+        time.sleep(LONGEST_GOODBYE_S)
+        os._exit(1)
 
     def is_set(self) -> bool:
         return self._event.is_set()
