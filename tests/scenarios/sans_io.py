@@ -47,13 +47,14 @@ class _Player:
 
     def play(self, step: Step) -> None:
         events, batches = len(self.sim.events), {index: len(log) for index, log in self.sim.logs.items()}
-        self._act(step)
+        own = self._act(step)
         self.sim.pass_ms(0)  # what is due at once happens before anybody's next request
-        self._released(step)
+        self._judge_answers(step, own)
         self._judge_transitions(step, events)
         judge_writes(step, self.cast, self.sim, batches)
 
-    def _act(self, step: Step) -> None:
+    def _act(self, step: Step) -> Outcome | Call[Any] | None:
+        """Do what the step says; the call it makes, or what it was answered by something else."""
         sim = self.sim
         match step.verb:
             case "advance":
@@ -74,6 +75,8 @@ class _Player:
                 sim.fail_appends(ErrorCode[step.words[0]])
             case "restart" | "reload":
                 self.parked.clear()
+                for key, value in step.options.items():
+                    setattr(sim.config, key.replace(".", "_"), int(value))
                 sim.restart()
                 if step.verb == "reload":  # the load that follows does not end before `reloaded`
                     sim.apply(sim.coordinator.unload(self._partition))
@@ -84,7 +87,8 @@ class _Player:
             case "unload":
                 sim.apply(sim.coordinator.unload(self._partition))
             case _:
-                self._request(step)
+                return self._request(step)
+        return None
 
     @property
     def _partition(self) -> int:
@@ -96,36 +100,36 @@ class _Player:
         self.sim.topics.topics[name] = (count, life)
         self.cast.topic_ids[name] = topic_id(name, life)
 
-    def _request(self, step: Step) -> None:
+    def _request(self, step: Step) -> Outcome | Call[Any]:
         request, version = build_request(step, self.cast)
-        expected = step.expectation.own
-        assert expected is not None
         if isinstance(request, FindCoordinatorRequest):  # the broker answers that one, not the coordinator
-            judge(step, "", expected, observe(step, a_node().client().ask(request, version), version, self.cast))
-            return
-        name = step.actor or "admin"
-        call = self.sim.send(request, version, client_id=f"conform-{name}")
-        seen = self._seen(step, call)
-        if not expected.is_parked:
-            judge(step, "", expected, seen)
-        elif seen is not None:
-            raise Mismatch(step, "parked", seen)
-        else:
-            self.parked[name] = (step, call)
+            return observe(step, a_node().client().ask(request, version), version, self.cast)
+        return self.sim.send(request, version, client_id=f"conform-{step.actor or 'admin'}")
+
+    def _judge_answers(self, step: Step, own: Outcome | Call[Any] | None) -> None:
+        expected = step.expectation.own
+        if isinstance(own, Outcome):
+            assert expected is not None
+            judge(step, "", expected, own)
+        elif own is not None:
+            self.parked[step.actor or "admin"] = (step, own)
+        wanted = dict(step.expectation.released)
+        if expected is not None and not expected.is_parked and isinstance(own, Call):
+            wanted[step.actor or "admin"] = expected
+        for name in wanted.keys() - self.parked.keys():
+            raise Mismatch(step, f"{name}: {wanted[name]}", f"{name} has nothing parked")
+        for asked, call in self.parked.values():  # ids are learned from every answer before any is judged
+            self._seen(asked, call)
+        for name, (asked, call) in list(self.parked.items()):
+            seen = self._seen(asked, call)
+            if name in wanted:
+                del self.parked[name]
+                judge(step, "" if name == (step.actor or "admin") else name, wanted[name], seen)
+            elif seen is not None:
+                raise Mismatch(step, f"{name} stays parked", f"{name}: {seen}")
 
     def _seen(self, asked: Step, call: Call[Any]) -> Outcome | None:
         return None if call.is_parked else observe(asked, call.reply, call.version, self.cast)
-
-    def _released(self, step: Step) -> None:
-        for name, expected in step.expectation.released.items():
-            if name not in self.parked:
-                raise Mismatch(step, f"{name}: {expected}", f"{name} has nothing parked")
-            asked, call = self.parked.pop(name)
-            judge(step, name, expected, self._seen(asked, call))
-        for name, (asked, call) in self.parked.items():
-            seen = self._seen(asked, call)
-            if seen is not None:
-                raise Mismatch(step, f"{name} stays parked", f"{name}: {seen}")
 
     def _judge_transitions(self, step: Step, seen_before: int) -> None:
         if not step.transitions:

@@ -23,6 +23,9 @@ __all__ = ["Setting"]
 
 METADATA, FIND_COORDINATOR, DESCRIBE_GROUPS, CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_CONFIGS = 3, 10, 15, 19, 20, 32
 BROKER_RESOURCE = 4
+MAX_SIZE = "group.max.size"
+ROOM = 10
+"""Members that a scenario may have without asking for room."""
 TRIES = 150
 PAUSE_S = 0.1
 COORDINATOR_ERRORS = frozenset(
@@ -124,22 +127,21 @@ class Setting:
         raise Unsupported(f"no coordinator: {ErrorCode(error).name}")
 
     def _check_config(self, wanted: Mapping[str, str]) -> None:
-        unknown = {key: value for key, value in wanted.items() if key not in self.assume}
-        for key in wanted.keys() - unknown.keys():
-            if self.assume[key] != wanted[key]:
-                raise Unsupported(f"needs {key}={wanted[key]}, the broker is said to have {self.assume[key]}")
-        if not unknown:
-            return
-        version = self._version(DESCRIBE_CONFIGS, 4)
-        values: dict[str, str | None] = {}
-        if version is not None:
-            resource = DescribeConfigsResource(
-                resource_type=BROKER_RESOURCE, resource_name=str(self.node_id), configuration_keys=tuple(unknown)
-            )
-            answer = self.admin.ask(DescribeConfigsRequest(resources=(resource,)), version)
-            values = {config.name: config.value for config in answer.results[0].configs}
-        for key, value in unknown.items():
-            if values.get(key) != value:
-                has = values.get(key)
-                seen = "does not tell (--assume says what it has)" if has is None else f"has {has}"
+        has = {**self._told((*wanted, MAX_SIZE)), **self.assume}
+        for key, value in wanted.items():
+            if has.get(key) != value:
+                seen = f"has {has[key]}" if key in has else "does not tell (--assume says what it has)"
                 raise Unsupported(f"needs {key}={value}, the broker {seen}")
+        if MAX_SIZE not in wanted and int(has.get(MAX_SIZE) or ROOM) < ROOM:
+            raise Unsupported(f"needs room for its members, the broker has {MAX_SIZE}={has[MAX_SIZE]}")
+
+    def _told(self, keys: Iterable[str]) -> dict[str, str | None]:
+        """What DescribeConfigs says; nothing where the broker does not serve it."""
+        version = self._version(DESCRIBE_CONFIGS, 4)
+        if version is None:
+            return {}
+        resource = DescribeConfigsResource(
+            resource_type=BROKER_RESOURCE, resource_name=str(self.node_id), configuration_keys=tuple(keys)
+        )
+        answer = self.admin.ask(DescribeConfigsRequest(resources=(resource,)), version)
+        return {config.name: config.value for result in answer.results for config in result.configs}

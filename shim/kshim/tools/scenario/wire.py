@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from kshim.tools.client import BrokerGone, Client
 from kshim.tools.scenario.actors import Cast
@@ -61,6 +62,26 @@ def play(
     return result(Verdict.PASSED)
 
 
+class _Asked(NamedTuple):
+    """A request on its way: the step it stands in and its version."""
+
+    step: Step
+    version: int
+
+
+class _Answer(NamedTuple):
+    """An answer to `asked`, and what `who` ("" for the actor of the step) was to get."""
+
+    who: str
+    asked: _Asked
+    expected: Outcome
+    response: Any
+
+    def outcome(self, cast: Cast) -> Outcome:
+        """What a file would say of it."""
+        return observe(self.asked.step, self.response, self.asked.version, cast)
+
+
 class _Player:
     def __init__(self, scenario: Scenario, host: str, port: int, assume: Mapping[str, str]) -> None:
         self.scenario = scenario
@@ -69,7 +90,7 @@ class _Player:
         self.admin = self._connect("conform")
         self.setting = Setting(self.admin, self.cast, assume)
         self.clients: dict[str, Client] = {}
-        self.parked: dict[str, tuple[Step, int]] = {}
+        self.parked: dict[str, _Asked] = {}
         self.step: Step | None = None
 
     def _connect(self, client_id: str) -> Client:
@@ -87,6 +108,7 @@ class _Player:
 
     def _play(self, step: Step) -> None:
         limit_s = ANSWER_S
+        own: list[_Answer] = []
         match step.verb:
             case "advance":
                 limit_s = (int(step.words[0]) + ADVANCE_SLACK_MS) / 1000
@@ -102,10 +124,19 @@ class _Player:
             case "delete-topic":
                 self.setting.delete_topics(step.words)
             case _:
-                self._request(step)
-        self._released(step, limit_s)
+                own = self._request(step)
+        answers = own + self._released(step, limit_s)
+        for answer in answers:  # ids are learned from every answer before any is judged
+            answer.outcome(self.cast)
+        for answer in answers:
+            judge(step, answer.who, answer.expected, answer.outcome(self.cast))
+        for name, parked in self.parked.items():
+            response = self.clients[name].receive(0)
+            if response is not None:
+                seen = observe(parked.step, response, parked.version, self.cast)
+                raise Mismatch(step, f"{name} stays parked", f"{name}: {seen}")
 
-    def _request(self, step: Step) -> None:
+    def _request(self, step: Step) -> list[_Answer]:
         request, version = build_request(step, self.cast)
         name = step.actor or "admin"
         client = self.admin if not step.actor else self.clients.get(name)
@@ -114,25 +145,27 @@ class _Player:
         client.send(request, version)
         expected = step.expectation.own
         assert expected is not None
+        asked = _Asked(step, version)
         if expected.is_parked:
             response = client.receive(PARKED_S)
             if response is not None:
                 raise Mismatch(step, "parked", observe(step, response, version, self.cast))
-            self.parked[name] = (step, version)
-            return
-        judge(step, "", expected, self._answer(client, step, version, ANSWER_S))
+            self.parked[name] = asked
+            return []
+        return [_Answer("", asked, expected, self._receive(step, "", client, expected, ANSWER_S))]
 
-    def _answer(self, client: Client, asked: Step, version: int, limit_s: float) -> Outcome | None:
-        response = client.receive(limit_s)
-        return None if response is None else observe(asked, response, version, self.cast)
-
-    def _released(self, step: Step, limit_s: float) -> None:
+    def _released(self, step: Step, limit_s: float) -> list[_Answer]:
+        answers = []
         for name, expected in step.expectation.released.items():
-            if name not in self.parked:
+            asked = self.parked.pop(name, None)
+            if asked is None:
                 raise Mismatch(step, f"{name}: {expected}", f"{name} has nothing parked")
-            asked, version = self.parked.pop(name)
-            judge(step, name, expected, self._answer(self.clients[name], asked, version, limit_s))
-        for name, (asked, version) in self.parked.items():
-            seen = self._answer(self.clients[name], asked, version, 0)
-            if seen is not None:
-                raise Mismatch(step, f"{name} stays parked", f"{name}: {seen}")
+            response = self._receive(step, name, self.clients[name], expected, limit_s)
+            answers.append(_Answer(name, asked, expected, response))
+        return answers
+
+    def _receive(self, step: Step, who: str, client: Client, expected: Outcome, limit_s: float) -> Any:
+        response = client.receive(limit_s)
+        if response is None:
+            judge(step, who, expected, None)
+        return response
