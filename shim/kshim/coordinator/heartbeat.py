@@ -24,9 +24,11 @@ def heartbeat(shard: Shard, request: HeartbeatRequest, now: Now) -> HeartbeatRes
     CompletingRebalance answers NONE, although a comment in Kafka says otherwise: checked on a live 4.4.
     Raises KafkaError: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
     """
+    if not request.group_id:  # as a name for offsets it is an ordinary one, so there may be such a group
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     group = shard.groups.get(request.group_id)
     if group is None or shard.is_loading:
-        return _without_group(shard, request)
+        return _without_group(shard)
     member = group.require_member(request.member_id, request.group_instance_id)
     if request.generation_id != group.generation_id:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
@@ -41,9 +43,7 @@ def heartbeat(shard: Shard, request: HeartbeatRequest, now: Now) -> HeartbeatRes
     return response
 
 
-def _without_group(shard: Shard, request: HeartbeatRequest) -> HeartbeatResponse:
-    if not request.group_id:
-        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+def _without_group(shard: Shard) -> HeartbeatResponse:
     if shard.is_loading:
         return _NONE
     raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
