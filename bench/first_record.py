@@ -23,7 +23,7 @@ def first_record(broker: MeasuredBroker, group: str) -> tuple[float, float, floa
     """One round: (ms from subscribe, ms from making the consumer, CPU ms of the broker)."""
     from kafka import KafkaConsumer
 
-    spent_s = broker.cpu_s()
+    spent_s = broker.fine_cpu_s()
     made_s = time.perf_counter()
     consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap, group_id=group, auto_offset_reset="earliest")
     try:
@@ -32,7 +32,7 @@ def first_record(broker: MeasuredBroker, group: str) -> tuple[float, float, floa
         record = next(consumer)
         read_s = time.perf_counter()
         assert record.value == b"first"
-        return (read_s - subscribed_s) * 1e3, (read_s - made_s) * 1e3, (broker.cpu_s() - spent_s) * 1e3
+        return (read_s - subscribed_s) * 1e3, (read_s - made_s) * 1e3, (broker.fine_cpu_s() - spent_s) * 1e3
     finally:
         consumer.close()
 

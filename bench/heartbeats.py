@@ -23,13 +23,14 @@ from bench.brokers import MeasuredBroker, add_broker_options, chosen_brokers
 from kshim.tools.client import Client
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.frame import build_request_frame
+from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
 from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kshim_protocol.schema import codec
 
 CONNECTIONS = (1, 64)
-WARM_UP_REQUESTS = 20_000
+WARM_UP_REQUESTS = 60_000
 ANSWER_BYTES = 4 + 4 + 1 + 4 + 2 + 1  # size, correlation id, tagged fields, throttle time, error code, tagged fields
 ERROR_AT = 13
 
@@ -37,6 +38,8 @@ ERROR_AT = 13
 def join(client: Client, group_id: str) -> bytes:
     """Become the only member of a group; returns the frame of its heartbeat."""
     member_id = ""
+    while client.ask(FindCoordinatorRequest(key=group_id), 3).error_code != ErrorCode.NONE:
+        time.sleep(0.1)  # the offsets topic is being made, which only this request brings about
     while True:
         request = JoinGroupRequest(
             group_id=group_id,
@@ -51,7 +54,7 @@ def join(client: Client, group_id: str) -> bytes:
             break
         if joined.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             member_id = joined.member_id
-        else:  # the offsets topic is being made
+        else:  # being loaded
             time.sleep(0.1)
     sync = SyncGroupRequest(
         group_id=group_id,
@@ -127,7 +130,8 @@ class Generator:
             stdout=subprocess.PIPE,
             text=True,
         )
-        assert self._line() == "ready"
+        ready = self._line()
+        assert ready == "ready", ready
 
     def run(self) -> None:
         """One round: (requests a second, CPU us a request, load of the generator)."""

@@ -1,6 +1,6 @@
 """From exec to the first ApiVersions answer: kshim beside a bare trio server that answers fixed bytes.
 
-    python bench/start_up.py [--rounds 20]
+    python -m bench.start_up [--rounds 20]
 
 The servers take turns, round after round, with warm bytecode, which is written to a scratch directory first. Each is started as a process, its first line on stdout
 read, a connection opened, ApiVersions v4 asked (as kafka-python asks it) and answered. Printed: wall and CPU time of the
@@ -22,8 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
-import psutil
-
+from bench.brokers import spent_cpu_s
 from kshim_protocol.messages.api_versions import ApiVersionsRequest
 from kshim_protocol.schema import codec
 
@@ -40,7 +39,7 @@ async def main():
 trio.run(main)
 """
 
-IMPORTS = ("construct", "crc32c", "argparse", "json", "logging", "dataclasses", "kshim.cli.serve")
+IMPORTS = ("construct", "argparse", "json", "dataclasses", "kshim.cli.serve", "kshim.coordinator.coordinator")
 
 
 def api_versions_request() -> bytes:
@@ -70,22 +69,13 @@ def start_and_ask(command: list[str], environment: dict[str, str], request: byte
             size = reader.read(4)
             answer = size + reader.read(int.from_bytes(size, "big"))
             wall_ms = (time.perf_counter() - began_s) * 1e3
-            cpu_ms = spent_cpu_ms(process.pid)
+            cpu_ms = spent_cpu_s(process.pid) * 1e3
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert process.stdout is not None
         process.stdout.close()
     return wall_ms, cpu_ms, answer
-
-
-def spent_cpu_ms(pid: int) -> float:
-    """CPU time of a process so far; in nanoseconds where Linux tells, else in the system's ticks."""
-    tasks = Path(f"/proc/{pid}/task")
-    if tasks.is_dir():
-        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.iterdir()) / 1e6
-    times = psutil.Process(pid).cpu_times()
-    return (times.user + times.system) * 1e3
 
 
 def import_ms(module: str, environment: dict[str, str]) -> float:
@@ -130,7 +120,7 @@ def main() -> None:
         print(f"{name:<18}" + "".join(f"{value:8.1f}" for value in row) + f"   {ratios}")
     print("\nimport after trio, CPU ms")
     for module, ms in imports.items():
-        print(f"{module:<18}{ms:8.1f}")
+        print(f"{module:<30}{ms:8.1f}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,93 @@
+"""What the README says is so: its commands run, its snippets print what stands beside them, its tables are complete."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kshim.cli import exits
+from tests.cli.process import TIMEOUT_S, Kshim, run
+from tests.readme.blocks import README, blocks
+
+TEXT = README.read_text()
+ROOT = README.parent
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+
+
+def commands() -> list[str]:
+    return [line for block in blocks(README, "sh") for line in block.splitlines() if line]
+
+
+@pytest.mark.parametrize("command", [command for command in commands() if command.startswith("make ")])
+def test_a_make_target_exists(command: str) -> None:
+    _, target = command.split()
+    assert re.search(rf"^{re.escape(target)}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", [command for command in commands() if " pip install " in command])
+def test_pip_takes_the_project(command: str) -> None:
+    if importlib.util.find_spec("hatchling") is None:
+        pytest.skip("without hatchling pip would have to fetch it")
+    arguments = shlex.split(command)[1:]
+    # Nothing is fetched and nothing changed: what is missing to the real thing is the network.
+    dry = [*arguments, "--dry-run", "--no-deps", "--no-build-isolation", "--no-index"]
+    done = subprocess.run(
+        [sys.executable, *dry], cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", [command for command in commands() if command.startswith("kshim ")])
+def test_a_kshim_command_serves(command: str, tmp_path: Path) -> None:
+    program, serve, *options = shlex.split(command.replace(DEFAULT_BOOTSTRAP, "127.0.0.1:0"))
+    assert (program, serve) == ("kshim", "serve")
+    with Kshim(tmp_path / "log", *options) as kshim:
+        assert kshim.address[1] > 0, kshim.log
+
+
+def test_no_command_is_without_a_test() -> None:
+    others = [line for line in commands() if not line.startswith(("make ", "kshim ", "python -m pip install "))]
+    assert others == []
+
+
+@pytest.mark.parametrize("snippet", blocks(README, "python"))
+def test_a_python_snippet_prints_what_stands_beside_it(snippet: str, tmp_path: Path) -> None:
+    expected = re.findall(r"^print\(.*\)  # (.*)$", snippet, re.MULTILINE)
+    assert expected, "a snippet that shows nothing"
+    with Kshim(tmp_path / "log", "--listen=127.0.0.1:0", "--topic=orders:3") as kshim:
+        done = subprocess.run(
+            [sys.executable, "-c", snippet.replace(DEFAULT_BOOTSTRAP, kshim.bootstrap)],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == expected
+
+
+def test_every_option_of_serve_is_in_the_table_and_no_other() -> None:
+    told = set(re.findall(r"^\| `(?:-\w`, `)?(--[\w-]+)", TEXT, re.MULTILINE))
+    help_text = run("serve", "--help").stdout
+    assert told == set(re.findall(r"^ +(?:-\w, )?(--[\w-]+)", help_text, re.MULTILINE)) - {"--help"}
+
+
+def test_every_environment_variable_is_named() -> None:
+    options = (ROOT / "shim/kshim/cli/options.py").read_text()
+    assert set(re.findall(r"KSHIM_\w+", TEXT)) == set(re.findall(r'"(KSHIM_\w+)"', options))
+
+
+def test_every_exit_code_is_in_the_table() -> None:
+    told = {int(code) for code in re.findall(r"^\| +(\d+) \| [a-z]", TEXT, re.MULTILINE)}
+    assert told == {value for name, value in vars(exits).items() if name.startswith("EXIT_")}
+
+
+def test_links_lead_somewhere() -> None:
+    targets = [target for target in re.findall(r"\]\(([^)#]+)", TEXT) if "://" not in target]
+    assert [target for target in targets if not (ROOT / target).exists()] == []
