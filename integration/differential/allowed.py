@@ -1,0 +1,162 @@
+"""The differences that `allowed.toml` allows, and when each may be claimed."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from integration.differential.canonical import Tree
+from integration.differential.model import GroupModel
+
+RULES_FILE = Path(__file__).with_name("allowed.toml")
+
+
+class Case(NamedTuple):
+    """One request that the brokers treated differently. A tree is None where there is no answer.
+
+    `newest` is the request that was sent last, perhaps this one. `member` is who the request came from, as a symbol.
+    """
+
+    api: str
+    group: GroupModel
+    request: Any
+    newest: Any
+    kshim: Tree | None
+    kafka: Tree | None
+
+
+class Rule(NamedTuple):
+    """One entry of `allowed.toml`."""
+
+    id: str
+    apis: tuple[str, ...]
+    situation: Callable[[Case], bool]
+    fields: tuple[str, ...]
+    then: str
+
+    def covers(self, path: str) -> bool:
+        """Whether this field may differ. Indexes do not count: `groups[0].members` is `groups[].members`."""
+        name = re.sub(r"\[\d+\]", "[]", path)
+        return "*" in self.fields or any(name == field or name.startswith((f"{field}.", f"{field}[")) for field in self.fields)
+
+
+def load_rules(path: Path = RULES_FILE) -> list[Rule]:
+    """All rules. Raises KeyError for a situation that nobody has defined."""
+    entries = tomllib.loads(path.read_text("utf-8"))["allowed"]
+    rules = []
+    for entry in entries:
+        assert entry["then"] in ("same", "drop", "new-group"), entry
+        assert entry["reason"], entry
+        situation = SITUATIONS[entry["situation"]]
+        rules.append(Rule(entry["id"], tuple(entry["apis"]), situation, tuple(entry["fields"]), entry["then"]))
+    return rules
+
+
+def rules_for(rules: Iterable[Rule], case: Case, paths: list[str]) -> list[Rule] | None:
+    """Rules that together allow every path, or None. Answered by one side only, the path is "*"."""
+    chosen: list[Rule] = []
+    for path in paths:
+        rule = next(
+            (
+                rule
+                for rule in rules
+                if case.api in rule.apis and rule.covers(path) and (rule in chosen or rule.situation(case))
+            ),
+            None,
+        )
+        if rule is None:
+            return None
+        if rule not in chosen:
+            chosen.append(rule)
+    return chosen
+
+
+def _superseded(case: Case) -> bool:
+    """Only kshim answers, with REBALANCE_IN_PROGRESS, because the same member has just sent the same API again."""
+    newest, request = case.newest, case.request
+    return (
+        case.kafka is None
+        and case.kshim is not None
+        and case.kshim["error_code"] == _REBALANCE_IN_PROGRESS
+        and newest is not request
+        and type(newest) is type(request)
+        and newest.group_id == request.group_id
+        and bool(newest.member_id)
+    )
+
+
+def _protocol_listed_twice(case: Case) -> bool:
+    names = [protocol.name for protocol in case.request.protocols]
+    return len(names) != len(set(names)) and case.kshim is not None
+
+
+def _leader_gone(case: Case) -> bool:
+    """Neither broker kept the last leader, and each named a member of the group."""
+    if case.kshim is None or case.kafka is None or case.group.leader is None:
+        return False
+    trees = (case.kshim, case.kafka)
+    for tree in trees:
+        if tree["error_code"] != 0 or tree["leader"] == case.group.leader:
+            return False
+        names = [member["member_id"] for member in tree["members"]]
+        if names and not (tree["leader"] == tree["member_id"] and tree["leader"] in names):
+            return False
+        if not names and tree["leader"] == tree["member_id"]:
+            return False
+    return True
+
+
+def _tied_vote(case: Case) -> bool:
+    """Both chose a protocol with most votes of the members, counted from what they last offered."""
+    if case.kshim is None or case.kafka is None:
+        return False
+    members = case.kshim["members"] or case.kafka["members"]
+    if not members:  # a follower: its own answer does not say who votes; the leader's is judged
+        return case.kshim["error_code"] == 0 == case.kafka["error_code"]
+    ballots = [case.group.protocols.get(member["member_id"], []) for member in members]
+    votes = count_votes(ballots)
+    most = max(votes.values(), default=0)
+    return votes.get(case.kshim["protocol_name"]) == most == votes.get(case.kafka["protocol_name"])
+
+
+def _same_error_in_other_words(case: Case) -> bool:
+    """Every message that differs stands beside an error, and neither broker left it out."""
+    return _words_agree(case.kshim, case.kafka)
+
+
+def _words_agree(left: Tree, right: Tree) -> bool:
+    if isinstance(left, dict) and isinstance(right, dict):
+        one, other = left.get("error_message"), right.get("error_message")
+        if one != other and not (left["error_code"] == right["error_code"] != 0 and one and other):
+            return False
+        return all(_words_agree(left[key], right[key]) for key in left.keys() & right.keys())
+    if isinstance(left, list) and isinstance(right, list):
+        return all(map(_words_agree, left, right))
+    return True
+
+
+def count_votes(ballots: list[list[str]]) -> dict[str, int]:
+    """Votes for each name that all ballots list: each ballot counts for the first such name in it."""
+    if not ballots:
+        return {}
+    candidates = set(ballots[0]).intersection(*ballots[1:])
+    votes = dict.fromkeys(candidates, 0)
+    for names in ballots:
+        first = next((name for name in names if name in candidates), None)
+        if first is not None:
+            votes[first] += 1
+    return votes
+
+
+_REBALANCE_IN_PROGRESS = 27
+
+SITUATIONS: dict[str, Callable[[Case], bool]] = {
+    "superseded": _superseded,
+    "protocol-listed-twice": _protocol_listed_twice,
+    "leader-gone": _leader_gone,
+    "tied-vote": _tied_vote,
+    "same-error-in-other-words": _same_error_in_other_words,
+}

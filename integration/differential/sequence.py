@@ -1,0 +1,553 @@
+"""One sequence of steps, played on both brokers at once; the first answer that differs ends it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from integration.differential.allowed import Case, Rule, rules_for
+from integration.differential.brokers import Pair, Target
+from integration.differential.canonical import Malformed, Tree, differing_paths, id_prefix, parse_answer, tree_of
+from integration.differential.learn import learn
+from integration.differential.model import GroupModel, Model
+from integration.differential.requests import (
+    MAY_PARK,
+    MAY_RELEASE,
+    UNKNOWN_TOPIC_ID,
+    build,
+    topic_symbol,
+    translate,
+)
+from integration.differential.show import show_case, show_tree
+from integration.differential.steps import Step
+from integration.differential.wire import Answer, Line, wait_for
+from kshim_protocol.apis import API_TABLE
+from kshim_protocol.frame import build_request_frame
+from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
+from kshim_protocol.schema import Request, codec
+
+ANSWER_TIMEOUT_S = 10.0
+AGREE_TIMEOUT_S = 4.0
+"""How long one broker may take to do what the other has done."""
+BEFORE_EXPIRY_S = 0.15
+"""So long before a timer may fire nothing but waiting is done."""
+AFTER_EXPIRY_S = 0.2
+KEEP_EVERY_S = 0.1
+_MAX_LINES = 12
+
+
+class Difference(Exception):
+    """The brokers disagree. The message is the transcript with what each of them did."""
+
+
+class TimingLost(Exception):
+    """This machine stalled for so long that a timer may have fired in the middle of a step: nothing can be said."""
+
+
+class Side:
+    """One broker as a sequence sees it: the ids it gave out and a connection to look through."""
+
+    def __init__(self, target: Target) -> None:
+        self.name = target.name
+        self.address = target.address
+        self.ids: dict[str, str] = {}
+        self.symbols: dict[str, str] = {}
+        self.topic_ids = {topic_symbol(name): topic_id for name, topic_id in target.topic_ids.items()}
+        self.topic_ids[topic_symbol("missing")] = UNKNOWN_TOPIC_ID
+        self.topic_names = {topic_id: symbol.decode() for symbol, topic_id in self.topic_ids.items()}
+        self.probe = Line(target.address)
+
+    def name_member(self, member_id: str, number: int) -> None:
+        """Give a member id that appears for the first time its symbol."""
+        if member_id and member_id not in self.symbols:
+            symbol = f"<M{number} {id_prefix(member_id)}>"
+            self.symbols[member_id] = symbol
+            self.ids[symbol] = member_id
+
+    def tree(self, response: Any, *, is_damaged: bool) -> Tree:
+        """The answer with symbols for ids. A damaged request may be answered with what is left of an id."""
+        tree = tree_of(response, self._rename_damaged if is_damaged else self._rename, self.topic_names)
+        for entry in [tree, *tree.get("coordinators", ())]:
+            if (entry.get("host"), entry.get("port")) == self.address:
+                entry.update(host="self", port="self", node_id="self")
+        return tree
+
+    def _rename(self, field: str, text: str) -> str:
+        symbol = self.symbols.get(text)
+        if symbol is None and field in ("member_id", "leader") and id_prefix(text)[:3] != "not":
+            return f"<? {id_prefix(text)}>"
+        return text if symbol is None else symbol
+
+    def _rename_damaged(self, field: str, text: str) -> str:
+        is_unknown_id = field == "member_id" and text not in self.symbols
+        return "<? damaged>" if is_unknown_id else self._rename(field, text)
+
+
+class Ticket:
+    """A request that was sent to both brokers, and what each made of it so far."""
+
+    def __init__(self, number: int, step: Step, request: Any, version: int, group: GroupModel) -> None:
+        self.number = number
+        self.step = step
+        self.request = request
+        self.api = API_TABLE[request.info.api_key]
+        self.version = version
+        self.group = group
+        self.lines: dict[str, Line] = {}
+        self.answers: dict[str, Answer] = {}
+
+    @property
+    def actor(self) -> str:
+        """Who sent it, for people."""
+        group = "" if self.group.name in ("g1", "") else f"{self.group.name}."
+        return f"{group}{self.step.slot or '?'}"
+
+
+class Played(NamedTuple):
+    """A step and what came of it."""
+
+    step: str
+    outcome: str
+
+
+class Sequence:
+    """Plays steps. `counts` are requests by API, outcomes by error, and rules of `allowed.toml` that were used."""
+
+    def __init__(self, pair: Pair, prefix: str, rules: list[Rule]) -> None:
+        self.model = Model(prefix)
+        self.rules = rules
+        self.sides = (Side(pair.kshim), Side(pair.kafka))
+        self.played: list[Played] = []
+        self.counts: Counter[str] = Counter()
+        self.parked: list[Ticket] = []
+        self._free: list[dict[str, Line]] = []
+        self._lines: list[Line] = []
+        self._number = 0
+        self._touched: dict[str, float] = {}
+
+    def close(self) -> None:
+        """Close all connections."""
+        for line in (*self._lines, *(side.probe for side in self.sides)):
+            line.close()
+
+    # Steps
+
+    def play(self, step: Step) -> None:
+        """Do a step on both brokers and compare. Raises Difference, TimingLost."""
+        if step.verb not in ("wait", "keep") and any(
+            group.timers.run and time.monotonic() > group.timers.quiet_until - BEFORE_EXPIRY_S
+            for group in self.model.groups.values()
+        ):
+            self._wait("wait (sessions end)")
+        match step.verb:
+            case "wait":
+                self._wait(str(step))
+            case "close":
+                self._close(step)
+            case "keep":
+                self._keep(step)
+            case _:
+                self._request(step)
+
+    def finish(self) -> None:
+        """Compare all groups once more, after every timer has fired."""
+        self._wait("wait (end)")
+
+    def transcript(self) -> str:
+        """What was played so far, in the notation of the scenarios."""
+        width = max((len(played.step) for played in self.played), default=0)
+        width = min(width, 90)
+        return "\n".join(f"    {played.step:<{width}} -> {played.outcome}" for played in self.played)
+
+    # Requests
+
+    def _request(self, step: Step) -> None:
+        ticket = self._send(step)
+        if ticket is None:
+            return
+        if step.verb not in MAY_PARK:
+            self._await(ticket)
+        if step.verb in MAY_RELEASE:
+            self._probe(ticket.group)
+        self._compare(str(step), ticket)
+
+    def _send(self, step: Step) -> Ticket | None:
+        """Send a step's request. None: it cannot be sent, for what it needs is not there."""
+        started = time.monotonic()
+        request = build(self.model, step)
+        group = self.model.group(step.group) if step.group.startswith("g") else GroupModel(step.group)
+        self._number += 1
+        version = step.options["v"]
+        ticket = Ticket(self._number, step, request, version, group)
+        frames = {side.name: self._frame(side, ticket) for side in self.sides}
+        if any(frame is None for frame in frames.values()):
+            return None
+        if step.verb == "join":
+            _start_timers(group, step, request)
+        ticket.lines = self._line_pair()
+        for side in self.sides:
+            frame = frames[side.name]
+            assert frame is not None
+            ticket.lines[side.name].send(frame)
+        self._touched.setdefault(group.name, started)
+        self.parked.append(ticket)
+        group.slot(step.slot).waiting += 1
+        self.counts["requests"] += 1
+        self.counts[f"api {ticket.api.name} v{version}"] += 1
+        return ticket
+
+    def _frame(self, side: Side, ticket: Ticket) -> bytes | None:
+        request = translate(ticket.request, side.ids, side.topic_ids)
+        options = ticket.step.options
+        body: bytes | None = codec(type(request), ticket.version).build(request)
+        assert body is not None
+        header_version = options.get("header_version", ticket.version)
+        if "damage" in options:
+            body = _damaged(body, options["damage"])
+            if body is None or _is_time_bomb(type(request), ticket.version, body):
+                return None
+        flexible = ticket.api.is_flexible(header_version)
+        client = options.get("client", ticket.step.slot or "admin")
+        return build_request_frame(ticket.api.key, header_version, ticket.number, client, body, flexible=flexible)
+
+    def _line_pair(self) -> dict[str, Line]:
+        while self._free:
+            pair = self._free.pop(0)
+            if all(line.is_open for line in pair.values()):
+                return pair
+        pair = {side.name: Line(side.address) for side in self.sides}
+        self._lines += pair.values()
+        return pair
+
+    # Answers
+
+    def _take(self) -> bool:
+        """Collect what is here. Returns whether anything came."""
+        came = False
+        for ticket in self.parked:
+            for side in self.sides:
+                if side.name not in ticket.answers:
+                    answer = ticket.lines[side.name].take()
+                    if answer is not None:
+                        ticket.answers[side.name] = answer
+                        came = True
+        return came
+
+    def _await(self, ticket: Ticket) -> None:
+        """Until both brokers have answered, or time is over."""
+        deadline = time.monotonic() + ANSWER_TIMEOUT_S
+        while len(ticket.answers) < len(self.sides) and (left_s := deadline - time.monotonic()) > 0:
+            wait_for((ticket.lines[side.name] for side in self.sides if side.name not in ticket.answers), left_s)
+            self._take()
+
+    def _probe(self, group: GroupModel) -> None:
+        """Until both brokers have handled all that was sent: twice, for two connections may be read in any order."""
+        request = DescribeGroupsRequest(groups=(self.model.group_id(group.name),))
+        frame = build_request_frame(15, 4, 0, "probe", codec(DescribeGroupsRequest, 4).build(request), flexible=False)
+        for _ in range(2):
+            for side in self.sides:
+                side.probe.send(frame)
+            for side in self.sides:
+                deadline = time.monotonic() + ANSWER_TIMEOUT_S
+                while side.probe.take() is None:
+                    if time.monotonic() > deadline:
+                        raise Difference(f"{self.transcript()}\n{side.name} does not answer DescribeGroups any more")
+                    wait_for([side.probe], ANSWER_TIMEOUT_S)
+
+    def _compare(self, text: str, newest: Ticket | None = None) -> None:
+        """Wait until both brokers have answered the same requests, then compare the answers."""
+        deadline = time.monotonic() + AGREE_TIMEOUT_S
+        self._take()
+        while (halves := [ticket for ticket in self.parked if len(ticket.answers) == 1]) and not all(
+            self._rules(ticket, newest) for ticket in halves
+        ):
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                break
+            missing = [ticket.lines[side.name] for ticket in halves for side in self.sides if side.name not in ticket.answers]
+            wait_for(missing, min(left_s, 0.05))
+            self._take()
+        self._mark_time()
+        self._judge(text, newest)
+
+    def _mark_time(self) -> None:
+        """Note for each group that was touched that its timers may have been restarted just now."""
+        for name, started in self._touched.items():
+            timers = self.model.group(name).timers if name.startswith("g") else None
+            if timers is None:
+                continue
+            timers.touched(started)
+            if timers.run and time.monotonic() > timers.quiet_until - 0.02:
+                raise TimingLost
+        self._touched.clear()
+
+    def _judge(self, text: str, newest: Ticket | None) -> None:
+        done = [ticket for ticket in self.parked if ticket.answers]
+        outcomes: list[tuple[Ticket, str]] = []
+        used: list[tuple[Ticket, Rule]] = []
+        for ticket in done:
+            with suppress(Malformed):
+                self._name_members(ticket)
+        for ticket in done:
+            trees = self._trees(ticket)
+            paths = _paths(trees)
+            rules = self._rules(ticket, newest) if paths else []
+            if rules is None:
+                self.played.append(Played(text, "DIFFERENT"))
+                raise Difference(f"{self.transcript()}\n{show_case(ticket.actor, ticket.api.name, trees, paths)}")
+            used += [(ticket, rule) for rule in rules]
+            tree = trees["kafka"]
+            allowed = "".join(f" (allowed: {rule.id})" for rule in rules)
+            outcomes.append((ticket, show_tree(ticket.api.name, tree) + allowed))
+            if all(rule.then == "same" for rule in rules):
+                self._count(ticket, tree)
+                learn(self.model, ticket.group, ticket.step, ticket.request, tree)
+        self._write_down(text, newest, outcomes)
+        for ticket in done:
+            self._end(ticket, give_back=len(ticket.answers) == len(self.sides))
+        for ticket, rule in used:
+            self.counts[f"allowed {rule.id}"] += 1
+            if rule.then == "new-group":
+                self._renew(ticket.group)
+
+    def _rules(self, ticket: Ticket, newest: Ticket | None) -> list[Rule] | None:
+        trees = self._trees(ticket)
+        case = Case(
+            ticket.api.name,
+            ticket.group,
+            ticket.request,
+            newest.request if newest else None,
+            trees["kshim"],
+            trees["kafka"],
+        )
+        return rules_for(self.rules, case, _paths(trees))
+
+    def _trees(self, ticket: Ticket) -> dict[str, Tree | None]:
+        """The answer of each broker: None where there is none."""
+        trees: dict[str, Tree | None] = {}
+        for side in self.sides:
+            answer = ticket.answers.get(side.name)
+            if answer is None:
+                trees[side.name] = None
+            else:
+                trees[side.name] = self._tree(side, ticket)
+        return trees
+
+    def _tree(self, side: Side, ticket: Ticket) -> Tree:
+        try:
+            response = self._response(side, ticket)
+        except Malformed as error:
+            return {"malformed answer": f"{side.name}: {error}"}
+        if response is None:
+            return "closed the connection"
+        tree = side.tree(response, is_damaged="damage" in ticket.step.options)
+        if ticket.api.name == "ListGroups":
+            tree["groups"] = [group for group in tree["groups"] if self.model.is_active(group["group_id"])]
+        return tree
+
+    def _name_members(self, ticket: Ticket) -> None:
+        """Member ids are named by the order in which Joins were sent, whatever the order of their answers."""
+        if ticket.api.name != "JoinGroup" or len(ticket.answers) < len(self.sides):
+            return
+        number = max(len(side.symbols) for side in self.sides) + 1
+        for side in self.sides:
+            response = self._response(side, ticket)
+            if response is not None and response.error_code in _NAMES_A_MEMBER:
+                side.name_member(response.member_id, number)
+
+    def _response(self, side: Side, ticket: Ticket) -> Any:
+        """The typed answer of one broker. None: it closed the connection. Raises Malformed."""
+        frame = ticket.answers[side.name].frame
+        if frame is None:
+            return None
+        version = ticket.step.options.get("header_version", ticket.version)
+        return parse_answer(frame, api_key=ticket.api.key, version=version, correlation_id=ticket.number)
+
+    def _count(self, ticket: Ticket, tree: Tree | None) -> None:
+        if isinstance(tree, dict):
+            self.counts[f"error {ticket.api.name} {tree.get('error_code', 0)}"] += 1
+        else:
+            self.counts[f"error {ticket.api.name} {tree}"] += 1
+
+    def _write_down(self, text: str, newest: Ticket | None, outcomes: list[tuple[Ticket, str]]) -> None:
+        own = next((outcome for ticket, outcome in outcomes if ticket is newest), "parked" if newest else "")
+        if newest is not None and own == "parked":
+            self.counts["parked"] += 1
+        released = [f"{ticket.actor}: {outcome}" for ticket, outcome in outcomes if ticket is not newest]
+        self.counts["released"] += len(released)
+        self.played.append(Played(text, " | ".join(filter(None, [own, *released]))))
+
+    def _end(self, ticket: Ticket, *, give_back: bool) -> None:
+        """Forget a request; its connections serve another one, or are closed."""
+        self.parked.remove(ticket)
+        ticket.group.slot(ticket.step.slot).waiting -= 1
+        if give_back:
+            self._free.append(ticket.lines)
+        else:
+            for line in ticket.lines.values():
+                line.close()
+
+    def _renew(self, group: GroupModel) -> None:
+        """Leave a group alone that is no longer the same on both brokers."""
+        if self.model.groups.get(group.name) is not group:
+            return
+        for ticket in [ticket for ticket in self.parked if ticket.group is group]:
+            self._end(ticket, give_back=False)
+        self.model.replace(group.name)
+        self.played.append(Played(f"# from here on {group.name} is a fresh group", ""))
+
+    # Connections and time
+
+    def _close(self, step: Step) -> None:
+        """Close the connections of what a slot has parked."""
+        for ticket in [t for t in self.parked if (t.group.name, t.step.slot) == (step.group, step.slot)]:
+            self._end(ticket, give_back=False)
+            ticket.group.timers.hidden += 1
+            self.counts["closed while parked"] += 1
+        self._probe(self.model.group(step.group))
+        self._compare(str(step))
+
+    def _wait(self, text: str) -> None:
+        """Until every timer that may fire has fired on both brokers; then both describe the same groups."""
+        self._idle_until_over({})
+        self._after_time(text, {})
+
+    def _keep(self, step: Step) -> None:
+        """As `wait`, while some members go on sending one kind of request that may keep them in the group."""
+        self.counts["keep"] += 1
+        group = self.model.group(step.group)
+        slots = [name for name in step.options["slots"] if group.slot(name).member]
+        kept = {group.name: [Step("keep", step.group, name, **step.options) for name in slots]}
+        sent = self._idle_until_over(kept)
+        self._after_time(str(step), {group.name: sent})
+        for name in slots:
+            slot = group.slot(name)
+            if self.model.groups.get(group.name) is group:
+                self._request(Step("heartbeat", step.group, slot.name, v=4, instance=slot.instance))
+
+    def _idle_until_over(self, kept: dict[str, list[Step]]) -> float:
+        """Returns when the last round of kept requests was sent."""
+        last_round = 0.0
+        while True:
+            groups = [group for group in self.model.groups.values() if group.timers.run]
+            over_at = max((group.timers.over_at for group in groups), default=0.0) + AFTER_EXPIRY_S
+            now = time.monotonic()
+            if not groups or now > over_at:
+                return last_round
+            steps = [step for group in groups for step in kept.get(group.name, ())]
+            if steps and now - last_round > KEEP_EVERY_S:
+                shortest_s = min(min(group.timers.sessions_ms, default=10_000) for group in groups) / 1000
+                if last_round and now - last_round > shortest_s - BEFORE_EXPIRY_S:
+                    raise TimingLost
+                last_round = now
+                for step in steps:
+                    self._keep_once(step)
+            lines = [ticket.lines[side.name] for ticket in self.parked for side in self.sides if side.name not in ticket.answers]
+            wait_for(lines, min(over_at - now, KEEP_EVERY_S if steps else 0.5))
+            if self._take():
+                for group in groups:
+                    group.timers.last = time.monotonic()
+
+    def _keep_once(self, step: Step) -> None:
+        """One request whose answer is not compared: it may come just before or after a timer fires."""
+        options = {key: value for key, value in step.options.items() if key not in ("slots", "kind")}
+        slot = self.model.group(step.group).slot(step.slot)
+        kind = step.options["kind"]
+        inner = Step(kind, step.group, step.slot, **{**_KEEPING[kind], "instance": slot.instance, **options})
+        if kind == "fetch":
+            inner.options["groups"] = [[step.group, None]]
+        ticket = self._send(inner)
+        self._touched.clear()
+        if ticket is None:
+            return
+        self._await(ticket)
+        if len(ticket.answers) < len(self.sides):
+            raise TimingLost
+        self._end(ticket, give_back=True)
+
+    def _after_time(self, text: str, kept: dict[str, float]) -> None:
+        timed = [group for group in self.model.groups.values() if group.timers.run]
+        with_short_rebalance = [group for group in timed if group.timers.rebalances_ms]
+        for group in timed:
+            if kept.get(group.name):
+                group.timers.first, group.timers.last = kept[group.name], time.monotonic()
+            else:
+                group.timers.have_fired(somebody_waits=any(ticket.group is group for ticket in self.parked))
+        self._touched.clear()
+        self._compare(text)
+        names = list(self.model.groups)
+        if names:
+            self._request(Step("describe", "", "", v=6, groups=names))
+        for group in with_short_rebalance:
+            if group.state == "PreparingRebalance":  # static members only: the join timer starts again and again
+                self._renew(group)
+
+
+_NAMES_A_MEMBER = frozenset({0, 79})
+_LONG_MS = 10_000
+
+_KEEPING: dict[str, dict[str, Any]] = {
+    "heartbeat": {"v": 4},
+    "commit": {"v": 9, "offsets": [["t", 0, 1, -1, ""]]},
+    "fetch": {"v": 9},
+}
+
+
+def _start_timers(group: GroupModel, step: Step, request: Any) -> None:
+    """Note the timers that this Join may start."""
+    rebalance_ms = request.rebalance_timeout_ms if step.options["v"] >= 1 else request.session_timeout_ms
+    if _MIN_SESSION_MS <= request.session_timeout_ms < _LONG_MS:
+        group.timers.sessions_ms.add(request.session_timeout_ms)
+        group.timers.first = group.timers.first or time.monotonic()
+    if rebalance_ms < _LONG_MS:
+        group.timers.rebalances_ms.add(max(rebalance_ms, 0))
+        group.timers.first = group.timers.first or time.monotonic()
+
+
+_MIN_SESSION_MS = 100
+
+
+def _paths(trees: dict[str, Tree | None]) -> list[str]:
+    """Where the two answers differ."""
+    left, right = trees["kshim"], trees["kafka"]
+    if isinstance(left, dict) and isinstance(right, dict):
+        return list(differing_paths(left, right))
+    return [] if left == right else ["*"]
+
+
+def _damaged(body: bytes, damage: list[Any]) -> bytes | None:
+    """A body that was cut short, lengthened or overwritten; None when it is too short for that."""
+    kind, at, *rest = damage
+    if kind == "append":
+        return body + bytes.fromhex(at)
+    if at >= len(body):
+        return None
+    if kind == "cut":
+        return body[:at]
+    poke = bytes.fromhex(rest[0])
+    return body[:at] + poke + body[at + len(poke) :]
+
+
+def _is_time_bomb(cls: type[Request[Any]], version: int, body: bytes) -> bool:
+    """Whether a damaged request is still one with a short timeout that nobody would wait for."""
+    try:
+        request, _ = codec(cls, version).parse(body)
+    except Exception:
+        return False
+    timeouts = [getattr(request, "session_timeout_ms", _LONG_MS), getattr(request, "rebalance_timeout_ms", _LONG_MS)]
+    return any(timeout < _LONG_MS for timeout in timeouts)
+
+
+def play_all(pair: Pair, prefix: str, rules: list[Rule], steps: Iterable[Step]) -> Sequence:
+    """Play steps that are there already, and finish. Raises Difference, TimingLost."""
+    sequence = Sequence(pair, prefix, rules)
+    try:
+        for step in steps:
+            sequence.play(step)
+        sequence.finish()
+    finally:
+        sequence.close()
+    return sequence

@@ -1,0 +1,46 @@
+"""From a sequence that shows a difference to a short one that still does."""
+
+from __future__ import annotations
+
+import itertools
+
+from integration.differential.allowed import Rule
+from integration.differential.brokers import Pair
+from integration.differential.sequence import Difference, TimingLost, play_all
+from integration.differential.steps import Step
+
+_names = itertools.count()
+
+
+def difference_of(pair: Pair, rules: list[Rule], steps: list[Step], *, tries: int) -> str | None:
+    """The transcript up to the difference, or None when there is none in so many tries (leaders are arbitrary)."""
+    for _ in range(tries):
+        try:
+            play_all(pair, f"shrink{next(_names)}", rules, steps)
+        except Difference as difference:
+            return str(difference)
+        except TimingLost:
+            pass
+    return None
+
+
+def shortest(pair: Pair, rules: list[Rule], steps: list[Step], *, tries: int = 2) -> tuple[list[Step], str] | None:
+    """Delete steps, long stretches first, as long as a difference remains. None: it did not show again."""
+    found = difference_of(pair, rules, steps, tries=max(tries, 6))
+    if found is None:
+        return None
+    size = max(1, len(steps) // 2)
+    while True:
+        at = 0
+        has_shrunk = False
+        while at < len(steps):
+            fewer = steps[:at] + steps[at + size :]
+            text = difference_of(pair, rules, fewer, tries=tries) if fewer else None
+            if text is None:
+                at += size
+            else:
+                steps, found, has_shrunk = fewer, text, True
+        if size > 1:
+            size = max(1, size // 2)
+        elif not has_shrunk:
+            return steps, found

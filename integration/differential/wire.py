@@ -1,0 +1,89 @@
+"""A connection that carries raw frames, and what a broker made of one."""
+
+from __future__ import annotations
+
+import select
+import socket
+import struct
+import time
+from collections.abc import Iterable
+from typing import NamedTuple
+
+Address = tuple[str, int]
+
+_SIZE = struct.Struct(">i")
+
+
+class Answer(NamedTuple):
+    """What came back for a request: a frame without its size, or None when the broker closed the connection."""
+
+    frame: bytes | None
+
+
+class Line:
+    """One connection to one broker, at most one request at a time."""
+
+    def __init__(self, address: Address) -> None:
+        self.sock = socket.create_connection(address, timeout=10)
+        self.sock.settimeout(None)  # with a timeout recv would wait in spite of MSG_DONTWAIT
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.is_open = True
+        self._buffer = b""
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame that has its size. A peer that has closed is found out by `take`."""
+        try:
+            self.sock.sendall(frame)
+        except OSError:
+            self.is_open = False
+
+    def take(self) -> Answer | None:
+        """The answer if it is here or the peer has closed, without waiting."""
+        while (frame := self._cut()) is None:
+            if not self.is_open:
+                return Answer(None)
+            try:
+                data = self.sock.recv(1 << 16, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return None
+            except OSError:
+                data = b""
+            if data:
+                self._buffer += data
+            else:
+                self.is_open = False
+        return Answer(frame)
+
+    def close(self) -> None:
+        """Close from this side."""
+        self.is_open = False
+        self.sock.close()
+
+    def ask(self, frame: bytes, timeout_s: float) -> Answer | None:
+        """Send and wait. None: no answer in time."""
+        self.send(frame)
+        deadline = time.monotonic() + timeout_s
+        while (answer := self.take()) is None:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                return None
+            wait_for([self], left_s)
+        return answer
+
+    def _cut(self) -> bytes | None:
+        if len(self._buffer) < 4:
+            return None
+        (size,) = _SIZE.unpack_from(self._buffer)
+        if len(self._buffer) < 4 + size:
+            return None
+        frame, self._buffer = self._buffer[4 : 4 + size], self._buffer[4 + size :]
+        return frame
+
+
+def wait_for(lines: Iterable[Line], timeout_s: float) -> None:
+    """Return when one of the lines has something to read, or after `timeout_s`."""
+    poll = select.poll()
+    for line in lines:
+        if line.is_open:
+            poll.register(line.sock, select.POLLIN)
+    poll.poll(max(0, int(timeout_s * 1000)))
