@@ -62,7 +62,7 @@ def test_syncs_refused_heartbeats_and_fetches_do_not(kind: str) -> None:
                 sim["a"].send_sync()
             case "wrong heartbeat":
                 sim["a"].heartbeat(generation_id=99)
-            case "fetch":
+            case _:
                 fetched(sim)
         sim.pass_ms(300)
     assert sim.group.state is GroupState.EMPTY

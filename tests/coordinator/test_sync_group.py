@@ -12,14 +12,12 @@ from tests.coordinator.rules import covers
 
 
 @covers("check.sync.v5-null-protocol")
-@pytest.mark.parametrize(
-    "missing", [{"protocol_type": None}, {"protocol_name": None}, {"protocol_type": None, "protocol_name": None}]
-)
-def test_v5_must_name_type_and_protocol_even_before_a_group(missing: dict[str, None]) -> None:
+@pytest.mark.parametrize(("type_", "name"), [(None, "range"), ("consumer", None), (None, None)])
+def test_v5_must_name_type_and_protocol_even_before_a_group(type_: str | None, name: str | None) -> None:
     sim = a_group().completing("a")
-    assert sim["a"].send_sync(**missing).error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert sim["a"].send_sync(protocol_type=type_, protocol_name=name).error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     sim["a"].group_id = ""
-    assert sim["a"].send_sync(**missing).error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert sim["a"].send_sync(protocol_type=type_, protocol_name=name).error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
 @covers("check.sync.empty-group-id")
@@ -174,7 +172,7 @@ def test_assignments_that_cannot_be_written_are_taken_back_and_everybody_rejoins
         call = sim[name].join()
     sim["a"].generation_id = sim["b"].generation_id = call.reply.generation_id
     sim.settle()
-    assert sim.group.state is GroupState.STABLE
+    assert sim.transitions()[-1] == "CompletingRebalance -> Stable assignment-received"
 
 
 # The sync timer

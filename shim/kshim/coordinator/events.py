@@ -1,6 +1,6 @@
 """What the coordinator reports: every transition with its cause, and what happened to members and offsets.
 
-Events are facts for logs, history and metrics; nothing in the protocol depends on them. `log_lines.py` words them.
+Events are facts for logs, history and metrics; nothing in the protocol depends on them. The CLI words them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,10 @@ class Fact:
         self.__dict__.update(fields)
 
     def __eq__(self, other: object) -> bool:
-        return other.__class__ is self.__class__ and self.__dict__ == other.__dict__
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        names = self.__dict__.keys() | other.__dict__.keys()  # what was left out has its default in the class
+        return all(getattr(self, name, None) == getattr(other, name, None) for name in names)
 
     __hash__ = None  # type: ignore[assignment]
 
