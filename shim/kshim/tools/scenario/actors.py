@@ -48,12 +48,17 @@ class Cast:
         """Let `name` be another connection of the client `known`."""
         self.actors[name] = self.actor(known)
 
+    @property
+    def unique_group(self) -> str:
+        """The run's own group."""
+        return f"conform-{self.unique}"
+
     def group_id(self, step: Step) -> str:
         """The group a step speaks of: the run's own, `group=NAME` a further one, `group=""` the empty name."""
         name = step.options.get("group")
         if name == "":
             return ""
-        return f"conform-{self.unique}" if name is None else f"conform-{self.unique}-{name}"
+        return self.unique_group if name is None else f"{self.unique_group}-{name}"
 
     def topic(self, name: str) -> str:
         """The real name of a topic of the scenario; `missing` topics have one too, and do not exist."""

@@ -19,7 +19,10 @@ from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
 from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
 from kshim_protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
 
-__all__ = ["Setting"]
+__all__ = ["Address", "Setting"]
+
+Address = tuple[str, int]
+"""Host and port."""
 
 METADATA, FIND_COORDINATOR, DESCRIBE_GROUPS, CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_CONFIGS = 3, 10, 15, 19, 20, 32
 BROKER_RESOURCE = 4
@@ -34,19 +37,27 @@ COORDINATOR_ERRORS = frozenset(
 
 
 class Setting:
-    """One broker, made ready for one run. Everything raises Unsupported for what the broker cannot give."""
+    """One cluster, made ready for one run. Everything raises Unsupported for what the brokers cannot give."""
 
-    def __init__(self, admin: Client, cast: Cast, assume: Mapping[str, str]) -> None:
-        self.admin = admin
+    def __init__(self, address: Address, cast: Cast, assume: Mapping[str, str]) -> None:
+        """Connects to `address`. Raises BrokerGone."""
+        self.admin = Client(*address, client_id="conform")
         self.cast = cast
         self.assume = assume
+        self.nodes: dict[Address, Client] = {address: self.admin}
+        self.homes: dict[str, Address] = {}
         self.node_id = -1
+
+    def close(self) -> None:
+        """Close all connections."""
+        for client in self.nodes.values():
+            client.close()
 
     def prepare(self, scenario: Scenario) -> None:
         """Ask for versions, find the coordinator, check the configuration, make topics."""
         served = self.admin.ask(ApiVersionsRequest(), 0).api_keys
         self.cast.max_versions = {api.api_key: api.max_version for api in served}
-        self._find_coordinator()
+        self.home(self.cast.unique_group)
         self._check_config(scenario.config)
         if scenario.topics:
             self.create_topics(scenario.topics)
@@ -108,8 +119,19 @@ class Setting:
         ).topics
         return topics
 
-    def _find_coordinator(self) -> None:
-        group_id = f"conform-{self.cast.unique}"
+    def home(self, group_id: str) -> Address:
+        """Where the coordinator of a group listens; looked up once, and then it serves."""
+        if group_id not in self.homes:
+            self.homes[group_id] = self._find_coordinator(group_id)
+        return self.homes[group_id]
+
+    def at(self, address: Address) -> Client:
+        """The connection that belongs to no actor, to the broker at `address`."""
+        if address not in self.nodes:
+            self.nodes[address] = Client(*address, client_id="conform")
+        return self.nodes[address]
+
+    def _find_coordinator(self, group_id: str) -> Address:
         version = self._version(FIND_COORDINATOR, 2)
         if version is None:
             raise Unsupported("the broker does not serve FindCoordinator")
@@ -117,12 +139,17 @@ class Setting:
         for _ in range(TRIES):
             found = self.admin.ask(FindCoordinatorRequest(key=group_id, key_type=0), version)
             error = found.error_code
-            if error == ErrorCode.NONE and self._version(DESCRIBE_GROUPS, 0) is not None:
-                # Kafka names the node before its partition of the offsets topic is loaded.
-                error = self.admin.ask(DescribeGroupsRequest(groups=(group_id,)), 0).groups[0].error_code
-            if error not in COORDINATOR_ERRORS:
-                self.node_id = found.node_id
-                return
+            if error == ErrorCode.NONE:
+                address = (found.host, found.port)
+                if self._version(DESCRIBE_GROUPS, 0) is not None:
+                    # Kafka names the node before it has loaded the group's partition of the offsets topic.
+                    described = self.at(address).ask(DescribeGroupsRequest(groups=(group_id,)), 0)
+                    error = described.groups[0].error_code
+                if error not in COORDINATOR_ERRORS:
+                    self.node_id = found.node_id
+                    return address
+            elif error not in COORDINATOR_ERRORS:
+                break
             time.sleep(PAUSE_S)
         raise Unsupported(f"no coordinator: {ErrorCode(error).name}")
 
@@ -143,5 +170,6 @@ class Setting:
         resource = DescribeConfigsResource(
             resource_type=BROKER_RESOURCE, resource_name=str(self.node_id), configuration_keys=tuple(keys)
         )
-        answer = self.admin.ask(DescribeConfigsRequest(resources=(resource,)), version)
+        node = self.at(self.home(self.cast.unique_group))
+        answer = node.ask(DescribeConfigsRequest(resources=(resource,)), version)
         return {config.name: config.value for result in answer.results for config in result.configs}

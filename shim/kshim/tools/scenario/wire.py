@@ -12,7 +12,7 @@ from kshim.tools.scenario.actors import Cast
 from kshim.tools.scenario.answers import observe
 from kshim.tools.scenario.model import Outcome, Scenario, Step
 from kshim.tools.scenario.requests import Unsupported, build_request
-from kshim.tools.scenario.setting import Setting
+from kshim.tools.scenario.setting import Address, Setting
 from kshim.tools.scenario.verdict import Failure, Mismatch, Result, Verdict, judge
 from kshim_protocol.frame import ProtocolError
 
@@ -63,10 +63,11 @@ def play(
 
 
 class _Asked(NamedTuple):
-    """A request on its way: the step it stands in and its version."""
+    """A request on its way: the step it stands in, its version, the connection it went over."""
 
     step: Step
     version: int
+    client: Client
 
 
 class _Answer(NamedTuple):
@@ -85,20 +86,31 @@ class _Answer(NamedTuple):
 class _Player:
     def __init__(self, scenario: Scenario, host: str, port: int, assume: Mapping[str, str]) -> None:
         self.scenario = scenario
-        self.address = (host, port)
         self.cast = Cast(scenario, secrets.token_hex(4))
-        self.admin = self._connect("conform")
-        self.setting = Setting(self.admin, self.cast, assume)
-        self.clients: dict[str, Client] = {}
+        self.setting = Setting((host, port), self.cast, assume)
+        self.clients: dict[str, dict[Address, Client]] = {}
         self.parked: dict[str, _Asked] = {}
         self.step: Step | None = None
 
-    def _connect(self, client_id: str) -> Client:
-        return Client(*self.address, client_id=client_id)
-
     def close(self) -> None:
-        for client in (self.admin, *self.clients.values()):
+        self.setting.close()
+        for name in list(self.clients):
+            self._close(name)
+
+    def _close(self, name: str) -> None:
+        for client in self.clients.pop(name, {}).values():
             client.close()
+        self.parked.pop(name, None)
+
+    def _client(self, name: str, group_id: str) -> Client:
+        """The connection of an actor ("" for nobody's) to the coordinator of a group."""
+        home = self.setting.home(group_id)
+        if not name:
+            return self.setting.at(home)
+        connections = self.clients.setdefault(name, {})
+        if home not in connections:
+            connections[home] = Client(*home, client_id=f"conform-{name}")
+        return connections[home]
 
     def play_all(self) -> None:
         self.setting.prepare(self.scenario)
@@ -117,8 +129,7 @@ class _Player:
             case "is":
                 self.cast.alias(step.actor, step.words[0])
             case "close":
-                self.clients.pop(step.actor).close()
-                self.parked.pop(step.actor, None)
+                self._close(step.actor)
             case "create-topic":
                 self.setting.create_topics({step.words[0]: int(step.words[1]) if len(step.words) > 1 else 1})
             case "delete-topic":
@@ -131,26 +142,23 @@ class _Player:
         for answer in answers:
             judge(step, answer.who, answer.expected, answer.outcome(self.cast))
         for name, parked in self.parked.items():
-            response = self.clients[name].receive(0)
+            response = parked.client.receive(0)
             if response is not None:
                 seen = observe(parked.step, response, parked.version, self.cast)
                 raise Mismatch(step, f"{name} stays parked", f"{name}: {seen}")
 
     def _request(self, step: Step) -> list[_Answer]:
         request, version = build_request(step, self.cast)
-        name = step.actor or "admin"
-        client = self.admin if not step.actor else self.clients.get(name)
-        if client is None:
-            client = self.clients[name] = self._connect(f"conform-{name}")
+        client = self._client(step.actor, self.cast.group_id(step))
         client.send(request, version)
         expected = step.expectation.own
         assert expected is not None
-        asked = _Asked(step, version)
+        asked = _Asked(step, version, client)
         if expected.is_parked:
             response = client.receive(PARKED_S)
             if response is not None:
                 raise Mismatch(step, "parked", observe(step, response, version, self.cast))
-            self.parked[name] = asked
+            self.parked[step.actor] = asked
             return []
         return [_Answer("", asked, expected, self._receive(step, "", client, expected, ANSWER_S))]
 
@@ -160,7 +168,7 @@ class _Player:
             asked = self.parked.pop(name, None)
             if asked is None:
                 raise Mismatch(step, f"{name}: {expected}", f"{name} has nothing parked")
-            response = self._receive(step, name, self.clients[name], expected, limit_s)
+            response = self._receive(step, name, asked.client, expected, limit_s)
             answers.append(_Answer(name, asked, expected, response))
         return answers
 

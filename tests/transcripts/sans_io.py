@@ -16,7 +16,7 @@ from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
 from tests.broker.harness import a_node
 from tests.coordinator.harness import Call, Sim, topic_id
-from tests.scenarios.written import judge_writes
+from tests.transcripts.written import judge_writes
 
 __all__ = ["play"]
 

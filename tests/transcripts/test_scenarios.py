@@ -6,7 +6,7 @@ import pytest
 
 from kshim.tools.scenario.library import load_scenarios
 from kshim.tools.scenario.model import Scenario
-from tests.scenarios.sans_io import play
+from tests.transcripts.sans_io import play
 
 SCENARIOS = load_scenarios()
 
