@@ -98,6 +98,7 @@ class Cluster:
     def apply(self, step: Step) -> None:
         """Carry out a Step: append, tell the coordinator how it went, then release replies, then publish events."""
         for append in step.appends:  # grows when what follows from an append brings another
+            self.coordinator.partition_at_work = append.partition
             try:
                 base_offset = self.append(self.offsets_partition(append.partition), append.batch)
             except LogError as error:
