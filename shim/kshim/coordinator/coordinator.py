@@ -44,7 +44,8 @@ class GroupCoordinator:
 
     Every input is synchronous and returns a `Step`, which must be applied before the next input. Errors are answered,
     never raised: an exception that does come out is a defect, after which `partition_at_work` names the shard to
-    unload and load again (None: none is touched). Whoever applies a Step sets it to each append's partition. `new_id` makes the UUID part of member ids.
+    unload and load again (None: none is touched). Whoever applies a Step sets it to each append's partition.
+    `new_id` makes the UUID part of member ids.
 
     A shard exists from its first use on and is then active at once, unless `begin_load` was called for it.
     """
