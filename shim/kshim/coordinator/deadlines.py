@@ -50,7 +50,7 @@ class Deadlines:
         self._rebuild()
 
     def earliest(self) -> int | None:
-        """When to call `pop_due` next: never later than the first deadline, perhaps earlier. None when there is none."""
+        """When to call `pop_due` next: never later than the first deadline, perhaps earlier. None: no deadlines."""
         return self._heap[0][0] if self._heap else None
 
     def pop_due(self, now_ms: int) -> Key | None:

@@ -49,6 +49,7 @@ def offset_delete(
                 ),
             )
             for topic in request.topics
+            if topic.partitions  # as Kafka, which collects answers by partition
         ),
     )
     if not deleted:

@@ -20,7 +20,7 @@ class Now(NamedTuple):
 
 
 class Ticket:
-    """Stands for one request that is owed an answer. Compared by identity; the broker's subclass knows where to send."""
+    """Stands for one request that is owed an answer, compared by identity. The broker's subclass can send it."""
 
     __slots__ = ()
 
