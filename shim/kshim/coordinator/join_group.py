@@ -43,7 +43,8 @@ def join_group(shard: Shard, request: JoinGroupRequest, context: RequestContext,
     """Answer or park a Join.
 
     Raises KafkaError: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, INCONSISTENT_GROUP_PROTOCOL,
-    INVALID_REQUEST (a name too long for a record), COORDINATOR_LOAD_IN_PROGRESS, UNKNOWN_MEMBER_ID. All else is a reply.
+    INVALID_REQUEST (a name too long for a record), COORDINATOR_LOAD_IN_PROGRESS, UNKNOWN_MEMBER_ID.
+    Every other refusal is a reply.
     """
     _check(shard, request, context)
     shard.require_loaded()
