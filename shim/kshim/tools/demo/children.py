@@ -78,6 +78,8 @@ class Children:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors if errors is not None else subprocess.PIPE,
+            # The user's settings are for the user's broker.
+            env={name: value for name, value in os.environ.items() if not name.startswith("KSHIM_")},
             # Ctrl-C is for the demo alone: it tells the children what to do.
             start_new_session=_IS_POSIX,
         )
