@@ -9,7 +9,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import pytest
 
@@ -25,6 +25,7 @@ SETTLE_TIMEOUT_S = 30
 """For what needs no timeout to run out: less than the 45 s default session timeout of the clients."""
 
 M = TypeVar("M", bound=Member)
+End = Literal["stop", "kill"]
 
 POLL_TIMEOUT_S = 0.1
 
@@ -79,8 +80,9 @@ class GroupSuite:
             settle(group, [topic])
             assert sizes(group) == [6]
 
+    @pytest.mark.parametrize("end", ["stop", pytest.param("kill", marks=pytest.mark.long)])
     def test_a_new_member_resumes_at_the_committed_offsets_after_a_restart(
-        self, client: Client, durable_broker: Broker
+        self, client: Client, durable_broker: Broker, end: End
     ) -> None:
         broker = durable_broker
         topic = new_topic(client, broker)
@@ -89,7 +91,7 @@ class GroupSuite:
             member = group.add(client.join(broker.bootstrap, topic, [topic]))
             first = poll_until(group, 500)
             member.commit()
-        restart(client, broker, topic)
+        restart(client, broker, topic, end)
         client.produce(broker.bootstrap, topic, map(str, range(2_000, 3_000)))
         with members() as group:
             group.add(client.join(broker.bootstrap, topic, [topic]))
@@ -177,13 +179,13 @@ def new_topic(client: Client, broker: Broker) -> str:
     return topic
 
 
-def restart(client: Client, broker: Broker, topic: str) -> None:
-    """Stop the broker cleanly and start it again, until it leads the partitions of `topic`.
+def restart(client: Client, broker: Broker, topic: str, end: End = "stop") -> None:
+    """Stop or kill the broker and start it again, until it leads the partitions of `topic`.
 
     Without that wait an idempotent producer can run into a race of Kafka's own: a first batch is refused because the
     partition is not led yet, a second one in flight is taken, and the first is then out of order for ever.
     """
-    broker.stop()
+    broker.stop() if end == "stop" else broker.kill()
     broker.start()
     client.wait_for_leaders(broker.bootstrap, topic, PARTITION_COUNT)
 
