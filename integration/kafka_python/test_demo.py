@@ -42,9 +42,7 @@ def test_ctrl_c_ends_it_and_all_its_processes_and_gives_the_cursor_back() -> Non
     import pty
 
     terminal, end = pty.openpty()
-    demo = subprocess.Popen(
-        COMMAND, stdin=end, stdout=end, stderr=end, start_new_session=True, preexec_fn=_own_terminal
-    )
+    demo = subprocess.Popen(COMMAND, stdin=end, stdout=end, stderr=end, start_new_session=True)
     os.close(end)
     try:
         shown = _read_until(terminal, b"ben joined")
