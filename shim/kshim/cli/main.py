@@ -6,8 +6,12 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from kshim.cli.exits import EXIT_INTERRUPTED, CommandError
+from kshim.cli.exits import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, CommandError
+
+if TYPE_CHECKING:
+    from kshim.cli.options import ConformOptions
 
 __all__ = ["main"]
 
@@ -19,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     # What imports make stays, so looking through it for garbage frees nothing and is a tenth of the start-up.
     gc.disable()
-    from kshim.cli.options import DemoOptions, parse_command
+    from kshim.cli.options import ConformOptions, DemoOptions, parse_command
 
     try:
         command = parse_command(sys.argv[1:] if arguments is None else arguments, os.environ)
@@ -28,6 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from kshim.tools.demo.run import run_demo
 
             return run_demo(is_plain=command.is_plain)
+        if isinstance(command, ConformOptions):
+            gc.enable()
+            return _conform(command)
         from kshim.cli.serve import run_serve
 
         return run_serve(command)
@@ -36,3 +43,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+
+
+def _conform(options: ConformOptions) -> int:
+    from kshim.tools.client import BrokerGone
+    from kshim.tools.conform.run import UnknownSuite, run_conform
+
+    host, port = options.bootstrap_server
+    try:
+        return run_conform(
+            host, port, suites=options.suites, assume=options.assume, jobs=options.jobs, output=options.output
+        )
+    except UnknownSuite as error:
+        raise CommandError(f"--suite: {error}", EXIT_USAGE) from None
+    except BrokerGone as error:
+        raise CommandError(str(error), EXIT_FAILURE) from None

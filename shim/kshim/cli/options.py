@@ -9,9 +9,10 @@ from typing import Literal, NamedTuple, NoReturn, cast
 from kshim.cli.addresses import Address, is_wildcard, parse_address
 from kshim.cli.exits import EXIT_USAGE, CommandError
 
-__all__ = ["Command", "DemoOptions", "LogFormat", "ServeOptions", "parse_command"]
+__all__ = ["Command", "ConformOptions", "DemoOptions", "LogFormat", "OutputFormat", "ServeOptions", "parse_command"]
 
 LogFormat = Literal["text", "json"]
+OutputFormat = Literal["text", "json", "junit"]
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
 MAX_TOPIC_NAME_LENGTH = 249
@@ -39,7 +40,17 @@ class DemoOptions(NamedTuple):
     is_plain: bool
 
 
-Command = ServeOptions | DemoOptions
+class ConformOptions(NamedTuple):
+    """What `kshim conform` was asked for. No suites: all of them; `assume` is what the broker need not tell."""
+
+    bootstrap_server: Address
+    suites: tuple[str, ...]
+    output: OutputFormat
+    assume: dict[str, str]
+    jobs: int
+
+
+Command = ServeOptions | DemoOptions | ConformOptions
 
 
 def parse_command(arguments: Sequence[str], environment: Mapping[str, str]) -> Command:
@@ -53,6 +64,8 @@ def parse_command(arguments: Sequence[str], environment: Mapping[str, str]) -> C
     found = _parser(environment).parse_args(arguments)
     if found.command == "demo":
         return DemoOptions(is_plain=found.plain)
+    if found.command == "conform":
+        return _conform_options(found)
     return _serve_options(found)
 
 
@@ -85,6 +98,7 @@ def _parser(environment: Mapping[str, str]) -> _Parser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     _add_serve(commands, environment)
     _add_demo(commands)
+    _add_conform(commands)
     return parser
 
 
@@ -159,6 +173,50 @@ def _add_demo(commands: argparse._SubParsersAction[_Parser]) -> None:
     demo.add_argument("--plain", action="store_true", help="plain lines, as when the output is not a terminal")
 
 
+def _add_conform(commands: argparse._SubParsersAction[_Parser]) -> None:
+    conform = commands.add_parser(
+        "conform",
+        help="check what a broker's group coordinator does otherwise than Kafka's",
+        description="Ask any broker for the behaviours of Kafka 4.4's group coordinator and say which it has: a verdict "
+        "each, with what was expected and seen. Uses topics and groups named conform-*; deletes the topics afterwards.",
+        epilog="Exit codes: 0 all that could be asked passed, 1 something failed or nothing could be asked, 2 usage.",
+        allow_abbrev=False,
+    )
+    option = conform.add_argument
+    option("--bootstrap-server", metavar="HOST:PORT", required=True, help="the broker to ask")
+    option(
+        "--suite",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="only the behaviours of this suite; may be repeated",
+    )
+    option(
+        "--output", choices=("text", "json", "junit"), default="text", help="what the report looks like (default text)"
+    )
+    option(
+        "--assume",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="a configuration key that the broker has but does not tell in DescribeConfigs; may be repeated",
+    )
+    option("--jobs", metavar="N", default="8", help="how many behaviours are asked for at a time (default 8)")
+
+
+def _conform_options(found: argparse.Namespace) -> ConformOptions:
+    jobs = found.jobs
+    if not (jobs.isascii() and jobs.isdigit()) or not 1 <= int(jobs) <= 256:
+        raise CommandError(f"--jobs: {jobs!r} is not a number from 1 to 256", EXIT_USAGE)
+    return ConformOptions(
+        bootstrap_server=_address("--bootstrap-server", found.bootstrap_server),
+        suites=tuple(found.suite),
+        output=cast("OutputFormat", found.output),
+        assume=dict(_key_and_value(text, option="--assume") for text in found.assume),
+        jobs=int(jobs),
+    )
+
+
 def _serve_options(found: argparse.Namespace) -> ServeOptions:
     listen = _address("--listen", found.listen)
     advertised = _address("--advertised", found.advertised) if found.advertised else None
@@ -193,10 +251,10 @@ def _address(option: str, text: str) -> Address:
         raise CommandError(f"{option}: {error}", EXIT_USAGE) from None
 
 
-def _key_and_value(text: str) -> tuple[str, str]:
+def _key_and_value(text: str, *, option: str = "--config") -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise CommandError(f"--config: {text!r} is not KEY=VALUE", EXIT_USAGE)
+        raise CommandError(f"{option}: {text!r} is not KEY=VALUE", EXIT_USAGE)
     return key.strip(), value.strip()
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
-from kshim.tools.client import Client
+from kshim.tools.client import BrokerGone, Client
 from kshim.tools.scenario.actors import Cast
 from kshim.tools.scenario.model import Scenario
 from kshim.tools.scenario.requests import Unsupported
 from kshim_protocol.apis import API_TABLE
 from kshim_protocol.errors import ErrorCode
+from kshim_protocol.frame import ProtocolError
 from kshim_protocol.messages.api_versions import ApiVersionsRequest
 from kshim_protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kshim_protocol.messages.delete_topics import DeleteTopicsRequest
@@ -46,10 +48,14 @@ class Setting:
         self.assume = assume
         self.nodes: dict[Address, Client] = {address: self.admin}
         self.homes: dict[str, Address] = {}
+        self.made: set[str] = set()
         self.node_id = -1
 
     def close(self) -> None:
-        """Close all connections."""
+        """Delete the topics that were made, if the broker lets us, and close all connections."""
+        with suppress(BrokerGone, TimeoutError, ProtocolError, OSError):
+            if self.made and (version := self._version(DELETE_TOPICS, 4)) is not None:
+                self.admin.ask(DeleteTopicsRequest(topic_names=tuple(self.made), timeout_ms=10_000), version)
         for client in self.nodes.values():
             client.close()
 
@@ -79,6 +85,7 @@ class Setting:
                 ),
                 timeout_ms=10_000,
             )
+            self.made |= {self.cast.topic(name) for name in topics}
             for made in self.admin.ask(request, version).topics:
                 if made.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                     raise Unsupported(f"cannot make topic {made.name}: {ErrorCode(made.error_code).name}")

@@ -1,0 +1,88 @@
+"""Plays all wire scenarios against one broker, several at a time, and reports in the scenarios' order."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Literal, TextIO
+
+from kshim.tools.client import Client
+from kshim.tools.conform.report import REPORTS
+from kshim.tools.scenario.library import load_scenarios
+from kshim.tools.scenario.model import Scenario
+from kshim.tools.scenario.verdict import Result, Verdict
+from kshim.tools.scenario.wire import play
+
+__all__ = ["OutputFormat", "UnknownSuite", "conform", "run_conform", "select"]
+
+OutputFormat = Literal["text", "json", "junit"]
+
+
+class UnknownSuite(Exception):
+    """There is no suite of that name; `str(error)` says which there are."""
+
+
+def run_conform(
+    host: str,
+    port: int,
+    *,
+    suites: Sequence[str] = (),
+    assume: Mapping[str, str] | None = None,
+    jobs: int = 8,
+    output: OutputFormat = "text",
+    stream: TextIO | None = None,
+) -> int:
+    """Check a broker and write the report to `stream` (default: stdout).
+
+    Returns the exit code: 0 when all that could be played passed, 1 when something failed or nothing could be played.
+    Raises UnknownSuite, and BrokerGone when nobody listens.
+    """
+    scenarios = load_scenarios()
+    wanted = select(scenarios, suites)
+    Client(host, port, client_id="conform").close()
+    report = REPORTS[output](f"{host}:{port}", stream or sys.stdout)
+    results = []
+    for result in conform(wanted, host, port, assume=assume or {}, jobs=jobs):
+        report.add(result)
+        results.append(result)
+    report.end(unplayed=sum(scenario.limit_ms is None for scenario in scenarios) if not suites else 0)
+    has_failed = any(result.verdict is Verdict.FAILED for result in results)
+    has_passed = any(result.verdict is Verdict.PASSED for result in results)
+    return 0 if has_passed and not has_failed else 1
+
+
+def select(scenarios: Sequence[Scenario], suites: Sequence[str]) -> list[Scenario]:
+    """Those that can be asked of a broker, suite by suite; all suites when none is named. Raises UnknownSuite."""
+    known = sorted({scenario.suite for scenario in scenarios if scenario.limit_ms is not None})
+    for suite in suites:
+        if suite not in known:
+            raise UnknownSuite(f"there is no suite {suite}; there are {', '.join(known)}")
+    chosen = [
+        scenario for scenario in scenarios if scenario.limit_ms is not None and scenario.suite in (suites or known)
+    ]
+    return sorted(chosen, key=lambda scenario: (scenario.suite, scenario.name))
+
+
+def conform(
+    scenarios: Sequence[Scenario],
+    host: str,
+    port: int,
+    *,
+    assume: Mapping[str, str],
+    jobs: int = 8,
+    is_kshim: bool = False,
+) -> Iterator[Result]:
+    """The results in the order of `scenarios`, each as soon as it is known; up to `jobs` are played at a time."""
+    executor = ThreadPoolExecutor(jobs)
+    try:
+        # The longest begin first, so that none is left over at the end.
+        by_length = sorted(scenarios, key=lambda scenario: -(scenario.limit_ms or 0))
+        futures = {
+            scenario.name: executor.submit(play, scenario, host, port, assume=assume, is_kshim=is_kshim)
+            for scenario in by_length
+        }
+        for scenario in scenarios:
+            yield futures[scenario.name].result()
+    finally:
+        executor.shutdown(cancel_futures=True)
