@@ -44,9 +44,8 @@ class KafkaPythonMember:
         wait([self._polling], timeout_s)
         if not self._polling.done():
             return []
-        records = self._polling.result()
-        self._polling = None
-        return records
+        polling, self._polling = self._polling, None
+        return polling.result()
 
     def assignment(self) -> frozenset[TopicPartition]:
         """The consumer's own view."""
