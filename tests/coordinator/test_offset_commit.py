@@ -196,6 +196,21 @@ def test_too_much_metadata_fails_for_its_partition_only() -> None:
     assert errors == {ORDERS: ErrorCode.NONE, ("orders", 1): ErrorCode.OFFSET_METADATA_TOO_LARGE}
 
 
+@covers("commit.metadata-too-large")
+def test_a_partition_named_twice_is_judged_by_each_value() -> None:
+    sim = a_group()
+    partitions = tuple(
+        OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata=metadata)
+        for offset, metadata in ((1, "x" * 5_000), (2, ""))
+    )
+    request = OffsetCommitRequest(
+        group_id="g", member_id="", topics=(OffsetCommitRequestTopic(name="orders", partitions=partitions),)
+    )
+    (topic,) = sim.ask(request, 9).topics
+    assert [row.error_code for row in topic.partitions] == [ErrorCode.OFFSET_METADATA_TOO_LARGE, ErrorCode.NONE]
+    assert fetched(sim)[ORDERS].committed_offset == 2
+
+
 def test_a_group_id_no_record_can_hold_is_an_error_and_no_crash() -> None:
     sim = a_group()
     assert sim.peer("a", group_id="g" * 40_000).commit({ORDERS: 1}) == {ORDERS: ErrorCode.UNKNOWN_SERVER_ERROR}

@@ -97,3 +97,10 @@ def test_a_tombstone_that_cannot_be_written_deletes_nothing() -> None:
     sim.fail_appends(ErrorCode.KAFKA_STORAGE_ERROR)
     assert send_delete(sim, ORDERS).error is ErrorCode.NOT_COORDINATOR
     assert list(fetched(sim)) == [ORDERS]
+
+
+def test_a_topic_named_without_partitions_is_answered_only_when_it_is_unknown() -> None:
+    sim = a_group().stable("a")
+    topics = tuple(OffsetDeleteRequestTopic(name=name, partitions=()) for name in ("orders", "unheard-of"))
+    reply = sim.ask(OffsetDeleteRequest(group_id="g", topics=topics), 0)
+    assert [(topic.name, topic.partitions) for topic in reply.topics] == [("unheard-of", ())]

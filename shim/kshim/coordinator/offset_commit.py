@@ -47,8 +47,8 @@ class _Topic(NamedTuple):
     missing: ErrorCode
 
 
-_Errors = dict[tuple[str, int], ErrorCode]
-"""(topic, partition) -> what is wrong with the value given for it."""
+_Errors = dict[int, ErrorCode]
+"""`id` of a requested partition -> what is wrong with its value. By identity, for a request may name one twice."""
 
 
 def offset_commit(
@@ -175,7 +175,7 @@ class _Values:
                 continue
             metadata = partition.committed_metadata or ""
             if len(metadata) * 2 > max_size and _utf16_units(metadata) > max_size:
-                self.errors[topic.name, index] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                self.errors[id(partition)] = ErrorCode.OFFSET_METADATA_TOO_LARGE
                 continue
             try:
                 # Keys of one topic differ in their last four bytes.
@@ -189,7 +189,7 @@ class _Values:
                     topic_id=topic.topic_id,
                 )
             except BuildError:  # a metadata limit beyond what a record's string holds, or a group id of 32 KiB
-                self.errors[topic.name, index] = ErrorCode.UNKNOWN_SERVER_ERROR
+                self.errors[id(partition)] = ErrorCode.UNKNOWN_SERVER_ERROR
                 continue
             self.pairs.append((key_start + index.to_bytes(4, "big"), value))
             self._valid.append((topic, partition))
@@ -227,9 +227,7 @@ def _response(topics: list[_Topic], error: ErrorCode, errors: _Errors | None = N
                 name=topic.name or topic.requested.name,
                 topic_id=topic.requested.topic_id,
                 partitions=tuple(
-                    _partition_response(
-                        partition.partition_index, _partition_error(topic, partition.partition_index, error, errors)
-                    )
+                    _partition_response(partition.partition_index, _partition_error(topic, partition, error, errors))
                     for partition in topic.requested.partitions
                 ),
             )
@@ -238,10 +236,12 @@ def _response(topics: list[_Topic], error: ErrorCode, errors: _Errors | None = N
     )
 
 
-def _partition_error(topic: _Topic, index: int, error: ErrorCode, errors: _Errors | None) -> ErrorCode:
-    if not 0 <= index < topic.partition_count:
+def _partition_error(
+    topic: _Topic, partition: OffsetCommitRequestPartition, error: ErrorCode, errors: _Errors | None
+) -> ErrorCode:
+    if not 0 <= partition.partition_index < topic.partition_count:
         return topic.missing
-    return errors.get((topic.name, index), error) if errors else error
+    return errors.get(id(partition), error) if errors else error
 
 
 @lru_cache(maxsize=4096)

@@ -49,7 +49,7 @@ def offset_delete(
                 ),
             )
             for topic in request.topics
-            if topic.partitions  # as Kafka, which collects answers by partition
+            if topic.partitions or shard.topics.partition_count(topic.name) is None  # as Kafka, oddly
         ),
     )
     if not deleted:
