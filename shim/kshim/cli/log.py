@@ -16,7 +16,7 @@ from kshim.coordinator.state import GroupState
 if TYPE_CHECKING:
     from kshim.cli.options import LogFormat
 
-__all__ = ["Log", "escaped"]
+__all__ = ["Log", "escaped", "event_fields", "event_keyword"]
 
 _BURST: Final = 20
 """Closed connections told of in one second; further ones are counted, so that a scanner does not fill a disk."""
@@ -82,7 +82,7 @@ class Log:
     def coordinator_event(self, event: Event) -> None:
         """One event of the coordinator; `Cluster.on_event`."""
         if self._is_json:
-            self._write_json(event.now.wall_ms, "INFO", _keyword(type(event).__name__), "", event_fields(event))
+            self._write_json(event.now.wall_ms, "INFO", event_keyword(type(event)), "", event_fields(event))
             return
         from kshim.cli.coordinator_lines import line_of
 
@@ -182,6 +182,7 @@ def _json_value(value: Any) -> Any:
     return value
 
 
-def _keyword(class_name: str) -> str:
-    """`MemberAdded` as `member_added`."""
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in class_name).lstrip("_")
+def event_keyword(event_class: type[Event]) -> str:
+    """What the JSON form calls an event: `MemberAdded` is `member_added`."""
+    name = event_class.__name__
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")

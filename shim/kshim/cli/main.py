@@ -47,14 +47,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _conform(options: ConformOptions) -> int:
     from kshim.tools.client import BrokerGone
-    from kshim.tools.conform.run import UnknownSuite, run_conform
+    from kshim.tools.conform.run import UnknownName, run_conform
 
-    host, port = options.bootstrap_server
     try:
         return run_conform(
-            host, port, suites=options.suites, assume=options.assume, jobs=options.jobs, output=options.output
+            *options.bootstrap_server,
+            suites=options.suites,
+            assume=options.assume,
+            caps=options.caps,
+            jobs=options.jobs,
+            output=options.output,
         )
-    except UnknownSuite as error:
-        raise CommandError(f"--suite: {error}", EXIT_USAGE) from None
+    except UnknownName as error:
+        raise CommandError(str(error), EXIT_USAGE) from None
     except BrokerGone as error:
         raise CommandError(str(error), EXIT_FAILURE) from None

@@ -41,12 +41,16 @@ class DemoOptions(NamedTuple):
 
 
 class ConformOptions(NamedTuple):
-    """What `kshim conform` was asked for. No suites: all of them; `assume` is what the broker need not tell."""
+    """What `kshim conform` was asked for. No suites: all of them; `assume` is what the broker need not tell.
+
+    `caps`: newest version to speak of an API, by the API's name.
+    """
 
     bootstrap_server: Address
     suites: tuple[str, ...]
     output: OutputFormat
     assume: dict[str, str]
+    caps: dict[str, str]
     jobs: int
 
 
@@ -201,6 +205,13 @@ def _add_conform(commands: argparse._SubParsersAction[_Parser]) -> None:
         default=[],
         help="a configuration key that the broker has but does not tell in DescribeConfigs; may be repeated",
     )
+    option(
+        "--max-version",
+        metavar="API=N",
+        action="append",
+        default=[],
+        help="speak no newer version of an API, e.g. JoinGroup=5, though the broker says it serves it; may be repeated",
+    )
     option("--jobs", metavar="N", default="8", help="how many behaviours are asked for at a time (default 8)")
 
 
@@ -213,6 +224,7 @@ def _conform_options(found: argparse.Namespace) -> ConformOptions:
         suites=tuple(found.suite),
         output=cast("OutputFormat", found.output),
         assume=dict(_key_and_value(text, option="--assume") for text in found.assume),
+        caps=dict(_key_and_value(text, option="--max-version") for text in found.max_version),
         jobs=int(jobs),
     )
 
