@@ -72,6 +72,11 @@ def test_a_python_snippet_prints_what_stands_beside_it(snippet: str, tmp_path: P
     assert done.stdout.splitlines() == expected
 
 
+def test_every_command_is_in_the_table_and_no_other() -> None:
+    told = set(re.findall(r"^\| `kshim ([a-z]+)", TEXT, re.MULTILINE))
+    assert told == set(re.findall(r"^    (\w+)  ", run("--help").stdout, re.MULTILINE))
+
+
 def test_every_option_of_serve_is_in_the_table_and_no_other() -> None:
     told = set(re.findall(r"^\| `(?:-\w`, `)?(--[\w-]+)", TEXT, re.MULTILINE))
     help_text = run("serve", "--help").stdout

@@ -73,7 +73,7 @@ def _text(event: Event) -> str | None:
         case OffsetsRemoved():
             return f"Removed {event.offset_count} committed offsets of {event.group_count} groups ({event.cause})"
         case _:
-            raise AssertionError(f"no words for {event!r}")
+            return repr(event)
 
 
 def _transition(event: Transition) -> str | None:

@@ -1,0 +1,139 @@
+"""The coordinator's events in words; those that people grep for in Kafka's log are worded as there."""
+
+from __future__ import annotations
+
+import pytest
+
+from kshim.cli.coordinator_lines import line_of
+from kshim.coordinator import events
+from kshim.coordinator.events import (
+    AppendFailed,
+    AssignmentReceived,
+    Cause,
+    Event,
+    GroupEvent,
+    GroupLoaded,
+    JoinCompleted,
+    LeaderReplaced,
+    MemberAdded,
+    MemberIdIssued,
+    MemberRef,
+    MemberRemoved,
+    MemberReplaced,
+    OffsetsRemoved,
+    RebalanceCompleted,
+    RecordsSkipped,
+    Transition,
+)
+from kshim.coordinator.state import GroupState
+from kshim.coordinator.step import Now
+from kshim_protocol.errors import ErrorCode
+
+NOW = Now(0, 0)
+ANNA = MemberRef(member_id="anna-1", client_id="anna", client_host="/127.0.0.1")
+STATIC = MemberRef(member_id="i-1", group_instance_id="i", client_id="ben", client_host="/10.0.0.1")
+
+
+def goes_to(new: GroupState, cause: Cause = Cause.MEMBER_LEFT) -> Transition:
+    return Transition(
+        partition=3,
+        now=NOW,
+        group_id="g",
+        generation_id=4,
+        previous=GroupState.STABLE,
+        new=new,
+        cause=cause,
+        detail="why not",
+        member=ANNA,
+        member_count=2,
+    )
+
+
+def removed(cause: Cause, *, was_pending: bool = False) -> MemberRemoved:
+    return MemberRemoved(
+        partition=3,
+        now=NOW,
+        group_id="g",
+        generation_id=4,
+        state=GroupState.STABLE,
+        member=ANNA,
+        cause=cause,
+        was_pending=was_pending,
+    )
+
+
+def in_group(event_class: type[GroupEvent], **fields: object) -> Event:
+    return event_class(partition=3, now=NOW, group_id="g", generation_id=4, **fields)
+
+
+AS_IN_KAFKA = [
+    (
+        goes_to(GroupState.PREPARING_REBALANCE),
+        "Preparing to rebalance group g in state PreparingRebalance with old generation 4 (reason: why not).",
+    ),
+    (goes_to(GroupState.EMPTY), "Group g with generation 4 is now empty."),
+    (
+        in_group(JoinCompleted, member_count=2, leader_id="anna-1", protocol_name="range", join_ms=1, waits=()),
+        "Stabilized group g generation 4 with 2 members.",
+    ),
+    (
+        in_group(AssignmentReceived, member=ANNA, member_count=2, static_member_count=1, unassigned=()),
+        "Assignment received from leader anna-1 for group g for generation 4. The group has 2 members, 1 of which are "
+        "static.",
+    ),
+    (removed(Cause.SESSION_EXPIRED), "Member anna-1 in group g has failed, removing it from the group."),
+    (
+        removed(Cause.MEMBER_LEFT),
+        "[Group g] Member anna-1 has left group through explicit `LeaveGroup`; client reason: not provided",
+    ),
+]
+OTHERS = [
+    goes_to(GroupState.DEAD, Cause.GROUP_DELETED),
+    in_group(MemberIdIssued, state=GroupState.EMPTY, member=ANNA),
+    in_group(MemberAdded, state=GroupState.EMPTY, member=ANNA, had_id=True),
+    in_group(MemberAdded, state=GroupState.EMPTY, member=STATIC, had_id=False),
+    in_group(MemberReplaced, state=GroupState.STABLE, member=STATIC, replaced_member_id="i-0"),
+    in_group(LeaderReplaced, member=ANNA, previous_leader_id="ben-1"),
+    in_group(RebalanceCompleted, member_count=2, join_ms=250, sync_ms=3),
+    in_group(GroupLoaded, state=GroupState.STABLE, member_count=2),
+    in_group(AppendFailed, error=ErrorCode.KAFKA_STORAGE_ERROR, what="an assignment"),
+    OffsetsRemoved(partition=3, now=NOW, cause=Cause.EXPIRED, group_count=1, offset_count=5),
+    RecordsSkipped(partition=3, now=NOW, key_type=9, count=2),
+    removed(Cause.SYNC_TIMEOUT),
+    removed(Cause.SESSION_EXPIRED, was_pending=True),
+]
+
+
+@pytest.mark.parametrize(("event", "text"), AS_IN_KAFKA, ids=lambda value: type(value).__name__)
+def test_what_is_grepped_for_is_worded_as_in_kafka(event: Event, text: str) -> None:
+    line = line_of(event)
+    assert line is not None
+    assert (line.level, line.text) == ("INFO", text)
+
+
+@pytest.mark.parametrize("event", OTHERS, ids=lambda event: type(event).__name__)
+def test_every_other_event_has_words_that_name_what_it_is_about(event: Event) -> None:
+    line = line_of(event)
+    assert line is not None
+    assert type(event).__name__ not in line.text
+    named = [event.group_id] if isinstance(event, GroupEvent) else []
+    named += [member.member_id] if isinstance(member := getattr(event, "member", None), MemberRef) else []
+    if isinstance(event, Transition):
+        named = [event.group_id]
+    assert [name for name in named if name not in line.text] == []
+
+
+@pytest.mark.parametrize("new", [GroupState.COMPLETING_REBALANCE, GroupState.STABLE])
+def test_a_transition_that_another_event_tells_of_has_no_line(new: GroupState) -> None:
+    assert line_of(goes_to(new)) is None
+
+
+def test_failures_and_unknown_records_stand_out() -> None:
+    levels = {type(event): line.level for event in OTHERS if (line := line_of(event)) is not None}
+    assert (levels[AppendFailed], levels[RecordsSkipped], levels[GroupLoaded]) == ("ERROR", "WARN", "INFO")
+
+
+def test_no_event_is_forgotten_here() -> None:
+    classes = {found for found in vars(events).values() if isinstance(found, type) and issubclass(found, Event)}
+    told = {type(event) for event, _ in AS_IN_KAFKA} | {type(event) for event in OTHERS}
+    assert classes - {Event, GroupEvent} == told
