@@ -13,14 +13,15 @@ from kshim.tools.scenario.library import load_scenarios
 from kshim.tools.scenario.model import Scenario
 from kshim.tools.scenario.verdict import Result, Verdict
 from kshim.tools.scenario.wire import play
+from kshim_protocol.apis import API_TABLE
 
-__all__ = ["OutputFormat", "UnknownSuite", "conform", "run_conform", "select"]
+__all__ = ["OutputFormat", "UnknownName", "conform", "run_conform", "select"]
 
 OutputFormat = Literal["text", "json", "junit"]
 
 
-class UnknownSuite(Exception):
-    """There is no suite of that name; `str(error)` says which there are."""
+class UnknownName(Exception):
+    """There is no such suite, API or version; `str(error)` says what there is."""
 
 
 def run_conform(
@@ -29,21 +30,25 @@ def run_conform(
     *,
     suites: Sequence[str] = (),
     assume: Mapping[str, str] | None = None,
+    caps: Mapping[str, str] | None = None,
     jobs: int = 8,
     output: OutputFormat = "text",
     stream: TextIO | None = None,
 ) -> int:
     """Check a broker and write the report to `stream` (default: stdout).
 
+    `caps` is the newest version to speak of an API, by the API's name.
+
     Returns the exit code: 0 when all that could be played passed, 1 when something failed or nothing could be played.
-    Raises UnknownSuite, and BrokerGone when nobody listens.
+    Raises UnknownName, and BrokerGone when nobody listens.
     """
     scenarios = load_scenarios()
     wanted = select(scenarios, suites)
+    keyed = _caps(caps or {})
     Client(host, port, client_id="conform").close()
     report = REPORTS[output](f"{host}:{port}", stream or sys.stdout)
     results = []
-    for result in conform(wanted, host, port, assume=assume or {}, jobs=jobs):
+    for result in conform(wanted, host, port, assume=assume or {}, caps=keyed, jobs=jobs):
         report.add(result)
         results.append(result)
     report.end(unplayed=sum(scenario.limit_ms is None for scenario in scenarios) if not suites else 0)
@@ -53,15 +58,26 @@ def run_conform(
 
 
 def select(scenarios: Sequence[Scenario], suites: Sequence[str]) -> list[Scenario]:
-    """Those that can be asked of a broker, suite by suite; all suites when none is named. Raises UnknownSuite."""
+    """Those that can be asked of a broker, suite by suite; all suites when none is named. Raises UnknownName."""
     known = sorted({scenario.suite for scenario in scenarios if scenario.limit_ms is not None})
     for suite in suites:
         if suite not in known:
-            raise UnknownSuite(f"there is no suite {suite}; there are {', '.join(known)}")
+            raise UnknownName(f"there is no suite {suite}; there are {', '.join(known)}")
     chosen = [
         scenario for scenario in scenarios if scenario.limit_ms is not None and scenario.suite in (suites or known)
     ]
     return sorted(chosen, key=lambda scenario: (scenario.suite, scenario.name))
+
+
+def _caps(versions: Mapping[str, str]) -> dict[int, int]:
+    """API name -> version as text, by API key. Raises UnknownName."""
+    found = {}
+    for name, version in versions.items():
+        api = next((api for api in API_TABLE.values() if api.name == name), None)
+        if api is None or not version.isdecimal() or not api.min_version <= int(version) <= api.max_version:
+            raise UnknownName(f"{name}={version} is no API with one of its versions, as JoinGroup=5 is")
+        found[api.key] = int(version)
+    return found
 
 
 def conform(
@@ -69,7 +85,8 @@ def conform(
     host: str,
     port: int,
     *,
-    assume: Mapping[str, str],
+    assume: Mapping[str, str] | None = None,
+    caps: Mapping[int, int] | None = None,
     jobs: int = 8,
     is_kshim: bool = False,
 ) -> Iterator[Result]:
@@ -79,7 +96,7 @@ def conform(
         # The longest begin first, so that none is left over at the end.
         by_length = sorted(scenarios, key=lambda scenario: -(scenario.limit_ms or 0))
         futures = {
-            scenario.name: executor.submit(play, scenario, host, port, assume=assume, is_kshim=is_kshim)
+            scenario.name: executor.submit(play, scenario, host, port, assume=assume, caps=caps, is_kshim=is_kshim)
             for scenario in by_length
         }
         for scenario in scenarios:

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import TextIO
 
 from kshim.tools.demo.children import Child, Children
-from kshim.tools.demo.picture import draw, summary
+from kshim.tools.demo.picture import Line, draw, summary
 from kshim.tools.demo.screen import LiveScreen, PlainLines, is_live
 from kshim.tools.demo.story import Story
 
@@ -86,7 +86,7 @@ class Demo:
             act()
         self._show_until(END_MS)
         self._wait_until(self._is_told)
-        self._screen.end([[], *summary(self.story, self._elapsed_ms(), SESSION_TIMEOUT_MS)])
+        self._screen.end(self._picture(), summary(self.story, self._elapsed_ms(), SESSION_TIMEOUT_MS))
 
     def end(self) -> None:
         """End all processes: the clients first, which leave their group properly, then the broker."""
@@ -181,7 +181,10 @@ class Demo:
                 self.story.told(heard)
 
     def _show(self) -> None:
-        lines = draw(
+        self._screen.show(self._picture(), self.story.notes)
+
+    def _picture(self) -> list[Line]:
+        return draw(
             self.story,
             self._elapsed_ms(),
             bootstrap=self._bootstrap,
@@ -189,7 +192,6 @@ class Demo:
             session_timeout_ms=SESSION_TIMEOUT_MS,
             end_ms=END_MS,
         )
-        self._screen.show(lines, self.story.notes)
 
     def _require_running(self) -> None:
         if not self._broker.is_running:

@@ -36,21 +36,24 @@ class LiveScreen:
         stream.write(_HIDE_CURSOR)
 
     def show(self, lines: Sequence[Line], notes: Sequence[Note]) -> None:
-        """Draw `lines`; the notes are in them."""
-        columns, rows = shutil.get_terminal_size()
+        """Draw `lines`; the notes are in them. What is too high loses its empty lines, then its top."""
+        room = max(shutil.get_terminal_size().lines - 1, 1)  # writing into the last row would scroll
+        if len(lines) > room:
+            lines = [line for line in lines if line][-room:]
+        self._draw(lines)
+
+    def end(self, lines: Sequence[Line], summary: Sequence[Line]) -> None:
+        """Leave the whole picture with the summary below it, however high."""
+        self._draw([*lines, [], *summary])
+
+    def _draw(self, lines: Sequence[Line]) -> None:
+        columns = shutil.get_terminal_size().columns - 1
         parts = [f"\x1b[{self._drawn_lines}A\r" if self._drawn_lines else "\r"]
-        # One column and one row stay free: writing into the last would scroll.
-        lines = lines[: max(rows - 1, 1)]
-        parts += [render(line, columns - 1, is_coloured=self._is_coloured) + _CLEAR_LINE + "\n" for line in lines]
+        parts += [render(line, columns, is_coloured=self._is_coloured) + _CLEAR_LINE + "\n" for line in lines]
         parts.append(_CLEAR_BELOW)
         self._drawn_lines = len(lines)
         self._stream.write("".join(parts))
         self._stream.flush()
-
-    def end(self, lines: Sequence[Line]) -> None:
-        """Write the summary below the picture."""
-        columns = shutil.get_terminal_size().columns
-        self._stream.writelines(render(line, columns - 1, is_coloured=self._is_coloured) + "\n" for line in lines)
 
     def close(self) -> None:
         self._stream.write(_SHOW_CURSOR)
@@ -71,10 +74,10 @@ class PlainLines:
         self._written = len(notes)
         self._stream.flush()
 
-    def end(self, lines: Sequence[Line]) -> None:
+    def end(self, lines: Sequence[Line], summary: Sequence[Line]) -> None:
         """Write the summary."""
         self._stream.write("\n")
-        self._stream.writelines(render(line, 1 << 16, is_coloured=False) + "\n" for line in lines)
+        self._stream.writelines(render(line, 1 << 16, is_coloured=False) + "\n" for line in summary)
 
     def close(self) -> None:
         self._stream.flush()

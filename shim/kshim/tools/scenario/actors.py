@@ -36,6 +36,7 @@ class Cast:
         self.former_ids: dict[str, str] = {}
         self.literal_ids: set[str] = set()
         self.topic_ids: dict[str, bytes] = {}
+        self.first_generations: dict[str, int] = {}
         self.max_versions: dict[int, int] | None = None
 
     def actor(self, name: str) -> Actor:
@@ -59,6 +60,16 @@ class Cast:
         if name == "":
             return ""
         return self.unique_group if name is None else f"{self.unique_group}-{name}"
+
+    def generation(self, group_id: str, number: int) -> int:
+        """The broker's number of a generation that a file calls `number`: a file's first one is 1."""
+        return number if number < 0 else number + self.first_generations.get(group_id, 1) - 1
+
+    def generation_name(self, group_id: str, generation_id: int) -> str:
+        """What a file calls a generation; the first one seen of a group is 1, wherever the broker begins."""
+        if generation_id < 0:
+            return str(generation_id)
+        return str(generation_id - self.first_generations.setdefault(group_id, generation_id) + 1)
 
     def topic(self, name: str) -> str:
         """The real name of a topic of the scenario; `missing` topics have one too, and do not exist."""

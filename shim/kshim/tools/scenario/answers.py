@@ -65,7 +65,8 @@ def _join(step: Step, response: Any, version: int, cast: Cast) -> tuple[int, dic
         actor.protocol_name = response.protocol_name or ""
         actor.protocol_type = response.protocol_type or step.options.get("type", "consumer")
     fields = {
-        "generation": str(response.generation_id),
+        "generation": cast.generation_name(cast.group_id(step), response.generation_id),
+        "generation-id": str(response.generation_id),
         "leader": cast.name_of(response.leader),
         "members": _names((member.member_id for member in response.members), cast),
         "protocol": "null" if response.protocol_name is None else response.protocol_name or "-",
@@ -161,6 +162,7 @@ def _describe(step: Step, response: Any, version: int, cast: Cast) -> tuple[int,
         fields[f"{name}.metadata"] = _text(member.member_metadata)
         fields[f"{name}.instance"] = member.group_instance_id or "-"
         fields[f"{name}.host"] = member.client_host
+        fields[f"{name}.host-mark"] = member.client_host[:1] or "-"
         fields[f"{name}.client"] = member.client_id
     return group.error_code, fields
 

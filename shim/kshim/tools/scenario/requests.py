@@ -36,6 +36,16 @@ BY_TOPIC_ID = 10
 """First version of OffsetCommit and OffsetFetch that names topics by id."""
 
 
+FIRST_WITH_INSTANCE = {"join": 5, "sync": 3, "heartbeat": 3, "leave": 3, "commit": 7}
+FIRST_WITH_FIELD = {
+    ("join", "type"): 7, ("join", "protocol"): 7, ("join", "skip"): 9, ("join", "instance"): 5,
+    ("sync", "type"): 5, ("sync", "protocol"): 5, ("leave", "results"): 3, ("leave", "top"): 3,
+    ("fetch", "epoch"): 5, ("describe", "operations"): 3, ("describe", "instance"): 4,
+    ("list", "state"): 4, ("list", "kind"): 5,
+}  # fmt: skip
+"""First version whose answers have a field that a file may name; (join, protocol) is about null only."""
+
+
 class Unsupported(Exception):
     """The broker does not serve what a step asks for; `str(error)` says what that is."""
 
@@ -56,7 +66,27 @@ def build_request(step: Step, cast: Cast) -> tuple[Request[Any], int]:
             version = min(version, served)
         elif version > served:
             raise Unsupported(f"needs {api.name} v{version}, the broker serves it up to v{served}")
+        if "v" not in step.options:
+            _check_version(step, cast, api.name, version)
     return build(step, cast, version), version
+
+
+def _check_version(step: Step, cast: Cast, name: str, version: int) -> None:
+    """Raise Unsupported when the step says or expects something that this version of the API cannot carry."""
+    actor = cast.actor(step.actor) if step.actor else None
+    instance = step.options.get("instance", None if actor is None or step.verb == "join" else actor.group_instance_id)
+    needed = FIRST_WITH_INSTANCE.get(step.verb, 0) if instance not in (None, "-") else 0
+    if step.verb == "sync" and step.options.keys() & {"type", "protocol"}:
+        needed = FIRST_WITH_FIELD["sync", "type"]
+    if "also" in step.options or step.options.get("members") == "none":
+        needed = max(needed, FIRST_WITH_INSTANCE["leave"])
+    for field, value in (step.expectation.own.fields if step.expectation.own else {}).items():
+        key = (step.verb, field.rpartition(".")[2] if field not in ("type", "protocol") else field)
+        needed = max(needed, FIRST_WITH_FIELD.get(key, 0) if key != ("join", "protocol") or value == "null" else 0)
+    if version < needed:
+        raise Unsupported(f"needs {name} v{needed}, the broker serves it up to v{version}")
+    if step.verb in ("leave", "sync") and actor is not None and not actor.member_id and "id" not in step.options:
+        raise Unsupported(f"nobody knows the member id of {step.actor} before its Join is answered")
 
 
 def _number(step: Step, key: str, default: int) -> int:
@@ -75,8 +105,11 @@ def _instance(step: Step, actor: Actor, version: int, first: int) -> str | None:
     return None if text in (None, "-") else text
 
 
-def _generation(step: Step, actor: Actor) -> int:
-    return _number(step, "generation", actor.generation_id)
+def _generation(step: Step, cast: Cast) -> int:
+    """The generation the actor last joined, or the one that a file calls by its number."""
+    if "generation" not in step.options:
+        return cast.actor(step.actor).generation_id
+    return cast.generation(cast.group_id(step), _number(step, "generation", -1))
 
 
 def subscription(topics: tuple[str, ...]) -> bytes:
@@ -123,7 +156,7 @@ def _sync(step: Step, cast: Cast, version: int) -> Request[Any]:
     protocol = step.options.get("protocol", actor.protocol_name)
     return sync_group.SyncGroupRequest(
         group_id=cast.group_id(step),
-        generation_id=_generation(step, actor),
+        generation_id=_generation(step, cast),
         member_id=_member_id(step, cast),
         group_instance_id=_instance(step, actor, version, 3),
         protocol_type=None if not has_type or protocol_type == "null" else protocol_type,
@@ -136,7 +169,7 @@ def _heartbeat(step: Step, cast: Cast, version: int) -> Request[Any]:
     actor = cast.actor(step.actor)
     return heartbeat.HeartbeatRequest(
         group_id=cast.group_id(step),
-        generation_id=_generation(step, actor),
+        generation_id=_generation(step, cast),
         member_id=_member_id(step, cast),
         group_instance_id=_instance(step, actor, version, 3),
     )
@@ -210,7 +243,7 @@ def _commit(step: Step, cast: Cast, version: int) -> Request[Any]:
     )
     return offset_commit.OffsetCommitRequest(
         group_id=cast.group_id(step),
-        generation_id_or_member_epoch=_generation(step, actor),
+        generation_id_or_member_epoch=_generation(step, cast),
         member_id=_member_id(step, cast),
         group_instance_id=_instance(step, actor, version, 7),
         retention_time_ms=_number(step, "retention", -1) if version <= 4 else -1,

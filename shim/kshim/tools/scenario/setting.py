@@ -41,11 +41,12 @@ COORDINATOR_ERRORS = frozenset(
 class Setting:
     """One cluster, made ready for one run. Everything raises Unsupported for what the brokers cannot give."""
 
-    def __init__(self, address: Address, cast: Cast, assume: Mapping[str, str]) -> None:
-        """Connects to `address`. Raises BrokerGone."""
+    def __init__(self, address: Address, cast: Cast, assume: Mapping[str, str], caps: Mapping[int, int]) -> None:
+        """Connects to `address`. `caps`: newest version to speak of an API, by key. Raises BrokerGone."""
         self.admin = Client(*address, client_id="conform")
         self.cast = cast
         self.assume = assume
+        self.caps = caps
         self.nodes: dict[Address, Client] = {address: self.admin}
         self.homes: dict[str, Address] = {}
         self.made: set[str] = set()
@@ -62,7 +63,9 @@ class Setting:
     def prepare(self, scenario: Scenario) -> None:
         """Ask for versions, find the coordinator, check the configuration, make topics."""
         served = self.admin.ask(ApiVersionsRequest(), 0).api_keys
-        self.cast.max_versions = {api.api_key: api.max_version for api in served}
+        self.cast.max_versions = {
+            api.api_key: min(api.max_version, self.caps.get(api.api_key, api.max_version)) for api in served
+        }
         self.home(self.cast.unique_group)
         self._check_config(scenario.config)
         if scenario.topics:

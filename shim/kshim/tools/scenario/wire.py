@@ -23,15 +23,23 @@ ANSWER_S = 5.0
 PARKED_S = 0.15
 """How long a request must stay unanswered to count as parked."""
 ADVANCE_SLACK_MS = 1_500
+JOIN_GROUP = 11
+FIRST_WITH_IDS = 4
 
 
 def play(
-    scenario: Scenario, host: str, port: int, *, assume: Mapping[str, str] | None = None, is_kshim: bool = False
+    scenario: Scenario,
+    host: str,
+    port: int,
+    *,
+    assume: Mapping[str, str] | None = None,
+    caps: Mapping[int, int] | None = None,
+    is_kshim: bool = False,
 ) -> Result:
     """Run one scenario. Never raises for what the broker does.
 
     `assume` is configuration to take for granted, for brokers that do not tell theirs. `is_kshim` also plays what
-    only kshim is held to.
+    only kshim is held to. `caps` is the newest version to speak of an API (by key), where the broker's own word is no use.
     """
     started = time.monotonic()
 
@@ -43,7 +51,7 @@ def play(
     if scenario.differs and not is_kshim:
         return result(Verdict.SKIPPED, f"kshim differs from Kafka on purpose: {scenario.differs}")
     try:
-        player = _Player(scenario, host, port, assume or {})
+        player = _Player(scenario, host, port, assume or {}, caps or {})
     except BrokerGone as error:
         return result(Verdict.FAILED, failure=Failure(0, "connect", "a connection", str(error), ()))
     try:
@@ -84,10 +92,12 @@ class _Answer(NamedTuple):
 
 
 class _Player:
-    def __init__(self, scenario: Scenario, host: str, port: int, assume: Mapping[str, str]) -> None:
+    def __init__(
+        self, scenario: Scenario, host: str, port: int, assume: Mapping[str, str], caps: Mapping[int, int]
+    ) -> None:
         self.scenario = scenario
         self.cast = Cast(scenario, secrets.token_hex(4))
-        self.setting = Setting((host, port), self.cast, assume)
+        self.setting = Setting((host, port), self.cast, assume, caps)
         self.clients: dict[str, dict[Address, Client]] = {}
         self.parked: dict[str, _Asked] = {}
         self.step: Step | None = None
@@ -134,6 +144,8 @@ class _Player:
                 self.setting.create_topics({step.words[0]: int(step.words[1]) if len(step.words) > 1 else 1})
             case "delete-topic":
                 self.setting.delete_topics(step.words)
+            case "join" if self._needs_no_id(step):
+                pass
             case _:
                 own = self._request(step)
         answers = own + self._released(step, limit_s)
@@ -146,6 +158,23 @@ class _Player:
             if response is not None:
                 seen = observe(parked.step, response, parked.version, self.cast)
                 raise Mismatch(step, f"{name} stays parked", f"{name}: {seen}")
+
+    def _needs_no_id(self, step: Step) -> bool:
+        """Whether a Join that is to be told MEMBER_ID_REQUIRED can be left out: before v4 nobody needs an id to join.
+
+        Raises Unsupported when the actor does something else with that id than to join.
+        """
+        expected = step.expectation.own
+        if expected is None or expected.error != "MEMBER_ID_REQUIRED" or "v" in step.options:
+            return False
+        assert self.cast.max_versions is not None
+        if self.cast.max_versions.get(JOIN_GROUP, 0) >= FIRST_WITH_IDS:
+            return False
+        later = [other for other in self.scenario.steps if other.actor == step.actor and other.line > step.line]
+        following = later[0].expectation.own if later and later[0].verb == "join" else None
+        if following is None or following.error not in ("NONE", "parked"):
+            raise Unsupported(f"needs JoinGroup v{FIRST_WITH_IDS}")
+        return True
 
     def _request(self, step: Step) -> list[_Answer]:
         request, version = build_request(step, self.cast)
