@@ -97,13 +97,24 @@ def test_a_live_screen_draws_over_its_last_picture_and_gives_the_cursor_back(mon
     assert "\x1b[32m" not in first + second
 
 
-def test_a_picture_higher_than_the_terminal_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_picture_higher_than_the_terminal_loses_empty_lines_then_its_top(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LINES", "10")
     monkeypatch.setenv("COLUMNS", "80")
     stream = io.StringIO()
-    LiveScreen(stream).show([[Span(f"line {number}")] for number in range(30)], [])
-    assert "line 8" in stream.getvalue()
-    assert "line 9" not in stream.getvalue()
+    screen = LiveScreen(stream)
+    screen.show([line for number in range(8) for line in ([Span(f"line {number}")], [])], [])
+    assert stream.getvalue().count("\n") == 8
+    screen.show([[Span(f"row {number}")] for number in range(10, 40)], [])
+    assert "row 30" not in stream.getvalue()
+    assert "row 31" in stream.getvalue()
+    assert "row 39" in stream.getvalue()
+
+
+def test_the_end_shows_the_whole_picture_and_the_summary(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LINES", "10")
+    stream = io.StringIO()
+    LiveScreen(stream).end([[Span(f"row {number}")] for number in range(30)], [[Span("SUMMARY")]])
+    assert all(text in stream.getvalue() for text in ("row 0", "row 29", "SUMMARY"))
 
 
 def test_a_stream_that_is_no_terminal_gets_plain_lines() -> None:
