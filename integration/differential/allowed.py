@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 from integration.differential.canonical import Tree
 from integration.differential.model import GroupModel
+from kshim_protocol.messages.join_group import JoinGroupRequest
+from kshim_protocol.messages.leave_group import LeaveGroupRequest
 
 RULES_FILE = Path(__file__).with_name("allowed.toml")
 
@@ -40,7 +42,9 @@ class Rule(NamedTuple):
     def covers(self, path: str) -> bool:
         """Whether this field may differ. Indexes do not count: `groups[0].members` is `groups[].members`."""
         name = re.sub(r"\[\d+\]", "[]", path)
-        return "*" in self.fields or any(name == field or name.startswith((f"{field}.", f"{field}[")) for field in self.fields)
+        return "*" in self.fields or any(
+            name == field or name.startswith((f"{field}.", f"{field}[")) for field in self.fields
+        )
 
 
 def load_rules(path: Path = RULES_FILE) -> list[Rule]:
@@ -115,9 +119,11 @@ def _tied_vote(case: Case) -> bool:
         return False
     members = case.kshim["members"] or case.kafka["members"]
     if not members:  # a follower: its own answer does not say who votes; the leader's is judged
-        return case.kshim["error_code"] == 0 == case.kafka["error_code"]
-    ballots = [case.group.protocols.get(member["member_id"], []) for member in members]
-    votes = count_votes(ballots)
+        return bool(case.kshim["error_code"] == 0 == case.kafka["error_code"])
+    ballots = [case.group.protocols.get(member["member_id"]) for member in members]
+    if None in ballots:  # somebody new whose connection was closed while it waited: its ballot is not known
+        return True
+    votes = count_votes([ballot for ballot in ballots if ballot is not None])
     most = max(votes.values(), default=0)
     return votes.get(case.kshim["protocol_name"]) == most == votes.get(case.kafka["protocol_name"])
 
@@ -125,6 +131,30 @@ def _tied_vote(case: Case) -> bool:
 def _same_error_in_other_words(case: Case) -> bool:
     """Every message that differs stands beside an error, and neither broker left it out."""
     return _words_agree(case.kshim, case.kafka)
+
+
+def _issued_id_of_a_static_member(case: Case) -> bool:
+    """An id given out with MEMBER_ID_REQUIRED comes back with an instance id; Kafka trips over an assertion of its own."""
+    return (
+        case.request.group_instance_id is not None
+        and case.request.member_id in case.group.issued
+        and case.kafka is not None
+        and case.kafka["error_code"] == _UNKNOWN_SERVER_ERROR
+        and case.kshim is not None
+        and case.kshim["error_code"] in (_UNKNOWN_MEMBER_ID, _FENCED_INSTANCE_ID)
+    )
+
+
+def _removed_while_in_sync(case: Case) -> bool:
+    """Only kshim answers, with UNKNOWN_MEMBER_ID, because the request just sent took the member out of the group."""
+    newest = case.newest
+    if case.kafka is not None or case.kshim is None or case.kshim["error_code"] != _UNKNOWN_MEMBER_ID:
+        return False
+    if newest is None or newest.group_id != case.request.group_id:
+        return False
+    if isinstance(newest, LeaveGroupRequest):
+        return True
+    return isinstance(newest, JoinGroupRequest) and newest.member_id == case.request.member_id
 
 
 def _words_agree(left: Tree, right: Tree) -> bool:
@@ -152,11 +182,16 @@ def count_votes(ballots: list[list[str]]) -> dict[str, int]:
 
 
 _REBALANCE_IN_PROGRESS = 27
+_UNKNOWN_SERVER_ERROR = -1
+_UNKNOWN_MEMBER_ID = 25
+_FENCED_INSTANCE_ID = 82
 
 SITUATIONS: dict[str, Callable[[Case], bool]] = {
     "superseded": _superseded,
     "protocol-listed-twice": _protocol_listed_twice,
     "leader-gone": _leader_gone,
     "tied-vote": _tied_vote,
+    "issued-id-of-a-static-member": _issued_id_of_a_static_member,
+    "removed-while-in-sync": _removed_while_in_sync,
     "same-error-in-other-words": _same_error_in_other_words,
 }

@@ -20,6 +20,7 @@ CONFIG = {
     "group.initial.rebalance.delay.ms": "0",
     "group.max.size": "4",
     "offsets.topic.num.partitions": "5",
+    "offsets.retention.check.interval.ms": "86400000",  # each broker's own clock says when empty groups go
     "auto.create.topics.enable": "false",
 }
 # One thread a stage makes Kafka take requests in the order they were sent over several connections, and without linger

@@ -17,22 +17,24 @@ Tree = Any
 API_VERSIONS = 18
 
 # Kafka fills these from hash maps, or from futures in the order in which they happen to be done.
-_UNORDERED = frozenset({
-    "JoinGroupResponse.members",
-    "DescribeGroupsResponse.groups",
-    "DescribedGroup.members",
-    "ListGroupsResponse.groups",
-    "DeleteGroupsResponse.results",
-    "OffsetCommitResponse.topics",
-    "OffsetCommitResponseTopic.partitions",
-    "OffsetFetchResponse.topics",
-    "OffsetFetchResponse.groups",
-    "OffsetFetchResponseGroup.topics",
-    "OffsetFetchResponseTopic.partitions",
-    "OffsetFetchResponseTopics.partitions",
-    "OffsetDeleteResponse.topics",
-    "OffsetDeleteResponseTopic.partitions",
-})
+_UNORDERED = frozenset(
+    {
+        "JoinGroupResponse.members",
+        "DescribeGroupsResponse.groups",
+        "DescribedGroup.members",
+        "ListGroupsResponse.groups",
+        "DeleteGroupsResponse.results",
+        "OffsetCommitResponse.topics",
+        "OffsetCommitResponseTopic.partitions",
+        "OffsetFetchResponse.topics",
+        "OffsetFetchResponse.groups",
+        "OffsetFetchResponseGroup.topics",
+        "OffsetFetchResponseTopic.partitions",
+        "OffsetFetchResponseTopics.partitions",
+        "OffsetDeleteResponse.topics",
+        "OffsetDeleteResponseTopic.partitions",
+    }
+)
 
 _MEMBER_ID = re.compile(r"(.*)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.DOTALL)
 

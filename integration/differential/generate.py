@@ -30,7 +30,17 @@ _KEYS = {
 _SLOTS = "abcde"
 _NAMES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 _METADATA = ("sub:t", "sub:t,u", "sub:u", "sub:", "no subscription", "")
-_STATES = ("Stable", "stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Dead", "Assigning", "nonsense", "")
+_STATES = (
+    "Stable",
+    "stable",
+    "Empty",
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Dead",
+    "Assigning",
+    "nonsense",
+    "",
+)
 _TYPES = ("classic", "Classic", "consumer", "share", "streams", "nonsense")
 _TOPICS = ("t", "t", "t", "u", "missing")
 
@@ -67,7 +77,7 @@ class Generator:
         """A step of any kind."""
         if self.rnd.random() < 0.62:
             return self.sensible()
-        kind = self.rnd.choices(list(WEIGHTS), WEIGHTS.values())[0]
+        kind = self.rnd.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
         return self.of_kind(kind)
 
     def of_kind(self, kind: str) -> Step:
@@ -90,15 +100,17 @@ class Generator:
             case "joined":
                 return self.sync(group, slot)
             case _:
-                maker = self.rnd.choice((
-                    Generator.heartbeat,
-                    Generator.heartbeat,
-                    Generator.commit,
-                    Generator.fetch,
-                    Generator.describe,
-                    Generator.join,
-                    Generator.leave,
-                ))
+                maker = self.rnd.choice(
+                    (
+                        Generator.heartbeat,
+                        Generator.heartbeat,
+                        Generator.commit,
+                        Generator.fetch,
+                        Generator.describe,
+                        Generator.join,
+                        Generator.leave,
+                    )
+                )
                 return maker(self, group, slot)
 
     # Requests that make sense
@@ -165,11 +177,13 @@ class Generator:
         rnd = self.rnd
         offsets = []
         for _ in range(rnd.choice((1, 1, 2, 3))):
-            metadata = rnd.choice(("", "", "note", None, "✓ note"))
+            metadata: Any = rnd.choice(("", "", "note", None, "✓ note"))
             if rnd.random() < 0.1:
                 metadata = [rnd.choice(("x", "語", "😀")), rnd.choice((2048, 2049, 4096, 4097))]
             index = rnd.choice((0, 0, 1, 2, 3, -1)) if rnd.random() < 0.3 else 0
-            offsets.append([rnd.choice(_TOPICS), index, rnd.choice((0, 1, 5, 100, -1, 2**40)), rnd.choice((-1, 0, 3)), metadata])
+            offsets.append(
+                [rnd.choice(_TOPICS), index, rnd.choice((0, 1, 5, 100, -1, 2**40)), rnd.choice((-1, 0, 3)), metadata]
+            )
         if len({(topic, index) for topic, index, *_ in offsets}) < len(offsets) and rnd.random() < 0.8:
             offsets = offsets[:1]
         step = Step("commit", group.name, slot.name, v=self._version("commit"), offsets=offsets)
@@ -295,14 +309,23 @@ class Generator:
         """Committed offsets of one or several groups."""
         rnd = self.rnd
         version = self._version("fetch")
-        names = [group.name] if version < 8 else [rnd.choice((*self.profile.groups, group.name, "unknown", "")) for _ in range(rnd.choice((1, 1, 2, 3)))]
+        names = (
+            [group.name]
+            if version < 8
+            else [
+                rnd.choice((*self.profile.groups, group.name, "unknown", "")) for _ in range(rnd.choice((1, 1, 2, 3)))
+            ]
+        )
         if rnd.random() < 0.85:
             names = list(dict.fromkeys(names))
         groups: list[list[Any]] = []
         for name in names:
             topics: list[list[Any]] | None = None
             if rnd.random() < 0.6:
-                topics = [[topic, rnd.choice(([0], [0, 1, 2], [], [7], [-1]))] for topic in dict.fromkeys(rnd.choices(_TOPICS, k=2))]
+                topics = [
+                    [topic, rnd.choice(([0], [0, 1, 2], [], [7], [-1]))]
+                    for topic in dict.fromkeys(rnd.choices(_TOPICS, k=2))
+                ]
             groups.append([name, topics])
         step = Step("fetch", group.name, slot.name, v=version, groups=groups)
         if version >= 7 and rnd.random() < 0.3:
@@ -338,7 +361,11 @@ class Generator:
     def find_coordinator(self, group: GroupModel, slot: Slot) -> Step:
         """Who looks after a group."""
         version = self._version("find-coordinator")
-        names = [group.name] if version < 4 else self.rnd.choice(([group.name], [], [group.name, ""], [""], list(self.profile.groups)))
+        names = (
+            [group.name]
+            if version < 4
+            else self.rnd.choice(([group.name], [], [group.name, ""], [""], list(self.profile.groups)))
+        )
         step = Step("find-coordinator", "", "", v=version, groups=names)
         if version >= 1 and self.rnd.random() < 0.2:
             step.options["type"] = self.rnd.choice((3, 9, -1))
@@ -348,7 +375,23 @@ class Generator:
 
     def damaged(self, group: GroupModel, slot: Slot) -> Step:
         """A request whose body is cut short, too long or overwritten, or in a version there is not."""
-        step = self.of_kind(self.rnd.choice(("join", "sync", "heartbeat", "leave", "commit", "fetch", "describe", "list", "delete", "find-coordinator", "offset-delete")))
+        step = self.of_kind(
+            self.rnd.choice(
+                (
+                    "join",
+                    "sync",
+                    "heartbeat",
+                    "leave",
+                    "commit",
+                    "fetch",
+                    "describe",
+                    "list",
+                    "delete",
+                    "find-coordinator",
+                    "offset-delete",
+                )
+            )
+        )
         rnd, verb = self.rnd, step.verb
         api = API_TABLE[_KEYS[verb]]
         match rnd.randrange(6):
@@ -357,7 +400,11 @@ class Generator:
             case 2:
                 step.options["damage"] = ["append", rnd.choice(("00", "ff", "00" * 9, "0102030405"))]
             case 3 | 4:
-                step.options["damage"] = ["poke", rnd.randrange(0, 40), rnd.choice(("ff", "7fffffff", "80000000", "ffff", "7f", "80", "fffffffe"))]
+                step.options["damage"] = [
+                    "poke",
+                    rnd.randrange(0, 40),
+                    rnd.choice(("ff", "7fffffff", "80000000", "ffff", "7f", "80", "fffffffe")),
+                ]
             case _:
                 step.options["header_version"] = rnd.choice((api.max_version + 1, api.min_version - 1, 99, -1))
         return step
@@ -373,7 +420,13 @@ class Generator:
     def keep(self, group: GroupModel, slot: Slot) -> Step:
         """Let sessions end while some members go on."""
         kind = self.rnd.choice(("heartbeat", "heartbeat", "commit", "fetch"))
-        step = Step("keep", group.name, "", slots=self.rnd.sample(sorted(group.slots), min(len(group.slots), self.rnd.choice((1, 2)))), kind=kind)
+        step = Step(
+            "keep",
+            group.name,
+            "",
+            slots=self.rnd.sample(sorted(group.slots), min(len(group.slots), self.rnd.choice((1, 2)))),
+            kind=kind,
+        )
         if self.rnd.random() < 0.15 and kind != "fetch":
             step.options["generation"] = "+1"
         return step

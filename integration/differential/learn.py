@@ -33,6 +33,20 @@ def learn(model: Model, group: GroupModel, step: Step, request: Any, tree: Tree 
             _followed(slot, tree["error_code"], is_sync=step.verb == "sync")
         case "leave":
             _left(group, request, tree)
+        case _:
+            pass
+
+
+def note_ballot(group: GroupModel, step: Step, request: Any, tree: Tree | None) -> None:
+    """Remember what a member offered with a Join that was answered, before the answers are compared."""
+    if step.verb == "join" and isinstance(tree, dict) and tree.get("error_code") == ErrorCode.NONE:
+        group.protocols[tree["member_id"]] = [protocol.name for protocol in request.protocols]
+
+
+def note_unseen_ballot(group: GroupModel, step: Step, request: Any) -> None:
+    """As `note_ballot`, for a Join whose answer nobody will see."""
+    if step.verb == "join" and request.member_id:
+        group.protocols[request.member_id] = [protocol.name for protocol in request.protocols]
 
 
 def _speaks_for_itself(step: Step) -> bool:
@@ -44,6 +58,7 @@ def _join(group: GroupModel, slot: Slot, request: Any, tree: Tree) -> None:
     if error == ErrorCode.MEMBER_ID_REQUIRED:
         slot.has_new_id(tree["member_id"])
         slot.status = "pending"
+        group.issued.add(slot.member)
     elif error in _OUT:
         if request.member_id == slot.member:
             slot.forget()
@@ -62,7 +77,7 @@ def _join(group: GroupModel, slot: Slot, request: Any, tree: Tree) -> None:
     # Below v9 a static leader that came back is told its old id as leader (KIP-814): it leads all the same.
     is_old_self = tree["leader"] in slot.previous
     group.leader = tree["member_id"] if is_old_self else tree["leader"]
-    group.protocols[tree["member_id"]] = [protocol.name for protocol in request.protocols]
+    group.issued.discard(tree["member_id"])
 
 
 def _followed(slot: Slot, error: int, *, is_sync: bool) -> None:

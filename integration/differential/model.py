@@ -9,6 +9,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from kshim_protocol.messages.join_group import JoinGroupRequest
+
+LONG_MS = 10_000
+"""Timeouts from here on end after the sequence."""
+
+_MIN_SESSION_MS = 100  # group.min.session.timeout.ms: a Join with less is refused
+
 
 class Slot:
     """A place for a member: a client that remembers what it was told.
@@ -62,6 +69,17 @@ class Timers:
         self.first = 0.0
         self.last = 0.0
 
+    def may_start(self, join: JoinGroupRequest, version: int) -> None:
+        """This Join is about to be sent."""
+        session_ms = join.session_timeout_ms
+        rebalance_ms = join.rebalance_timeout_ms if version >= 1 else session_ms
+        if _MIN_SESSION_MS <= session_ms < LONG_MS:
+            self.sessions_ms.add(session_ms)
+        if rebalance_ms < LONG_MS:
+            self.rebalances_ms.add(max(rebalance_ms, 0))
+        if self.sessions_ms or self.rebalances_ms:
+            self.first = self.first or time.monotonic()
+
     @property
     def run(self) -> bool:
         """Whether any timer may fire."""
@@ -101,7 +119,8 @@ class GroupModel:
     """One group of the sequence.
 
     `incarnation` counts the fresh groups that took this one's place. `leader` is the last leader that was named,
-    `protocols` what each member offered last, `state` what the last DescribeGroups said.
+    `protocols` what each member offered last, `state` what the last DescribeGroups said, `issued` ids
+    that were given out with MEMBER_ID_REQUIRED and not used since.
     """
 
     def __init__(self, name: str, incarnation: int = 0) -> None:
@@ -112,6 +131,7 @@ class GroupModel:
         self.protocols: dict[str, list[str]] = {}
         self.timers = Timers()
         self.state = ""
+        self.issued: set[str] = set()
 
     def slot(self, name: str) -> Slot:
         """The slot of that name."""

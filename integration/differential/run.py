@@ -101,6 +101,10 @@ def run(pair: Pair, *, seed: int, sequences: int, requests: int, at_once: int, s
             totals.counts += play.counts
             if text is not None:
                 totals.found.append(Found(f"{seed}.{index}", steps, text))
+                print(
+                    f"  {seed}.{index}: {text[text.rindex('DIFFERENT') :] if 'DIFFERENT' in text else text}",
+                    file=sys.stderr,
+                )
             return
 
     with ThreadPoolExecutor(at_once) as pool:
@@ -142,7 +146,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--stop-after", type=int, default=3, help="differences to find")
     parser.add_argument("--keep", type=Path, default=Path("differences"), help="where steps of differences are written")
     parser.add_argument("--replay", type=Path, help="play the steps of this file")
-    parser.add_argument("--kshim", help="HOST:PORT of a running kshim (both brokers must be configured as brokers.py does)")
+    parser.add_argument(
+        "--kshim", help="HOST:PORT of a running kshim (both brokers must be configured as brokers.py does)"
+    )
     parser.add_argument("--kafka", help="HOST:PORT of a running Kafka")
     options = parser.parse_args(arguments)
     with _brokers(options) as pair:

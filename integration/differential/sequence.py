@@ -9,25 +9,19 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from integration.differential.allowed import Case, Rule, rules_for
-from integration.differential.brokers import Pair, Target
-from integration.differential.canonical import Malformed, Tree, differing_paths, id_prefix, parse_answer, tree_of
-from integration.differential.learn import learn
+from integration.differential.brokers import Pair
+from integration.differential.canonical import Malformed, Tree, parse_answer
+from integration.differential.learn import learn, note_ballot, note_unseen_ballot
 from integration.differential.model import GroupModel, Model
-from integration.differential.requests import (
-    MAY_PARK,
-    MAY_RELEASE,
-    UNKNOWN_TOPIC_ID,
-    build,
-    topic_symbol,
-    translate,
-)
+from integration.differential.requests import MAY_PARK, MAY_RELEASE, build
 from integration.differential.show import show_case, show_tree
 from integration.differential.steps import Step
-from integration.differential.wire import Answer, Line, wait_for
-from kshim_protocol.apis import API_TABLE
+from integration.differential.tickets import Side, Ticket, Trees, differences
+from integration.differential.wire import Line, wait_for
 from kshim_protocol.frame import build_request_frame
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
-from kshim_protocol.schema import Request, codec
+from kshim_protocol.messages.join_group import JoinGroupRequest
+from kshim_protocol.schema import codec
 
 ANSWER_TIMEOUT_S = 10.0
 AGREE_TIMEOUT_S = 4.0
@@ -36,7 +30,6 @@ BEFORE_EXPIRY_S = 0.15
 """So long before a timer may fire nothing but waiting is done."""
 AFTER_EXPIRY_S = 0.2
 KEEP_EVERY_S = 0.1
-_MAX_LINES = 12
 
 
 class Difference(Exception):
@@ -45,65 +38,6 @@ class Difference(Exception):
 
 class TimingLost(Exception):
     """This machine stalled for so long that a timer may have fired in the middle of a step: nothing can be said."""
-
-
-class Side:
-    """One broker as a sequence sees it: the ids it gave out and a connection to look through."""
-
-    def __init__(self, target: Target) -> None:
-        self.name = target.name
-        self.address = target.address
-        self.ids: dict[str, str] = {}
-        self.symbols: dict[str, str] = {}
-        self.topic_ids = {topic_symbol(name): topic_id for name, topic_id in target.topic_ids.items()}
-        self.topic_ids[topic_symbol("missing")] = UNKNOWN_TOPIC_ID
-        self.topic_names = {topic_id: symbol.decode() for symbol, topic_id in self.topic_ids.items()}
-        self.probe = Line(target.address)
-
-    def name_member(self, member_id: str, number: int) -> None:
-        """Give a member id that appears for the first time its symbol."""
-        if member_id and member_id not in self.symbols:
-            symbol = f"<M{number} {id_prefix(member_id)}>"
-            self.symbols[member_id] = symbol
-            self.ids[symbol] = member_id
-
-    def tree(self, response: Any, *, is_damaged: bool) -> Tree:
-        """The answer with symbols for ids. A damaged request may be answered with what is left of an id."""
-        tree = tree_of(response, self._rename_damaged if is_damaged else self._rename, self.topic_names)
-        for entry in [tree, *tree.get("coordinators", ())]:
-            if (entry.get("host"), entry.get("port")) == self.address:
-                entry.update(host="self", port="self", node_id="self")
-        return tree
-
-    def _rename(self, field: str, text: str) -> str:
-        symbol = self.symbols.get(text)
-        if symbol is None and field in ("member_id", "leader") and id_prefix(text)[:3] != "not":
-            return f"<? {id_prefix(text)}>"
-        return text if symbol is None else symbol
-
-    def _rename_damaged(self, field: str, text: str) -> str:
-        is_unknown_id = field == "member_id" and text not in self.symbols
-        return "<? damaged>" if is_unknown_id else self._rename(field, text)
-
-
-class Ticket:
-    """A request that was sent to both brokers, and what each made of it so far."""
-
-    def __init__(self, number: int, step: Step, request: Any, version: int, group: GroupModel) -> None:
-        self.number = number
-        self.step = step
-        self.request = request
-        self.api = API_TABLE[request.info.api_key]
-        self.version = version
-        self.group = group
-        self.lines: dict[str, Line] = {}
-        self.answers: dict[str, Answer] = {}
-
-    @property
-    def actor(self) -> str:
-        """Who sent it, for people."""
-        group = "" if self.group.name in ("g1", "") else f"{self.group.name}."
-        return f"{group}{self.step.slot or '?'}"
 
 
 class Played(NamedTuple):
@@ -182,11 +116,11 @@ class Sequence:
         self._number += 1
         version = step.options["v"]
         ticket = Ticket(self._number, step, request, version, group)
-        frames = {side.name: self._frame(side, ticket) for side in self.sides}
+        frames = {side.name: ticket.frame(side) for side in self.sides}
         if any(frame is None for frame in frames.values()):
             return None
-        if step.verb == "join":
-            _start_timers(group, step, request)
+        if isinstance(request, JoinGroupRequest):
+            group.timers.may_start(request, version)
         ticket.lines = self._line_pair()
         for side in self.sides:
             frame = frames[side.name]
@@ -198,20 +132,6 @@ class Sequence:
         self.counts["requests"] += 1
         self.counts[f"api {ticket.api.name} v{version}"] += 1
         return ticket
-
-    def _frame(self, side: Side, ticket: Ticket) -> bytes | None:
-        request = translate(ticket.request, side.ids, side.topic_ids)
-        options = ticket.step.options
-        body: bytes | None = codec(type(request), ticket.version).build(request)
-        assert body is not None
-        header_version = options.get("header_version", ticket.version)
-        if "damage" in options:
-            body = _damaged(body, options["damage"])
-            if body is None or _is_time_bomb(type(request), ticket.version, body):
-                return None
-        flexible = ticket.api.is_flexible(header_version)
-        client = options.get("client", ticket.step.slot or "admin")
-        return build_request_frame(ticket.api.key, header_version, ticket.number, client, body, flexible=flexible)
 
     def _line_pair(self) -> dict[str, Line]:
         while self._free:
@@ -244,18 +164,36 @@ class Sequence:
             self._take()
 
     def _probe(self, group: GroupModel) -> None:
-        """Until both brokers have handled all that was sent: twice, for two connections may be read in any order."""
+        """Until both brokers have handled all that was sent: twice, for two connections may be read in any order.
+
+        A join phase in which only ids that were given out are missing has a timer of 0 ms: it is waited for too.
+        """
         request = DescribeGroupsRequest(groups=(self.model.group_id(group.name),))
-        frame = build_request_frame(15, 4, 0, "probe", codec(DescribeGroupsRequest, 4).build(request), flexible=False)
-        for _ in range(2):
+        body = codec(DescribeGroupsRequest, _PROBE_VERSION).build(request)
+        frame = build_request_frame(_DESCRIBE_GROUPS, _PROBE_VERSION, 0, "probe", body, flexible=False)
+        deadline = time.monotonic() + AGREE_TIMEOUT_S
+        rounds = 0
+        while rounds < 2:
+            rounds += 1
             for side in self.sides:
                 side.probe.send(frame)
             for side in self.sides:
-                deadline = time.monotonic() + ANSWER_TIMEOUT_S
-                while side.probe.take() is None:
-                    if time.monotonic() > deadline:
-                        raise Difference(f"{self.transcript()}\n{side.name} does not answer DescribeGroups any more")
-                    wait_for([side.probe], ANSWER_TIMEOUT_S)
+                if self._is_about_to_change(side) and time.monotonic() < deadline:
+                    rounds = 0
+            if rounds == 0:
+                time.sleep(0.002)
+
+    def _is_about_to_change(self, side: Side) -> bool:
+        """Read the answer to a probe."""
+        deadline = time.monotonic() + ANSWER_TIMEOUT_S
+        while (answer := side.probe.take()) is None:
+            if time.monotonic() > deadline:
+                raise Difference(f"{self.transcript()}\n{side.name} does not answer DescribeGroups any more")
+            wait_for([side.probe], ANSWER_TIMEOUT_S)
+        if answer.frame is None:
+            raise Difference(f"{self.transcript()}\n{side.name} closed a connection that only asked DescribeGroups")
+        response = parse_answer(answer.frame, api_key=_DESCRIBE_GROUPS, version=_PROBE_VERSION, correlation_id=0)
+        return any(entry.group_state == "PreparingRebalance" and not entry.members for entry in response.groups)
 
     def _compare(self, text: str, newest: Ticket | None = None) -> None:
         """Wait until both brokers have answered the same requests, then compare the answers."""
@@ -267,7 +205,9 @@ class Sequence:
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 break
-            missing = [ticket.lines[side.name] for ticket in halves for side in self.sides if side.name not in ticket.answers]
+            missing = [
+                ticket.lines[side.name] for ticket in halves for side in self.sides if side.name not in ticket.answers
+            ]
             wait_for(missing, min(left_s, 0.05))
             self._take()
         self._mark_time()
@@ -291,9 +231,10 @@ class Sequence:
         for ticket in done:
             with suppress(Malformed):
                 self._name_members(ticket)
+            note_ballot(ticket.group, ticket.step, ticket.request, self._trees(ticket)["kafka"])
         for ticket in done:
             trees = self._trees(ticket)
-            paths = _paths(trees)
+            paths = differences(trees)
             rules = self._rules(ticket, newest) if paths else []
             if rules is None:
                 self.played.append(Played(text, "DIFFERENT"))
@@ -323,30 +264,15 @@ class Sequence:
             trees["kshim"],
             trees["kafka"],
         )
-        return rules_for(self.rules, case, _paths(trees))
+        return rules_for(self.rules, case, differences(trees))
 
-    def _trees(self, ticket: Ticket) -> dict[str, Tree | None]:
-        """The answer of each broker: None where there is none."""
-        trees: dict[str, Tree | None] = {}
-        for side in self.sides:
-            answer = ticket.answers.get(side.name)
-            if answer is None:
-                trees[side.name] = None
-            else:
-                trees[side.name] = self._tree(side, ticket)
-        return trees
-
-    def _tree(self, side: Side, ticket: Ticket) -> Tree:
-        try:
-            response = self._response(side, ticket)
-        except Malformed as error:
-            return {"malformed answer": f"{side.name}: {error}"}
-        if response is None:
-            return "closed the connection"
-        tree = side.tree(response, is_damaged="damage" in ticket.step.options)
+    def _trees(self, ticket: Ticket) -> Trees:
+        trees = {side.name: ticket.tree(side) for side in self.sides}
         if ticket.api.name == "ListGroups":
-            tree["groups"] = [group for group in tree["groups"] if self.model.is_active(group["group_id"])]
-        return tree
+            for tree in trees.values():
+                if isinstance(tree, dict) and "groups" in tree:
+                    tree["groups"] = [group for group in tree["groups"] if self.model.is_active(group["group_id"])]
+        return trees
 
     def _name_members(self, ticket: Ticket) -> None:
         """Member ids are named by the order in which Joins were sent, whatever the order of their answers."""
@@ -354,17 +280,9 @@ class Sequence:
             return
         number = max(len(side.symbols) for side in self.sides) + 1
         for side in self.sides:
-            response = self._response(side, ticket)
+            response = ticket.response(side)
             if response is not None and response.error_code in _NAMES_A_MEMBER:
                 side.name_member(response.member_id, number)
-
-    def _response(self, side: Side, ticket: Ticket) -> Any:
-        """The typed answer of one broker. None: it closed the connection. Raises Malformed."""
-        frame = ticket.answers[side.name].frame
-        if frame is None:
-            return None
-        version = ticket.step.options.get("header_version", ticket.version)
-        return parse_answer(frame, api_key=ticket.api.key, version=version, correlation_id=ticket.number)
 
     def _count(self, ticket: Ticket, tree: Tree | None) -> None:
         if isinstance(tree, dict):
@@ -405,6 +323,7 @@ class Sequence:
         """Close the connections of what a slot has parked."""
         for ticket in [t for t in self.parked if (t.group.name, t.step.slot) == (step.group, step.slot)]:
             self._end(ticket, give_back=False)
+            note_unseen_ballot(ticket.group, ticket.step, ticket.request)
             ticket.group.timers.hidden += 1
             self.counts["closed while parked"] += 1
         self._probe(self.model.group(step.group))
@@ -445,7 +364,12 @@ class Sequence:
                 last_round = now
                 for step in steps:
                     self._keep_once(step)
-            lines = [ticket.lines[side.name] for ticket in self.parked for side in self.sides if side.name not in ticket.answers]
+            lines = [
+                ticket.lines[side.name]
+                for ticket in self.parked
+                for side in self.sides
+                if side.name not in ticket.answers
+            ]
             wait_for(lines, min(over_at - now, KEEP_EVERY_S if steps else 0.5))
             if self._take():
                 for group in groups:
@@ -486,59 +410,15 @@ class Sequence:
                 self._renew(group)
 
 
+_DESCRIBE_GROUPS = 15
+_PROBE_VERSION = 4
 _NAMES_A_MEMBER = frozenset({0, 79})
-_LONG_MS = 10_000
 
 _KEEPING: dict[str, dict[str, Any]] = {
     "heartbeat": {"v": 4},
     "commit": {"v": 9, "offsets": [["t", 0, 1, -1, ""]]},
     "fetch": {"v": 9},
 }
-
-
-def _start_timers(group: GroupModel, step: Step, request: Any) -> None:
-    """Note the timers that this Join may start."""
-    rebalance_ms = request.rebalance_timeout_ms if step.options["v"] >= 1 else request.session_timeout_ms
-    if _MIN_SESSION_MS <= request.session_timeout_ms < _LONG_MS:
-        group.timers.sessions_ms.add(request.session_timeout_ms)
-        group.timers.first = group.timers.first or time.monotonic()
-    if rebalance_ms < _LONG_MS:
-        group.timers.rebalances_ms.add(max(rebalance_ms, 0))
-        group.timers.first = group.timers.first or time.monotonic()
-
-
-_MIN_SESSION_MS = 100
-
-
-def _paths(trees: dict[str, Tree | None]) -> list[str]:
-    """Where the two answers differ."""
-    left, right = trees["kshim"], trees["kafka"]
-    if isinstance(left, dict) and isinstance(right, dict):
-        return list(differing_paths(left, right))
-    return [] if left == right else ["*"]
-
-
-def _damaged(body: bytes, damage: list[Any]) -> bytes | None:
-    """A body that was cut short, lengthened or overwritten; None when it is too short for that."""
-    kind, at, *rest = damage
-    if kind == "append":
-        return body + bytes.fromhex(at)
-    if at >= len(body):
-        return None
-    if kind == "cut":
-        return body[:at]
-    poke = bytes.fromhex(rest[0])
-    return body[:at] + poke + body[at + len(poke) :]
-
-
-def _is_time_bomb(cls: type[Request[Any]], version: int, body: bytes) -> bool:
-    """Whether a damaged request is still one with a short timeout that nobody would wait for."""
-    try:
-        request, _ = codec(cls, version).parse(body)
-    except Exception:
-        return False
-    timeouts = [getattr(request, "session_timeout_ms", _LONG_MS), getattr(request, "rebalance_timeout_ms", _LONG_MS)]
-    return any(timeout < _LONG_MS for timeout in timeouts)
 
 
 def play_all(pair: Pair, prefix: str, rules: list[Rule], steps: Iterable[Step]) -> Sequence:

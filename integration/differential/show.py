@@ -9,7 +9,9 @@ from typing import Any
 from integration.differential.canonical import Tree
 from kshim_protocol.errors import ErrorCode
 
-_QUIET = frozenset({"throttle_time_ms", "error_code", "skip_assignment", "protocol_type", "group_instance_id", "unknown_tagged_fields"})
+_QUIET = frozenset(
+    {"throttle_time_ms", "error_code", "skip_assignment", "protocol_type", "group_instance_id", "unknown_tagged_fields"}
+)
 
 
 def error_name(code: int) -> str:
@@ -45,7 +47,7 @@ def show_tree(api: str, tree: Tree | None) -> str:
 
 def _plain(value: Any) -> str:
     if isinstance(value, bytes):
-        return value.decode("utf-8", "backslashreplace") or "-"
+        return value.decode("utf-8", "backslashreplace").replace("\0", "\\0") or "-"
     if isinstance(value, dict):
         parts = [
             error_name(item) if key == "error_code" else f"{key}={_plain(item)}"

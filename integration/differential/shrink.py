@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 from integration.differential.allowed import Rule
 from integration.differential.brokers import Pair
@@ -10,13 +11,14 @@ from integration.differential.sequence import Difference, TimingLost, play_all
 from integration.differential.steps import Step
 
 _names = itertools.count()
+_run_id = int(time.time()) % 1_000_000
 
 
 def difference_of(pair: Pair, rules: list[Rule], steps: list[Step], *, tries: int) -> str | None:
     """The transcript up to the difference, or None when there is none in so many tries (leaders are arbitrary)."""
     for _ in range(tries):
         try:
-            play_all(pair, f"shrink{next(_names)}", rules, steps)
+            play_all(pair, f"s{_run_id}-{next(_names)}", rules, steps)
         except Difference as difference:
             return str(difference)
         except TimingLost:
@@ -24,8 +26,11 @@ def difference_of(pair: Pair, rules: list[Rule], steps: list[Step], *, tries: in
     return None
 
 
-def shortest(pair: Pair, rules: list[Rule], steps: list[Step], *, tries: int = 2) -> tuple[list[Step], str] | None:
-    """Delete steps, long stretches first, as long as a difference remains. None: it did not show again."""
+def shortest(
+    pair: Pair, rules: list[Rule], steps: list[Step], *, tries: int = 2, limit_s: float = 180.0
+) -> tuple[list[Step], str] | None:
+    """Delete steps, long stretches first, while a difference remains and time is left. None: it did not show again."""
+    over_at = time.monotonic() + limit_s
     found = difference_of(pair, rules, steps, tries=max(tries, 6))
     if found is None:
         return None
@@ -34,6 +39,8 @@ def shortest(pair: Pair, rules: list[Rule], steps: list[Step], *, tries: int = 2
         at = 0
         has_shrunk = False
         while at < len(steps):
+            if time.monotonic() > over_at:
+                return steps, found
             fewer = steps[:at] + steps[at + size :]
             text = difference_of(pair, rules, fewer, tries=tries) if fewer else None
             if text is None:
