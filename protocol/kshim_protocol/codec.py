@@ -82,11 +82,13 @@ class Codec(Generic[S]):
         self.build = compile_build(self.tree, self._name(), self._explain_build)
 
     def _parse_first(self, data: bytes, offset: int = 0) -> tuple[S, int]:
-        self._compile_parse()
+        if self.parse == self._parse_first:  # else somebody kept this method from before
+            self._compile_parse()
         return self.parse(data, offset)
 
     def _build_first(self, obj: S) -> bytes:
-        self._compile_build()
+        if self.build == self._build_first:
+            self._compile_build()
         return self.build(obj)
 
     def _name(self) -> str:

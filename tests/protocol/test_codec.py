@@ -134,6 +134,31 @@ def test_unknown_tags_are_kept_and_sent_on(cls: type[Struct], version: int) -> N
     check()
 
 
+@over_flexible_versions
+@pytest.mark.parametrize("change", [-1, 1], ids=["shorter", "longer"])
+def test_a_known_tag_of_another_size_than_it_says_is_an_error(cls: type[Struct], version: int, change: int) -> None:
+    tested = codec(cls, version)
+    fixed = [row for row in cls.info.rows if row_is_in(row, version) and row.tag is None]
+    body = b"".join(built_alone(tested.tree, row.name) for row in fixed)
+    assert tested.tree.tagged is not None
+    for tag, (row, subcon) in tested.tree.tagged.known.items():
+        stream = wire.WireStream()
+        subcon._build(wire.default_of(row), stream, None, row.name)
+        value = stream.getvalue()
+        data = body + bytes((1, tag, len(value) + change)) + value + b"\0"
+        found = outcome(tested.parse, data)
+        assert isinstance(found, str)
+        assert found == outcome(tested.parse_interpreted, data)
+
+
+def built_alone(tree: wire.RowTree, name: str) -> bytes:
+    """The bytes of one row's default."""
+    row, subcon = next((row, subcon) for row, subcon in tree.fields if row.name == name)
+    stream = wire.WireStream()
+    subcon._build(wire.default_of(row), stream, None, name)
+    return stream.getvalue()
+
+
 UNFIT: dict[str, list[object]] = {
     "int8": [128, -129, "1", None],
     "int16": [1 << 15, "1", None],

@@ -85,6 +85,17 @@ def test_code_is_made_at_the_first_call_of_each_direction() -> None:
     assert tested.parse != parsed_first
 
 
+def test_a_parse_kept_from_before_does_not_make_code_again() -> None:
+    tested = type(codec(HeartbeatRequest, 4))(HeartbeatRequest, 4)
+    kept_parse, kept_build = tested.parse, tested.build
+    data = kept_build(HEARTBEAT)
+    kept_parse(data)
+    made = tested.parse, tested.build
+    assert kept_build(HEARTBEAT) == data
+    assert kept_parse(data) == (HEARTBEAT, len(data))
+    assert (tested.parse, tested.build) == made
+
+
 @over_versions()
 def test_generated_code_never_tests_a_version(cls: type[Struct], version: int) -> None:
     tree = codec(cls, version).tree
