@@ -30,24 +30,33 @@ class Fleet:
         self._produced: set[str] = set()
         self._received: set[str] = set()
 
+    @property
+    def group_id(self) -> str:
+        """The id of the group."""
+        return self.topic
+
     def start(self, join: Joins, settings: Settings) -> None:
         """Start a member in a new slot, and let the group settle."""
-        self.members.append(join(self.bootstrap, self.topic, self.topic, settings))
+        self.members.append(join(self.bootstrap, self.group_id, self.topic, settings))
         self.settle()
 
     def restart(self, slot: int, join: Joins, settings: Settings) -> None:
         """Close the member in `slot`, start another there at once, and let the group settle and consume."""
         self.members[slot].close()
-        self.members[slot] = join(self.bootstrap, self.topic, self.topic, settings)
+        self.members[slot] = join(self.bootstrap, self.group_id, self.topic, settings)
         self.settle()
         self._consume()
+
+    def stop(self, slot: int) -> None:
+        """Close the member in `slot` and give the slot up; a static member stays in the group."""
+        self.members.pop(slot).close()
 
     def settle(self) -> None:
         """Poll until the members share all partitions, and never see one with two owners meanwhile."""
         deadline = Deadline(SETTLE_TIMEOUT_S)
         while not is_settled(owned := self.owned(), self._expected):
             deadline.check(f"the members share {len(self._expected)} partitions; they own {owned}")
-            self._poll()
+            self.poll()
             self._require_one_owner_each()
 
     def owned(self) -> list[frozenset[TopicPartition]]:
@@ -63,7 +72,8 @@ class Fleet:
         while self.members:
             self.members.pop().close()
 
-    def _poll(self) -> None:
+    def poll(self) -> None:
+        """Poll each member once."""
         for member in self.members:
             self._received |= {record.value for record in member.poll(_POLL_TIMEOUT_S)}
 
@@ -82,7 +92,7 @@ class Fleet:
         deadline = Deadline(SETTLE_TIMEOUT_S)
         while missing := self._produced - self._received:
             deadline.check(f"all records; missing are {sorted(missing, key=int)}")
-            self._poll()
+            self.poll()
 
 
 @contextmanager

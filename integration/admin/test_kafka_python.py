@@ -1,0 +1,31 @@
+"""kafka-python's admin client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from integration.admin.admin import AdminError
+from integration.admin.kafka_python import KafkaPythonAdmin
+from integration.admin.suite import AdminSuite, MemberRemovalSuite, OffsetDeletionSuite
+from integration.rolling.members import Joins, kafka_python
+from integration.support.broker import Broker
+from integration.support.group_suite import new_name
+
+
+class TestKafkaPythonAdmin(AdminSuite, OffsetDeletionSuite, MemberRemovalSuite):
+    @pytest.fixture
+    def admin(self, broker: Broker) -> Iterator[KafkaPythonAdmin]:
+        client = KafkaPythonAdmin(broker.bootstrap)
+        yield client
+        client.close()
+
+    @pytest.fixture
+    def join(self) -> Joins:
+        return kafka_python
+
+    def test_an_unknown_group_is_an_error_in_state_dead(self, admin: KafkaPythonAdmin) -> None:
+        unknown = new_name()
+        with pytest.raises(AdminError, match=rf"GroupIdNotFoundError: Group {unknown} not found\. in state Dead"):
+            admin.describe(unknown)
