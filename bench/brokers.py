@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -55,6 +56,7 @@ def add_broker_options(parser: argparse.ArgumentParser) -> None:
 @contextlib.contextmanager
 def chosen_brokers(options: argparse.Namespace) -> Iterator[list[MeasuredBroker]]:
     """The brokers that the options name; kshim runs in memory, with default settings, while the block does."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended then, too
     with contextlib.ExitStack() as stack:
         brokers = [] if options.no_kshim else [stack.enter_context(running_kshim())]
         for text in options.bootstrap:
