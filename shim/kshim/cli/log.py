@@ -15,6 +15,7 @@ from kshim.coordinator.state import GroupState
 
 if TYPE_CHECKING:
     from kshim.cli.options import LogFormat
+    from kshim.cli.stderr import UnreadPipe
 
 __all__ = ["Log", "escaped", "event_fields", "event_keyword"]
 
@@ -46,7 +47,7 @@ class Log:
 
     def __init__(
         self,
-        stream: TextIO,
+        stream: TextIO | UnreadPipe,
         log_format: LogFormat,
         *,
         is_verbose: bool,

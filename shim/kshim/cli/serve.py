@@ -16,6 +16,7 @@ from kshim.cli.exits import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNAVAILABLE, EXIT_US
 from kshim.cli.identities import new_cluster_id, new_member_suffix, new_topic_id
 from kshim.cli.log import Log
 from kshim.cli.options import ServeOptions
+from kshim.cli.stderr import log_stream
 from kshim.server.clock import RealClock
 from kshim.server.limits import ServerLimits
 from kshim.server.listener import CannotBind
@@ -34,7 +35,7 @@ SIGINT = 2
 
 def run_serve(options: ServeOptions) -> int:
     """Serve until SIGTERM (exit code 0) or Ctrl-C (130). Raises CommandError for what keeps it from starting."""
-    log = Log(sys.stderr, options.log_format, is_verbose=options.is_verbose)
+    log = Log(log_stream(sys.stderr, options.log_format), options.log_format, is_verbose=options.is_verbose)
     config = _configuration(options, log)
     log.node_id = config.node_id
     storage, cluster_id = _storage(options, config, log)
