@@ -11,6 +11,7 @@ from typing import TextIO
 import pytest
 
 from kshim.cli.log import Log
+from kshim.cli.options import LogFormat
 from kshim.cli.stderr import UnreadPipe, log_stream
 
 LINE = "x" * 99 + "\n"
