@@ -60,7 +60,13 @@ def load_rules(path: Path = RULES_FILE) -> list[Rule]:
 
 
 def rules_for(rules: Iterable[Rule], case: Case, paths: list[str]) -> list[Rule] | None:
-    """Rules that together allow every path, or None. Answered by one side only, the path is "*"."""
+    """Rules that together allow every path, or None. Answered by one side only, the path is "*".
+
+    No rule allows a closed connection or an answer that cannot be read.
+    """
+    for tree in (case.kshim, case.kafka):
+        if paths and tree is not None and (not isinstance(tree, dict) or "malformed answer" in tree):
+            return None
     chosen: list[Rule] = []
     for path in paths:
         rule = next(
@@ -93,8 +99,13 @@ def _superseded(case: Case) -> bool:
 
 
 def _protocol_listed_twice(case: Case) -> bool:
-    names = [protocol.name for protocol in case.request.protocols]
-    return len(names) != len(set(names)) and case.kshim is not None
+    """In this Join, or in the one just sent to its group, which Kafka has let in."""
+    return any(
+        isinstance(join, JoinGroupRequest)
+        and join.group_id == case.request.group_id
+        and len(join.protocols) != len({protocol.name for protocol in join.protocols})
+        for join in (case.request, case.newest)
+    )
 
 
 def _leader_gone(case: Case) -> bool:

@@ -64,26 +64,26 @@ def id_prefix(member_id: str) -> str:
     return match[1] if match else f"not an id of a member: {member_id}"
 
 
-def tree_of(value: Any, rename: Callable[[str, str], str | None], topics: dict[bytes, str]) -> Tree:
+def tree_of(value: Any, rename: Callable[[str, str], str | None], name_topic: Callable[[bytes], str]) -> Tree:
     """The plain form of a response.
 
-    `rename` gets the name of a field and its text, and returns what to write there. `topics` names topic ids.
+    `rename` gets the name of a field and its text, and returns what to write there. `name_topic` names topic ids.
     """
-    return _tree("", value, rename, topics)
+    return _tree("", value, rename, name_topic)
 
 
-def _tree(field: str, value: Any, rename: Callable[[str, str], str | None], topics: dict[bytes, str]) -> Tree:
+def _tree(field: str, value: Any, rename: Callable[[str, str], str | None], name_topic: Callable[[bytes], str]) -> Tree:
     if isinstance(value, str):
         return rename(field, value)
     if isinstance(value, bytes):
-        return topics.get(value, value) if field == "topic_id" else value
+        return name_topic(value) if field == "topic_id" else value
     if isinstance(value, tuple):
-        return [_tree(field, item, rename, topics) for item in value]
+        return [_tree(field, item, rename, name_topic) for item in value]
     if dataclasses.is_dataclass(value):
         name = type(value).__name__
         tree = {}
         for inner in dataclasses.fields(value):
-            item = _tree(inner.name, getattr(value, inner.name), rename, topics)
+            item = _tree(inner.name, getattr(value, inner.name), rename, name_topic)
             if f"{name}.{inner.name}" in _UNORDERED and item is not None:
                 item = sorted(item, key=repr)
             tree[inner.name] = item
@@ -101,3 +101,15 @@ def differing_paths(left: Tree, right: Tree, path: str = "") -> Iterator[str]:
             yield from differing_paths(one, other, f"{path}[{index}]")
     elif left != right or type(left) is not type(right):
         yield path
+
+
+def error_codes(tree: Tree) -> Iterator[int]:
+    """All error codes of an answer, those of its parts included."""
+    if isinstance(tree, dict):
+        if "error_code" in tree:
+            yield tree["error_code"]
+        for value in tree.values():
+            yield from error_codes(value)
+    elif isinstance(tree, list):
+        for item in tree:
+            yield from error_codes(item)

@@ -10,8 +10,8 @@ from integration.differential.model import GroupModel, Model, Slot
 from integration.differential.steps import Step
 from kshim_protocol.apis import API_TABLE
 
-SHORT_SESSION_MS = 500
-SHORT_REBALANCE_MS = 1_100
+SHORT_SESSION_MS = 650
+SHORT_REBALANCE_MS = 1_500
 LONG_MS = 120_000
 
 _KEYS = {
@@ -49,12 +49,12 @@ class Profile:
     """What a sequence is about, drawn once.
 
     `timing` of a group: "long" (no timer fires), "session" (some members have short sessions), "rebalance" (all have
-    short rebalance timeouts). `order`: whether members agree on the order of protocols, so that votes cannot tie.
+    short rebalance timeouts), "both". `order`: whether members agree on the order of protocols, so that votes cannot tie.
     """
 
     def __init__(self, rnd: random.Random) -> None:
         self.groups = ["g1", "g2"][: rnd.choice((1, 1, 2))]
-        timings = ("long",) * 5 + ("session",) * 4 + ("rebalance",)
+        timings = ("long",) * 5 + ("session",) * 4 + ("rebalance", "both")
         self.timing = {name: rnd.choice(timings) for name in self.groups}
         self.protocol_type = {name: rnd.choice(("consumer",) * 4 + ("connect",)) for name in self.groups}
         self.names = rnd.sample(_NAMES, rnd.choice((1, 2, 2, 3)))
@@ -134,10 +134,10 @@ class Generator:
 
     def _join_options(self, group: GroupModel, slot: Slot) -> dict[str, Any]:
         timing = self.profile.timing[group.name]
-        is_short = timing == "session" and self.rnd.random() < 0.6
+        is_short = timing in ("session", "both") and self.rnd.random() < 0.6
         options: dict[str, Any] = {
             "session": SHORT_SESSION_MS if is_short else LONG_MS,
-            "rebalance": SHORT_REBALANCE_MS if timing == "rebalance" else LONG_MS,
+            "rebalance": SHORT_REBALANCE_MS if timing in ("rebalance", "both") else LONG_MS,
             "protocols": self._protocols(),
         }
         if self.profile.protocol_type[group.name] != "consumer":

@@ -75,7 +75,8 @@ def _join(group: GroupModel, slot: Slot, request: Any, tree: Tree) -> None:
     slot.members = [member["member_id"] for member in tree["members"]]
     slot.status = "joined"
     # Below v9 a static leader that came back is told its old id as leader (KIP-814): it leads all the same.
-    is_old_self = tree["leader"] in slot.previous
+    instance = request.group_instance_id
+    is_old_self = request.member_id == "" and instance is not None and tree["leader"].endswith(f" {instance}>")
     group.leader = tree["member_id"] if is_old_self else tree["leader"]
     group.issued.discard(tree["member_id"])
 

@@ -54,10 +54,11 @@ class Totals:
         lines = [
             f"{self.sequences} sequences, {counts['requests']} requests to each broker in {seconds:.0f} s; "
             f"{counts['parked']} parked, {counts['released']} released by others, {counts['closed while parked']} closed "
-            f"while parked, {counts['keep']} waits with some members alive; "
+            f"while parked, {counts['keep']} waits with some members alive, {counts['followed leaders']} times leaders "
+            f"differed and each was followed; "
             f"{self.inconclusive} sequences given up because this machine stalled; {len(self.found)} differences",
         ]
-        for kind in ("api", "error", "allowed"):
+        for kind in ("api", "error", "state", "allowed"):
             entries = sorted((key, count) for key, count in counts.items() if key.startswith(f"{kind} "))
             lines += [f"  {key}: {count}" for key, count in entries]
         return "\n".join(lines)

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from integration.differential.allowed import Case, Rule, rules_for
 from integration.differential.brokers import Pair
-from integration.differential.canonical import Malformed, Tree, parse_answer
+from integration.differential.canonical import Malformed, Tree, error_codes, parse_answer
 from integration.differential.learn import learn, note_ballot, note_unseen_ballot
 from integration.differential.model import GroupModel, Model
 from integration.differential.requests import MAY_PARK, MAY_RELEASE, build
-from integration.differential.show import show_case, show_tree
+from integration.differential.show import error_name, show_case, show_tree
 from integration.differential.steps import Step
 from integration.differential.tickets import Side, Ticket, Trees, differences
 from integration.differential.wire import Line, wait_for
@@ -26,7 +26,7 @@ from kshim_protocol.schema import codec
 ANSWER_TIMEOUT_S = 10.0
 AGREE_TIMEOUT_S = 4.0
 """How long one broker may take to do what the other has done."""
-BEFORE_EXPIRY_S = 0.15
+BEFORE_EXPIRY_S = 0.25
 """So long before a timer may fire nothing but waiting is done."""
 AFTER_EXPIRY_S = 0.2
 KEEP_EVERY_S = 0.1
@@ -110,28 +110,71 @@ class Sequence:
 
     def _send(self, step: Step) -> Ticket | None:
         """Send a step's request. None: it cannot be sent, for what it needs is not there."""
+        ticket = self._prepare(step)
+        if ticket is not None:
+            for side in self.sides:
+                ticket.send(side)
+        return ticket
+
+    def _prepare(self, step: Step) -> Ticket | None:
+        """Everything but the sending."""
         started = time.monotonic()
         request = build(self.model, step)
         group = self.model.group(step.group) if step.group.startswith("g") else GroupModel(step.group)
         self._number += 1
         version = step.options["v"]
         ticket = Ticket(self._number, step, request, version, group)
-        frames = {side.name: ticket.frame(side) for side in self.sides}
-        if any(frame is None for frame in frames.values()):
+        if not all(ticket.make_frame(side) for side in self.sides):
             return None
         if isinstance(request, JoinGroupRequest):
             group.timers.may_start(request, version)
         ticket.lines = self._line_pair()
-        for side in self.sides:
-            frame = frames[side.name]
-            assert frame is not None
-            ticket.lines[side.name].send(frame)
         self._touched.setdefault(group.name, started)
         self.parked.append(ticket)
         group.slot(step.slot).waiting += 1
         self.counts["requests"] += 1
         self.counts[f"api {ticket.api.name} v{version}"] += 1
         return ticket
+
+    def _follow_leaders(self, group: GroupModel, done: list[Ticket]) -> None:
+        """The brokers have chosen different leaders: each is synced by its own, and must answer the same all the same.
+
+        Every Sync carries all shares, so that the requests are equal and only the order differs: leaders come last.
+        """
+        joins = [ticket for ticket in done if ticket.group is group and ticket.api.name == "JoinGroup"]
+        trees = {side.name: {ticket: ticket.tree(side) for ticket in joins} for side in self.sides}
+        leaders: dict[str, str] = {}
+        options: dict[str, dict[str, Any]] = {}
+        for ticket in joins:
+            kshim, kafka = trees["kshim"][ticket], trees["kafka"][ticket]
+            if not isinstance(kshim, dict) or not isinstance(kafka, dict) or kshim["error_code"] or kafka["error_code"]:
+                return
+            leaders = {"kshim": kshim["leader"], "kafka": kafka["leader"]}
+            instance = ticket.request.group_instance_id
+            member = {"v": 3, "id": kafka["member_id"], "generation": kafka["generation_id"], "instance": instance}
+            options[kafka["member_id"]] = member
+        timers = group.timers
+        is_late = timers.run and time.monotonic() > timers.quiet_until - BEFORE_EXPIRY_S
+        if is_late or not options.keys() >= set(leaders.values()):
+            return
+        self.counts["followed leaders"] += 1
+        self._sync_in_turn(group, leaders, options)
+        for member in options.values():
+            self._request(Step("heartbeat", group.name, "", **member))
+        self._request(Step("describe", "", "", v=6, groups=[group.name]))
+
+    def _sync_in_turn(self, group: GroupModel, leaders: dict[str, str], options: dict[str, dict[str, Any]]) -> None:
+        """A Sync of every member to both brokers, followers first."""
+        shares = [[member, f"share of {member}"] for member in options]
+        steps = {member: Step("sync", group.name, "", **options[member], assign=shares) for member in options}
+        syncs = {member: self._prepare(step) for member, step in steps.items()}
+        for is_turn_of_leader in (False, True):
+            for side in self.sides:
+                for member, sync in syncs.items():
+                    if sync is not None and (member == leaders[side.name]) is is_turn_of_leader:
+                        sync.send(side)
+            self._probe(group)
+        self._compare("# everybody syncs, each broker's own leader last")
 
     def _line_pair(self) -> dict[str, Line]:
         while self._free:
@@ -252,6 +295,8 @@ class Sequence:
         for ticket, rule in used:
             self.counts[f"allowed {rule.id}"] += 1
             if rule.then == "new-group":
+                if rule.id == "arbitrary-leader" and newest is not None and self._is_current(ticket.group):
+                    self._follow_leaders(ticket.group, done)
                 self._renew(ticket.group)
 
     def _rules(self, ticket: Ticket, newest: Ticket | None) -> list[Rule] | None:
@@ -286,7 +331,11 @@ class Sequence:
 
     def _count(self, ticket: Ticket, tree: Tree | None) -> None:
         if isinstance(tree, dict):
-            self.counts[f"error {ticket.api.name} {tree.get('error_code', 0)}"] += 1
+            for code in error_codes(tree):
+                self.counts[f"error {ticket.api.name} {error_name(code)}"] += 1
+            for state in (group.get("group_state") for group in tree.get("groups", ())):
+                if state:
+                    self.counts[f"state {state}"] += 1
         else:
             self.counts[f"error {ticket.api.name} {tree}"] += 1
 
@@ -310,12 +359,15 @@ class Sequence:
 
     def _renew(self, group: GroupModel) -> None:
         """Leave a group alone that is no longer the same on both brokers."""
-        if self.model.groups.get(group.name) is not group:
+        if not self._is_current(group):
             return
         for ticket in [ticket for ticket in self.parked if ticket.group is group]:
             self._end(ticket, give_back=False)
         self.model.replace(group.name)
         self.played.append(Played(f"# from here on {group.name} is a fresh group", ""))
+
+    def _is_current(self, group: GroupModel) -> bool:
+        return self.model.groups.get(group.name) is group
 
     # Connections and time
 

@@ -40,7 +40,8 @@ class Side:
 
     def tree(self, response: Any, *, is_damaged: bool) -> Tree:
         """The answer with symbols for ids. A damaged request may be answered with what is left of an id."""
-        tree = tree_of(response, self._rename_damaged if is_damaged else self._rename, self.topic_names)
+        rename = self._rename_damaged if is_damaged else self._rename
+        tree = tree_of(response, rename, lambda topic_id: self._name_topic(topic_id, is_damaged=is_damaged))
         for entry in [tree, *tree.get("coordinators", ())]:
             if (entry.get("host"), entry.get("port")) == self.address:
                 entry.update(host="self", port="self", node_id="self")
@@ -56,6 +57,9 @@ class Side:
         is_unknown_id = field == "member_id" and text not in self.symbols
         return "<? damaged>" if is_unknown_id else self._rename(field, text)
 
+    def _name_topic(self, topic_id: bytes, *, is_damaged: bool) -> str:
+        return self.topic_names.get(topic_id, "<? damaged>" if is_damaged else topic_id.hex())
+
 
 class Ticket:
     """A request that was sent to both brokers, and what each made of it so far."""
@@ -69,6 +73,7 @@ class Ticket:
         self.group = group
         self.lines: dict[str, Line] = {}
         self.answers: dict[str, Answer] = {}
+        self._frames: dict[str, bytes] = {}
 
     @property
     def actor(self) -> str:
@@ -82,18 +87,24 @@ class Ticket:
         version: int = self.step.options.get("header_version", self.version)
         return version
 
-    def frame(self, side: Side) -> bytes | None:
-        """The bytes for one broker. None: a damage that cannot be done, or that would start a timer unseen."""
+    def make_frame(self, side: Side) -> bool:
+        """Make the bytes for one broker. False: a damage that cannot be done, or that would start a timer unseen."""
         request = translate(self.request, side.ids, side.topic_ids)
         options = self.step.options
         body: bytes | None = codec(type(request), self.version).build(request)
         if "damage" in options and body is not None:
             body = _damaged(body, options["damage"])
         if body is None or ("damage" in options and _is_time_bomb(type(request), self.version, body)):
-            return None
+            return False
         flexible = self.api.is_flexible(self.header_version)
         client = options.get("client", self.step.slot or "admin")
-        return build_request_frame(self.api.key, self.header_version, self.number, client, body, flexible=flexible)
+        key, number = self.api.key, self.number
+        self._frames[side.name] = build_request_frame(key, self.header_version, number, client, body, flexible=flexible)
+        return True
+
+    def send(self, side: Side) -> None:
+        """Send it to one broker."""
+        self.lines[side.name].send(self._frames[side.name])
 
     def response(self, side: Side) -> Any:
         """The typed answer of one broker. None: it closed the connection. Raises Malformed."""
