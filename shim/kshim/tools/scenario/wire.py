@@ -127,6 +127,7 @@ class _Player:
         for step in self.scenario.steps:
             self.step = step
             self._play(step)
+        self._still_parked(self.scenario.steps[-1], PARKED_S)
 
     def _play(self, step: Step) -> None:
         limit_s = ANSWER_S
@@ -153,8 +154,12 @@ class _Player:
             answer.outcome(self.cast)
         for answer in answers:
             judge(step, answer.who, answer.expected, answer.outcome(self.cast))
+        self._still_parked(step, 0)
+
+    def _still_parked(self, step: Step, wait_s: float) -> None:
+        """Nobody has been answered whom the file does not speak of; what is on its way is seen at a later step."""
         for name, parked in self.parked.items():
-            response = parked.client.receive(0)
+            response = parked.client.receive(wait_s)
             if response is not None:
                 seen = observe(parked.step, response, parked.version, self.cast)
                 raise Mismatch(step, f"{name} stays parked", f"{name}: {seen}")
