@@ -9,7 +9,7 @@ import pytest
 from integration.admin.admin import AdminError
 from integration.admin.kafka_python import KafkaPythonAdmin
 from integration.admin.suite import AdminSuite, MemberRemovalSuite, OffsetDeletionSuite
-from integration.rolling.members import Joins, kafka_python
+from integration.rolling.members import Joins, kafka_python, librdkafka
 from integration.support.broker import Broker
 from integration.support.group_suite import new_name
 
@@ -21,9 +21,15 @@ class TestKafkaPythonAdmin(AdminSuite, OffsetDeletionSuite, MemberRemovalSuite):
         yield client
         client.close()
 
-    @pytest.fixture
-    def join(self) -> Joins:
-        return kafka_python
+    @pytest.fixture(
+        params=[
+            pytest.param(librdkafka, id="librdkafka-members"),
+            pytest.param(kafka_python, id="kafka-python-members", marks=pytest.mark.long),  # a second to close each
+        ]
+    )
+    def join(self, request: pytest.FixtureRequest) -> Joins:
+        joins: Joins = request.param
+        return joins
 
     def test_an_unknown_group_is_an_error_in_state_dead(self, admin: KafkaPythonAdmin) -> None:
         unknown = new_name()

@@ -16,7 +16,7 @@ from integration.librdkafka.client import LibrdkafkaMember
 from integration.support.client import Member
 from integration.support.jvm import Jvm
 
-HEARTBEAT_INTERVAL_MS = 200
+HEARTBEAT_INTERVAL_MS = 50
 """Far below the clients' default of 3 s: members hear of a rebalance by heartbeat."""
 
 _JAVA_ASSIGNORS = {
