@@ -50,7 +50,7 @@ class Played(NamedTuple):
 class Sequence:
     """Plays steps. `counts` are requests by API, outcomes by error, and rules of `allowed.toml` that were used."""
 
-    def __init__(self, pair: Pair, prefix: str, rules: list[Rule]) -> None:
+    def __init__(self, pair: Pair, prefix: str, rules: list[Rule], agree_timeout_s: float = AGREE_TIMEOUT_S) -> None:
         self.model = Model(prefix)
         self.rules = rules
         self.sides = (Side(pair.kshim), Side(pair.kafka))
@@ -61,6 +61,7 @@ class Sequence:
         self._lines: list[Line] = []
         self._number = 0
         self._touched: dict[str, float] = {}
+        self._agree_timeout_s = agree_timeout_s
 
     def close(self) -> None:
         """Close all connections."""
@@ -214,7 +215,7 @@ class Sequence:
         request = DescribeGroupsRequest(groups=(self.model.group_id(group.name),))
         body = codec(DescribeGroupsRequest, _PROBE_VERSION).build(request)
         frame = build_request_frame(_DESCRIBE_GROUPS, _PROBE_VERSION, 0, "probe", body, flexible=False)
-        deadline = time.monotonic() + AGREE_TIMEOUT_S
+        deadline = time.monotonic() + self._agree_timeout_s
         rounds = 0
         while rounds < 2:
             rounds += 1
@@ -240,7 +241,7 @@ class Sequence:
 
     def _compare(self, text: str, newest: Ticket | None = None) -> None:
         """Wait until both brokers have answered the same requests, then compare the answers."""
-        deadline = time.monotonic() + AGREE_TIMEOUT_S
+        deadline = time.monotonic() + self._agree_timeout_s
         self._take()
         while (halves := [ticket for ticket in self.parked if len(ticket.answers) == 1]) and not all(
             self._rules(ticket, newest) for ticket in halves
@@ -473,9 +474,11 @@ _KEEPING: dict[str, dict[str, Any]] = {
 }
 
 
-def play_all(pair: Pair, prefix: str, rules: list[Rule], steps: Iterable[Step]) -> Sequence:
+def play_all(
+    pair: Pair, prefix: str, rules: list[Rule], steps: Iterable[Step], *, agree_timeout_s: float = AGREE_TIMEOUT_S
+) -> Sequence:
     """Play steps that are there already, and finish. Raises Difference, TimingLost."""
-    sequence = Sequence(pair, prefix, rules)
+    sequence = Sequence(pair, prefix, rules, agree_timeout_s)
     try:
         for step in steps:
             sequence.play(step)

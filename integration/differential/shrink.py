@@ -11,6 +11,7 @@ from integration.differential.sequence import Difference, TimingLost, play_all
 from integration.differential.steps import Step
 
 _names = itertools.count()
+_AGREE_TIMEOUT_S = 1.0
 _run_id = int(time.time()) % 1_000_000
 
 
@@ -18,7 +19,7 @@ def difference_of(pair: Pair, rules: list[Rule], steps: list[Step], *, tries: in
     """The transcript up to the difference, or None when there is none in so many tries (leaders are arbitrary)."""
     for _ in range(tries):
         try:
-            play_all(pair, f"s{_run_id}-{next(_names)}", rules, steps)
+            play_all(pair, f"s{_run_id}-{next(_names)}", rules, steps, agree_timeout_s=_AGREE_TIMEOUT_S)
         except Difference as difference:
             return str(difference)
         except TimingLost:
