@@ -559,7 +559,7 @@ def test_a_folder_that_cannot_be_listed_or_renamed_is_an_error(folder: Path, dis
 
 
 def test_a_read_of_nothing_stops_at_a_segment_whose_index_is_empty(folder: Path) -> None:
-    log = FileLog(folder)
+    log = FileLog(str(folder))
     for text in ("a", "b", "c"):
         log.append(a_batch(text))
     log.truncate_to(2)
