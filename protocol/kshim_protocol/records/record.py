@@ -141,10 +141,13 @@ def iter_records(batch: bytes, *, max_decompressed_bytes: int = MAX_DECOMPRESSED
 
     Raises ProtocolError, CompressionUnavailableError; both only while iterating.
     """
-    # Varints of one byte are read in place, lengths also those of two: calls would double the cost. An odd byte is a
-    # negative number, which as a length means null. Slices cannot run past the data, so it is enough to check that
-    # each record ends where its length says.
-    inside = _Inside(batch, max_decompressed_bytes)
+    yield from _decoded(_Inside(batch, max_decompressed_bytes))
+
+
+# Varints of one byte are read in place, lengths also those of two: calls would double the cost. An odd byte is a
+# negative number, which as a length means null. Slices cannot run past the data, so it is enough to check that each
+# record ends where its length says.
+def _decoded(inside: _Inside) -> Iterator[Record]:
     data = inside.data
     base_offset = inside.base_offset
     base_timestamp_ms = inside.base_timestamp_ms
