@@ -2,6 +2,7 @@
 #
 #   make test       everything that decides whether a change is good (under 15 minutes on two cores)
 #   make test-all   the same, with the long runs
+#   make mutation   of those only this: does a test notice each mistake put into the coordinator?
 #   make lint       only what needs no running
 #   make demo       a broker, a producer and three consumers on the terminal, for half a minute
 #   make bench      the measurements
@@ -16,7 +17,7 @@ CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3 
 NEW_ENOUGH := import sys; raise SystemExit(sys.version_info < (3, 11))
 BENCHMARKS = $(basename $(notdir $(shell grep -l __main__ bench/*.py)))
 
-.PHONY: help test test-all lint demo bench clean
+.PHONY: help test test-all mutation lint demo bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -27,6 +28,10 @@ test: lint $(VENV)/.java
 
 test-all: lint $(VENV)/.java
 	$(BIN)/pytest -m "long or not long" tests integration
+	$(MAKE) mutation
+
+mutation: $(VENV)/.mutation
+	$(BIN)/python -m tests.mutation
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -46,6 +51,10 @@ clean:
 # A stamp is older than pyproject.toml when the dependencies may have changed.
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(PIP) -e '.[dev]'
+	@touch $@
+
+$(VENV)/.mutation: pyproject.toml | $(VENV)/.dev
+	$(PIP) -e '.[dev,mutation]'
 	@touch $@
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python

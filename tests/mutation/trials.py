@@ -1,0 +1,242 @@
+"""Runs the tests against mutants: one process that has everything loaded but the coordinator forks once for each.
+
+First the tests run unchanged, and which functions of the coordinator each of them calls is written down; a mutant is
+then only shown to the tests that call its function, quickest first, up to the first that fails. Runs in a copy of the
+tree, as `python -m tests.mutation.trials JOBS RESULTS`, both JSON lines.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from types import CodeType, FrameType, ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import Phase, settings
+
+__all__ = ["PACKAGE", "SUITES", "Trial", "main"]
+
+PACKAGE = "kshim.coordinator"
+SUITES = ("tests/coordinator", "tests/transcripts/test_scenarios.py")
+CPU_LIMIT_S = 10
+WALL_LIMIT_S = 240
+MEMORY_LIMIT_BYTES = 4 << 30
+
+_QUIET = ("-W", "ignore::pytest.PytestAssertRewriteWarning")  # plugins are loaded already in a forked process
+_OPTIONS = ("-q", "--no-header", "--tb=line", "-p", "no:randomly", "-p", "no:cacheprovider", "--timeout=0", *_QUIET)
+_STALE = ("kshim", "tests")
+"""Packages that a forked process loads anew: whatever may hold something of the coordinator."""
+
+
+class Test(NamedTuple):
+    """A test: its id, how long it takes unchanged, and the (file, function) it calls."""
+
+    id: str
+    seconds: float
+    calls: frozenset[tuple[str, str]]
+
+
+class Trial(NamedTuple):
+    """How one mutant fared: `verdict` is killed, survived, timeout or untested; `by` names the test."""
+
+    name: str
+    verdict: str
+    by: str
+    seconds: float
+
+
+class _Recorder:
+    """Writes down what each test calls."""
+
+    def __init__(self, directory: Path) -> None:
+        self.tests: list[Test] = []
+        self._directory = str(directory)
+        self._calls: set[CodeType] = set()
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, None, None]:
+        """Around one test."""
+        _empty_caches()
+        self._calls = set()
+        started = time.perf_counter()
+        sys.setprofile(self._on_event)
+        yield
+        sys.setprofile(None)
+        calls = frozenset(
+            (os.path.basename(code.co_filename), code.co_qualname.split(".<locals>")[0])
+            for code in self._calls
+            if os.path.dirname(code.co_filename) == self._directory
+        )
+        self.tests.append(Test(item.nodeid, time.perf_counter() - started, calls))
+
+    def _on_event(self, frame: FrameType, event: str, _argument: Any) -> None:
+        if event == "call":
+            self._calls.add(frame.f_code)
+
+
+def _empty_caches() -> None:
+    """Cached functions are called by the first test only, unless they forget."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith(PACKAGE):
+            for value in vars(module).values():
+                if hasattr(value, "cache_clear"):
+                    value.cache_clear()
+
+
+class _Selection:
+    """Runs the chosen tests only, in the order chosen; remembers the first that fails."""
+
+    def __init__(self, chosen: Sequence[str]) -> None:
+        self._order = {id_: index for index, id_ in enumerate(chosen)}
+        self.failed = ""
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Choose and order."""
+        items[:] = sorted(
+            (item for item in items if item.nodeid in self._order), key=lambda item: self._order[item.nodeid]
+        )
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Remember."""
+        if report.failed and not self.failed:
+            self.failed = report.nodeid
+
+
+class _MutantFinder(importlib.abc.MetaPathFinder):
+    """Loads one module of the coordinator from another source."""
+
+    def __init__(self, module: str, source: str, path: Path) -> None:
+        self._module = module
+        self._loader = _MutantLoader(module, str(path))
+        self._loader.mutated = source.encode()
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """The spec of the mutant; None for everything else."""
+        if fullname != self._module:
+            return None
+        return importlib.util.spec_from_file_location(fullname, self._loader.path, loader=self._loader)
+
+
+class _MutantLoader(importlib.machinery.SourceFileLoader):
+    mutated: bytes = b""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Never from a cache of the original."""
+        return compile(self.mutated, self.path, "exec", dont_inherit=True)
+
+
+def _purge() -> None:
+    for name in list(sys.modules):
+        if name.split(".")[0] in _STALE and not name.startswith("tests.mutation") and name != "tests":
+            del sys.modules[name]
+    for name in ("coordinator", "transcripts", "broker"):
+        if hasattr(sys.modules["tests"], name):
+            delattr(sys.modules["tests"], name)
+
+
+def _run_tests(chosen: Sequence[str]) -> tuple[int, str]:
+    files = sorted({id_.split("::")[0] for id_ in chosen})
+    selection = _Selection(chosen)
+    return int(pytest.main(["-x", *_OPTIONS, *files], plugins=[selection])), selection.failed
+
+
+def _in_child(job: dict[str, str], path: Path, chosen: Sequence[str], answer: int) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT_S, CPU_LIMIT_S + 5))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))
+    signal.signal(signal.SIGXCPU, signal.SIG_DFL)
+    sink = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(sink, 1)
+    os.dup2(sink, 2)
+    sys.meta_path.insert(0, _MutantFinder(f"{PACKAGE}.{path.stem}", job["source"], path))
+    status, failed = _run_tests(chosen)
+    os.write(answer, json.dumps([status, failed]).encode())
+
+
+def _try(job: dict[str, str], directory: Path, tests: list[Test]) -> Trial:
+    """One mutant, in a process of its own."""
+    started = time.monotonic()
+    place = (job["file"], job["function"])
+    chosen = [test.id for test in tests if not job["function"] or place in test.calls]
+    if not chosen:
+        return Trial(job["name"], "untested", "", 0.0)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(reading)
+            _in_child(job, directory / job["file"], chosen, writing)
+        finally:
+            os._exit(0)
+    os.close(writing)
+    timed_out = not _wait(child, started + WALL_LIMIT_S)
+    with os.fdopen(reading, "rb") as stream:
+        answer = stream.read()
+    seconds = time.monotonic() - started
+    if timed_out or not answer:
+        return Trial(job["name"], "timeout", "", seconds)
+    status, failed = json.loads(answer)
+    return Trial(job["name"], "survived" if status == 0 else "killed", failed or f"pytest exit {status}", seconds)
+
+
+def _wait(child: int, deadline: float) -> bool:
+    """Whether the process ended by itself, and not by a signal (its limit of CPU time)."""
+    while True:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return not os.WIFSIGNALED(status)
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return False
+        time.sleep(0.005)
+
+
+def _unchanged(directory: Path) -> list[Test]:
+    """The tests, as they run without any change, quickest first. Raises SystemExit when one fails."""
+    settings.register_profile("mutation", derandomize=True, database=None, deadline=None, phases=(Phase.generate,))
+    settings.load_profile("mutation")
+    recorder = _Recorder(directory)
+    status = pytest.main([*_OPTIONS, *SUITES], plugins=[recorder])
+    if status != 0:
+        raise SystemExit("the tests fail without any mutation")
+    _purge()
+    return sorted(recorder.tests, key=lambda test: test.seconds)
+
+
+def main(jobs_file: str, results_file: str) -> None:
+    """Try all jobs in order; one line a result."""
+    found = importlib.util.find_spec(PACKAGE)
+    assert found is not None
+    assert found.origin is not None
+    directory = Path(found.origin).parent
+    assert directory.is_relative_to(Path.cwd()), f"{directory} is not in the copy"
+    tests = _unchanged(directory)
+    jobs = [json.loads(line) for line in Path(jobs_file).read_text(encoding="utf-8").splitlines()]
+    verdicts: dict[str, int] = defaultdict(int)
+    with Path(results_file).open("a", encoding="utf-8") as results:
+        for index, job in enumerate(jobs, 1):
+            trial = _try(job, directory, tests)
+            verdicts[trial.verdict] += 1
+            results.write(json.dumps(trial._asdict()) + "\n")
+            results.flush()
+            if trial.verdict != "killed" or index % 50 == 0:
+                counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
+                print(f"{index}/{len(jobs)}: {counts}; {trial.name} {trial.verdict}", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
