@@ -242,7 +242,13 @@ class Churn:
                 version = rng.choice((0, 3, 5, 6))
                 self.network.give(at_ms, "describe", {"groups": tuple(groups)}, actor=ADMIN, version=version)
             case "list":
-                self.network.give(at_ms, "list", {"states": ("stable",)}, actor=ADMIN, version=rng.choice((4, 5)))
+                self.network.give(
+                    at_ms,
+                    "list",
+                    {"states": rng.choice(((), ("stable",), ("empty", "preparingrebalance")))},
+                    actor=ADMIN,
+                    version=rng.choice((4, 5)),
+                )
             case "delete":
                 some = tuple(rng.sample(groups, rng.randrange(1, len(groups) + 1)))
                 self.network.give(at_ms, "delete", {"groups": some}, actor=ADMIN, version=rng.choice((0, 2, 3)))

@@ -15,6 +15,9 @@ from tests.simulation.world import World
 __all__ = ["settle", "silence"]
 
 _FIRST_SERIAL = 1_000_000
+_LOOK_EVERY_MS = 1_000
+_LASTS_MS = 10_000
+"""Once Stable a group must stay so; this is longer than any heartbeat takes to come round."""
 
 
 def settle(world: World, detail: Mapping[str, Any]) -> None:
@@ -30,18 +33,29 @@ def settle(world: World, detail: Mapping[str, Any]) -> None:
         memory = world.memory(name, basis)
         client.resume(basis if memory.member_id else None, memory, world.now_ms)
         network.add(client, world.now_ms + number)
-    end_ms = world.now_ms + _settle_limit_ms(world)
-    while network.turn(end_ms):
-        pass
-    world.move_to(end_ms)
-    groups: dict[str, list[Client]] = {}
-    for client in network.clients.values():
-        if client.is_running:
-            groups.setdefault(client.actor.group_id, []).append(client)
-    for group_id, clients in groups.items():
-        _require_settled(world, group_id, clients)
+    limit_ms = world.now_ms + _settle_limit_ms(world)
+    looks_ms = range(world.now_ms + _LOOK_EVERY_MS, limit_ms, _LOOK_EVERY_MS)
+    settled_ms = next((at_ms for at_ms in looks_ms if _is_settled(world, network, at_ms)), limit_ms)
+    _run(network, settled_ms + _LASTS_MS)
+    _require_settled(world, network)
     world.compare()
     world.trace = trace
+
+
+def _run(network: Network, until_ms: int) -> None:
+    while network.turn(until_ms):
+        pass
+    network.world.move_to(until_ms)
+
+
+def _is_settled(world: World, network: Network, at_ms: int) -> bool:
+    """Whether all is well at that time."""
+    _run(network, at_ms)
+    try:
+        _require_settled(world, network)
+    except Violation:
+        return False
+    return True
 
 
 def _settle_limit_ms(world: World) -> int:
@@ -50,7 +64,16 @@ def _settle_limit_ms(world: World) -> int:
     return 6 * longest_ms + 2 * world.config.group_initial_rebalance_delay_ms + 20_000
 
 
-def _require_settled(world: World, group_id: str, clients: list[Client]) -> None:
+def _require_settled(world: World, network: Network) -> None:
+    groups: dict[str, list[Client]] = {}
+    for client in network.clients.values():
+        if client.is_running:
+            groups.setdefault(client.actor.group_id, []).append(client)
+    for group_id, clients in groups.items():
+        _require_stable(world, group_id, clients)
+
+
+def _require_stable(world: World, group_id: str, clients: list[Client]) -> None:
     group = world.find_group(group_id)
     if group is None or group.state is not GroupState.STABLE:
         raise Violation("never-stable", f"{group_id} is {group and group.state} with {len(clients)} live members")

@@ -19,7 +19,10 @@ __all__ = ["CALM", "Faults", "Network"]
 
 
 class Faults(NamedTuple):
-    """How often things go wrong on the way, as probabilities a request, and how long the way is."""
+    """How often things go wrong on the way, as probabilities a request, and how long the way is.
+
+    `slow_leader`: how often a leader thinks about its assignment for longer than sessions last.
+    """
 
     lose_request: float = 0.0
     lose_reply: float = 0.0
@@ -28,6 +31,7 @@ class Faults(NamedTuple):
     delay_ms: int = 0
     slow_delay_ms: int = 0
     slow: float = 0.0
+    slow_leader: float = 0.0
 
 
 CALM = Faults()
@@ -195,4 +199,8 @@ class Network:
         del self._waiting[client.actor.name]
         call.asked.was_heard = True
         client.hear(call, at_ms)
+        slow_leader = self.faults.slow_leader
+        if slow_leader and call.asked.verb == "join" and client.memory.is_leader and self.rng.random() < slow_leader:
+            self.world.faults["leader slow to assign"] += 1
+            client.not_before_ms = at_ms + int(client.actor.session_timeout_ms * self.rng.uniform(0.3, 1.3))
         self.kick(client, max(client.wake_ms(), at_ms))

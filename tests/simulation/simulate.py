@@ -50,6 +50,7 @@ class Run:
             delay_ms=rng.choice((2, 20, 200)),
             slow_delay_ms=4_000,
             slow=0.02 * level,
+            slow_leader=rng.choice((0.0, 0.2, 0.6)),
         )
         self.plan = Plan(rng, topics)
         self.setting = Setting(
@@ -100,6 +101,8 @@ def _finish(world: World, network: Network) -> None:
 
 def _end(world: World, what: Input) -> None:
     world.move_to(what.at_ms)
+    if world.trace is not None:
+        world.trace(what, None, [], [])
     if what.verb == "settle":
         settle(world, what.detail)
     else:

@@ -9,7 +9,7 @@ from tests.simulation.shrink import shrink
 from tests.simulation.simulate import play, simulate
 from tests.simulation.transcript import transcript
 
-MOST_SEEDS = 40
+MOST_SEEDS = 100
 STEPS = 300
 
 

@@ -110,7 +110,10 @@ class _Writer:
                 words += ["knows=-"] if newest is not None else []
             elif what.basis != newest and what.basis in self._answered:
                 words.append(f"knows={what.basis}")
-        words += [f"{name}={_text(value)}" for name, value in what.detail.items() if _text(value)]
+        words += [
+            f"{name}={_text(value)}" for name, value in what.detail.items() if _text(value) and what.verb != "settle"
+        ]
+        words += what.detail.get("clients", ()) if what.verb == "settle" else ()
         return " ".join(words)
 
     def _outcome(self, call: Call) -> str:

@@ -127,10 +127,15 @@ class World:
         self.steps += 1
         call = None
         events: list[Event] = []
-        if what.verb in REQUEST_VERBS:
-            call, events = self._request(what)
-        else:
-            events = self._happen(what)
+        try:
+            if what.verb in REQUEST_VERBS:
+                call, events = self._request(what)
+            else:
+                events = self._happen(what)
+        except Violation:
+            if self.trace is not None:
+                self.trace(what, None, self._released[before:], [])
+            raise
         released = self._take_released()
         if self.trace is not None:
             self.trace(what, call, released[before:], events)
@@ -193,6 +198,8 @@ class World:
             if what.verb not in _PARKABLE:
                 raise Violation("ticket-forgotten", f"no answer to {what}")
         else:
+            if what.verb == "list" and call.error is ErrorCode.NONE:
+                self._check_list(call)
             outcome = call.error.name
         self.coverage[state, what.verb, outcome] += 1
         return call, events
@@ -422,6 +429,15 @@ class World:
             elif self.waiting.get(group_id):
                 raise Violation("ticket-forgotten", f"requests wait in {group_id}, which does not exist")
         self.watch.check_waiting(self.waiting, self.now_ms)
+
+    def _check_list(self, call: Call) -> None:
+        """Exactly the groups in the states asked for are listed."""
+        states = set(call.request.states_filter)
+        found = {group_id: group for group_id in self.group_ids if (group := self.find_group(group_id)) is not None}
+        expected = {group_id for group_id, group in found.items() if not states or str(group.state).lower() in states}
+        listed = {entry.group_id for entry in call.response.groups}
+        if listed != expected:
+            raise Violation("list-wrong", f"{sorted(listed)} are listed, {sorted(expected)} should be")
 
     def compare(self) -> None:
         """All groups are sound, the memory is what the log says, and so is what a fresh coordinator reads."""
