@@ -130,6 +130,10 @@ def test_unknown_tags_are_kept_and_sent_on(cls: type[Struct], version: int) -> N
         assert tested.build_interpreted(message) == data
         assert tested.parse(data) == (message, len(data))
         assert tested.parse_interpreted(data) == (message, len(data))
+        for end in range(max(0, len(data) - 30), len(data)):
+            found = outcome(tested.parse, data[:end])
+            assert isinstance(found, str), f"cut at {end} of {len(data)} is read as {found}"
+            assert found == outcome(tested.parse_interpreted, data[:end])
 
     check()
 
@@ -138,24 +142,22 @@ def test_unknown_tags_are_kept_and_sent_on(cls: type[Struct], version: int) -> N
 @pytest.mark.parametrize("change", [-1, 1], ids=["shorter", "longer"])
 def test_a_known_tag_of_another_size_than_it_says_is_an_error(cls: type[Struct], version: int, change: int) -> None:
     tested = codec(cls, version)
-    fixed = [row for row in cls.info.rows if row_is_in(row, version) and row.tag is None]
-    body = b"".join(built_alone(tested.tree, row.name) for row in fixed)
     assert tested.tree.tagged is not None
     for tag, (row, subcon) in tested.tree.tagged.known.items():
         stream = wire.WireStream()
         subcon._build(wire.default_of(row), stream, None, row.name)
         value = stream.getvalue()
-        data = body + bytes((1, tag, len(value) + change)) + value + b"\0"
+        data = before_tags(tested.tree) + bytes((1, tag, len(value) + change)) + value + b"\0"
         found = outcome(tested.parse, data)
         assert isinstance(found, str)
         assert found == outcome(tested.parse_interpreted, data)
 
 
-def built_alone(tree: wire.RowTree, name: str) -> bytes:
-    """The bytes of one row's default."""
-    row, subcon = next((row, subcon) for row, subcon in tree.fields if row.name == name)
+def before_tags(tree: wire.RowTree) -> bytes:
+    """A message of defaults, without its tagged section."""
     stream = wire.WireStream()
-    subcon._build(wire.default_of(row), stream, None, name)
+    for row, subcon in tree.fields:
+        subcon._build(wire.default_of(row), stream, None, row.name)
     return stream.getvalue()
 
 
@@ -247,6 +249,23 @@ def sized_places(tree: wire.RowTree, before: bytes, prefix: str) -> Iterator[tup
         stream = wire.WireStream()
         subcon._build(wire.default_of(row), stream, None, field)
         before += stream.getvalue()
+
+
+@over_flexible_versions
+def test_varints_end_after_five_bytes(cls: type[Struct], version: int) -> None:
+    tested = codec(cls, version)
+    for field, before, is_compact in sized_places(tested.tree, b"", ""):
+        if is_compact:
+            wordy = before + b"\x81\x80\x80\x80\x00" + bytes(60)  # one, in five bytes
+            assert outcome(tested.parse, wordy) == outcome(tested.parse_interpreted, wordy)
+            endless = before + b"\x81\x80\x80\x80\x80\x00" + bytes(60)
+            with pytest.raises(ProtocolError, match="varint longer than 5 bytes") as raised:
+                tested.parse(endless)
+            assert raised.value.field == field
+            assert outcome(tested.parse, endless) == outcome(tested.parse_interpreted, endless)
+    endless_tag = before_tags(tested.tree) + b"\x01" + b"\xa8\x80\x80\x80\x80\x00" + b"\x00"
+    with pytest.raises(ProtocolError, match=r"tagged_fields at byte \d+: varint longer than 5 bytes"):
+        tested.parse(endless_tag)
 
 
 @over_versions()
