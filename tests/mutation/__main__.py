@@ -24,6 +24,7 @@ from tests.mutation.mutants import HERE, Mutant, load_exclusions, mutants_of
 ROOT = HERE.parents[1]
 COPIED = ("shim/kshim", "protocol/kshim_protocol", "tests", "docs", "pyproject.toml")
 COORDINATOR = "shim/kshim/coordinator"
+CONTROLLED = "heartbeat.py"
 SEED = 44
 SAMPLE = 600
 REQUIRED = 0.95
@@ -103,7 +104,17 @@ def _run(copy: Path, sample: Iterable[Mutant]) -> dict[str, dict[str, Any]]:
         check=True,
     )
     trials = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
-    return {trial["name"]: trial for trial in trials}
+    verdicts = {trial["name"]: trial for trial in trials}
+    for control in ("survived", "killed"):
+        if verdicts[control]["verdict"] != control:
+            raise SystemExit(f"the run judges wrongly: {verdicts[control]}")
+    return verdicts
+
+
+def _controls(copy: Path) -> dict[str, str]:
+    """Changes with a known verdict: one that changes nothing, one that cannot even be loaded."""
+    source = (copy / COORDINATOR / CONTROLLED).read_text(encoding="utf-8")
+    return {"survived": source, "killed": source + "\nraise AssertionError\n"}
 
 
 def _report(sample: list[Mutant], trials: dict[str, dict[str, Any]], seconds: float, *, is_whole: bool) -> int:
