@@ -100,6 +100,15 @@ def test_an_error_reply_has_no_generation_and_the_requests_member_id(version: in
         assert (reply.member_id, reply.protocol_name) == (member_id, protocol_name)
 
 
+@pytest.mark.parametrize(("version", "protocol_name"), [(0, ""), (6, ""), (7, None), (9, None)])
+def test_a_protocol_with_an_empty_name_is_null_where_null_can_be_said(version: int, protocol_name: str | None) -> None:
+    peer = a_group().peer("a", version=version)
+    peer.protocols = {"": b"metadata"}
+    reply = peer.join().reply
+    assert (reply.error_code, reply.protocol_name) == (ErrorCode.NONE, protocol_name)
+    assert [member.metadata for member in reply.members] == [b"metadata"]
+
+
 # Protocols
 
 

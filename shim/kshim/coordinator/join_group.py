@@ -258,7 +258,7 @@ class _Join:
             case GroupState.STABLE | GroupState.COMPLETING_REBALANCE:
                 if member.has_protocols(self.protocols):
                     # The answer to its last Join was lost, or it only wants to hear its generation.
-                    step.reply(self.ticket, join_response(group, member))
+                    step.reply(self.ticket, join_response(group, member, self.context.api_version))
                 else:
                     self.update(member, Cause.METADATA_CHANGED, f"new metadata of member {member.member_id}", step)
             case GroupState.EMPTY | GroupState.DEAD:
@@ -357,7 +357,7 @@ class _Join:
         Before v9 there is no way to say so, hence the leader named is the old id and the client acts as a follower.
         """
         group = self.group
-        response = join_response(group, new)
+        response = join_response(group, new, self.context.api_version)
         if new.member_id != group.leader_id:
             return response
         can_skip = self.context.api_version >= _SKIP_ASSIGNMENT_SINCE

@@ -40,6 +40,7 @@ __all__ = [
     "sync_timer_fired",
 ]
 
+_NULL_PROTOCOL_NAME_SINCE = 7
 _TIMERS = frozenset({Cause.REBALANCE_TIMEOUT, Cause.INITIAL_DELAY_OVER})
 
 
@@ -157,7 +158,7 @@ def _open_sync_phase(shard: Shard, group: Group, trigger: Trigger, now: Now, ste
     for member in group.members.values():
         parked = group.parked_joins.pop(member.member_id, None)
         if parked is not None:
-            step.reply(parked.ticket, join_response(group, member))
+            step.reply(parked.ticket, join_response(group, member, parked.api_version))
         restart_session(shard, member, now)
         member.is_new = False
         group.pending_syncs.add(member.member_id)
@@ -176,14 +177,17 @@ def append_failed(group: Group, error: ErrorCode, what: str, now: Now) -> Append
     )
 
 
-def join_response(group: Group, member: Member) -> JoinGroupResponse:
-    """The current generation as `member` is told of it: the leader gets the members."""
+def join_response(group: Group, member: Member, api_version: int) -> JoinGroupResponse:
+    """The current generation as `member` is told of it: the leader gets the members.
+
+    A protocol may have the empty name; where null can be said Kafka then says null.
+    """
     is_leader = member.member_id == group.leader_id
     return JoinGroupResponse(
         error_code=ErrorCode.NONE,
         generation_id=group.generation_id,
         protocol_type=group.protocol_type,
-        protocol_name=group.protocol_name,
+        protocol_name=group.protocol_name or (None if api_version >= _NULL_PROTOCOL_NAME_SINCE else ""),
         leader=group.leader_id or "",
         member_id=member.member_id,
         members=group.members_for_leader() if is_leader else (),
