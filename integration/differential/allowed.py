@@ -19,13 +19,13 @@ RULES_FILE = Path(__file__).with_name("allowed.toml")
 class Case(NamedTuple):
     """One request that the brokers treated differently. A tree is None where there is no answer.
 
-    `newest` is the request that was sent last, perhaps this one. `member` is who the request came from, as a symbol.
+    `later` are the requests of the last steps that were sent after this one.
     """
 
     api: str
     group: GroupModel
     request: Any
-    newest: Any
+    later: tuple[Any, ...]
     kshim: Tree | None
     kafka: Tree | None
 
@@ -85,16 +85,19 @@ def rules_for(rules: Iterable[Rule], case: Case, paths: list[str]) -> list[Rule]
 
 
 def _superseded(case: Case) -> bool:
-    """Only kshim answers, with REBALANCE_IN_PROGRESS, because the same member has just sent the same API again."""
-    newest, request = case.newest, case.request
+    """Only kshim answers, with REBALANCE_IN_PROGRESS, because the same member has sent the same API again."""
+    request = case.request
     return (
         case.kafka is None
         and case.kshim is not None
         and case.kshim["error_code"] == _REBALANCE_IN_PROGRESS
-        and newest is not request
-        and type(newest) is type(request)
-        and newest.group_id == request.group_id
-        and bool(newest.member_id)
+        and any(
+            type(newer) is type(request)
+            and newer.group_id == request.group_id
+            and newer.member_id != ""
+            and newer.member_id == (request.member_id or case.kshim.get("member_id"))
+            for newer in case.later
+        )
     )
 
 
@@ -104,7 +107,7 @@ def _protocol_listed_twice(case: Case) -> bool:
         isinstance(join, JoinGroupRequest)
         and join.group_id == case.request.group_id
         and len(join.protocols) != len({protocol.name for protocol in join.protocols})
-        for join in (case.request, case.newest)
+        for join in (case.request, *case.later)
     )
 
 
@@ -157,15 +160,19 @@ def _issued_id_of_a_static_member(case: Case) -> bool:
 
 
 def _removed_while_in_sync(case: Case) -> bool:
-    """Only kshim answers, with UNKNOWN_MEMBER_ID, because the request just sent took the member out of the group."""
-    newest = case.newest
+    """Only kshim answers, with UNKNOWN_MEMBER_ID, because a request just sent took the member out of the group."""
     if case.kafka is not None or case.kshim is None or case.kshim["error_code"] != _UNKNOWN_MEMBER_ID:
         return False
-    if newest is None or newest.group_id != case.request.group_id:
-        return False
-    if isinstance(newest, LeaveGroupRequest):
-        return True
-    return isinstance(newest, JoinGroupRequest) and newest.member_id == case.request.member_id
+    request = case.request
+    for newer in case.later:
+        if isinstance(newer, LeaveGroupRequest) and newer.group_id == request.group_id:
+            return True
+        if isinstance(newer, JoinGroupRequest) and (newer.group_id, newer.member_id) == (
+            request.group_id,
+            request.member_id,
+        ):
+            return True
+    return False
 
 
 def _words_agree(left: Tree, right: Tree) -> bool:

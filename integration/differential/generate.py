@@ -7,12 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from integration.differential.model import GroupModel, Model, Slot
+from integration.differential.profile import LONG_MS, SHORT_REBALANCE_MS, SHORT_SESSION_MS, SLOTS, Profile
 from integration.differential.steps import Step
 from kshim_protocol.apis import API_TABLE
-
-SHORT_SESSION_MS = 650
-SHORT_REBALANCE_MS = 1_500
-LONG_MS = 120_000
 
 _KEYS = {
     "join": 11,
@@ -27,8 +24,6 @@ _KEYS = {
     "delete": 42,
     "find-coordinator": 10,
 }
-_SLOTS = "abcde"
-_NAMES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 _METADATA = ("sub:t", "sub:t,u", "sub:u", "sub:", "no subscription", "")
 _STATES = (
     "Stable",
@@ -43,26 +38,6 @@ _STATES = (
 )
 _TYPES = ("classic", "Classic", "consumer", "share", "streams", "nonsense")
 _TOPICS = ("t", "t", "t", "u", "missing")
-
-
-class Profile:
-    """What a sequence is about, drawn once.
-
-    `timing` of a group: "long" (no timer fires), "session" (some members have short sessions), "rebalance" (all have
-    short rebalance timeouts), "both". `order`: whether members agree on the order of protocols, so that votes cannot tie.
-    """
-
-    def __init__(self, rnd: random.Random) -> None:
-        self.groups = ["g1", "g2"][: rnd.choice((1, 1, 2))]
-        timings = ("long",) * 5 + ("session",) * 4 + ("rebalance", "both")
-        self.timing = {name: rnd.choice(timings) for name in self.groups}
-        self.protocol_type = {name: rnd.choice(("consumer",) * 4 + ("connect",)) for name in self.groups}
-        self.names = rnd.sample(_NAMES, rnd.choice((1, 2, 2, 3)))
-        self.order = rnd.random() < 0.7
-        self.static = rnd.choice(("", "", "e", "de", "bde"))
-        self.same_instance = rnd.random() < 0.4
-        self.slots = _SLOTS[: rnd.choice((2, 3, 4, 5))] + "e"
-        self.newest_only = rnd.random() < 0.25
 
 
 class Generator:
@@ -216,9 +191,11 @@ class Generator:
         """A Join with something unusual in it."""
         step = self.join(group, slot)
         rnd, options = self.rnd, step.options
-        match rnd.randrange(11):
+        match rnd.randrange(12):
             case 0:
-                options["protocols"] = []
+                options["protocols"] = rnd.choice(([], [["", "sub:t"]]))
+            case 10:
+                options["rebalance"] = rnd.choice((10**9, 2**31 - 1))
             case 1:
                 options["protocols"] = [["nobody-else-has-it", "sub:t"]]
             case 2:
@@ -226,16 +203,16 @@ class Generator:
             case 3:
                 options["session"] = rnd.choice((-1, 0, 1, 99, 1_800_001, 2**31 - 1))
             case 4 | 5:
-                options["id"] = rnd.choice(("", "@'", f"@{rnd.choice(_SLOTS)}", "nobody", f"@{rnd.choice(_SLOTS)}'"))
+                options["id"] = rnd.choice(("", "@'", f"@{rnd.choice(SLOTS)}", "nobody", f"@{rnd.choice(SLOTS)}'"))
             case 6 | 7 if options["v"] >= 5:
                 options["instance"] = rnd.choice(("same", "static-e", "static-d", "other", "", "with space", "x" * 300))
-                options["id"] = rnd.choice(("", "@", "@'", f"@{rnd.choice(_SLOTS)}"))
+                options["id"] = rnd.choice(("", "@", "@'", f"@{rnd.choice(SLOTS)}"))
             case 8:
                 options["protocols"] = [*options["protocols"], *options["protocols"]][: rnd.choice((2, 3))]
             case 9:
                 step.group = ""
             case _:
-                options["client"] = rnd.choice(("", "other client", "ü", "x" * 100))
+                options["client"] = rnd.choice(("", "other client", "ü", "x" * 100, None))
         return step
 
     def odd_sync(self, group: GroupModel, slot: Slot) -> Step:
@@ -246,7 +223,7 @@ class Generator:
             case 0:
                 options["generation"] = rnd.choice(("-1", "+1", 0, -1, 99))
             case 1:
-                options["id"] = rnd.choice(("", "@'", f"@{rnd.choice(_SLOTS)}", "nobody"))
+                options["id"] = rnd.choice(("", "@'", f"@{rnd.choice(SLOTS)}", "nobody"))
             case 2:
                 options["instance"] = rnd.choice(("same", "static-e", "other"))
             case 3:
@@ -255,7 +232,7 @@ class Generator:
                 options["name"] = rnd.choice((None, "other", ""))
             case _:
                 step.group = rnd.choice(("", step.group))
-                options["assign"] = [["@", "one"], ["@", "two"], [f"@{rnd.choice(_SLOTS)}", "x" * 1000]]
+                options["assign"] = [["@", "one"], ["@", "two"], [f"@{rnd.choice(SLOTS)}", "x" * 1000]]
         return step
 
     def odd_heartbeat(self, group: GroupModel, slot: Slot) -> Step:
@@ -282,10 +259,10 @@ class Generator:
             case 0 | 1:
                 options["generation"] = rnd.choice(("-1", "+1", 0, -1, 99, -99))
             case 2:
-                options["id"] = rnd.choice(("", "@'", f"@{rnd.choice(_SLOTS)}", "nobody"))
+                options["id"] = rnd.choice(("", "@'", f"@{rnd.choice(SLOTS)}", "nobody"))
             case 3:
                 options["instance"] = rnd.choice(("same", "static-e", "static-d", "other", ""))
-                options["id"] = rnd.choice(("", "@", f"@{rnd.choice(_SLOTS)}"))
+                options["id"] = rnd.choice(("", "@", f"@{rnd.choice(SLOTS)}"))
             case _:
                 step.group = ""
 
@@ -294,7 +271,7 @@ class Generator:
         rnd = self.rnd
         entries: list[list[str | None]] = []
         for _ in range(rnd.choice((0, 1, 1, 2, 3))):
-            member = rnd.choice(("@", f"@{rnd.choice(_SLOTS)}", "@'", "", "nobody"))
+            member = rnd.choice(("@", f"@{rnd.choice(SLOTS)}", "@'", "", "nobody"))
             instance = rnd.choice((None, None, "same", "static-e", "static-d", "other"))
             entries.append([member, instance, rnd.choice((None, "reason"))])
         version = self._version("leave")
@@ -394,9 +371,13 @@ class Generator:
         )
         rnd, verb = self.rnd, step.verb
         api = API_TABLE[_KEYS[verb]]
-        match rnd.randrange(6):
+        match rnd.randrange(8):
             case 0 | 1:
                 step.options["damage"] = ["cut", rnd.randrange(0, 60)]
+            case 5:
+                step.options["damage"] = ["replace", rnd.randbytes(rnd.choice((1, 8, 30, 100))).hex()]
+            case 6 if api.is_flexible(step.options["v"]):
+                step.options["damage"] = ["tag", rnd.choice(("010502abcd", "02000100ff0100", "0105ffabcd"))]
             case 2:
                 step.options["damage"] = ["append", rnd.choice(("00", "ff", "00" * 9, "0102030405"))]
             case 3 | 4:
@@ -407,6 +388,14 @@ class Generator:
                 ]
             case _:
                 step.options["header_version"] = rnd.choice((api.max_version + 1, api.min_version - 1, 99, -1))
+        return step
+
+    def queued(self, group: GroupModel, slot: Slot) -> Step:
+        """A request on a connection that waits for another answer: it must wait too."""
+        waiting = [slot for slot in group.slots.values() if slot.waiting]
+        step = self.of_kind(self.rnd.choice(("heartbeat", "commit", "fetch", "describe", "list")))
+        if waiting:
+            step.options["behind"] = [group.name, self.rnd.choice(waiting).name]
         return step
 
     def close(self, group: GroupModel, slot: Slot) -> Step:
@@ -456,6 +445,7 @@ MAKERS: dict[str, Callable[[Generator, GroupModel, Slot], Step]] = {
     "delete": Generator.delete,
     "find-coordinator": Generator.find_coordinator,
     "damaged": Generator.damaged,
+    "queued": Generator.queued,
     "close": Generator.close,
     "wait": Generator.wait,
     "keep": Generator.keep,
@@ -479,6 +469,7 @@ WEIGHTS: dict[str, float] = {
     "delete": 2,
     "find-coordinator": 1.5,
     "damaged": 5,
+    "queued": 2,
     "close": 1.5,
     "wait": 1,
     "keep": 1.5,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -16,8 +16,8 @@ from integration.differential.model import GroupModel, Model
 from integration.differential.requests import MAY_PARK, MAY_RELEASE, build
 from integration.differential.show import error_name, show_case, show_tree
 from integration.differential.steps import Step
-from integration.differential.tickets import Side, Ticket, Trees, differences
-from integration.differential.wire import Line, wait_for
+from integration.differential.tickets import Side, Ticket, Trees, differences, who_joined
+from integration.differential.wire import Line, LinePairs, wait_for
 from kshim_protocol.frame import build_request_frame
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
 from kshim_protocol.messages.join_group import JoinGroupRequest
@@ -57,16 +57,17 @@ class Sequence:
         self.played: list[Played] = []
         self.counts: Counter[str] = Counter()
         self.parked: list[Ticket] = []
-        self._free: list[dict[str, Line]] = []
-        self._lines: list[Line] = []
+        self._lines = LinePairs({side.name: side.address for side in self.sides})
         self._number = 0
         self._touched: dict[str, float] = {}
+        self._latest: deque[tuple[int, Any]] = deque(maxlen=3)
         self._agree_timeout_s = agree_timeout_s
 
     def close(self) -> None:
         """Close all connections."""
-        for line in (*self._lines, *(side.probe for side in self.sides)):
-            line.close()
+        self._lines.close()
+        for side in self.sides:
+            side.probe.close()
 
     # Steps
 
@@ -103,7 +104,7 @@ class Sequence:
         ticket = self._send(step)
         if ticket is None:
             return
-        if step.verb not in MAY_PARK:
+        if step.verb not in MAY_PARK and not self._is_behind(ticket):
             self._await(ticket)
         if step.verb in MAY_RELEASE:
             self._probe(ticket.group)
@@ -129,9 +130,10 @@ class Sequence:
             return None
         if isinstance(request, JoinGroupRequest):
             group.timers.may_start(request, version)
-        ticket.lines = self._line_pair()
+        ticket.lines = self._lines_of(step) or self._lines.take()
         self._touched.setdefault(group.name, started)
         self.parked.append(ticket)
+        self._latest.append((ticket.number, request))
         group.slot(step.slot).waiting += 1
         self.counts["requests"] += 1
         self.counts[f"api {ticket.api.name} v{version}"] += 1
@@ -143,20 +145,10 @@ class Sequence:
         Every Sync carries all shares, so that the requests are equal and only the order differs: leaders come last.
         """
         joins = [ticket for ticket in done if ticket.group is group and ticket.api.name == "JoinGroup"]
-        trees = {side.name: {ticket: ticket.tree(side) for ticket in joins} for side in self.sides}
-        leaders: dict[str, str] = {}
-        options: dict[str, dict[str, Any]] = {}
-        for ticket in joins:
-            kshim, kafka = trees["kshim"][ticket], trees["kafka"][ticket]
-            if not isinstance(kshim, dict) or not isinstance(kafka, dict) or kshim["error_code"] or kafka["error_code"]:
-                return
-            leaders = {"kshim": kshim["leader"], "kafka": kafka["leader"]}
-            instance = ticket.request.group_instance_id
-            member = {"v": 3, "id": kafka["member_id"], "generation": kafka["generation_id"], "instance": instance}
-            options[kafka["member_id"]] = member
+        leaders, options = who_joined(joins, self.sides)
         timers = group.timers
         is_late = timers.run and time.monotonic() > timers.quiet_until - BEFORE_EXPIRY_S
-        if is_late or not options.keys() >= set(leaders.values()):
+        if is_late or not leaders or not options.keys() >= set(leaders.values()):
             return
         self.counts["followed leaders"] += 1
         self._sync_in_turn(group, leaders, options)
@@ -177,27 +169,34 @@ class Sequence:
             self._probe(group)
         self._compare("# everybody syncs, each broker's own leader last")
 
-    def _line_pair(self) -> dict[str, Line]:
-        while self._free:
-            pair = self._free.pop(0)
-            if all(line.is_open for line in pair.values()):
-                return pair
-        pair = {side.name: Line(side.address) for side in self.sides}
-        self._lines += pair.values()
-        return pair
+    def _lines_of(self, step: Step) -> dict[str, Line] | None:
+        """The connections of the request that this one is to stand behind."""
+        behind = step.options.get("behind")
+        found = [ticket for ticket in self.parked if [ticket.group.name, ticket.step.slot] == behind]
+        return found[-1].lines if found else None
+
+    def _is_behind(self, ticket: Ticket) -> bool:
+        """Whether it waits until a request on the same connection has been answered."""
+        first = next(other for other in self.parked if other.lines is ticket.lines)
+        return first is not ticket
 
     # Answers
 
     def _take(self) -> bool:
         """Collect what is here. Returns whether anything came."""
         came = False
+        owing: set[Line] = set()  # answers come in order: what stands behind has none yet
         for ticket in self.parked:
             for side in self.sides:
-                if side.name not in ticket.answers:
-                    answer = ticket.lines[side.name].take()
-                    if answer is not None:
-                        ticket.answers[side.name] = answer
-                        came = True
+                line = ticket.lines[side.name]
+                if side.name in ticket.answers or line in owing:
+                    continue
+                answer = line.take()
+                if answer is None:
+                    owing.add(line)
+                else:
+                    ticket.answers[side.name] = answer
+                    came = True
         return came
 
     def _await(self, ticket: Ticket) -> None:
@@ -243,9 +242,7 @@ class Sequence:
         """Wait until both brokers have answered the same requests, then compare the answers."""
         deadline = time.monotonic() + self._agree_timeout_s
         self._take()
-        while (halves := [ticket for ticket in self.parked if len(ticket.answers) == 1]) and not all(
-            self._rules(ticket, newest) for ticket in halves
-        ):
+        while halves := [ticket for ticket in self._answered() if len(ticket.answers) == 1 and not self._rules(ticket)]:
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 break
@@ -256,6 +253,15 @@ class Sequence:
             self._take()
         self._mark_time()
         self._judge(text, newest)
+
+    def _answered(self) -> list[Ticket]:
+        """Requests that a broker has answered, but for those behind one that only one broker answers, as is allowed."""
+        hung = [ticket.lines for ticket in self.parked if len(ticket.answers) == 1 and self._rules(ticket)]
+        return [
+            ticket
+            for ticket in self.parked
+            if ticket.answers and not (self._is_behind(ticket) and ticket.lines in hung)
+        ]
 
     def _mark_time(self) -> None:
         """Note for each group that was touched that its timers may have been restarted just now."""
@@ -269,7 +275,7 @@ class Sequence:
         self._touched.clear()
 
     def _judge(self, text: str, newest: Ticket | None) -> None:
-        done = [ticket for ticket in self.parked if ticket.answers]
+        done = self._answered()
         outcomes: list[tuple[Ticket, str]] = []
         used: list[tuple[Ticket, Rule]] = []
         for ticket in done:
@@ -279,7 +285,7 @@ class Sequence:
         for ticket in done:
             trees = self._trees(ticket)
             paths = differences(trees)
-            rules = self._rules(ticket, newest) if paths else []
+            rules = self._rules(ticket) if paths else []
             if rules is None:
                 self.played.append(Played(text, "DIFFERENT"))
                 raise Difference(f"{self.transcript()}\n{show_case(ticket.actor, ticket.api.name, trees, paths)}")
@@ -292,21 +298,32 @@ class Sequence:
                 learn(self.model, ticket.group, ticket.step, ticket.request, tree)
         self._write_down(text, newest, outcomes)
         for ticket in done:
-            self._end(ticket, give_back=len(ticket.answers) == len(self.sides))
+            if ticket in self.parked:  # not dropped together with the one it stood behind
+                self._end(ticket, give_back=len(ticket.answers) == len(self.sides))
         for ticket, rule in used:
             self.counts[f"allowed {rule.id}"] += 1
             if rule.then == "new-group":
                 if rule.id == "arbitrary-leader" and newest is not None and self._is_current(ticket.group):
                     self._follow_leaders(ticket.group, done)
                 self._renew(ticket.group)
+        self._answer_queued(done)
 
-    def _rules(self, ticket: Ticket, newest: Ticket | None) -> list[Rule] | None:
+    def _answer_queued(self, done: list[Ticket]) -> None:
+        """Requests behind those that were answered are handled now."""
+        queued = [ticket for ticket in self.parked if not self._is_behind(ticket) and "behind" in ticket.step.options]
+        if any(ticket.lines is other.lines for ticket in queued for other in done):
+            for ticket in queued:
+                self._await(ticket)
+            self.counts["queued"] += len(queued)
+            self._compare("# what stood behind")
+
+    def _rules(self, ticket: Ticket) -> list[Rule] | None:
         trees = self._trees(ticket)
         case = Case(
             ticket.api.name,
             ticket.group,
             ticket.request,
-            newest.request if newest else None,
+            tuple(request for number, request in self._latest if number > ticket.number),
             trees["kshim"],
             trees["kafka"],
         )
@@ -352,18 +369,22 @@ class Sequence:
         """Forget a request; its connections serve another one, or are closed."""
         self.parked.remove(ticket)
         ticket.group.slot(ticket.step.slot).waiting -= 1
-        if give_back:
-            self._free.append(ticket.lines)
-        else:
+        behind = [other for other in self.parked if other.lines is ticket.lines]
+        if not give_back:
             for line in ticket.lines.values():
                 line.close()
+            for other in behind:
+                self._end(other, give_back=False)
+        elif not behind:
+            self._lines.give_back(ticket.lines)
 
     def _renew(self, group: GroupModel) -> None:
         """Leave a group alone that is no longer the same on both brokers."""
         if not self._is_current(group):
             return
         for ticket in [ticket for ticket in self.parked if ticket.group is group]:
-            self._end(ticket, give_back=False)
+            if ticket in self.parked:
+                self._end(ticket, give_back=False)
         self.model.replace(group.name)
         self.played.append(Played(f"# from here on {group.name} is a fresh group", ""))
 
@@ -375,6 +396,8 @@ class Sequence:
     def _close(self, step: Step) -> None:
         """Close the connections of what a slot has parked."""
         for ticket in [t for t in self.parked if (t.group.name, t.step.slot) == (step.group, step.slot)]:
+            if ticket not in self.parked:
+                continue
             self._end(ticket, give_back=False)
             note_unseen_ballot(ticket.group, ticket.step, ticket.request)
             ticket.group.timers.hidden += 1

@@ -71,13 +71,13 @@ def joined(member: str, leader: str, *, protocol: str = "range", error: int = 0)
 
 
 def allowed(
-    kshim: Any, kafka: Any, *, newest: Any = None, leader: str | None = None, api: str = "JoinGroup"
+    kshim: Any, kafka: Any, *, later: tuple[Any, ...] = (), leader: str | None = None, api: str = "JoinGroup"
 ) -> list[str]:
     """The ids of the rules that allow it; [] when it is a difference."""
     group = GroupModel("g1")
     group.leader = leader
     group.protocols = {"a": ["range", "sticky"], "b": ["sticky", "range"]}
-    case = Case(api, group, join("range", member_id="a"), newest, kshim, kafka)
+    case = Case(api, group, join("range", member_id="a"), later, kshim, kafka)
     both = isinstance(kshim, dict) and isinstance(kafka, dict)
     rules = rules_for(load_rules(), case, list(differing_paths(kshim, kafka)) if both else ["*"])
     return [rule.id for rule in rules or ()]
@@ -102,15 +102,16 @@ def test_another_protocol_is_allowed_when_votes_tie() -> None:
 
 def test_an_answer_kafka_does_not_give_is_allowed_for_a_superseded_request_only() -> None:
     refused = {"error_code": 27, "member_id": "a"}
-    assert allowed(refused, None, newest=join("range", member_id="a")) == ["superseded-request"]
-    assert allowed(refused, None, newest=None) == []
-    assert allowed({**refused, "error_code": 0}, None, newest=join("range", member_id="a")) == []
-    assert allowed(None, refused, newest=join("range", member_id="a")) == []
+    assert allowed(refused, None, later=(join("range", member_id="a"),)) == ["superseded-request"]
+    assert allowed(refused, None, later=()) == []
+    assert allowed(refused, None, later=(join("range", member_id="b"),)) == []
+    assert allowed({**refused, "error_code": 0}, None, later=(join("range", member_id="a"),)) == []
+    assert allowed(None, refused, later=(join("range", member_id="a"),)) == []
 
 
 def test_a_closed_connection_is_never_allowed() -> None:
-    assert allowed("closed the connection", None, newest=join("range", "range", member_id="a")) == []
-    assert allowed(None, "closed the connection", newest=join("range", "range", member_id="a")) == []
+    assert allowed("closed the connection", None, later=(join("range", "range", member_id="a"),)) == []
+    assert allowed(None, "closed the connection", later=(join("range", "range", member_id="a"),)) == []
 
 
 def test_votes_are_counted_for_the_first_name_that_all_offer() -> None:

@@ -134,11 +134,37 @@ def differences(trees: Trees) -> list[str]:
     return [] if left == right else ["*"]
 
 
+def who_joined(joins: list[Ticket], sides: tuple[Side, ...]) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+    """(broker -> the leader it names, member -> options for its further requests); empty when not all were let in."""
+    leaders: dict[str, str] = {}
+    options: dict[str, dict[str, Any]] = {}
+    for ticket in joins:
+        for side in sides:
+            tree = ticket.tree(side)
+            if not isinstance(tree, dict) or tree["error_code"]:
+                return {}, {}
+            leaders[side.name] = tree["leader"]
+            options[tree["member_id"]] = {
+                "v": 3,
+                "id": tree["member_id"],
+                "generation": tree["generation_id"],
+                "instance": ticket.request.group_instance_id,
+            }
+    return leaders, options
+
+
 def _damaged(body: bytes, damage: list[Any]) -> bytes | None:
-    """A body that was cut short, lengthened or overwritten; None when it is too short for that."""
+    """A body that was cut short, lengthened or overwritten; None when it is too short for that.
+
+    "tag" puts an unknown tagged field where the last, empty, list of tagged fields was, which is no damage at all.
+    """
     kind, at, *rest = damage
     if kind == "append":
         return body + bytes.fromhex(at)
+    if kind == "replace":
+        return bytes.fromhex(at)
+    if kind == "tag":
+        return body[:-1] + bytes.fromhex(at) if body.endswith(b"\0") else None
     if at >= len(body):
         return None
     if kind == "cut":

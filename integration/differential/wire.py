@@ -80,6 +80,34 @@ class Line:
         return frame
 
 
+class LinePairs:
+    """Connections to both brokers that serve one request after the other."""
+
+    def __init__(self, addresses: dict[str, Address]) -> None:
+        self._addresses = addresses
+        self._free: list[dict[str, Line]] = []
+        self._all: list[Line] = []
+
+    def take(self) -> dict[str, Line]:
+        """A pair on which nothing is owed."""
+        while self._free:
+            pair = self._free.pop(0)
+            if all(line.is_open for line in pair.values()):
+                return pair
+        pair = {name: Line(address) for name, address in self._addresses.items()}
+        self._all += pair.values()
+        return pair
+
+    def give_back(self, pair: dict[str, Line]) -> None:
+        """Both have answered."""
+        self._free.append(pair)
+
+    def close(self) -> None:
+        """Close all, also those in use."""
+        for line in self._all:
+            line.close()
+
+
 def wait_for(lines: Iterable[Line], timeout_s: float) -> None:
     """Return when one of the lines has something to read, or after `timeout_s`."""
     poll = select.poll()

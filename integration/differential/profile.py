@@ -1,0 +1,32 @@
+"""What a sequence is about: drawn once, before its steps."""
+
+from __future__ import annotations
+
+import random
+
+SHORT_SESSION_MS = 650
+SHORT_REBALANCE_MS = 1_500
+LONG_MS = 120_000
+
+SLOTS = "abcde"
+_NAMES = ("range", "roundrobin", "sticky", "cooperative-sticky")
+
+
+class Profile:
+    """What a sequence is about, drawn once.
+
+    `timing` of a group: "long" (no timer fires), "session" (some members have short sessions), "rebalance" (all have
+    short rebalance timeouts), "both". `order`: whether members agree on the order of protocols, so that votes cannot tie.
+    """
+
+    def __init__(self, rnd: random.Random) -> None:
+        self.groups = ["g1", "g2"][: rnd.choice((1, 1, 2))]
+        timings = ("long",) * 5 + ("session",) * 4 + ("rebalance", "both")
+        self.timing = {name: rnd.choice(timings) for name in self.groups}
+        self.protocol_type = {name: rnd.choice(("consumer",) * 4 + ("connect",)) for name in self.groups}
+        self.names = rnd.sample(_NAMES, rnd.choice((1, 2, 2, 3)))
+        self.order = rnd.random() < 0.7
+        self.static = rnd.choice(("", "", "e", "de", "bde"))
+        self.same_instance = rnd.random() < 0.4
+        self.slots = SLOTS[: rnd.choice((2, 3, 4, 5))] + "e"
+        self.newest_only = rnd.random() < 0.25
