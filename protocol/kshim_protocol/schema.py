@@ -12,7 +12,6 @@ one). Field names are those of Kafka's JSON schemas in snake_case.
 
 from __future__ import annotations
 
-import dataclasses
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, dataclass_transform, overload
 
@@ -52,7 +51,7 @@ T = TypeVar("T")
 S = TypeVar("S", bound="Struct")
 R_co = TypeVar("R_co", covariant=True)
 
-MISSING: Any = dataclasses.MISSING
+MISSING: Any = object()
 LAST_VERSION = 32767
 ZERO_UUID = bytes(16)
 FIXED_TYPES = frozenset({"int8", "int16", "int32", "int64", "uint16", "boolean", "float64", "uuid"})
@@ -233,6 +232,8 @@ class _LazyFields(dict[str, Any]):
 
     def _fill(self) -> None:
         if super().__len__() == 0:
+            import dataclasses
+
             names = [(row.name, Any, dataclasses.field(kw_only=True)) for row in self.cls.info.rows]
             names.append(("unknown_tagged_fields", Any, dataclasses.field(default=(), kw_only=True)))
             made = dataclasses.make_dataclass(self.cls.__name__, names, init=False, repr=False, eq=False)
