@@ -266,7 +266,8 @@ class Churn:
         self.network.give(at_ms, "compare")
 
     def _crash(self, at_ms: int) -> None:
-        self.network.give(at_ms, "crash")
+        detail = {"group_max_size": self.rng.choice((1, 2, 3, 2_147_483_647))} if self.rng.random() < 0.2 else {}
+        self.network.give(at_ms, "crash", detail)
 
     def _crash_at_append(self, at_ms: int) -> None:
         self.network.give(at_ms, "crash-next-append", {"when": self.rng.choice(("before", "after"))})

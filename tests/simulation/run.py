@@ -12,14 +12,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from multiprocessing import get_context
 from os import cpu_count
+from random import Random
 from time import monotonic
 from typing import NamedTuple
 
+from tests.simulation.script import REQUEST_VERBS, Script
 from tests.simulation.shrink import shrink
-from tests.simulation.simulate import simulate
+from tests.simulation.simulate import Found, play, simulate
 from tests.simulation.transcript import transcript
 
-__all__ = ["Summary", "main", "report", "run_seed", "summarise"]
+__all__ = ["Summary", "main", "report", "run_seed", "summarise", "thinned"]
 
 _MOST_FAILURES = 5
 
@@ -36,13 +38,24 @@ class Summary(NamedTuple):
 
 
 def run_seed(seed: int, steps: int) -> Summary:
-    """Simulate one seed; a failure comes as its shortest transcript."""
+    """Simulate one seed, and play it again with parts left out; a failure comes as its shortest transcript."""
     found = simulate(seed, steps)
+    script, violation = found.script, found.violation
+    if violation is None:
+        script = thinned(found)
+        violation = play(script)
     failures: tuple[str, ...] = ()
-    if found.violation is not None:
-        short = shrink(found.script, found.violation.rule)
-        failures = (f"# seed {seed}: {found.violation}\n{transcript(short)}",)
+    if violation is not None:
+        short = shrink(script, violation.rule)
+        failures = (f"# seed {seed}: {violation}\n{transcript(short)}",)
     return Summary(1, found.steps, found.end_steps, found.faults, found.coverage, failures)
+
+
+def thinned(found: Found) -> Script:
+    """The run with a part of its inputs left out by chance: what clients do that lost their minds."""
+    rng = Random(found.seed)
+    share = rng.choice((0.05, 0.2, 0.5))
+    return found.script._replace(inputs=tuple(what for what in found.script.inputs if rng.random() >= share))
 
 
 def summarise(summaries: Iterator[Summary]) -> Summary:
@@ -72,12 +85,21 @@ def report(summary: Summary) -> str:
         "Faults injected:",
     ]
     lines += [f"  {kind:<40}{count:>9}" for kind, count in sorted(summary.faults.items())]
-    lines += ["", f"Met: (state, request, outcome), {len(summary.coverage)} of them:"]
+    lines += ["", "Never met: " + (", ".join(_never_met(summary)) or "nothing")]
+    lines += ["", f"Met: (state, request or transition, outcome or cause), {len(summary.coverage)} of them:"]
     lines += [
-        f"  {state:<20} {verb:<14} {outcome:<30}{count:>9}"
+        f"  {state:<20} {verb:<22} {outcome:<30}{count:>9}"
         for (state, verb, outcome), count in sorted(summary.coverage.items())
     ]
     return "\n".join(lines)
+
+
+def _never_met(summary: Summary) -> list[str]:
+    """Requests that never came in some state."""
+    met = {(state, verb) for state, verb, _ in summary.coverage}
+    states = ("none", "unloaded", "Empty", "PreparingRebalance", "CompletingRebalance", "Stable")
+    verbs = sorted(REQUEST_VERBS - {"list"})
+    return [f"{verb} in {state}" for state in states for verb in verbs if (state, verb) not in met]
 
 
 def _run(task: tuple[int, int]) -> Summary:

@@ -13,7 +13,7 @@ from typing import Any
 
 from kshim.coordinator.config import GroupConfig
 from kshim.coordinator.coordinator import GroupCoordinator
-from kshim.coordinator.events import Event
+from kshim.coordinator.events import Event, Transition
 from kshim.coordinator.group import Group
 from kshim.coordinator.shard import Shard
 from kshim.coordinator.step import Append, Now, RequestContext, Step, Ticket
@@ -179,9 +179,10 @@ class World:
         request = build_request(what, actor, memory, self.catalog)  # type: ignore[arg-type]
         group_id = actor.group_id if actor is not None else what.detail.get("group", "")
         call = Call(what, group_id, request, self.now_ms)
-        state = self._state_name(group_id)
+        named = what.detail.get("groups", ())
+        state = self._state_name(group_id or (named[0] if named else ""))
         self.waiting.setdefault(group_id, {})[call] = None
-        self.group_ids.update((group_id,) if group_id else what.detail.get("groups", ()))
+        self.group_ids.update((group_id,) if group_id else named)
         self.watch.asked(call)
         self._cause = self.judge.cause_of(call, self.now)
         context = RequestContext(what.version, actor.client_id if actor else ADMIN, "/10.0.0.1", self.now)
@@ -213,6 +214,8 @@ class World:
             case "crash-next-append":
                 self.fates.append(f"crash-{detail['when']}")
             case "crash":
+                if detail:  # the broker comes back with other settings
+                    self.config = GroupConfig(**{**self.setting.config, **detail})
                 self.crash()
             case "create-topic":
                 if self.catalog.partition_count(detail["topic"]) is None:
@@ -283,6 +286,9 @@ class World:
         for call in answered:
             self.judge.learn(call)
         self.judge.phases(step.events, answered)
+        for event in step.events:
+            if isinstance(event, Transition):
+                self.coverage[str(event.previous), f"-> {event.new}", str(event.cause)] += 1
         for call in answered:
             is_own = call is asked
             self.judge.answer(call, self.find_group(call.group_id), self.now, is_own=is_own)
