@@ -14,6 +14,8 @@ _MAX_RECORD_COUNT = 500
 class LibrdkafkaMember:
     """A `Consumer`. Every error that it reports, by whichever way, is raised by the next `poll`."""
 
+    gives_up_before_joining = True
+
     def __init__(self, settings: dict[str, Any], topics: list[str]) -> None:
         """Subscribe by name; `settings` are librdkafka's own."""
         self._errors: list[Any] = []

@@ -49,6 +49,11 @@ class Settings(NamedTuple):
 class RollingMember(Member, Protocol):
     """A member that tells one rebalance from the next."""
 
+    @property
+    def gives_up_before_joining(self) -> bool:
+        """Whether `assignment` is without the partitions that a rebalance may take away while that goes on."""
+        ...
+
     def generation(self) -> int:
         """A number that grows with each rebalance that the member has been through."""
         ...
@@ -63,12 +68,16 @@ class Joins(Protocol):
 
 
 class _JavaRollingMember(JavaMember):
+    gives_up_before_joining = True
+
     def generation(self) -> int:
         """The generation id."""
         return int(self.consumer.groupMetadata().generationId())
 
 
 class _KafkaPythonRollingMember(KafkaPythonMember):
+    gives_up_before_joining = False  # they stay until the next assignment is there
+
     def generation(self) -> int:
         """The generation id."""
         return int(self._consumer.group_metadata().generation_id)
