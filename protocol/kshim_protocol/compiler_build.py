@@ -11,7 +11,16 @@ import struct
 from typing import Any
 
 from kshim_protocol import wire
-from kshim_protocol.compiler_source import SIZES, SMALL, Source, layout_name, small_layouts, struct_format, uvarint
+from kshim_protocol.compiler_source import (
+    SIZES,
+    SMALL,
+    Source,
+    layout_name,
+    small_layouts,
+    struct_format,
+    text_size,
+    uvarint,
+)
 
 __all__ = ["BuildCode"]
 
@@ -25,7 +34,7 @@ class BuildCode:
         self.pieces: list[str] = []  # expressions of bytes not yet emitted
         self.has_out = False
         source = self.source
-        source.scope |= {"sizes": SIZES, "uvarint": uvarint}
+        source.scope |= {"sizes": SIZES, "text_size": text_size, "uvarint": uvarint}
         source.line(0, "def build(o):")
         source.line(1, "try:")
         cls = source.constant(f"{tree.cls.__name__}_", tree.cls)
@@ -70,10 +79,10 @@ class BuildCode:
         self.end_run()
         self.pieces += pieces
 
-    def size(self, size: Any, n: str) -> str | None:
+    def size(self, size: Any, n: str, *, is_text: bool = False) -> str | None:
         """The piece that says a length or count held in name `n`; None if it went into the run."""
         if isinstance(size, wire.CompactSize):
-            return f"sizes[{n}] if {n} < 127 else uvarint({n} + 1)"
+            return f"sizes[{n}] if {n} < 127 else {_long_size(n, is_text=is_text)}"
         self.run.append((size.format, n))
         return None
 
@@ -104,7 +113,7 @@ class BuildCode:
         v, n = self.source.name("v"), self.source.name("n")
         encode = ".encode()" if subcon.is_text else ""
         self.source.line(indent, f"{v} = {value}{encode}; {n} = len({v})")
-        size = self.size(subcon.size, n)
+        size = self.size(subcon.size, n, is_text=subcon.is_text)
         self.add(*((size, v) if size else (v,)))
 
     def nullable_sized(self, subcon: wire.Sized, value: str, indent: int) -> None:
@@ -119,7 +128,7 @@ class BuildCode:
         encode = f"{v} = {v}.encode(); " if subcon.is_text else ""
         line(indent + 1, f"{encode}{n} = len({v})")
         if isinstance(subcon.size, wire.CompactSize):
-            line(indent + 1, f"{size} = sizes[{n}] if {n} < 127 else uvarint({n} + 1)")
+            line(indent + 1, f"{size} = sizes[{n}] if {n} < 127 else {_long_size(n, is_text=subcon.is_text)}")
         else:
             pack = self.source.global_(
                 layout_name("pack", subcon.size.format), struct.Struct(">" + subcon.size.format).pack
@@ -227,6 +236,11 @@ class BuildCode:
             line(indent, f"out = {outer}")
         self.has_out = had_out
         self.pieces = [*pieces, section]
+
+
+def _long_size(n: str, *, is_text: bool) -> str:
+    """Code of the compact length of something long."""
+    return f"text_size({n})" if is_text else f"uvarint({n} + 1)"
 
 
 def _null(size: Any) -> bytes:

@@ -18,6 +18,7 @@ from kshim_protocol.compiler_source import (
     SMALL,
     Source,
     layout_name,
+    more_text,
     more_varint,
     small_layouts,
     struct_format,
@@ -40,7 +41,13 @@ class ParseCode:
         self.is_checked = True  # the last read has proved that `at + ahead` is within the data
         self.needs_end = False
         source = self.source
-        source.scope |= {"new": object.__new__, "odd": ODD, "more_varint": more_varint, "unknown_tags": unknown_tags}
+        source.scope |= {
+            "new": object.__new__,
+            "odd": ODD,
+            "more_varint": more_varint,
+            "more_text": more_text,
+            "unknown_tags": unknown_tags,
+        }
         source.line(0, "def parse(data, offset=0):")
         source.line(1, "at = offset")
         source.line(1, "try:")
@@ -121,7 +128,8 @@ class ParseCode:
         line = self.source.line
         is_compact = isinstance(subcon.size, wire.CompactSize)
         n = self.size(subcon.size, indent)
-        more = f"{n}, at = more_varint(data, at, {self.ahead}, {n})"
+        reader = "more_text" if isinstance(subcon, wire.Sized) and subcon.is_text else "more_varint"
+        more = f"{n}, at = {reader}(data, at, {self.ahead}, {n})"
         if subcon.is_nullable:
             line(indent, f"if {n if is_compact else f'{n} >= 0'}:")
             if is_compact:

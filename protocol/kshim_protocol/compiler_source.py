@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from kshim_protocol.frame import MAX_VARINT_BYTES
+from kshim_protocol.frame import MAX_TEXT_BYTES, MAX_VARINT_BYTES
 
 __all__ = [
     "ODD",
@@ -14,9 +14,11 @@ __all__ = [
     "Fault",
     "Source",
     "layout_name",
+    "more_text",
     "more_varint",
     "small_layouts",
     "struct_format",
+    "text_size",
     "unknown_tags",
     "uvarint",
 ]
@@ -53,6 +55,21 @@ def more_varint(data: bytes, at: int, skip: int, first: int) -> tuple[int, int]:
                 raise Fault
             return value, at
     raise Fault
+
+
+def more_text(data: bytes, at: int, skip: int, first: int) -> tuple[int, int]:
+    """`more_varint` for the length of text (plus one), which Java limits. Faults beyond `MAX_TEXT_BYTES`."""
+    size, at = more_varint(data, at, skip, first)
+    if size > MAX_TEXT_BYTES + 1:
+        raise Fault
+    return size, at
+
+
+def text_size(size_bytes: int) -> bytes:
+    """The compact length of long text. Faults beyond `MAX_TEXT_BYTES`."""
+    if size_bytes > MAX_TEXT_BYTES:
+        raise Fault
+    return uvarint(size_bytes + 1)
 
 
 def unknown_tags(data: bytes, at: int, skip: int) -> tuple[tuple[tuple[int, bytes], ...], int]:

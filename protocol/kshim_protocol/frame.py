@@ -10,6 +10,7 @@ import struct
 from typing import NamedTuple
 
 __all__ = [
+    "MAX_TEXT_BYTES",
     "MAX_VARINT_BYTES",
     "BuildError",
     "ProtocolError",
@@ -18,6 +19,9 @@ __all__ = [
     "build_response_frame",
     "parse_request_header",
 ]
+
+MAX_TEXT_BYTES = 32_767
+"""Text is at most so long, as UTF-8, in compact form too: Java's readers refuse more."""
 
 MAX_VARINT_BYTES = 5
 """An unsigned varint ends after this many bytes or is malformed."""

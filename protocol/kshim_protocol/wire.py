@@ -11,7 +11,7 @@ from typing import Any
 
 import construct as c
 
-from kshim_protocol.frame import MAX_VARINT_BYTES, BuildError, ProtocolError
+from kshim_protocol.frame import MAX_TEXT_BYTES, MAX_VARINT_BYTES, BuildError, ProtocolError
 from kshim_protocol.schema import MISSING, ZERO_UUID, MessageInfo, Row, Struct, row_is_in
 
 __all__ = [
@@ -138,6 +138,8 @@ class Sized(c.Construct):  # type: ignore[misc]
             if self.is_nullable:
                 return None
             raise WireFault("null, which this row may not be", path, start)
+        if self.is_text and length > MAX_TEXT_BYTES:
+            raise WireFault(f"text of {length} bytes, at most {MAX_TEXT_BYTES}", path, start)
         data = stream.take(length, path)
         return data.decode("utf-8", "replace") if self.is_text else data
 
@@ -153,6 +155,8 @@ class Sized(c.Construct):  # type: ignore[misc]
             data = None
         if data is None:
             raise WireFault(f"{obj!r} is no {'text' if self.is_text else 'bytes'}", path)
+        if self.is_text and len(data) > MAX_TEXT_BYTES:
+            raise WireFault(f"text of {len(data)} bytes, at most {MAX_TEXT_BYTES}", path)
         self.size._build(len(data), stream, context, path)
         stream.write(data)
         return obj
