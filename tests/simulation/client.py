@@ -150,10 +150,10 @@ class Client:
         self.rejoin(commits=False)
 
     def resume(self, basis: int | None, memory: Memory, now_ms: int) -> None:
-        """Go on with what it remembers, nothing being on its way."""
+        """Go on with what it remembers, nothing being on its way. Whoever has joined asks for its assignment (again)."""
         self.basis = basis
         self.memory = memory
-        self.phase = Phase.MEMBER if memory.generation_id >= 0 else Phase.JOINING
+        self.phase = Phase.SYNCING if memory.generation_id >= 0 else Phase.JOINING
         self.heartbeat_due_ms = now_ms
 
     # Hearing
