@@ -211,10 +211,12 @@ def test_a_partition_named_twice_is_judged_by_each_value() -> None:
     assert fetched(sim)[ORDERS].committed_offset == 2
 
 
-def test_a_group_id_no_record_can_hold_is_an_error_and_no_crash() -> None:
-    sim = a_group()
-    assert sim.peer("a", group_id="g" * 40_000).commit({ORDERS: 1}) == {ORDERS: ErrorCode.UNKNOWN_SERVER_ERROR}
-    assert sim.logs == {}
+def test_the_longest_text_that_travels_can_be_committed() -> None:
+    sim = a_group(offset_metadata_max_bytes=100_000)
+    longest = 32_767
+    assert sim.peer("a", group_id="g" * longest).commit({ORDERS: 1}, metadata="m" * longest) == {ORDERS: ErrorCode.NONE}
+    sim.restart()
+    assert fetched(sim, group_id="g" * longest)[ORDERS].metadata == "m" * longest
 
 
 @covers("commit.metadata-null", "commit.negative-offset")
@@ -254,6 +256,14 @@ def test_a_retention_of_its_own_is_written_and_costs_the_leader_epoch() -> None:
     assert offset is not None
     assert (offset.expire_timestamp_ms, offset.leader_epoch) == (sim.wall_ms + 60_000, -1)
     assert offset.topic_id == bytes(16)
+
+
+@covers("expiry.explicit")
+@pytest.mark.parametrize("retention_ms", [-2, 0])
+def test_only_a_retention_of_minus_one_leaves_it_to_the_broker(retention_ms: int) -> None:
+    sim = a_group()
+    sim.peer("a").send_commit({ORDERS: 5}, retention_ms=retention_ms, version=4)
+    assert sim.records()[0].value.expire_timestamp == sim.wall_ms + retention_ms
 
 
 def test_a_commit_that_cannot_be_written_changes_nothing() -> None:

@@ -16,7 +16,6 @@ from kshim.coordinator.shard import Pair, Shard
 from kshim.coordinator.state import GroupState
 from kshim.coordinator.step import Now, RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
-from kshim_protocol.frame import BuildError
 from kshim_protocol.internal.records import build_offset_commit_key, build_offset_commit_value
 from kshim_protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -177,20 +176,16 @@ class _Values:
             if len(metadata) * 2 > max_size and _utf16_units(metadata) > max_size:
                 self.errors[id(partition)] = ErrorCode.OFFSET_METADATA_TOO_LARGE
                 continue
-            try:
-                # Keys of one topic differ in their last four bytes.
-                key_start = key_start or build_offset_commit_key(self._group_id, topic.name, 0)[:-4]
-                value = build_offset_commit_value(
-                    offset=partition.committed_offset,
-                    leader_epoch=partition.committed_leader_epoch,
-                    metadata=metadata,
-                    commit_timestamp_ms=self._now.wall_ms,
-                    expire_timestamp_ms=self._expire_timestamp_ms,
-                    topic_id=topic.topic_id,
-                )
-            except BuildError:  # a metadata limit beyond what a record's string holds, or a group id of 32 KiB
-                self.errors[id(partition)] = ErrorCode.UNKNOWN_SERVER_ERROR
-                continue
+            # Keys of one topic differ in their last four bytes. All text that travels fits in a record.
+            key_start = key_start or build_offset_commit_key(self._group_id, topic.name, 0)[:-4]
+            value = build_offset_commit_value(
+                offset=partition.committed_offset,
+                leader_epoch=partition.committed_leader_epoch,
+                metadata=metadata,
+                commit_timestamp_ms=self._now.wall_ms,
+                expire_timestamp_ms=self._expire_timestamp_ms,
+                topic_id=topic.topic_id,
+            )
             self.pairs.append((key_start + index.to_bytes(4, "big"), value))
             self._valid.append((topic, partition))
 

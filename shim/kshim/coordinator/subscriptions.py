@@ -13,23 +13,20 @@ __all__ = ["CONSUMER_PROTOCOL_TYPE", "subscribed_topics"]
 CONSUMER_PROTOCOL_TYPE = "consumer"
 """Protocol type of groups whose metadata is the embedded consumer protocol."""
 
+_VERSION_BYTES = 2
+
 
 def subscribed_topics(metadata: Iterable[bytes]) -> frozenset[str] | None:
     """All topics of the subscriptions, or None when one of them cannot be read.
 
     Whatever the version, only the rows of v0 are read, as Kafka's coordinator does.
     """
+    read = codec(ConsumerProtocolSubscription, 0).parse
     topics: set[str] = set()
     for data in metadata:
         try:
-            topics.update(_parse(data).topics)
+            subscription, _ = read(data, _VERSION_BYTES)
         except ProtocolError:
             return None
+        topics.update(subscription.topics)
     return frozenset(topics)
-
-
-def _parse(data: bytes) -> ConsumerProtocolSubscription:
-    if len(data) < 2:
-        raise ProtocolError("no version", message="ConsumerProtocolSubscription", field="version", offset=0)
-    subscription, _ = codec(ConsumerProtocolSubscription, 0).parse(data, 2)
-    return subscription
