@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kshim.coordinator.events import (
     AssignmentReceived,
     Event,
@@ -70,6 +72,13 @@ def test_a_transition_names_the_member_behind_it_and_its_own_words() -> None:
     )
     assert event.detail == (f"leader {sim['a'].member_id} re-joining; client reason: rebalance enforced by user")
     assert event.member_count == 2
+
+
+@pytest.mark.parametrize("reason", [None, ""])
+def test_a_client_that_gives_no_reason_is_said_to_have_given_none(reason: str | None) -> None:
+    sim = a_group().stable("a", reason=reason)
+    [first] = [event for event in sim.events if isinstance(event, Transition)][:1]
+    assert first.detail == f"adding new member {sim['a'].member_id}; client reason: not provided"
 
 
 def test_the_end_of_the_join_phase_says_who_waited_how_long() -> None:

@@ -136,7 +136,9 @@ def test_what_cannot_be_written_does_not_expire_until_the_next_check() -> None:
     sim.fail_appends(ErrorCode.KAFKA_STORAGE_ERROR)
     sim.pass_ms(60 * MINUTE_MS)
     assert list(fetched(sim)) == [ORDERS]
-    assert any(isinstance(event, AppendFailed) for event in sim.events)
+    [event] = [event for event in sim.events if isinstance(event, AppendFailed)]
+    assert (event.group_id, event.generation_id, event.what) == ("", -1, "tombstones")
+    assert event.error is ErrorCode.KAFKA_STORAGE_ERROR
     sim.pass_ms(10 * MINUTE_MS)
     assert sim.find_group() is None
 
@@ -153,6 +155,26 @@ def test_a_deleted_topic_takes_its_offsets_out_of_all_groups() -> None:
         assert list(fetched(sim, group_id=group_id)) == [("audit", 0)]
     assert not sim.shard().offsets.has_open_transaction("g")
     assert sim.find_group() is not None
+
+
+@covers("expiry.topic-deleted")
+def test_an_offset_that_names_no_topic_id_goes_with_its_topic_too() -> None:
+    sim = a_group()
+    sim.peer("a").send_commit({ORDERS: 1, ("audit", 0): 2}, retention_ms=MINUTE_MS, version=4)
+    del sim.topics.topics["orders"]
+    sim.apply(sim.coordinator.topics_deleted(["orders"], sim.now))
+    assert list(fetched(sim)) == [("audit", 0)]
+
+
+@covers("expiry.topic-deleted")
+def test_what_is_pending_for_other_topics_stays_when_a_topic_goes() -> None:
+    sim = a_group()
+    sim.peer("a").commit({ORDERS: 1})
+    for topic in ("audit", "orders", "zoo"):
+        sim.shard().put_pending_offset(77, "g", topic, 0, CommittedOffset(9, -1, "", 0, record_offset=10))
+    del sim.topics.topics["orders"]
+    sim.apply(sim.coordinator.topics_deleted(["orders"], sim.now))
+    assert sim.shard().offsets.pending_partitions("g") == [("audit", 0), ("zoo", 0)]
 
 
 @covers("expiry.topic-deleted")

@@ -76,9 +76,18 @@ def test_the_form_of_an_instance_id_is_the_clients_business(instance_id: str) ->
 def test_a_name_that_fits_into_no_record_is_refused() -> None:
     sim = a_group()
     assert sim.peer("a", instance_id="x" * 32_767).join().error is ErrorCode.INVALID_REQUEST
-    assert sim.peer("b", group_id="g" * 40_000).join().error is ErrorCode.INVALID_REQUEST
-    assert sim.peer("c", protocols={"p" * 40_000: b""}).join().error is ErrorCode.INVALID_REQUEST
+    assert sim.peer("b", group_id="g" * 32_767).join().error is ErrorCode.INVALID_REQUEST
+    assert sim.peer("c", protocols={"p" * 32_767: b""}).join().error is ErrorCode.INVALID_REQUEST
     assert sim.logs == {}
+
+
+def test_long_names_are_measured_in_bytes() -> None:
+    longest = 32_767 - 64
+    sim = a_group()
+    for index, text in enumerate(["x" * longest, "x" * (longest // 2), "\N{BANANA}" * (longest // 4)]):
+        assert sim.peer("a", group_id=f"g{index}", instance_id=text).join().error is ErrorCode.NONE
+    for text in ("x" * (longest + 1), "\N{BANANA}" * (longest // 4 + 1)):
+        assert sim.peer("b", instance_id=text).join().error is ErrorCode.INVALID_REQUEST
 
 
 @covers(
@@ -292,6 +301,17 @@ def test_a_full_group_lets_only_its_members_in() -> None:
     assert sim.group.state is GroupState.STABLE
 
 
+@covers("join.size.full", "join.size.preparing-full")
+@pytest.mark.parametrize("state", ["stable", "completing", "preparing"])
+def test_a_group_that_is_larger_than_allowed_by_now_takes_nobody_in(state: str) -> None:
+    sim = getattr(a_group(), state)("a", "b", "c", "d")
+    if state == "preparing":
+        sim["b"].join()
+        sim["c"].join()
+    sim.config.group_max_size = 2
+    assert sim.peer("e").send_join().error is ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
 @covers("join.size.full")
 def test_an_issued_id_is_taken_back_when_the_group_has_filled_up() -> None:
     sim = a_group(group_max_size=2).stable("a")
@@ -392,4 +412,12 @@ def test_a_followers_same_join_hears_the_generation() -> None:
     assert (reply.error_code, reply.generation_id, reply.members) == (ErrorCode.NONE, 2, ())
     assert reply.leader == sim["a"].member_id
     assert (reply.protocol_type, reply.protocol_name) == ("consumer", "range")
+    assert sim.group.state is GroupState.STABLE
+
+
+@covers("join.known.stable-follower-same")
+@pytest.mark.parametrize("follower", ["a", "z"])
+def test_who_leads_does_not_depend_on_the_order_of_ids(follower: str) -> None:
+    sim = a_group().stable("m", follower)
+    assert sim[follower].send_join().reply.leader == sim["m"].member_id
     assert sim.group.state is GroupState.STABLE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kshim.coordinator.events import MemberRemoved, Transition
+from kshim.coordinator.events import Cause, MemberRemoved, Transition
 from kshim.coordinator.state import GroupState
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -151,3 +151,25 @@ def test_a_member_named_twice_leaves_once() -> None:
     sim = a_group().stable("a", "b")
     member_id = sim["b"].member_id
     assert leave(sim, (member_id, None), (member_id, None)) == [ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID]
+
+
+def test_history_is_told_who_left_and_that_it_left_by_itself() -> None:
+    sim = a_group().stable("a", "b")
+    sim.peer("c").send_join()
+    leave(sim, ("c-uuid-3", None), (sim["b"].member_id, None))
+    removed = [event for event in sim.events if isinstance(event, MemberRemoved)]
+    assert [(event.member.member_id, event.cause, event.was_pending) for event in removed] == [
+        ("c-uuid-3", Cause.MEMBER_LEFT, True),
+        (sim["b"].member_id, Cause.MEMBER_LEFT, False),
+    ]
+    assert removed[0].member.client_id == "c"
+
+
+def test_when_several_leave_together_the_first_is_named_and_its_reason() -> None:
+    sim = a_group().stable("a", "b", "c")
+    members = tuple(MemberIdentity(member_id=sim[name].member_id, reason=f"{name} is done") for name in "bc")
+    sim.ask(LeaveGroupRequest(group_id="g", members=members), 5)
+    moved = [event for event in sim.events if isinstance(event, Transition)][-1]
+    assert moved.member is not None
+    assert (moved.member.member_id, moved.member.client_reason) == (sim["b"].member_id, "b is done")
+    assert moved.detail.endswith(f"for ({sim['b'].member_id}, {sim['c'].member_id}); client reason: b is done")

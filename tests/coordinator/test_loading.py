@@ -11,6 +11,7 @@ import pytest
 from kshim.coordinator.events import GroupLoaded, RecordsSkipped
 from kshim.coordinator.state import GroupState
 from kshim_protocol.errors import ErrorCode
+from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.group_metadata import GroupMetadataValue, MemberMetadata
 from kshim_protocol.internal.offset_commit import LegacyOffsetCommitKey, LegacyOffsetCommitValue
 from kshim_protocol.internal.records import (
@@ -25,7 +26,7 @@ from kshim_protocol.messages.leave_group import LeaveGroupRequest
 from kshim_protocol.messages.list_groups import ListGroupsRequest
 from kshim_protocol.messages.offset_delete import OffsetDeleteRequest
 from kshim_protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopic
-from kshim_protocol.records.batch import build_key_value_batch, set_base_offset
+from kshim_protocol.records.batch import Record, build_batch, build_key_value_batch, set_base_offset
 from kshim_protocol.records.control import ControlType, EndTransactionMarker, build_end_transaction_batch
 from kshim_protocol.schema import codec
 from tests.coordinator.peers import a_group, fetched, subscription
@@ -249,6 +250,10 @@ def test_offsets_of_the_oldest_kind_are_read() -> None:
     sim = load(build_key_value_batch([pair], 1))
     assert (fetched(sim)[ORDERS].committed_offset, fetched(sim)[ORDERS].metadata) == (9, "old")
     assert sim.group.protocol_type is None
+    offset = sim.shard().offsets.get("g", *ORDERS)
+    assert offset is not None
+    assert (offset.leader_epoch, offset.commit_timestamp_ms, offset.expire_timestamp_ms) == (-1, 7, -1)
+    assert (offset.topic_id, offset.record_offset) == (bytes(16), 0)
 
 
 def test_records_of_other_kinds_are_skipped_and_counted() -> None:
@@ -257,6 +262,12 @@ def test_records_of_other_kinds_are_skipped_and_counted() -> None:
     assert fetched(sim)[ORDERS].committed_offset == 5
     events = [event for event in sim.events if isinstance(event, RecordsSkipped)]
     assert [(event.key_type, event.count) for event in events] == [(3, 2), (5, 1)]
+
+
+def test_a_record_without_a_key_is_no_record_of_the_offsets_topic() -> None:
+    with pytest.raises(ProtocolError, match="no key") as caught:
+        load(build_batch([Record(None, b"value")]))
+    assert (caught.value.field, caught.value.offset) == ("key", 0)
 
 
 @covers("txn-commit.commit-marker", "txn-commit.abort-marker")
@@ -344,6 +355,37 @@ def test_a_shard_that_a_defect_has_left_half_changed_is_as_its_log_says_after_a_
     assert fetched(sim)[ORDERS].committed_offset == 5
     sim.pass_ms(10_000)
     assert sim.group.state is GroupState.EMPTY
+
+
+def test_a_shard_that_is_given_up_takes_no_other_shards_timers_along() -> None:
+    sim = a_group().completing("a")
+    others = [sim.peer(name, group_id=name) for name in "abcdefhijk"]
+    for other in others:
+        other.take(other.join())
+    homes = {sim.coordinator.partition_for(other.group_id) for other in others}
+    assert min(homes) < PARTITION < max(homes)
+    sim.coordinator._homes.clear()  # a defect: nobody knows any more which shard a group is in
+    sim.apply(sim.coordinator.unload(PARTITION))
+    timers = sim.coordinator._deadlines
+    for other in others:
+        assert timers.get(("session", other.group_id, other.member_id)) is not None
+        assert timers.get(("sync", other.group_id)) is not None
+    assert timers.get(("session", "g", sim["a"].member_id)) is None
+    assert timers.get(("sync", "g")) is None
+    assert {int(key[1]) for key in timers._due if key[0] == "expiry"} == homes
+
+
+def test_a_stable_group_without_a_protocol_can_be_described() -> None:
+    sim = load(build_key_value_batch([group_pair(protocol=None)], 1))
+    group = sim.ask(DescribeGroupsRequest(groups=("g",)), 6).groups[0]
+    assert (group.group_state, group.protocol_data, group.members[0].member_metadata) == ("Stable", "", b"")
+
+
+@pytest.mark.parametrize("rebalance_timeout_ms", [-2, 0, 5])
+def test_any_other_rebalance_timeout_is_what_the_record_says(rebalance_timeout_ms: int) -> None:
+    sim = a_group().stable("a", rebalance_timeout_ms=rebalance_timeout_ms)
+    sim.restart()
+    assert sim.group.members[sim["a"].member_id].rebalance_timeout_ms == rebalance_timeout_ms
 
 
 def test_what_is_being_worked_on_is_known_when_something_breaks() -> None:

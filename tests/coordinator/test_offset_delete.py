@@ -76,6 +76,14 @@ def test_metadata_that_cannot_be_read_counts_as_subscribed_to_everything() -> No
 
 
 @covers("offset-delete.done")
+def test_partitions_beyond_the_last_or_below_zero_do_not_exist() -> None:
+    sim = a_group().empty()
+    errors = errors_of(send_delete(sim, *(("orders", index) for index in (-1, 0, 3, 4, 5))))
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert errors == [unknown, ErrorCode.NONE, ErrorCode.NONE, unknown, unknown]
+
+
+@covers("offset-delete.done")
 def test_deleting_what_is_not_there_writes_nothing() -> None:
     sim = a_group().empty()
     before = len(sim.records())

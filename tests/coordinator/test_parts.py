@@ -77,6 +77,25 @@ def test_deadlines_fire_by_time_then_key_and_not_before() -> None:
     ]
 
 
+def test_a_deadline_that_was_moved_later_hides_no_other_that_is_due() -> None:
+    deadlines = Deadlines()
+    deadlines.set(("session", "a", "m"), 5)
+    deadlines.set(("session", "a", "m"), 50)
+    deadlines.set(("join", "a"), 6)
+    assert deadlines.pop_due(10) == ("join", "a")
+    assert deadlines.pop_due(50) == ("session", "a", "m")
+
+
+def test_a_deadline_that_was_cancelled_hides_no_other_that_is_due() -> None:
+    deadlines = Deadlines()
+    deadlines.set(("session", "a", "m"), 5)
+    deadlines.cancel(("session", "a", "m"))
+    deadlines.set(("sync", "a"), 6)
+    deadlines.set(("sync", "a"), 4)  # the entry of 6 is left over
+    deadlines.set(("join", "a"), 7)
+    assert [deadlines.pop_due(10) for _ in range(3)] == [("sync", "a"), ("join", "a"), None]
+
+
 def test_moving_a_deadline_again_and_again_does_not_fill_the_heap() -> None:
     deadlines = Deadlines()
     for turn in range(10_000):
@@ -202,3 +221,4 @@ def test_defaults_are_kafkas_but_for_the_initial_delay() -> None:
         "offset_metadata_max_bytes": 4_096,
         "offsets_topic_num_partitions": 50,
     }
+    assert config.offsets_retention_ms == 7 * 24 * 60 * 60 * 1_000

@@ -7,6 +7,7 @@ import pytest
 from kshim.coordinator.events import AppendFailed, LeaderReplaced
 from kshim.coordinator.group import vote
 from kshim.coordinator.state import GroupState
+from kshim.coordinator.step import Now
 from kshim_protocol.errors import ErrorCode
 from tests.coordinator.harness import Call
 from tests.coordinator.peers import GroupSim, a_group, subscription
@@ -69,6 +70,16 @@ def test_a_pending_id_holds_the_phase_no_longer_than_the_join_timer() -> None:
     assert late.member_id in sim.group.pending_joins
 
 
+@covers("rebalance.pending-ids-hold")
+def test_a_pending_id_does_not_hold_a_group_without_members() -> None:
+    sim = a_group().stable("a")
+    sim.peer("b").send_join()
+    sim["a"].leave()
+    assert sim.deadline_ms("join", "g") == 0
+    sim.pass_ms(0)
+    assert sim.group.state is GroupState.EMPTY
+
+
 @covers("rebalance.start.from-completing")
 def test_a_rebalance_in_completing_rebalance_sends_those_back_who_wait_for_their_assignment() -> None:
     sim = a_group().completing("a", "b")
@@ -125,6 +136,25 @@ def test_the_initial_delay_never_outlasts_what_remains() -> None:
         calls.append(sim.peer(f"b{second}", rebalance_timeout_ms=4_000).join())
     assert second == 3  # 3 s, then the 1 s that remained
     assert all(call.reply.generation_id == 1 for call in calls)
+
+
+@covers("rebalance.initial-delay.extends", "rebalance.initial-delay.ends")
+@pytest.mark.parametrize(("rebalance_timeout_ms", "end_ms"), [(2_000, 3_000), (4_000, 4_000)])
+def test_an_initial_delay_that_may_not_be_extended_any_further_ends_when_it_is_over(
+    rebalance_timeout_ms: int, end_ms: int
+) -> None:
+    sim = a_group(group_initial_rebalance_delay_ms=3_000)
+    sim.peer("a", rebalance_timeout_ms=rebalance_timeout_ms).join()
+    sim.peer("b", rebalance_timeout_ms=rebalance_timeout_ms).join()
+    if end_ms > 3_000:
+        sim.pass_ms(3_500)
+        sim.peer("c", rebalance_timeout_ms=rebalance_timeout_ms).join()
+        sim.pass_ms(end_ms - 3_500 - 1)
+    else:
+        sim.pass_ms(end_ms - 1)
+    before = len(sim.transitions())
+    sim.apply(sim.coordinator.advance(Now(sim.mono_ms + 1, sim.wall_ms + 1)))
+    assert sim.transitions()[before:] == ["PreparingRebalance -> CompletingRebalance initial-delay-over"]
 
 
 @covers("rebalance.initial-delay.not-cut-short")

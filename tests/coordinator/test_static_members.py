@@ -85,6 +85,25 @@ def test_coming_back_with_another_favourite_rebalances_when_that_changes_the_vot
     assert sim.records()[-1].value.members[0].member_id == sim["a"].member_id  # the new id is not written yet
 
 
+@covers("join.static.stable-same-vote")
+def test_the_vote_is_taken_with_the_new_ballot_in_the_place_of_the_old() -> None:
+    both = {"range": subscription("orders"), "sticky": b""}
+    sim = a_group().stable("a", "b", "c", static=["a"], protocols=both)
+    assert sim.group.protocol_name == "range"
+    again = come_back(sim, "a", protocols={"sticky": b"", "range": subscription("orders")})  # one vote of three
+    assert again.take(again.send_join()).generation_id == 2
+    assert sim.group.state is GroupState.STABLE
+
+
+@covers("join.static.stable-same-vote.follower")
+def test_a_follower_coming_back_leaves_the_leader_alone_whichever_id_sorts_first() -> None:
+    sim = a_group().stable("z", "a", "zz", static=["z", "a", "zz"])
+    for name in ("a", "zz"):
+        again = come_back(sim, name)
+        again.take(again.send_join())
+        assert sim.records()[-1].value.leader == sim.group.leader_id == sim["z"].member_id
+
+
 @covers("join.static.completing", "join.static.old-parked-requests")
 def test_coming_back_in_completing_rebalance_starts_over_and_fences_the_parked_sync() -> None:
     sim = a_group().completing("a", "b", static=["b"])

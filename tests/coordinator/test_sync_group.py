@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kshim.coordinator.events import AssignmentReceived, RebalanceCompleted
+from kshim.coordinator.events import AssignmentReceived, Cause, MemberRemoved, RebalanceCompleted, Transition
 from kshim.coordinator.state import GroupState
 from kshim_protocol.errors import ErrorCode
 from tests.coordinator.peers import a_group
@@ -218,6 +218,21 @@ def test_a_group_of_which_nobody_syncs_becomes_empty() -> None:
     assert sim.transitions()[-2:] == [
         "CompletingRebalance -> PreparingRebalance sync-timeout",
         "PreparingRebalance -> Empty sync-timeout",
+    ]
+
+
+def test_history_names_the_first_of_those_that_did_not_sync() -> None:
+    sim = a_group().completing("a", "b", "c", rebalance_timeout_ms=3_000)
+    sim["a"].send_sync()
+    sim.pass_ms(3_000)
+    [moved] = [event for event in sim.events if isinstance(event, Transition) and event.cause is Cause.SYNC_TIMEOUT]
+    assert moved.member is not None
+    assert moved.member.member_id == sim["b"].member_id
+    assert moved.detail == f"no SyncGroup in time from {sim['b'].member_id}, {sim['c'].member_id}"
+    removed = [event for event in sim.events if isinstance(event, MemberRemoved)]
+    assert [(event.member.client_id, event.cause) for event in removed] == [
+        ("b", Cause.SYNC_TIMEOUT),
+        ("c", Cause.SYNC_TIMEOUT),
     ]
 
 
