@@ -40,7 +40,7 @@ class Plan:
         self.groups = [f"g{number}" for number in range(1, rng.choice((2, 2, 3, 4)))]
         self.topics = topics
         self.most_clients = rng.choice((3, 5, 8, 12))
-        self.every_ms = rng.choice((300, 1_000, 3_000))
+        self.every_ms = rng.choice((300, 1_000, 3_000, 6_000))
         self.longest_session_ms = rng.choice((2_000, 6_000, 12_000, 30_000))
         self.longest_rebalance_ms = rng.choice((2_000, 6_000, 12_000))
         self.trouble = rng.choice((0.0, 0.3, 1.0, 1.0, 2.0))  # how much more often the broker is hit than clients

@@ -192,6 +192,15 @@ class Network:
             else:
                 self.at(call.answered_ms + self._delay_ms(), self._hear, connection, call)
 
+    def _shortest_session_ms(self, client: Client) -> int:
+        """Of all who may wait for a leader's assignment: who waits does not heartbeat, and must not be taken for dead."""
+        group_id = client.actor.group_id
+        return min(
+            other.actor.session_timeout_ms
+            for other in self.clients.values()
+            if other is client or (other.is_running and other.actor.group_id == group_id)
+        )
+
     def _hear(self, at_ms: int, connection: _Connection, call: Call) -> None:
         client = connection.client
         if self._waiting.get(client.actor.name) is not connection:
@@ -202,5 +211,5 @@ class Network:
         slow_leader = self.faults.slow_leader
         if slow_leader and call.asked.verb == "join" and client.memory.is_leader and self.rng.random() < slow_leader:
             self.world.faults["leader slow to assign"] += 1
-            client.not_before_ms = at_ms + int(client.actor.session_timeout_ms * self.rng.uniform(0.3, 1.3))
+            client.not_before_ms = at_ms + int(self._shortest_session_ms(client) * self.rng.uniform(0.5, 1.5))
         self.kick(client, max(client.wake_ms(), at_ms))
