@@ -28,6 +28,8 @@ test: lint $(VENV)/.java
 
 test-all: lint $(VENV)/.java
 	$(BIN)/pytest -m "long or not long" tests integration
+	$(BIN)/python -m tests.simulation.run --seeds 2000 --steps 500
+	$(BIN)/python -m integration.differential.run --sequences 1000
 	$(MAKE) mutation
 
 mutation: $(VENV)/.mutation
