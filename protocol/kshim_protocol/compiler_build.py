@@ -117,24 +117,34 @@ class BuildCode:
         self.add(*((size, v) if size else (v,)))
 
     def nullable_sized(self, subcon: wire.Sized, value: str, indent: int) -> None:
-        """Text or bytes that may be null: null and empty text, which are frequent, take short ways."""
+        """Text or bytes that may be null: null and empty text, which are frequent, take short ways.
+
+        In an array, where text is null or empty more often than not, length and text are one piece.
+        """
         line = self.source.line
         v, n, size = self.source.name("v"), self.source.name("n"), self.source.name("size")
+        is_one_piece = subcon.is_text and indent > 2
         line(indent, f"{v} = {value}")
-        line(indent, f"if {v} is None: {v} = b''; {size} = {_null(subcon.size)!r}")
-        if subcon.is_text:
-            line(indent, f"elif {v} == '': {v} = b''; {size} = {_empty(subcon.size)!r}")
+        for test, short in (("is None", _null(subcon.size)), ("== ''", _empty(subcon.size)))[: 1 + subcon.is_text]:
+            word = "if" if test == "is None" else "elif"
+            line(
+                indent,
+                f"{word} {v} {test}: " + (f"{v} = {short!r}" if is_one_piece else f"{v} = b''; {size} = {short!r}"),
+            )
         line(indent, "else:")
         encode = f"{v} = {v}.encode(); " if subcon.is_text else ""
         line(indent + 1, f"{encode}{n} = len({v})")
         if isinstance(subcon.size, wire.CompactSize):
-            line(indent + 1, f"{size} = sizes[{n}] if {n} < 127 else {_long_size(n, is_text=subcon.is_text)}")
+            said = f"sizes[{n}] if {n} < 127 else uvarint({n} + 1)"
         else:
-            pack = self.source.global_(
-                layout_name("pack", subcon.size.format), struct.Struct(">" + subcon.size.format).pack
-            )
-            line(indent + 1, f"{size} = {pack}({n})")
-        self.add(size, v)
+            layout = struct.Struct(">" + subcon.size.format)
+            said = f"{self.source.global_(layout_name('pack', subcon.size.format), layout.pack)}({n})"
+        if is_one_piece:
+            line(indent + 1, f"{v} = ({said}) + {v}")
+            self.add(v)
+        else:
+            line(indent + 1, f"{size} = {said}")
+            self.add(size, v)
 
     def items(self, subcon: wire.Items, value: str, indent: int) -> None:
         line = self.source.line
