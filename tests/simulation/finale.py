@@ -30,8 +30,8 @@ def settle(world: World, detail: Mapping[str, Any]) -> None:
     network = Network(world, Random(0), CALM, first_serial=_FIRST_SERIAL)
     for number, (name, (basis, topics)) in enumerate(detail["clients"].items()):
         client = Client(world.actors[name], topics, world.now_ms)
-        memory = world.memory(name, basis)
-        client.resume(basis if memory.member_id else None, memory, world.now_ms)
+        answered = world.answered_basis(name, basis)  # fixed now: a late answer must not change what it acts upon
+        client.resume(answered, world.memory(name, answered), world.now_ms)
         network.add(client, world.now_ms + number)
     limit_ms = world.now_ms + _settle_limit_ms(world)
     looks_ms = range(world.now_ms + _LOOK_EVERY_MS, limit_ms, _LOOK_EVERY_MS)

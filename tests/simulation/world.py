@@ -162,16 +162,16 @@ class World:
         return released
 
     def memory(self, actor: str, basis: int | None) -> Memory:
-        """What an actor knows after the answer to its Join `basis`; if that was taken out, to the one before."""
-        if basis is None:
-            return Memory()
-        call = self._joins.get(basis)
-        if call is None:
-            before = [serial for serial in self._joins_of.get(actor, ()) if serial < basis]
-            if not before:
-                return Memory()
-            call = self._joins[before[-1]]
-        return Memory.of(call.response)
+        """What an actor knows after the answer to its Join `basis`, as far as that was answered."""
+        answered = self.answered_basis(actor, basis)
+        return Memory() if answered is None else Memory.of(self._joins[answered].response)
+
+    def answered_basis(self, actor: str, basis: int | None) -> int | None:
+        """`basis`, or the actor's Join before it if that one was taken out of the script or has no answer."""
+        if basis is None or basis in self._joins:
+            return basis
+        before = [serial for serial in self._joins_of.get(actor, ()) if serial < basis]
+        return before[-1] if before else None
 
     def _request(self, what: Input) -> tuple[Call, list[Event]]:
         actor = self.actors.get(what.actor)
