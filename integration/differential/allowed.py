@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from integration.differential.canonical import Tree
+from integration.differential.canonical import Tree, error_codes
 from integration.differential.model import GroupModel
 from kshim_protocol.messages.join_group import JoinGroupRequest
 from kshim_protocol.messages.leave_group import LeaveGroupRequest
@@ -62,12 +62,14 @@ def load_rules(path: Path = RULES_FILE) -> list[Rule]:
 def rules_for(rules: Iterable[Rule], case: Case, paths: list[str]) -> list[Rule] | None:
     """Rules that together allow every path, or None. Answered by one side only, the path is "*".
 
+    A rule without fields holds for an answer that does not differ, but after which the groups may.
+
     No rule allows a closed connection or an answer that cannot be read.
     """
     for tree in (case.kshim, case.kafka):
         if paths and tree is not None and (not isinstance(tree, dict) or "malformed answer" in tree):
             return None
-    chosen: list[Rule] = []
+    chosen = [rule for rule in rules if not rule.fields and case.api in rule.apis and rule.situation(case)]
     for path in paths:
         rule = next(
             (
@@ -175,6 +177,14 @@ def _removed_while_in_sync(case: Case) -> bool:
     return False
 
 
+def _stored_nothing(case: Case) -> bool:
+    """A commit from outside passed every check of the group, and not one value was good enough to store."""
+    if not isinstance(case.kafka, dict) or case.request.generation_id_or_member_epoch >= 0:
+        return False
+    errors = {code for code in error_codes(case.kafka) if code not in _UNKNOWN_TOPICS}
+    return errors == {_OFFSET_METADATA_TOO_LARGE}
+
+
 def _words_agree(left: Tree, right: Tree) -> bool:
     if isinstance(left, dict) and isinstance(right, dict):
         one, other = left.get("error_message"), right.get("error_message")
@@ -203,6 +213,8 @@ _REBALANCE_IN_PROGRESS = 27
 _UNKNOWN_SERVER_ERROR = -1
 _UNKNOWN_MEMBER_ID = 25
 _FENCED_INSTANCE_ID = 82
+_OFFSET_METADATA_TOO_LARGE = 12
+_UNKNOWN_TOPICS = (3, 100)
 
 SITUATIONS: dict[str, Callable[[Case], bool]] = {
     "superseded": _superseded,
@@ -211,5 +223,6 @@ SITUATIONS: dict[str, Callable[[Case], bool]] = {
     "tied-vote": _tied_vote,
     "issued-id-of-a-static-member": _issued_id_of_a_static_member,
     "removed-while-in-sync": _removed_while_in_sync,
+    "stored-nothing": _stored_nothing,
     "same-error-in-other-words": _same_error_in_other_words,
 }

@@ -141,7 +141,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m integration.differential.run", description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--sequences", type=int, default=1000)
-    parser.add_argument("--first", type=int, default=None, help="play only this sequence of the seed")
     parser.add_argument("--requests", type=int, default=50, help="requests a sequence")
     parser.add_argument("--at-once", type=int, default=8, help="sequences at the same time")
     parser.add_argument("--stop-after", type=int, default=3, help="differences to find")

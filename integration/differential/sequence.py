@@ -30,6 +30,7 @@ BEFORE_EXPIRY_S = 0.25
 """So long before a timer may fire nothing but waiting is done."""
 AFTER_EXPIRY_S = 0.2
 KEEP_EVERY_S = 0.1
+_ZERO_TIMER_S = 0.15
 
 
 class Difference(Exception):
@@ -209,12 +210,12 @@ class Sequence:
     def _probe(self, group: GroupModel) -> None:
         """Until both brokers have handled all that was sent: twice, for two connections may be read in any order.
 
-        A join phase in which only ids that were given out are missing has a timer of 0 ms: it is waited for too.
+        A join phase that began without members, for ids that were given out, has a timer of 0 ms: it is waited for too.
         """
         request = DescribeGroupsRequest(groups=(self.model.group_id(group.name),))
         body = codec(DescribeGroupsRequest, _PROBE_VERSION).build(request)
         frame = build_request_frame(_DESCRIBE_GROUPS, _PROBE_VERSION, 0, "probe", body, flexible=False)
-        deadline = time.monotonic() + self._agree_timeout_s
+        deadline = time.monotonic() + _ZERO_TIMER_S
         rounds = 0
         while rounds < 2:
             rounds += 1
@@ -285,7 +286,7 @@ class Sequence:
         for ticket in done:
             trees = self._trees(ticket)
             paths = differences(trees)
-            rules = self._rules(ticket) if paths else []
+            rules = self._rules(ticket)
             if rules is None:
                 self.played.append(Played(text, "DIFFERENT"))
                 raise Difference(f"{self.transcript()}\n{show_case(ticket.actor, ticket.api.name, trees, paths)}")
@@ -298,8 +299,7 @@ class Sequence:
                 learn(self.model, ticket.group, ticket.step, ticket.request, tree)
         self._write_down(text, newest, outcomes)
         for ticket in done:
-            if ticket in self.parked:  # not dropped together with the one it stood behind
-                self._end(ticket, give_back=len(ticket.answers) == len(self.sides))
+            self._end(ticket, give_back=len(ticket.answers) == len(self.sides))
         for ticket, rule in used:
             self.counts[f"allowed {rule.id}"] += 1
             if rule.then == "new-group":
@@ -366,7 +366,9 @@ class Sequence:
         self.played.append(Played(text, " | ".join(filter(None, [own, *released]))))
 
     def _end(self, ticket: Ticket, *, give_back: bool) -> None:
-        """Forget a request; its connections serve another one, or are closed."""
+        """Forget a request; its connections serve another one, or are closed, and with them what stands behind it."""
+        if ticket not in self.parked:
+            return
         self.parked.remove(ticket)
         ticket.group.slot(ticket.step.slot).waiting -= 1
         behind = [other for other in self.parked if other.lines is ticket.lines]
@@ -383,8 +385,7 @@ class Sequence:
         if not self._is_current(group):
             return
         for ticket in [ticket for ticket in self.parked if ticket.group is group]:
-            if ticket in self.parked:
-                self._end(ticket, give_back=False)
+            self._end(ticket, give_back=False)
         self.model.replace(group.name)
         self.played.append(Played(f"# from here on {group.name} is a fresh group", ""))
 
@@ -396,8 +397,6 @@ class Sequence:
     def _close(self, step: Step) -> None:
         """Close the connections of what a slot has parked."""
         for ticket in [t for t in self.parked if (t.group.name, t.step.slot) == (step.group, step.slot)]:
-            if ticket not in self.parked:
-                continue
             self._end(ticket, give_back=False)
             note_unseen_ballot(ticket.group, ticket.step, ticket.request)
             ticket.group.timers.hidden += 1

@@ -76,7 +76,7 @@ class GroupMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         prefix = f"h{int(time.time()) % 1_000_000}-{next(_numbers)}"
-        self.sequence = Sequence(self.brokers, prefix, load_rules())
+        self.sequence = Sequence(self.brokers, prefix, load_rules(), agree_timeout_s=1.5)
         self.is_lost = False
 
     @initialize(rnd=st.randoms(use_true_random=False))
