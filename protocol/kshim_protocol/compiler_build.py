@@ -135,7 +135,7 @@ class BuildCode:
         encode = f"{v} = {v}.encode(); " if subcon.is_text else ""
         line(indent + 1, f"{encode}{n} = len({v})")
         if isinstance(subcon.size, wire.CompactSize):
-            said = f"sizes[{n}] if {n} < 127 else uvarint({n} + 1)"
+            said = f"sizes[{n}] if {n} < 127 else {_long_size(n, is_text=subcon.is_text)}"
         else:
             layout = struct.Struct(">" + subcon.size.format)
             said = f"{self.source.global_(layout_name('pack', subcon.size.format), layout.pack)}({n})"

@@ -6,6 +6,11 @@ import pytest
 
 from kshim_protocol.frame import BuildError, ProtocolError
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
+from kshim_protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kshim_protocol.messages.sync_group import SyncGroupResponse
 from kshim_protocol.schema import codec
 
@@ -29,6 +34,17 @@ def test_longer_text_is_not_built(version: int, text: str) -> None:
     for build in (codec(HeartbeatRequest, version).build, codec(HeartbeatRequest, version).build_interpreted):
         with pytest.raises(BuildError, match="group_id"):
             build(a_heartbeat(text))
+
+
+@pytest.mark.parametrize("version", [7, 9])
+@pytest.mark.parametrize("text", ["g" * 32_768, "é" * 16_384])
+def test_longer_text_that_may_be_null_is_not_built_inside_an_array(version: int, text: str) -> None:
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=0, committed_metadata=text)
+    topic = OffsetCommitRequestTopic(name="t", partitions=(partition,))
+    request = OffsetCommitRequest(group_id="g", member_id="m", topics=(topic,))
+    for build in (codec(OffsetCommitRequest, version).build, codec(OffsetCommitRequest, version).build_interpreted):
+        with pytest.raises(BuildError, match="committed_metadata"):
+            build(request)
 
 
 def test_longer_text_is_not_read() -> None:
