@@ -66,6 +66,12 @@ def test_in_v0_the_session_timeout_is_the_rebalance_timeout() -> None:
     assert sim.records()[-1].value.members[0].rebalance_timeout == 7_000
 
 
+@pytest.mark.parametrize("version", [1, 2, 9])
+def test_from_v1_on_the_rebalance_timeout_is_the_clients_own(version: int) -> None:
+    sim = a_group().stable("a", session_timeout_ms=7_000, rebalance_timeout_ms=8_000, version=version)
+    assert sim.group.members[sim["a"].member_id].rebalance_timeout_ms == 8_000
+
+
 @covers("check.join.instance-id-syntax")
 @pytest.mark.parametrize("instance_id", ["with spaces", "x" * 250, ""])
 def test_the_form_of_an_instance_id_is_the_clients_business(instance_id: str) -> None:

@@ -375,6 +375,20 @@ def test_a_shard_that_is_given_up_takes_no_other_shards_timers_along() -> None:
     assert {int(key[1]) for key in timers._due if key[0] == "expiry"} == homes
 
 
+@pytest.mark.parametrize("name", ["session", "join", "sync", "expiry"])
+def test_a_group_may_be_called_like_a_kind_of_timer(name: str) -> None:
+    sim = a_group().completing("a")
+    named = sim.peer("x", group_id=name)
+    named.take(named.join())
+    home = sim.coordinator.partition_for(name)
+    assert home != PARTITION
+    sim.apply(sim.coordinator.unload(home))
+    assert sim.deadline_ms("session", "g", sim["a"].member_id) == 10_000
+    assert sim.deadline_ms("sync", "g") == 60_000
+    sim.pass_ms(10_000)
+    assert sim.group.state is GroupState.EMPTY
+
+
 def test_a_stable_group_without_a_protocol_can_be_described() -> None:
     sim = load(build_key_value_batch([group_pair(protocol=None)], 1))
     group = sim.ask(DescribeGroupsRequest(groups=("g",)), 6).groups[0]

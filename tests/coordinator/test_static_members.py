@@ -104,6 +104,15 @@ def test_a_follower_coming_back_leaves_the_leader_alone_whichever_id_sorts_first
         assert sim.records()[-1].value.leader == sim.group.leader_id == sim["z"].member_id
 
 
+@covers("join.static.completing", "join.static.preparing")
+@pytest.mark.parametrize("state", ["completing", "preparing"])
+@pytest.mark.parametrize("follower", ["a", "z"])
+def test_a_follower_coming_back_in_a_rebalance_leaves_the_leader_alone(state: str, follower: str) -> None:
+    sim = getattr(a_group(), state)("m", follower, "n", static=["m", follower, "n"])
+    come_back(sim, follower).send_join()
+    assert sim.group.leader_id == sim["m"].member_id
+
+
 @covers("join.static.completing", "join.static.old-parked-requests")
 def test_coming_back_in_completing_rebalance_starts_over_and_fences_the_parked_sync() -> None:
     sim = a_group().completing("a", "b", static=["b"])
