@@ -28,7 +28,7 @@ CONTROLLED = "heartbeat.py"
 SEED = 44
 SAMPLE = 600
 REQUIRED = 0.95
-VERDICTS = ("killed", "timeout", "survived", "untested")
+VERDICTS = ("killed", "timeout", "survived", "untested", "error")
 
 
 def main() -> int:
@@ -123,7 +123,9 @@ def _report(sample: list[Mutant], trials: dict[str, dict[str, Any]], seconds: fl
     problems = []
     for mutant in sample:
         verdict, entry = trials[mutant.name]["verdict"], explained.get(mutant.name)
-        if verdict in ("survived", "untested"):
+        if verdict == "error":
+            problems.append(f"pytest itself broke: {mutant.name}")
+        elif verdict in ("survived", "untested"):
             print(f"\n{verdict}: {mutant.name}", *mutant.diff, sep="\n  ")
             if entry is None:
                 problems.append(f"not explained: {mutant.name}")

@@ -30,7 +30,9 @@ __all__ = ["PACKAGE", "SUITES", "Trial", "main"]
 
 PACKAGE = "kshim.coordinator"
 SUITES = ("tests/coordinator", "tests/transcripts/test_scenarios.py")
-CPU_LIMIT_S = 10
+LEAST_CPU_LIMIT_S = 10
+"""A mutant has twice the CPU time of the unchanged tests, and at least this."""
+
 WALL_LIMIT_S = 240
 MEMORY_LIMIT_BYTES = 4 << 30
 
@@ -49,7 +51,10 @@ class Test(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """How one mutant fared: `verdict` is killed, survived, timeout or untested; `by` names the test."""
+    """How one mutant fared: `by` names the test that fails.
+
+    `verdict`: killed, survived, timeout, untested (no test calls the function) or error (pytest itself broke).
+    """
 
     name: str
     verdict: str
@@ -154,8 +159,8 @@ def _run_tests(chosen: Sequence[str]) -> tuple[int, str]:
     return int(pytest.main(["-x", *_OPTIONS, *files], plugins=[selection])), selection.failed
 
 
-def _in_child(job: dict[str, str], path: Path, chosen: Sequence[str], answer: int) -> None:
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_LIMIT_S, CPU_LIMIT_S + 5))
+def _in_child(job: dict[str, str], path: Path, chosen: Sequence[str], limit_s: int, answer: int) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (limit_s, limit_s + 5))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))
     signal.signal(signal.SIGXCPU, signal.SIG_DFL)
     sink = os.open(os.devnull, os.O_WRONLY)
@@ -166,8 +171,8 @@ def _in_child(job: dict[str, str], path: Path, chosen: Sequence[str], answer: in
     os.write(answer, json.dumps([status, failed]).encode())
 
 
-def _try(job: dict[str, str], directory: Path, tests: list[Test]) -> Trial:
-    """One mutant, in a process of its own."""
+def _try(job: dict[str, str], directory: Path, tests: list[Test], limit_s: int) -> Trial:
+    """One mutant, in a process of its own with `limit_s` of CPU time."""
     started = time.monotonic()
     place = (job["file"], job["function"])
     chosen = [test.id for test in tests if not job["function"] or place in test.calls]
@@ -178,7 +183,7 @@ def _try(job: dict[str, str], directory: Path, tests: list[Test]) -> Trial:
     if child == 0:
         try:
             os.close(reading)
-            _in_child(job, directory / job["file"], chosen, writing)
+            _in_child(job, directory / job["file"], chosen, limit_s, writing)
         finally:
             os._exit(0)
     os.close(writing)
@@ -187,7 +192,7 @@ def _try(job: dict[str, str], directory: Path, tests: list[Test]) -> Trial:
         answer = stream.read()
     seconds = time.monotonic() - started
     if timed_out or not answer:
-        return Trial(job["name"], "timeout", "", seconds)
+        return Trial(job["name"], "timeout" if timed_out else "error", "", seconds)
     status, failed = json.loads(answer)
     return Trial(job["name"], "survived" if status == 0 else "killed", failed or f"pytest exit {status}", seconds)
 
@@ -225,11 +230,12 @@ def main(jobs_file: str, results_file: str) -> None:
     directory = Path(found.origin).parent
     assert directory.is_relative_to(Path.cwd()), f"{directory} is not in the copy"
     tests = _unchanged(directory)
+    limit_s = max(LEAST_CPU_LIMIT_S, round(2 * time.process_time()))
     jobs = [json.loads(line) for line in Path(jobs_file).read_text(encoding="utf-8").splitlines()]
     verdicts: dict[str, int] = defaultdict(int)
     with Path(results_file).open("a", encoding="utf-8") as results:
         for index, job in enumerate(jobs, 1):
-            trial = _try(job, directory, tests)
+            trial = _try(job, directory, tests, limit_s)
             verdicts[trial.verdict] += 1
             results.write(json.dumps(trial._asdict()) + "\n")
             results.flush()
