@@ -102,10 +102,7 @@ def run(pair: Pair, *, seed: int, sequences: int, requests: int, at_once: int, s
             totals.counts += play.counts
             if text is not None:
                 totals.found.append(Found(f"{seed}.{index}", steps, text))
-                print(
-                    f"  {seed}.{index}: {text[text.rindex('DIFFERENT') :] if 'DIFFERENT' in text else text}",
-                    file=sys.stderr,
-                )
+                print(f"  difference {seed}.{index}:\n{text}", file=sys.stderr, flush=True)
             return
 
     with ThreadPoolExecutor(at_once) as pool:

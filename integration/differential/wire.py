@@ -12,6 +12,7 @@ from typing import NamedTuple
 Address = tuple[str, int]
 
 _SIZE = struct.Struct(">i")
+_API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 0, -1)
 
 
 class Answer(NamedTuple):
@@ -96,6 +97,9 @@ class LinePairs:
                 return pair
         pair = {name: Line(address) for name, address in self._addresses.items()}
         self._all += pair.values()
+        for line in pair.values():
+            # Kafka hands a new connection from thread to thread: until the first answer it is no equal of the others.
+            line.ask(_API_VERSIONS, timeout_s=10)
         return pair
 
     def give_back(self, pair: dict[str, Line]) -> None:
