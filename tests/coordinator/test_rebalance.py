@@ -157,6 +157,16 @@ def test_an_initial_delay_that_may_not_be_extended_any_further_ends_when_it_is_o
     assert sim.transitions()[before:] == ["PreparingRebalance -> CompletingRebalance initial-delay-over"]
 
 
+@covers("rebalance.initial-delay.extends")
+def test_the_initial_delay_is_extended_by_the_last_millisecond_that_remains() -> None:
+    sim = a_group(group_initial_rebalance_delay_ms=3_000)
+    calls = [sim.peer(name, rebalance_timeout_ms=3_001).join() for name in "ab"]
+    sim.pass_ms(3_000)
+    assert all(call.is_parked for call in calls)
+    sim.pass_ms(1)
+    assert not any(call.is_parked for call in calls)
+
+
 @covers("rebalance.initial-delay.not-cut-short")
 def test_leaves_and_complete_attendance_do_not_end_the_initial_delay() -> None:
     sim = a_group(group_initial_rebalance_delay_ms=3_000)
