@@ -185,9 +185,11 @@ def test_removing_an_offset_clears_what_is_pending_for_its_partition() -> None:
     offsets.remove("g", "unheard-of", 0)
     assert offsets.of_group("g") == {}
     assert offsets.pending_partitions("g") == [("t", 1)]
+    assert list(offsets._pending) == [1], "nothing is kept of producers that have nothing pending"
     offsets.commit_transaction(1)
     offsets.commit_transaction(2)
     assert offsets.of_group("g") == {"t": {1: offset(6)}}
+    assert (offsets._pending, offsets._open) == ({}, {})
 
 
 # The rest

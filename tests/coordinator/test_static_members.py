@@ -95,6 +95,15 @@ def test_the_vote_is_taken_with_the_new_ballot_in_the_place_of_the_old() -> None
     assert sim.group.state is GroupState.STABLE
 
 
+@pytest.mark.parametrize(("before", "after"), [("range", "sticky"), ("sticky", "range")])
+def test_any_change_of_the_vote_rebalances(before: str, after: str) -> None:
+    protocols = {before: subscription("orders"), after: subscription("orders")}
+    sim = a_group().stable("a", static=["a"], protocols=protocols)
+    again = come_back(sim, "a", protocols=dict(reversed(protocols.items())))
+    assert again.take(again.send_join()).generation_id == 2
+    assert sim.group.protocol_name == after
+
+
 @covers("join.static.stable-same-vote.follower")
 def test_a_follower_coming_back_leaves_the_leader_alone_whichever_id_sorts_first() -> None:
     sim = a_group().stable("z", "a", "zz", static=["z", "a", "zz"])

@@ -88,6 +88,8 @@ def _draw(copy: Path, options: argparse.Namespace) -> tuple[int, list[Mutant]]:
 def _run(copy: Path, sample: Iterable[Mutant]) -> dict[str, dict[str, Any]]:
     jobs, results = copy / "jobs.jsonl", copy / "results.jsonl"
     with jobs.open("w", encoding="utf-8") as stream:
+        for control, source in _controls(copy).items():
+            stream.write(json.dumps({"name": control, "file": CONTROLLED, "function": "", "source": source}) + "\n")
         for mutant in sample:
             job = {
                 "name": mutant.name,
