@@ -31,13 +31,14 @@ class Case(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """One entry of `allowed.toml`."""
+    """One entry of `allowed.toml`. `is_patient`: either broker may be the one without an answer, so both get time."""
 
     id: str
     apis: tuple[str, ...]
     situation: Callable[[Case], bool]
     fields: tuple[str, ...]
     then: str
+    is_patient: bool
 
     def covers(self, path: str) -> bool:
         """Whether this field may differ. Indexes do not count: `groups[0].members` is `groups[].members`."""
@@ -55,7 +56,10 @@ def load_rules(path: Path = RULES_FILE) -> list[Rule]:
         assert entry["then"] in ("same", "drop", "new-group"), entry
         assert entry["reason"], entry
         situation = SITUATIONS[entry["situation"]]
-        rules.append(Rule(entry["id"], tuple(entry["apis"]), situation, tuple(entry["fields"]), entry["then"]))
+        is_patient = entry.get("patient", False)
+        rules.append(
+            Rule(entry["id"], tuple(entry["apis"]), situation, tuple(entry["fields"]), entry["then"], is_patient)
+        )
     return rules
 
 
@@ -196,6 +200,26 @@ def _words_agree(left: Tree, right: Tree) -> bool:
     return True
 
 
+def _tied_vote_of_a_replaced_member(case: Case) -> bool:
+    """A static member that comes back waits for a rebalance on one broker only, for there another protocol won a tie."""
+    tree = case.kafka or case.kshim
+    if (case.kafka is None) == (case.kshim is None) or tree is None or tree["error_code"] != 0:
+        return False
+    request = case.request
+    if request.member_id or request.group_instance_id is None:
+        return False
+    offered = [protocol.name for protocol in request.protocols]
+    others = [member["member_id"] for member in tree["members"] if member["member_id"] != tree["member_id"]]
+    if not tree["members"]:  # a follower is not told who votes: whoever has offered something may
+        others = list(case.group.protocols)
+    ballots = [case.group.protocols[member] for member in others if member in case.group.protocols]
+    if not tree["members"]:
+        return any(ballot[0] != offered[0] for ballot in ballots if ballot)
+    votes = count_votes([offered, *ballots])
+    most = max(votes.values(), default=0)
+    return votes.get(tree["protocol_name"]) == most and list(votes.values()).count(most) > 1
+
+
 def count_votes(ballots: list[list[str]]) -> dict[str, int]:
     """Votes for each name that all ballots list: each ballot counts for the first such name in it."""
     if not ballots:
@@ -221,6 +245,7 @@ SITUATIONS: dict[str, Callable[[Case], bool]] = {
     "protocol-listed-twice": _protocol_listed_twice,
     "leader-gone": _leader_gone,
     "tied-vote": _tied_vote,
+    "tied-vote-of-a-replaced-member": _tied_vote_of_a_replaced_member,
     "issued-id-of-a-static-member": _issued_id_of_a_static_member,
     "removed-while-in-sync": _removed_while_in_sync,
     "stored-nothing": _stored_nothing,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -243,7 +242,9 @@ class Sequence:
         """Wait until both brokers have answered the same requests, then compare the answers."""
         deadline = time.monotonic() + self._agree_timeout_s
         self._take()
-        while halves := [ticket for ticket in self._answered() if len(ticket.answers) == 1 and not self._rules(ticket)]:
+        while halves := [
+            ticket for ticket in self._answered() if len(ticket.answers) == 1 and not self._is_settled(ticket)
+        ]:
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 break
@@ -252,12 +253,18 @@ class Sequence:
             ]
             wait_for(missing, min(left_s, 0.05))
             self._take()
-        self._mark_time()
+        if not halves:  # after seconds of disagreement it was no timer
+            self._mark_time()
         self._judge(text, newest)
+
+    def _is_settled(self, ticket: Ticket) -> bool:
+        """Whether one answer is all there will be, by a rule that names the broker that does not answer."""
+        rules = self._rules(ticket)
+        return bool(rules) and not any(rule.is_patient for rule in rules or ())
 
     def _answered(self) -> list[Ticket]:
         """Requests that a broker has answered, but for those behind one that only one broker answers, as is allowed."""
-        hung = [ticket.lines for ticket in self.parked if len(ticket.answers) == 1 and self._rules(ticket)]
+        hung = [ticket.lines for ticket in self.parked if len(ticket.answers) == 1 and self._is_settled(ticket)]
         return [
             ticket
             for ticket in self.parked
@@ -494,17 +501,3 @@ _KEEPING: dict[str, dict[str, Any]] = {
     "commit": {"v": 9, "offsets": [["t", 0, 1, -1, ""]]},
     "fetch": {"v": 9},
 }
-
-
-def play_all(
-    pair: Pair, prefix: str, rules: list[Rule], steps: Iterable[Step], *, agree_timeout_s: float = AGREE_TIMEOUT_S
-) -> Sequence:
-    """Play steps that are there already, and finish. Raises Difference, TimingLost."""
-    sequence = Sequence(pair, prefix, rules, agree_timeout_s)
-    try:
-        for step in steps:
-            sequence.play(step)
-        sequence.finish()
-    finally:
-        sequence.close()
-    return sequence

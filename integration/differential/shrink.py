@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Iterable
 
 from integration.differential.allowed import Rule
 from integration.differential.brokers import Pair
-from integration.differential.sequence import Difference, TimingLost, play_all
+from integration.differential.sequence import Difference, Sequence, TimingLost
 from integration.differential.steps import Step
 
 _names = itertools.count()
@@ -19,7 +20,7 @@ def difference_of(pair: Pair, rules: list[Rule], steps: list[Step], *, tries: in
     """The transcript up to the difference, or None when there is none in so many tries (leaders are arbitrary)."""
     for _ in range(tries):
         try:
-            play_all(pair, f"s{_run_id}-{next(_names)}", rules, steps, agree_timeout_s=_AGREE_TIMEOUT_S)
+            play_all(pair, f"s{_run_id}-{next(_names)}", rules, steps)
         except Difference as difference:
             return str(difference)
         except TimingLost:
@@ -52,3 +53,14 @@ def shortest(
             size = max(1, size // 2)
         elif not has_shrunk:
             return steps, found
+
+
+def play_all(pair: Pair, prefix: str, rules: list[Rule], steps: Iterable[Step]) -> None:
+    """Play steps that are there already, and finish. Raises Difference, TimingLost."""
+    sequence = Sequence(pair, prefix, rules, _AGREE_TIMEOUT_S)
+    try:
+        for step in steps:
+            sequence.play(step)
+        sequence.finish()
+    finally:
+        sequence.close()
