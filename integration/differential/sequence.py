@@ -14,7 +14,7 @@ from integration.differential.learn import learn, note_ballot, note_unseen_ballo
 from integration.differential.model import GroupModel, Model
 from integration.differential.requests import MAY_PARK, MAY_RELEASE, build
 from integration.differential.show import error_name, show_case, show_tree
-from integration.differential.steps import Step
+from integration.differential.steps import KEEPING, Step
 from integration.differential.tickets import Side, Ticket, Trees, differences, who_joined
 from integration.differential.wire import Line, LinePairs, wait_for
 from kshim_protocol.frame import build_request_frame
@@ -462,7 +462,7 @@ class Sequence:
         options = {key: value for key, value in step.options.items() if key not in ("slots", "kind")}
         slot = self.model.group(step.group).slot(step.slot)
         kind = step.options["kind"]
-        inner = Step(kind, step.group, step.slot, **{**_KEEPING[kind], "instance": slot.instance, **options})
+        inner = Step(kind, step.group, step.slot, **{**KEEPING[kind], "instance": slot.instance, **options})
         if kind == "fetch":
             inner.options["groups"] = [[step.group, None]]
         ticket = self._send(inner)
@@ -495,9 +495,3 @@ class Sequence:
 _DESCRIBE_GROUPS = 15
 _PROBE_VERSION = 4
 _NAMES_A_MEMBER = frozenset({0, 79})
-
-_KEEPING: dict[str, dict[str, Any]] = {
-    "heartbeat": {"v": 4},
-    "commit": {"v": 9, "offsets": [["t", 0, 1, -1, ""]]},
-    "fetch": {"v": 9},
-}

@@ -71,3 +71,11 @@ def dump_steps(steps: Iterable[Step]) -> str:
 def load_steps(text: str) -> list[Step]:
     """The inverse of `dump_steps`."""
     return [Step.from_json(json.loads(line)) for line in text.splitlines() if line.strip()]
+
+
+KEEPING: dict[str, dict[str, Any]] = {
+    "heartbeat": {"v": 4},
+    "commit": {"v": 9, "offsets": [["t", 0, 1, -1, ""]]},
+    "fetch": {"v": 9},
+}
+"""What a member does while time passes, by kind: options of the request that keeps it alive, or must not."""
