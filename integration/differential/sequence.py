@@ -152,15 +152,16 @@ class Sequence:
             return
         self.counts["followed leaders"] += 1
         self._sync_in_turn(group, leaders, options)
-        for member in options.values():
-            self._request(Step("heartbeat", group.name, "", **member))
+        for each in options.values():
+            self._request(Step("heartbeat", group.name, **each))
         self._request(Step("describe", "", "", v=6, groups=[group.name]))
 
     def _sync_in_turn(self, group: GroupModel, leaders: dict[str, str], options: dict[str, dict[str, Any]]) -> None:
         """A Sync of every member to both brokers, followers first."""
         shares = [[member, f"share of {member}"] for member in options]
-        steps = {member: Step("sync", group.name, "", **options[member], assign=shares) for member in options}
-        syncs = {member: self._prepare(step) for member, step in steps.items()}
+        syncs = {
+            member: self._prepare(Step("sync", group.name, **options[member], assign=shares)) for member in options
+        }
         for is_turn_of_leader in (False, True):
             for side in self.sides:
                 for member, sync in syncs.items():
@@ -172,13 +173,12 @@ class Sequence:
     def _lines_of(self, step: Step) -> dict[str, Line] | None:
         """The connections of the request that this one is to stand behind."""
         behind = step.options.get("behind")
-        found = [ticket for ticket in self.parked if [ticket.group.name, ticket.step.slot] == behind]
-        return found[-1].lines if found else None
+        lines = [ticket.lines for ticket in self.parked if [ticket.group.name, ticket.step.slot] == behind]
+        return lines[-1] if lines else None
 
     def _is_behind(self, ticket: Ticket) -> bool:
         """Whether it waits until a request on the same connection has been answered."""
-        first = next(other for other in self.parked if other.lines is ticket.lines)
-        return first is not ticket
+        return ticket is not next(other for other in self.parked if other.lines is ticket.lines)
 
     # Answers
 
@@ -248,10 +248,7 @@ class Sequence:
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 break
-            missing = [
-                ticket.lines[side.name] for ticket in halves for side in self.sides if side.name not in ticket.answers
-            ]
-            wait_for(missing, min(left_s, 0.05))
+            wait_for((line for ticket in halves for line in ticket.lines.values()), min(left_s, 0.05))
             self._take()
         if not halves:  # after seconds of disagreement it was no timer
             self._mark_time()
