@@ -205,7 +205,3 @@ class Cluster:
         """Close every log and give up the storage."""
         self.topics.close()
         self.storage.close()
-
-    def waiting(self) -> Any:
-        """The Fetches that wait, for inspection."""
-        return self.fetch_waits
