@@ -39,6 +39,10 @@ from kshim_protocol.messages.sync_group import SyncGroupRequest
 __all__ = ["GroupCoordinator"]
 
 
+def _nothing(_partition: int) -> None:
+    pass
+
+
 class GroupCoordinator:
     """All shards of the offsets topic and their timers.
 
@@ -48,16 +52,18 @@ class GroupCoordinator:
     `new_id` makes the UUID part of member ids.
 
     A shard exists from its first use on and is then active at once, unless `begin_load` was called for it.
+    `on_load_wanted(partition)` is called when somebody asks for one that is still loading.
     """
 
     def __init__(self, config: GroupConfig, *, topics: TopicCatalog, new_id: Callable[[], str]) -> None:
         self.config = config
         self.partition_at_work: int | None = None
+        self.on_load_wanted: Callable[[int], object] = _nothing
         self._topics = topics
         self._new_id = new_id
         self._deadlines = Deadlines()
         self._shards: dict[int, Shard] = {}
-        self._unloaded: set[int] = set()
+        self._unloaded: dict[int, ErrorCode] = {}
         self._homes: dict[str, Shard] = {}
 
     # Groups
@@ -66,7 +72,7 @@ class GroupCoordinator:
         """See `join_group.py`. Parked until the join phase ends."""
         step = Step()
         try:
-            join_group(self._shard(request.group_id, context.now), request, context, ticket, step)
+            join_group(self._shard(request.group_id, context.now, step), request, context, ticket, step)
         except KafkaError as error:
             step.reply(ticket, request.error_response(error.code, context.api_version))
         return step
@@ -75,7 +81,7 @@ class GroupCoordinator:
         """See `sync_group.py`. Parked until the leader's assignments are written."""
         step = Step()
         try:
-            sync_group(self._shard(request.group_id, context.now), request, context, ticket, step)
+            sync_group(self._shard(request.group_id, context.now, step), request, context, ticket, step)
         except KafkaError as error:
             step.reply(ticket, request.error_response(error.code, context.api_version))
         return step
@@ -86,8 +92,9 @@ class GroupCoordinator:
         shard = self._homes.get(request.group_id)  # the hot path: no hash of the group id
         try:
             if shard is None:
-                shard = self._shard(request.group_id, context.now)
+                shard = self._shard(request.group_id, context.now, step)
             self.partition_at_work = shard.partition
+            step.partitions = shard.alone
             step.replies.append((ticket, heartbeat(shard, request, context.now)))
         except KafkaError as error:
             step.reply(ticket, request.error_response(error.code, context.api_version))
@@ -97,7 +104,7 @@ class GroupCoordinator:
         """See `leave_group.py`."""
         step = Step()
         try:
-            leave_group(self._shard(request.group_id, context.now), request, context, ticket, step)
+            leave_group(self._shard(request.group_id, context.now, step), request, context, ticket, step)
         except KafkaError as error:
             step.reply(ticket, request.error_response(error.code, context.api_version))
         return step
@@ -108,7 +115,7 @@ class GroupCoordinator:
         """See `offset_commit.py`."""
         step = Step()
         try:
-            offset_commit(self._shard(request.group_id, context.now), request, context, ticket, step)
+            offset_commit(self._shard(request.group_id, context.now, step), request, context, ticket, step)
         except KafkaError as error:
             step.reply(ticket, request.error_response(error.code, context.api_version))
         return step
@@ -117,7 +124,7 @@ class GroupCoordinator:
         """See `offset_fetch.py`."""
         step = Step()
         try:
-            step.reply(ticket, offset_fetch(self._finder(context.now), request, context))
+            step.reply(ticket, offset_fetch(self._finder(context.now, step), request, context))
         except KafkaError as error:
             step.reply(ticket, request.error_response(error.code, context.api_version))
         return step
@@ -126,7 +133,7 @@ class GroupCoordinator:
         """See `offset_delete.py`."""
         step = Step()
         try:
-            offset_delete(self._shard(request.group_id, context.now), request, context, ticket, step)
+            offset_delete(self._shard(request.group_id, context.now, step), request, context, ticket, step)
         except KafkaError as error:
             step.reply(ticket, request.error_response(error.code, context.api_version))
         return step
@@ -136,12 +143,13 @@ class GroupCoordinator:
     def describe_groups(self, request: DescribeGroupsRequest, context: RequestContext, ticket: Ticket) -> Step:
         """See `describe_groups.py`."""
         step = Step()
-        step.reply(ticket, describe_groups(self._finder(context.now), request, context))
+        step.reply(ticket, describe_groups(self._finder(context.now, step), request, context))
         return step
 
     def list_groups(self, request: ListGroupsRequest, context: RequestContext, ticket: Ticket) -> Step:
         """See `list_groups.py`."""
         step = Step()
+        step.partitions = frozenset(self._shards)
         try:
             step.reply(ticket, list_groups((self._shards[index] for index in sorted(self._shards)), request))
         except KafkaError as error:
@@ -151,7 +159,7 @@ class GroupCoordinator:
     def delete_groups(self, request: DeleteGroupsRequest, context: RequestContext, ticket: Ticket) -> Step:
         """See `delete_groups.py`."""
         step = Step()
-        delete_groups(self._finder(context.now), request, context.now, ticket, step)
+        delete_groups(self._finder(context.now, step), request, context.now, ticket, step)
         return step
 
     def topics_deleted(self, names: Iterable[str], now: Now) -> Step:
@@ -171,27 +179,29 @@ class GroupCoordinator:
     def advance(self, now: Now) -> Step:
         """Fire what is due, by (deadline, key), up to the first thing that has to be written.
 
-        What follows depends on how that write ends. So after applying the step ask `next_deadline` again: it may
-        still be in the past.
+        What follows depends on how that write ends. A step ends before another shard's timer, too, so that no shard
+        waits for what another one wrote. So after applying it ask `next_deadline` again: it may still be in the past.
         """
         step = Step()
         self.partition_at_work = None
         while not step.appends:
-            key = self._deadlines.pop_due(now.mono_ms)
+            key = self._deadlines.first_due(now.mono_ms)
             if key is None:
                 break
-            self._fire(key, now, step)
+            shard = self._shards[int(key[1])] if key[0] == "expiry" else self._homes[key[1]]
+            if step.partitions and step.partitions is not shard.alone:
+                break
+            self._deadlines.pop_due(now.mono_ms)
+            self.partition_at_work = shard.partition
+            step.partitions = shard.alone
+            self._fire(key, shard, now, step)
         return step
 
-    def _fire(self, key: Key, now: Now, step: Step) -> None:
+    def _fire(self, key: Key, shard: Shard, now: Now, step: Step) -> None:
         if key[0] == "expiry":
-            shard = self._shards[int(key[1])]
-            self.partition_at_work = shard.partition
             self._schedule_expiry(shard, now)
             expire(shard, now, step)
             return
-        shard = self._homes[key[1]]
-        self.partition_at_work = shard.partition
         group = shard.groups[key[1]]
         match key:
             case ("join", _):
@@ -216,7 +226,7 @@ class GroupCoordinator:
     def begin_load(self, partition: int) -> None:
         """Refuse requests to this shard (COORDINATOR_LOAD_IN_PROGRESS) until `finish_load`. It must not be there."""
         assert partition not in self._shards, f"shard {partition} is there already"
-        self._unloaded.discard(partition)
+        self._unloaded.pop(partition, None)
         self._make(partition, is_loading=True)
 
     def replay(self, partition: int, batches: Iterable[bytes]) -> None:
@@ -236,16 +246,16 @@ class GroupCoordinator:
         finish_load(shard, now, step)
         return step
 
-    def unload(self, partition: int) -> Step:
-        """Give a shard up; who waits in it is answered NOT_COORDINATOR, and so is everybody until `begin_load`.
+    def unload(self, partition: int, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> Step:
+        """Give a shard up; who waits in it is answered `error`, and so is everybody until `begin_load`.
 
         Works on a shard that a defect has left half changed.
         """
         step = Step()
-        self._unloaded.add(partition)
+        self._unloaded[partition] = error
         shard = self._shards.pop(partition, None)
         if shard is not None:
-            release_parked(shard, step)
+            release_parked(shard, error, step)
             self._deadlines.cancel_where(lambda key: self._is_of(key, shard))
             for group_id in [group_id for group_id, home in self._homes.items() if home is shard]:
                 del self._homes[group_id]
@@ -258,22 +268,39 @@ class GroupCoordinator:
         home = self._homes.get(key[1])
         return home is shard or (home is None and self.partition_for(key[1]) == shard.partition)
 
-    def _shard(self, group_id: str, now: Now) -> Shard:
-        """The shard of a group, made on first use. Raises KafkaError: NOT_COORDINATOR."""
+    def _shard(self, group_id: str, now: Now, step: Step) -> Shard:
+        """The shard of a group, made on first use; the step is of this shard. Raises KafkaError as `_found` does."""
+        shard = self._found(group_id, now)
+        step.partitions = shard.alone
+        return shard
+
+    def _finder(self, now: Now, step: Step) -> Callable[[str], Shard]:
+        """Finds shards; the step is of all that were found."""
+        partitions: set[int] = set()
+        step.partitions = partitions
+
+        def find(group_id: str) -> Shard:
+            shard = self._found(group_id, now)
+            partitions.add(shard.partition)
+            return shard
+
+        return find
+
+    def _found(self, group_id: str, now: Now) -> Shard:
+        """Raises KafkaError: what `unload` was told."""
         shard = self._homes.get(group_id)
         if shard is None:
             partition = self.partition_for(group_id)
             if partition in self._unloaded:
-                raise KafkaError(ErrorCode.NOT_COORDINATOR)
+                raise KafkaError(self._unloaded[partition])
             shard = self._shards.get(partition)
             if shard is None:
                 shard = self._make(partition, is_loading=False)
                 self._schedule_expiry(shard, now)
+            elif shard.is_loading:
+                self.on_load_wanted(partition)
         self.partition_at_work = shard.partition
         return shard
-
-    def _finder(self, now: Now) -> Callable[[str], Shard]:
-        return lambda group_id: self._shard(group_id, now)
 
     def _active(self) -> Iterator[Shard]:
         """Shards that are not loading, by partition."""

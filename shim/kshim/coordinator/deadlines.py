@@ -53,23 +53,31 @@ class Deadlines:
         """When to call `pop_due` next: never later than the first deadline, perhaps earlier. None: no deadlines."""
         return self._heap[0][0] if self._heap else None
 
-    def pop_due(self, now_ms: int) -> Key | None:
-        """Take out the first key (by deadline, then key) whose deadline is `now_ms` or before; None when none is."""
+    def first_due(self, now_ms: int) -> Key | None:
+        """The first key (by deadline, then key) whose deadline is `now_ms` or before; None when none is."""
         heap, due, queued = self._heap, self._due, self._queued
         while heap and heap[0][0] <= now_ms:
-            at_ms, key = heapq.heappop(heap)
-            if queued.get(key) != at_ms:
-                continue  # an entry from before the deadline was moved earlier
-            del queued[key]
-            deadline_ms = due.get(key)
-            if deadline_ms is None:
-                continue
-            if deadline_ms > at_ms:
-                self._queue(key, deadline_ms)
-                continue
-            del due[key]
-            return key
+            at_ms, key = heap[0]
+            if queued.get(key) == at_ms:
+                deadline_ms = due.get(key)
+                if deadline_ms == at_ms:
+                    return key
+                del queued[key]
+                heapq.heappop(heap)
+                if deadline_ms is not None:
+                    self._queue(key, deadline_ms)
+            else:
+                heapq.heappop(heap)  # an entry from before the deadline was moved earlier
         return None
+
+    def pop_due(self, now_ms: int) -> Key | None:
+        """Take out `first_due`."""
+        key = self.first_due(now_ms)
+        if key is not None:
+            heapq.heappop(self._heap)
+            del self._queued[key]
+            del self._due[key]
+        return key
 
     def _queue(self, key: Key, deadline_ms: int) -> None:
         self._queued[key] = deadline_ms
@@ -78,7 +86,7 @@ class Deadlines:
             self._rebuild()
 
     def _rebuild(self) -> None:
-        # In place: pop_due holds on to both.
+        # In place: first_due holds on to both.
         self._queued.clear()
         self._queued.update(self._due)
         self._heap[:] = [(deadline_ms, key) for key, deadline_ms in self._due.items()]

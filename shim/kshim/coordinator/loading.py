@@ -42,12 +42,12 @@ def _loaded(group: Group, now: Now) -> GroupLoaded:
     )
 
 
-def release_parked(shard: Shard, step: Step) -> None:
-    """Send everybody who waits in this shard to look for the coordinator again."""
+def release_parked(shard: Shard, error: ErrorCode, step: Step) -> None:
+    """Send everybody who waits in this shard to look for the coordinator again: `error` says so."""
     for group in shard.groups.values():
         for member_id, join in group.parked_joins.items():
-            step.reply(join.ticket, join_error(ErrorCode.NOT_COORDINATOR, member_id, join.api_version))
+            step.reply(join.ticket, join_error(error, member_id, join.api_version))
         for sync in group.parked_syncs.values():
-            step.reply(sync.ticket, sync_error(ErrorCode.NOT_COORDINATOR))
+            step.reply(sync.ticket, sync_error(error))
         group.parked_joins.clear()
         group.parked_syncs.clear()

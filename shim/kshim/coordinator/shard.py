@@ -29,6 +29,7 @@ class Shard:
     """
 
     __slots__ = (
+        "alone",
         "config",
         "deadlines",
         "groups",
@@ -53,6 +54,7 @@ class Shard:
         is_loading: bool,
     ) -> None:
         self.partition = partition
+        self.alone = (partition,)  # `Step.partitions` of what concerns this shard only
         self.config = config
         self.topics = topics
         self.new_id = new_id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -69,12 +69,14 @@ class Step:
     """The effects of one input, for `broker.apply`: append first, then release replies, then publish events.
 
     `appends` may grow while they are tried one after the other. `replies` holds (ticket, response message). At most
-    one reply is ever made for a ticket.
+    one reply is ever made for a ticket. `partitions`: those of the offsets topic whose state this step is made from,
+    written or only read; nobody may hear of it before what is in their logs by now is as durable as was promised.
     """
 
-    __slots__ = ("appends", "events", "replies")
+    __slots__ = ("appends", "events", "partitions", "replies")
 
     def __init__(self) -> None:
+        self.partitions: Collection[int] = ()
         self.appends: list[Append] = []
         self.replies: list[tuple[Ticket, Any]] = []
         self.events: list[Event] = []
