@@ -1,0 +1,130 @@
+"""The two tables that everything begins with: records as they were read, and the same records decoded.
+
+Instants are ms since the epoch, durations ms. Names follow Kafka's; a record's own place is (topic, partition, offset),
+what it commits is `committed_*`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+__all__ = [
+    "DECODED",
+    "KINDS",
+    "KIND_UNKNOWN",
+    "KIND_UNREADABLE",
+    "MEMBER",
+    "OFFSETS_TOPIC",
+    "RECORDS",
+    "SUBSCRIPTION",
+    "TOPIC_PARTITIONS",
+]
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+
+# fmt: off
+RECORDS: Final = StructType([
+    StructField("topic",        StringType(),  nullable=False),
+    StructField("partition",    IntegerType(), nullable=False),
+    StructField("offset",       LongType(),    nullable=False),
+    StructField("timestamp_ms", LongType(),    nullable=False),
+    StructField("key",          BinaryType()),                    # null: none
+    StructField("value",        BinaryType()),                    # null: a tombstone
+    StructField("source",       StringType(),  nullable=False),   # kafka:HOST:PORT, segments:PATH: whose history it is
+])
+"""Records of any topic. (source, topic, partition, offset) identifies one; a reader may give it twice."""
+
+TOPIC_PARTITIONS: Final = StructType([
+    StructField("topic",      StringType()),
+    StructField("partitions", ArrayType(IntegerType())),
+])
+
+SUBSCRIPTION: Final = StructType([
+    StructField("topics",        ArrayType(StringType())),
+    StructField("owned",         ArrayType(TOPIC_PARTITIONS)),    # what it held on to when it joined (cooperative, sticky)
+    StructField("generation_id", IntegerType()),                  # that `owned` is from; -1: not told
+    StructField("rack_id",       StringType()),
+])
+"""What a member of a group of protocol type `consumer` said when it joined."""
+
+MEMBER: Final = StructType([
+    StructField("member_id",            StringType()),
+    StructField("group_instance_id",    StringType()),            # null: a dynamic member
+    StructField("client_id",            StringType()),
+    StructField("client_host",          StringType()),            # in Java's form, "/127.0.0.1"
+    StructField("rebalance_timeout_ms", IntegerType()),           # -1: the session timeout counts
+    StructField("session_timeout_ms",   IntegerType()),
+    StructField("subscription",         SUBSCRIPTION),            # null: another protocol type, or malformed
+    StructField("assignment",           ArrayType(TOPIC_PARTITIONS)),  # null: as above, or none was given
+])
+
+DECODED: Final = StructType([
+    *(field for field in RECORDS.fields if field.name not in ("key", "value")),
+    StructField("kind",                 StringType(),  nullable=False),  # one of KINDS, KIND_UNKNOWN, KIND_UNREADABLE
+    StructField("key_type",             ShortType()),             # null: the key has none
+    StructField("value_version",        ShortType()),             # null: a tombstone, or unreadable
+    StructField("is_tombstone",         BooleanType(), nullable=False),
+    StructField("problem",              StringType()),            # why it is unreadable
+    StructField("group_id",             StringType()),
+    # kind offset_commit:
+    StructField("committed_topic",      StringType()),
+    StructField("committed_partition",  IntegerType()),
+    StructField("committed_offset",     LongType()),              # the next record to read
+    StructField("leader_epoch",         IntegerType()),           # -1: none
+    StructField("metadata",             StringType()),
+    StructField("commit_timestamp_ms",  LongType()),
+    StructField("expire_timestamp_ms",  LongType()),              # -1: none of its own
+    # kind group_metadata:
+    StructField("protocol_type",        StringType()),            # "": not known yet
+    StructField("generation_id",        IntegerType()),
+    StructField("protocol_name",        StringType()),            # the assignor; null: the group is empty
+    StructField("leader_id",            StringType()),
+    StructField("state_timestamp_ms",   LongType()),              # when the group entered its state; -1: not told
+    StructField("members",              ArrayType(MEMBER)),
+])
+"""Records of `__consumer_offsets`, read. Columns of another kind are null."""
+# fmt: on
+
+KINDS: Final = {
+    0: "offset_commit",
+    1: "offset_commit",
+    2: "group_metadata",
+    3: "consumer_group_metadata",
+    4: "consumer_group_partition_metadata",
+    5: "consumer_group_member_metadata",
+    6: "consumer_group_target_assignment_metadata",
+    7: "consumer_group_target_assignment_member",
+    8: "consumer_group_current_member_assignment",
+    10: "share_group_member_metadata",
+    11: "share_group_metadata",
+    12: "share_group_target_assignment_metadata",
+    13: "share_group_target_assignment_member",
+    14: "share_group_current_member_assignment",
+    15: "share_group_state_partition_metadata",
+    16: "consumer_group_regular_expression",
+    17: "streams_group_metadata",
+    19: "streams_group_member_metadata",
+    20: "streams_group_target_assignment_metadata",
+    21: "streams_group_target_assignment_member",
+    22: "streams_group_current_member_assignment",
+    23: "streams_group_topology",
+}
+"""Key types of `__consumer_offsets` in Kafka 4.4. Of those above 2 only the group is read."""
+
+KIND_UNKNOWN: Final = "unknown"
+"""A key type that is not in KINDS."""
+
+KIND_UNREADABLE: Final = "unreadable"
+"""Malformed, or a value version that is not known; `problem` says which."""
