@@ -23,6 +23,7 @@ from kshim.coordinator.events import (
     OffsetsRemoved,
     RebalanceCompleted,
     RecordsSkipped,
+    SyncCompleted,
     Transition,
 )
 from kshim.coordinator.state import GroupState
@@ -128,6 +129,10 @@ def test_a_transition_that_another_event_tells_of_has_no_line(new: GroupState) -
     assert line_of(goes_to(new)) is None
 
 
+def test_the_last_sync_of_a_group_that_is_stable_already_has_no_line_for_kafka_has_none() -> None:
+    assert line_of(in_group(SyncCompleted, member=ANNA, sync_ms=12)) is None
+
+
 def test_failures_and_unknown_records_stand_out() -> None:
     levels = {type(event): line.level for event in OTHERS if (line := line_of(event)) is not None}
     assert (levels[AppendFailed], levels[RecordsSkipped], levels[GroupLoaded]) == ("ERROR", "WARN", "INFO")
@@ -136,4 +141,4 @@ def test_failures_and_unknown_records_stand_out() -> None:
 def test_no_event_is_forgotten_here() -> None:
     classes = {found for found in vars(events).values() if isinstance(found, type) and issubclass(found, Event)}
     told = {type(event) for event, _ in AS_IN_KAFKA} | {type(event) for event in OTHERS}
-    assert classes - {Event, GroupEvent} == told
+    assert classes - {Event, GroupEvent, SyncCompleted} == told

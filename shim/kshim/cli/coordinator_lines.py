@@ -19,6 +19,7 @@ from kshim.coordinator.events import (
     OffsetsRemoved,
     RebalanceCompleted,
     RecordsSkipped,
+    SyncCompleted,
     Transition,
 )
 from kshim.coordinator.state import GroupState
@@ -72,6 +73,8 @@ def _text(event: Event) -> str | None:
             return f"Loaded classic group {group} with {count} members in state {state}."
         case OffsetsRemoved():
             return f"Removed {event.offset_count} committed offsets of {event.group_count} groups ({event.cause})"
+        case SyncCompleted():
+            return None  # Kafka has no line for it
         case _:
             return repr(event)
 

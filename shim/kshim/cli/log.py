@@ -10,7 +10,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from kshim.coordinator.events import Event, MemberRef, Transition
+from kshim.coordinator.events import HISTORY_FIELDS, Event, MemberRef, Transition
 from kshim.coordinator.state import GroupState
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def event_fields(event: Event) -> dict[str, Any]:
     """The fields of a coordinator event as JSON values, under the names that logs and tools use."""
     fields: dict[str, Any] = {}
     for name, value in vars(event).items():
-        if name == "now":
+        if name == "now" or name in HISTORY_FIELDS:
             continue
         if isinstance(value, MemberRef):
             fields.update((key, getattr(value, slot)) for key, slot in _MEMBER_FIELDS)

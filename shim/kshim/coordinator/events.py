@@ -6,14 +6,16 @@ Events are facts for logs, history and metrics; nothing in the protocol depends 
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, dataclass_transform
+from typing import Any, Final, NamedTuple, dataclass_transform
 
 from kshim.coordinator.state import GroupState
 from kshim.coordinator.step import Now
 from kshim_protocol.errors import ErrorCode
 
 __all__ = [
+    "HISTORY_FIELDS",
     "AppendFailed",
+    "Arrival",
     "AssignmentReceived",
     "Cause",
     "Event",
@@ -29,9 +31,16 @@ __all__ = [
     "OffsetsRemoved",
     "RebalanceCompleted",
     "RecordsSkipped",
+    "SyncCompleted",
     "Transition",
     "Trigger",
 ]
+
+
+HISTORY_FIELDS: Final = frozenset(
+    {"arrivals", "is_by_instance_id", "last_to_sync", "pending_sync_count", "protocol_type"}
+)
+"""Fields of events that only history needs; the log leaves them out."""
 
 
 class Cause(Enum):
@@ -87,6 +96,17 @@ class MemberRef(Fact):
     client_reason: str | None = None
 
 
+class Arrival(NamedTuple):
+    """When a member's Join or Sync came: `wait_ms` after its phase began. `is_new`: it entered in this rebalance."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    is_new: bool
+    wait_ms: int
+
+
 class Trigger(Fact):
     """Why something is being done: the cause, a sentence for people, and the member who brought it about."""
 
@@ -110,7 +130,10 @@ class GroupEvent(Event):
 
 
 class Transition(GroupEvent):
-    """The group went from `previous` to `new`. `generation_id` is the one after the transition."""
+    """The group went from `previous` to `new`. `generation_id` is the one after the transition.
+
+    `pending_sync_count`: members whose Sync had not come when a rebalance began anew.
+    """
 
     previous: GroupState
     new: GroupState
@@ -118,6 +141,8 @@ class Transition(GroupEvent):
     detail: str
     member: MemberRef | None
     member_count: int
+    protocol_type: str | None = None
+    pending_sync_count: int = 0
 
 
 class MemberIdIssued(GroupEvent):
@@ -144,12 +169,16 @@ class MemberReplaced(GroupEvent):
 
 
 class MemberRemoved(GroupEvent):
-    """A member, or an id that was issued but never used (`was_pending`), is no longer there."""
+    """A member, or an id that was issued but never used (`was_pending`), is no longer there.
+
+    `is_by_instance_id`: LeaveGroup named it by instance id alone, as only administrators do.
+    """
 
     state: GroupState
     member: MemberRef
     cause: Cause
     was_pending: bool
+    is_by_instance_id: bool = False
 
 
 class LeaderReplaced(GroupEvent):
@@ -160,13 +189,17 @@ class LeaderReplaced(GroupEvent):
 
 
 class JoinCompleted(GroupEvent):
-    """The join phase ended with members. `waits` is (member_id, ms parked) of each that was parked, in join order."""
+    """The join phase ended with members. `waits` is (member_id, ms parked) of each that was parked, in join order.
+
+    `arrivals` are the same members, each with the time from the start of the rebalance to its Join.
+    """
 
     member_count: int
     leader_id: str
     protocol_name: str
     join_ms: int
     waits: tuple[tuple[str, int], ...]
+    arrivals: tuple[Arrival, ...] = ()
 
 
 class AssignmentReceived(GroupEvent):
@@ -179,10 +212,22 @@ class AssignmentReceived(GroupEvent):
 
 
 class RebalanceCompleted(GroupEvent):
-    """The group is Stable: time from the start of the rebalance to the last Join, and from there to the assignment."""
+    """The group is Stable: time from the start of the rebalance to the last Join, and from there to the assignment.
+
+    `last_to_sync` is whose Sync came last so far, `pending_sync_count` how many have not come.
+    """
 
     member_count: int
     join_ms: int
+    sync_ms: int
+    last_to_sync: Arrival | None = None
+    pending_sync_count: int = 0
+
+
+class SyncCompleted(GroupEvent):
+    """The group was Stable before every member had sent its Sync; now the last one has, `sync_ms` after the Joins."""
+
+    member: MemberRef
     sync_ms: int
 
 
@@ -191,6 +236,7 @@ class GroupLoaded(GroupEvent):
 
     state: GroupState
     member_count: int
+    protocol_type: str | None = None
 
 
 class AppendFailed(GroupEvent):

@@ -110,6 +110,8 @@ class Group:
                 detail=trigger.detail,
                 member=trigger.member,
                 member_count=len(self.members),
+                protocol_type=self.protocol_type,
+                pending_sync_count=len(self.pending_syncs),
             )
         )
 

@@ -278,11 +278,13 @@ class _Join:
 
     def park(self, member_id: str, step: Step) -> None:
         """Let the Join wait. One that waited before for the same member is answered: nobody reads two answers."""
+        since_ms = self.now.mono_ms
         older = self.group.parked_joins.get(member_id)
         if older is not None:
             error = join_error(ErrorCode.REBALANCE_IN_PROGRESS, member_id, older.api_version)
             step.reply(older.ticket, error)
-        self.group.parked_joins[member_id] = ParkedJoin(self.ticket, self.context.api_version, self.now.mono_ms)
+            since_ms = older.since_ms  # it has been here since then
+        self.group.parked_joins[member_id] = ParkedJoin(self.ticket, self.context.api_version, since_ms)
 
     # A static member coming back without its id
 

@@ -55,13 +55,23 @@ def _leave(shard: Shard, group: Group, entry: MemberIdentity, gone: list[MemberR
     if member_id in group.pending_joins:
         gone.append(remove_pending(shard, group, member_id, Cause.MEMBER_LEFT, now, step, client_reason=entry.reason))
         return ErrorCode.NONE
-    if member_id == "" and instance_id is not None:
-        member_id = group.static_members.get(instance_id, "")  # named by instance id alone: an administrator's request
+    is_by_instance_id = member_id == "" and instance_id is not None  # an administrator's request
+    if is_by_instance_id:
+        member_id = group.static_members.get(instance_id or "", "")
     try:
         member = group.require_member(member_id, instance_id)
     except KafkaError as error:
         return error.code
-    remove_member(shard, group, member, Cause.MEMBER_LEFT, now, step, client_reason=entry.reason)
+    remove_member(
+        shard,
+        group,
+        member,
+        Cause.MEMBER_LEFT,
+        now,
+        step,
+        client_reason=entry.reason,
+        is_by_instance_id=is_by_instance_id,
+    )
     gone.append(member.ref(entry.reason))
     return ErrorCode.NONE
 

@@ -39,6 +39,7 @@ def _loaded(group: Group, now: Now) -> GroupLoaded:
         generation_id=group.generation_id,
         state=group.state,
         member_count=len(group.members),
+        protocol_type=group.protocol_type,
     )
 
 

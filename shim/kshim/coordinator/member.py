@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kshim.coordinator.deadlines import Key
-from kshim.coordinator.events import MemberRef
+from kshim.coordinator.events import Arrival, MemberRef
 from kshim.coordinator.step import Ticket
 
 __all__ = ["Member", "ParkedJoin", "ParkedSync"]
@@ -95,3 +95,7 @@ class Member:
             client_host=self.client_host,
             client_reason=client_reason,
         )
+
+    def arrival(self, wait_ms: int) -> Arrival:
+        """The same, with when it came."""
+        return Arrival(self.member_id, self.group_instance_id, self.client_id, self.client_host, self.is_new, wait_ms)

@@ -60,10 +60,10 @@ def start_rebalance(shard: Shard, group: Group, trigger: Trigger, now: Now, step
     if group.state is GroupState.COMPLETING_REBALANCE:
         fail_syncs(shard, group, ErrorCode.REBALANCE_IN_PROGRESS, now, step)
     shard.deadlines.cancel(group.sync_key)
-    group.pending_syncs.clear()
     was_empty = group.state is GroupState.EMPTY
     group.rebalance_started_ms = now.mono_ms
     group.move_to(GroupState.PREPARING_REBALANCE, trigger=trigger, now=now, step=step)
+    group.pending_syncs.clear()
     if not was_empty:
         if group.has_everybody_joined:
             _complete_join(shard, group, trigger, now, step)
@@ -197,6 +197,14 @@ def join_response(group: Group, member: Member, api_version: int) -> JoinGroupRe
 def _join_completed(group: Group, now: Now) -> JoinCompleted:
     assert group.leader_id is not None
     assert group.protocol_name is not None
+    began_ms = group.rebalance_started_ms
+    arrivals = tuple(
+        [
+            member.arrival(group.parked_joins[member.member_id].since_ms - began_ms)
+            for member in group.members.values()
+            if member.member_id in group.parked_joins
+        ]
+    )
     return JoinCompleted(
         partition=group.partition,
         now=now,
@@ -206,11 +214,8 @@ def _join_completed(group: Group, now: Now) -> JoinCompleted:
         leader_id=group.leader_id,
         protocol_name=group.protocol_name,
         join_ms=now.mono_ms - group.rebalance_started_ms,
-        waits=tuple(
-            (member_id, now.mono_ms - group.parked_joins[member_id].since_ms)
-            for member_id in group.members
-            if member_id in group.parked_joins
-        ),
+        waits=tuple([(arrival.member_id, now.mono_ms - began_ms - arrival.wait_ms) for arrival in arrivals]),
+        arrivals=arrivals,
     )
 
 
@@ -218,7 +223,15 @@ def _join_completed(group: Group, now: Now) -> JoinCompleted:
 
 
 def remove_member(
-    shard: Shard, group: Group, member: Member, cause: Cause, now: Now, step: Step, *, client_reason: str | None = None
+    shard: Shard,
+    group: Group,
+    member: Member,
+    cause: Cause,
+    now: Now,
+    step: Step,
+    *,
+    client_reason: str | None = None,
+    is_by_instance_id: bool = False,
 ) -> None:
     """Take a member out of the group and nothing more. What it has parked is answered UNKNOWN_MEMBER_ID."""
     member_id = member.member_id
@@ -240,6 +253,7 @@ def remove_member(
             member=member.ref(client_reason),
             cause=cause,
             was_pending=False,
+            is_by_instance_id=is_by_instance_id,
         )
     )
 

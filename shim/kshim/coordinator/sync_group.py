@@ -6,7 +6,7 @@ parked, the newer one waits on and the older is answered REBALANCE_IN_PROGRESS (
 
 from __future__ import annotations
 
-from kshim.coordinator.events import AssignmentReceived, Cause, RebalanceCompleted, Trigger
+from kshim.coordinator.events import Arrival, AssignmentReceived, Cause, RebalanceCompleted, SyncCompleted, Trigger
 from kshim.coordinator.group import Group
 from kshim.coordinator.member import Member, ParkedSync
 from kshim.coordinator.rebalance import append_failed, fail_syncs, restart_session, start_rebalance
@@ -49,7 +49,10 @@ def sync_group(shard: Shard, request: SyncGroupRequest, context: RequestContext,
             if member.member_id == group.leader_id:
                 _store_assignments(shard, group, member, request, now, step)
         case GroupState.STABLE:
-            _has_synced(shard, group, member)
+            if member.member_id in group.pending_syncs:
+                _has_synced(shard, group, member)
+                if not group.pending_syncs:
+                    step.events.append(_sync_completed(group, member, now))
             step.reply(ticket, _response(group, member))  # does not restart the session, unlike older coordinators
 
 
@@ -90,9 +93,12 @@ def _store_assignments(
 
     def written(_base_offset: int, step: Step) -> None:
         group.apply_metadata(value)
+        last, last_ms = leader, group.parked_syncs[leader.member_id].since_ms
         for member in group.members.values():
             parked = group.parked_syncs.pop(member.member_id, None)
             if parked is not None:
+                if parked.since_ms > last_ms:
+                    last, last_ms = member, parked.since_ms
                 step.reply(parked.ticket, _response(group, member))
                 restart_session(shard, member, now)
         trigger = Trigger(
@@ -101,7 +107,8 @@ def _store_assignments(
             member=leader.ref(),
         )
         group.move_to(GroupState.STABLE, trigger=trigger, now=now, step=step)
-        step.events.append(_rebalance_completed(group, now))
+        last_to_sync = last.arrival(last_ms - group.join_completed_ms)
+        step.events.append(_rebalance_completed(group, last_to_sync, now))
 
     def failed(error: ErrorCode, step: Step) -> None:
         answer = append_error(error)
@@ -140,7 +147,7 @@ def _assignment_received(group: Group, leader: Member, assignments: dict[str, by
     )
 
 
-def _rebalance_completed(group: Group, now: Now) -> RebalanceCompleted:
+def _rebalance_completed(group: Group, last_to_sync: Arrival, now: Now) -> RebalanceCompleted:
     return RebalanceCompleted(
         partition=group.partition,
         now=now,
@@ -148,5 +155,18 @@ def _rebalance_completed(group: Group, now: Now) -> RebalanceCompleted:
         generation_id=group.generation_id,
         member_count=len(group.members),
         join_ms=group.join_completed_ms - group.rebalance_started_ms,
+        sync_ms=now.mono_ms - group.join_completed_ms,
+        last_to_sync=last_to_sync,
+        pending_sync_count=len(group.pending_syncs),
+    )
+
+
+def _sync_completed(group: Group, member: Member, now: Now) -> SyncCompleted:
+    return SyncCompleted(
+        partition=group.partition,
+        now=now,
+        group_id=group.group_id,
+        generation_id=group.generation_id,
+        member=member.ref(),
         sync_ms=now.mono_ms - group.join_completed_ms,
     )
