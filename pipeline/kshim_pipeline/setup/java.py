@@ -118,3 +118,10 @@ def _run(executable: Path, *arguments: str) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout + done.stderr if done.returncode == 0 else None
+
+
+if __name__ == "__main__":
+    try:
+        print(f"Java for Spark: {find_java().home}")
+    except PipelineError as missing:
+        raise SystemExit(str(missing)) from None

@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     # What imports make stays, so looking through it for garbage frees nothing and is a tenth of the start-up.
     gc.disable()
-    from kshim.cli.options import ConformOptions, DemoOptions, parse_command
+    from kshim.cli.options import ConformOptions, DemoOptions, PipelineOptions, parse_command
 
     try:
         command = parse_command(sys.argv[1:] if arguments is None else arguments, os.environ)
@@ -35,6 +35,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(command, ConformOptions):
             gc.enable()
             return _conform(command)
+        if isinstance(command, PipelineOptions):
+            gc.enable()
+            from kshim_pipeline.cli import main as run_pipeline
+
+            return run_pipeline(command.arguments)
         from kshim.cli.serve import run_serve
 
         return run_serve(command)

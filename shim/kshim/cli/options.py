@@ -9,7 +9,16 @@ from typing import Literal, NamedTuple, NoReturn, cast
 from kshim.cli.addresses import Address, is_wildcard, parse_address
 from kshim.cli.exits import EXIT_USAGE, CommandError
 
-__all__ = ["Command", "ConformOptions", "DemoOptions", "LogFormat", "OutputFormat", "ServeOptions", "parse_command"]
+__all__ = [
+    "Command",
+    "ConformOptions",
+    "DemoOptions",
+    "LogFormat",
+    "OutputFormat",
+    "PipelineOptions",
+    "ServeOptions",
+    "parse_command",
+]
 
 LogFormat = Literal["text", "json"]
 OutputFormat = Literal["text", "json", "junit"]
@@ -54,7 +63,13 @@ class ConformOptions(NamedTuple):
     jobs: int
 
 
-Command = ServeOptions | DemoOptions | ConformOptions
+class PipelineOptions(NamedTuple):
+    """`kshim pipeline` and what stands behind it, which the pipeline reads itself."""
+
+    arguments: tuple[str, ...]
+
+
+Command = ServeOptions | DemoOptions | ConformOptions | PipelineOptions
 
 
 def parse_command(arguments: Sequence[str], environment: Mapping[str, str]) -> Command:
@@ -65,6 +80,8 @@ def parse_command(arguments: Sequence[str], environment: Mapping[str, str]) -> C
     arguments = list(arguments)
     if not arguments or (arguments[0].startswith("-") and arguments[0] not in ("-h", "--help", "--version")):
         arguments.insert(0, "serve")
+    if arguments[0] == "pipeline":
+        return PipelineOptions(tuple(arguments[1:]))
     found = _parser(environment).parse_args(arguments)
     if found.command == "demo":
         return DemoOptions(is_plain=found.plain)
@@ -103,6 +120,7 @@ def _parser(environment: Mapping[str, str]) -> _Parser:
     _add_serve(commands, environment)
     _add_demo(commands)
     _add_conform(commands)
+    commands.add_parser("pipeline", help="why did groups rebalance: read a coordinator's history with Spark")
     return parser
 
 

@@ -1,0 +1,77 @@
+"""`kshim pipeline setup`: Java found, jars fetched and checked; `--check` also runs a Spark with both."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kshim_pipeline.problems import EXIT_OK, PipelineError
+from kshim_pipeline.setup.jars import JARS, SPARK_VERSION, fetch, jars_dir, kafka_jars, take_from
+from kshim_pipeline.setup.java import find_java
+from kshim_pipeline.setup.session import Jars, make_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["add_options", "run"]
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument(
+        "--cache", type=Path, metavar="DIR", help="keep the jars here, not below $KSHIM_CACHE or ~/.cache/kshim"
+    )
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--jars", type=Path, metavar="DIR", help="copy the jars from a folder; nothing is fetched")
+    source.add_argument("--ivy-settings", type=Path, metavar="FILE", help="Ivy's settings, to name a mirror")
+    parser.add_argument("--check", action="store_true", help="also start Spark and run one job in Python workers")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Set up; says what it found. Raises PipelineError."""
+    java = find_java()
+    launcher = "" if java.has_vector_module else ", behind a launcher of ours"
+    print(f"Java {java.version} in {java.home} (from {java.origin}{launcher})")
+    if options.jars is not None:
+        take_from(options.jars, options.cache)
+    elif not _are_there(options.cache):
+        print(f"Fetching {len(JARS)} jars for Spark {SPARK_VERSION} ...", file=sys.stderr, flush=True)
+        fetch(options.cache, ivy_settings=options.ivy_settings)
+    print(f"{len(JARS)} jars for Spark {SPARK_VERSION} in {jars_dir(options.cache)}: checksums are right")
+    if options.check:
+        _check_spark()
+    return EXIT_OK
+
+
+def _are_there(cache: Path | None) -> bool:
+    """Whether all jars are there. One that is there and wrong is the user's to look at: PipelineError."""
+    home = jars_dir(cache)
+    if not all((home / name).is_file() for name in JARS):
+        return False
+    kafka_jars(cache)
+    return True
+
+
+def _check_spark() -> None:
+    session = make_session("kshim pipeline setup", "local[1]", jars=Jars.REQUIRED)
+    try:
+        count = session.range(3).mapInArrow(lambda batches: batches, "id long").count()
+        if count != 3:
+            raise PipelineError(f"Spark counted {count} rows where there are 3")
+        _check_connector(session)
+        print(f"Spark {session.version} runs, and so do its Python workers")
+    finally:
+        session.stop()
+
+
+def _check_connector(session: SparkSession) -> None:
+    """Spark asks the source for its options before anything else: that it says so shows that it was loaded."""
+    from pyspark.errors import PySparkException
+
+    try:
+        session.read.format("kafka").option("assign", '{"t":[0]}').load()
+    except PySparkException as error:
+        if "kafka.bootstrap.servers" not in str(error):
+            raise PipelineError(f"Spark cannot use its Kafka source: {error}") from error
