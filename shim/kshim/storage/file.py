@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from kshim.storage.file_sync import FileSync
 from kshim.storage.log import LogError, OffsetOutOfRange
 from kshim.storage.os_calls import OsCalls
 from kshim.storage.segment import Segment
@@ -24,6 +25,7 @@ DEFAULT_SEGMENT_BYTES = 1 << 30
 """Kafka's log.segment.bytes."""
 
 _START_OFFSET_FILE = "log-start-offset"
+_MOST_UNSYNCED_OPEN = 4
 _MAX_RELATIVE_OFFSET = (1 << 31) - 1  # Kafka's indexes hold offsets relative to the segment's in 32 bits
 
 _unpack_fields = LOG_FIELDS.unpack_from
@@ -41,8 +43,8 @@ class TailCut(NamedTuple):
 class FileLog:
     """`Log` in files. Nothing is opened, read or made before first use.
 
-    Only the last segment can have a torn tail, for a segment is synced before the next one begins; damage elsewhere is
-    a LogError. Few descriptors stay open: the last segment's and that of the older one used last.
+    Only the last segment can have a torn tail; damage elsewhere is a LogError. Few descriptors stay open: the last
+    segment's, that of the older one used last, and those of the few that wait to be synced.
     """
 
     def __init__(
@@ -62,8 +64,11 @@ class FileLog:
         self._size_bytes = 0
         self._segments: list[Segment] = []
         self._older: Segment | None = None  # of all but the last segment, the one whose file is open
-        self._has_unsynced_data = False  # in the last segment; never in older ones
+        self._durable_offset = 0
+        self._unsynced: list[Segment] = []  # of all but the last segment, those that wait to be synced
+        self._has_unsynced_data = False  # in the last segment
         self._has_unsynced_names = False
+        self._sync: FileSync | None = None
         self._sync_failure: str | None = None
 
     @property
@@ -81,6 +86,13 @@ class FileLog:
         return max(self._segments[-1].end_offset, self._start_offset) if self._segments else self._start_offset
 
     @property
+    def durable_offset(self) -> int:
+        """Everything before this offset survives power loss."""
+        if not self._is_open:
+            self._open()
+        return self._durable_offset
+
+    @property
     def size_bytes(self) -> int:
         """Bytes of all batches held."""
         if not self._is_open:
@@ -90,6 +102,8 @@ class FileLog:
     def append(self, batch: bytes) -> int:
         """Append one validated batch at `end_offset` and return its base offset; it has then reached the kernel."""
         offset = self.end_offset
+        if self._sync_failure is not None:
+            raise LogError(self._sync_failure)
         base_offset, length, leader_epoch, _, last_offset_delta, max_timestamp_ms = _unpack_fields(batch)
         size_bytes = length + 12
         assert size_bytes == len(batch), "not one whole batch"
@@ -191,6 +205,7 @@ class FileLog:
         if offset >= self.end_offset:
             return
         first = self._index_of(offset)
+        self._take_back_sync()
         for index in range(len(self._segments) - 1, first, -1):  # from the end, so that a crash leaves no gap
             self._remove(index)
         segment = self._segments[first]
@@ -199,30 +214,103 @@ class FileLog:
         size_bytes = segment.size_bytes
         segment.truncate(segment.position_of(offset))
         self._size_bytes -= size_bytes - segment.size_bytes
+        if segment in self._unsynced:
+            self._unsynced.remove(segment)
+        self._durable_offset = min(self._durable_offset, self.end_offset)
         self._has_unsynced_data = True
+
+    def begin_sync(self) -> FileSync | None:
+        """Begin to make everything appended so far survive power loss; None when there is nothing to do.
+
+        Also None while another sync is under way, and after one has failed.
+        """
+        if self._sync is not None or self._sync_failure is not None:
+            return None
+        segments = self._unsynced + self._segments[-1:] if self._has_unsynced_data else list(self._unsynced)
+        if not segments and not self._has_unsynced_names:
+            return None
+        sync = FileSync(
+            segments,
+            (self.path, os.path.dirname(self.path)) if self._has_unsynced_names else (),
+            end_offset=self.end_offset,
+            has_active_data=self._has_unsynced_data,
+            calls=self._calls,
+            outcome=self._synced,
+        )
+        self._sync = sync
+        self._unsynced = []
+        self._has_unsynced_data = self._has_unsynced_names = False
+        return sync
+
+    def _synced(self, sync: FileSync, error: LogError | None) -> None:
+        if sync is self._sync:
+            self._sync = None
+        if not self._is_open:
+            return
+        if error is not None:  # also of a void one: the pages it could not write may still be part of the log
+            self._sync_failure = str(error)
+        elif not sync.is_void:
+            self._durable_offset = max(self._durable_offset, sync.end_offset)
+            for segment in sync.segments:
+                if segment is not self._segments[-1] and segment is not self._older:
+                    segment.close()
+
+    def _take_back_sync(self) -> None:
+        """What is being synced counts as unsynced again, whatever becomes of that sync."""
+        sync, self._sync = self._sync, None
+        if sync is None:
+            return
+        sync.is_void = True
+        self._unsynced = [segment for segment in self._segments[:-1] if segment in (*sync.segments, *self._unsynced)]
+        self._has_unsynced_data |= sync.has_active_data
+        self._has_unsynced_names |= bool(sync.folders)
+
+    def cut_unsynced(self) -> None:
+        """After a failed sync: drop what lies behind `durable_offset`, and go on from there."""
+        self._begin_repair()
+        self.truncate_to(max(self._durable_offset, self._start_offset))
+        self._sync_failure = None
+
+    def rewrite_unsynced(self) -> None:
+        """After a failed sync: write what lies behind `durable_offset` once more, to be synced by the next sync."""
+        self._begin_repair()
+        if self._durable_offset < self.end_offset:
+            first = self._index_of(max(self._durable_offset, self._start_offset))
+            position = self._segments[first].position_of(self._durable_offset)
+            for index in range(first, len(self._segments)):
+                self._using(index).write_again(position)
+                position = 0
+        self._sync_failure = None
+
+    def _begin_repair(self) -> None:
+        """Use fresh descriptors: the old ones have had their error reported."""
+        self._take_back_sync()
+        for segment in self._segments:
+            segment.close()
+        if self._durable_offset < self.end_offset:
+            first = self._index_of(max(self._durable_offset, self._start_offset))
+            self._unsynced = self._segments[first:-1]
+            self._has_unsynced_data = True
+        self._has_unsynced_names = True
 
     def sync(self) -> None:
         """Make everything appended so far survive power loss.
 
-        Once this has failed it fails for good: the kernel may have dropped what it could not write, and would not say
-        so a second time.
+        Once this has failed it fails until the log is repaired: the kernel may have dropped what it could not write,
+        and would not say so a second time.
         """
+        self._take_back_sync()
         if self._sync_failure is not None:
             raise LogError(self._sync_failure)
+        sync = self.begin_sync()
+        if sync is None:
+            return
         try:
-            if self._has_unsynced_data:
-                self._segments[-1].sync()
-            if self._has_unsynced_names:
-                self._calls.sync_directory(self.path)
-                self._calls.sync_directory(os.path.dirname(self.path))
+            sync.run()
         except LogError as error:
-            self._sync_failure = str(error)
+            sync.failed(error)
             raise
-        except OSError as error:
-            self._sync_failure = f"cannot sync {self.path}: {error.strerror or error}"
-            raise LogError(self._sync_failure) from error
-        self._has_unsynced_data = False
-        self._has_unsynced_names = False
+        sync.finish()
 
     def delete(self) -> None:
         """Close and remove the folder: first by name, so that a crash leaves a log or none."""
@@ -238,8 +326,7 @@ class FileLog:
     def close(self) -> None:
         """Sync and close."""
         try:
-            if self._has_unsynced_data or self._has_unsynced_names:
-                self.sync()
+            self.sync()
         finally:
             self._forget()
 
@@ -248,8 +335,10 @@ class FileLog:
             segment.close()
         self._segments = []
         self._older = None
+        self._unsynced = []
         self._has_unsynced_data = False
         self._has_unsynced_names = False
+        self._sync = None
         self._is_open = False
 
     def _open(self) -> None:
@@ -270,6 +359,9 @@ class FileLog:
             raise
         self._start_offset = max(recorded, self._segments[0].base_offset if self._segments else 0)
         self._size_bytes = sum(segment.size_bytes for segment in self._segments)
+        self._durable_offset = self._start_offset  # the process before may have ended before its last sync
+        self._unsynced = self._segments[:-1]
+        self._has_unsynced_data = bool(self._segments)
         self._is_open = True
         self._remove_before_start()
 
@@ -311,15 +403,13 @@ class FileLog:
         """The segment, with the file of the older one used before closed."""
         segment = self._segments[index]
         if index < len(self._segments) - 1 and segment is not self._older:
-            if self._older is not None:
+            if self._older is not None and self._older not in self._unsynced[-_MOST_UNSYNCED_OPEN:]:
                 self._older.close()
             self._older = segment
         return segment
 
     def _roll(self, offset: int) -> Segment:
-        """Begin a segment at `offset`, with everything before it synced."""
-        if self._segments:
-            self.sync()
+        """Begin a segment at `offset`. The one before is synced by the next sync, never here."""
         segment = Segment(os.path.join(self.path, f"{offset:020}.log"), offset, self._calls)
         if not self._segments:
             try:
@@ -329,10 +419,21 @@ class FileLog:
                 raise LogError(f"cannot make {self.path}: {error.strerror or error}") from error
         segment.open()
         if self._segments:
-            self._segments[-1].close()
+            self._seal()
         self._segments.append(segment)
         self._has_unsynced_names = True
         return segment
+
+    def _seal(self) -> None:
+        segment = self._segments[-1]
+        if self._has_unsynced_data:
+            # It stays open, for a descriptor opened later might not be told of an error.
+            self._unsynced.append(segment)
+            self._has_unsynced_data = False
+            if len(self._unsynced) > _MOST_UNSYNCED_OPEN:
+                self._unsynced[-1 - _MOST_UNSYNCED_OPEN].close()
+        elif self._sync is None or segment not in self._sync.segments:
+            segment.close()
 
     def _remove_before_start(self) -> None:
         while len(self._segments) > 1 and self._segments[0].end_offset <= self._start_offset:
@@ -346,6 +447,8 @@ class FileLog:
         except OSError as error:
             raise LogError(f"cannot remove {segment.path}: {error.strerror or error}") from error
         del self._segments[index]
+        if segment in self._unsynced:
+            self._unsynced.remove(segment)
         self._size_bytes -= segment.size_bytes
         self._has_unsynced_names = True
         if segment is self._older:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-__all__ = ["Log", "LogError", "OffsetOutOfRange"]
+__all__ = ["CorruptLog", "Log", "LogError", "OffsetOutOfRange", "Sync"]
 
 
 class LogError(Exception):
@@ -14,6 +14,33 @@ class LogError(Exception):
 
 class OffsetOutOfRange(LogError):
     """The offset lies before `start_offset` or beyond `end_offset`."""
+
+
+class CorruptLog(LogError):
+    """A damaged batch with sound ones behind it: no torn write, which would be the last one.
+
+    `path` is the file, `position` the byte in it, `offset` the first that the damaged batch may hold.
+    """
+
+    def __init__(self, path: str, offset: int, position: int, reason: str) -> None:
+        super().__init__(f"{path} is damaged at byte {position}, offset {offset}: {reason}")
+        self.path = path
+        self.offset = offset
+        self.position = position
+        self.reason = reason
+
+
+class Sync(Protocol):
+    """A sync that has begun. `run` is called once, then `finish` or `failed`, also when the log has been closed since."""
+
+    def run(self) -> None:
+        """Sync; blocks, in any thread. Raises LogError, after which nothing is known of what is on the disk."""
+
+    def finish(self) -> None:
+        """`run` has returned: on the loop. Moves `durable_offset` up to the log's end when the sync began."""
+
+    def failed(self, error: LogError) -> None:
+        """`run` has raised `error`: on the loop. Appends fail from now on, see `Log.begin_sync`."""
 
 
 class Log(Protocol):
@@ -29,6 +56,10 @@ class Log(Protocol):
     @property
     def end_offset(self) -> int:
         """Offset the next record will get (Kafka's log end offset)."""
+
+    @property
+    def durable_offset(self) -> int:
+        """Everything before this offset survives power loss; `end_offset` for a log in memory."""
 
     @property
     def size_bytes(self) -> int:
@@ -83,11 +114,32 @@ class Log(Protocol):
         Nothing at `end_offset` or beyond. Raises OffsetOutOfRange before `start_offset`.
         """
 
+    def begin_sync(self) -> Sync | None:
+        """Begin to make everything appended so far survive power loss; None when there is nothing to do.
+
+        Also None while another sync of this log is under way, and after one has failed: then appends raise LogError
+        until `cut_unsynced` or `rewrite_unsynced` has succeeded. Appends may go on between begin and finish.
+        Raises LogError.
+        """
+
+    def cut_unsynced(self) -> None:
+        """After a failed sync: drop what lies behind `durable_offset`, and go on from there.
+
+        Blocks; may run in a thread while nobody uses the log. Raises LogError, and may then be tried again.
+        """
+
+    def rewrite_unsynced(self) -> None:
+        """After a failed sync: write what lies behind `durable_offset` once more, to be synced by the next sync.
+
+        Batches that cannot be read back whole are lost, with all behind them, and reported as a tail that was cut.
+        Blocks; may run in a thread while nobody uses the log. Raises LogError, and may then be tried again.
+        """
+
     def sync(self) -> None:
-        """Make everything appended so far survive power loss. Blocks; raises LogError."""
+        """Make everything appended so far survive power loss. Blocks, for shutting down; raises LogError."""
 
     def delete(self) -> None:
         """Close and remove everything stored."""
 
     def close(self) -> None:
-        """Sync and close; the log is not used afterwards."""
+        """Sync and close; the log is not used afterwards. Blocks; a sync under way should have ended before."""

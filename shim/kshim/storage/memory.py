@@ -38,6 +38,11 @@ class MemoryLog:
         self._dropped_bytes = 0
 
     @property
+    def durable_offset(self) -> int:
+        """As durable as it gets."""
+        return self.end_offset
+
+    @property
     def size_bytes(self) -> int:
         """Bytes of all batches held."""
         return self._ends[-1] - self._dropped_bytes if self._ends else 0
@@ -118,6 +123,15 @@ class MemoryLog:
         count = self._index_of(offset)
         self.end_offset = max(self._base_offsets[count], self.start_offset)
         self._keep(0, count)
+
+    def begin_sync(self) -> None:
+        """Nothing to do, ever."""
+
+    def cut_unsynced(self) -> None:
+        """No sync fails here."""
+
+    def rewrite_unsynced(self) -> None:
+        """No sync fails here."""
 
     def sync(self) -> None:
         """Nothing survives power loss here."""

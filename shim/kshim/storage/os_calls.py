@@ -19,10 +19,12 @@ class OsCalls:
 
     __slots__ = (
         "close",
+        "dup",
         "fdatasync",
         "ftruncate",
         "mkdir",
         "open",
+        "open_existing",
         "pread",
         "pwrite",
         "rename",
@@ -33,7 +35,10 @@ class OsCalls:
     def __init__(self) -> None:
         self.open: Callable[[str], int] = _open
         """Open for reading and writing, made if it is not there."""
+        self.open_existing: Callable[[str], int] = _open_existing
+        """Open for reading and writing; FileNotFoundError if it is not there."""
         self.close: Callable[[int], None] = os.close
+        self.dup: Callable[[int], int] = os.dup
         self.pread: Callable[[int, int, int], bytes] = _pread
         """(descriptor, size, offset)"""
         self.pwrite: Callable[[int, bytes, int], int] = _pwrite
@@ -64,6 +69,10 @@ class OsCalls:
 
 def _open(path: str) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | _BINARY, 0o644)
+
+
+def _open_existing(path: str) -> int:
+    return os.open(path, os.O_RDWR | _BINARY)
 
 
 if sys.platform == "win32":

@@ -166,11 +166,8 @@ class Segment:
         self.open()
         try:
             written = self._calls.pwrite(self._descriptor, batch, position)
-            while written < len(batch):  # a disk that is filling up takes a part first, and tells why next time
-                more = self._calls.pwrite(self._descriptor, batch[written:], position + written)
-                if more <= 0:
-                    raise OSError(errno.EIO, "nothing was written")
-                written += more
+            if written < len(batch):
+                self._write(batch[written:], position + written)
         except OSError as error:
             self._undo(position)
             raise self._error("append to", error) from error
@@ -181,8 +178,16 @@ class Segment:
             self._next_index_position = position + INDEX_INTERVAL_BYTES
         if max_timestamp_ms > self.max_timestamp_ms:
             self.max_timestamp_ms = max_timestamp_ms
-        self.size_bytes = position + written
+        self.size_bytes = position + len(batch)
         self.end_offset = last_offset + 1
+
+    def _write(self, data: bytes, position: int) -> None:
+        while data:  # a disk that is filling up takes a part first, and tells why next time
+            written = self._calls.pwrite(self._descriptor, data, position)
+            if written <= 0:
+                raise OSError(errno.EIO, "nothing was written")
+            data = data[written:]
+            position += written
 
     def _undo(self, position: int) -> None:
         # If the disk refuses this too, the next append overwrites what was left behind, or the next start cuts it off.
@@ -212,13 +217,23 @@ class Segment:
             raise self._error("truncate", error) from error
         self._scan_headers(position)
 
-    def sync(self) -> None:
-        """Make the file's content survive power loss. Raises LogError."""
-        self.open()
+    def duplicate(self) -> int:
+        """A descriptor of the same open file, for whoever closes it; -1 when the file is not open. Raises LogError."""
         try:
-            self._calls.fdatasync(self._descriptor)
+            return self._calls.dup(self._descriptor) if self._descriptor >= 0 else -1
         except OSError as error:
-            raise self._error("sync", error) from error
+            raise self._error("open", error) from error
+
+    def write_again(self, position: int) -> None:
+        """Write what the file holds from `position` on over itself, so that the next sync writes it. Raises LogError."""
+        self.open()
+        while position < self.size_bytes:
+            data = self.read(position, min(_READ_BYTES, self.size_bytes - position))
+            try:
+                self._write(data, position)
+            except OSError as error:
+                raise self._error("write to", error) from error
+            position += len(data)
 
     def hop(self, position: int) -> Iterator[Place]:
         """The batches from the one at `position` to the end, by their headers."""
