@@ -21,6 +21,7 @@ from pathlib import Path
 import psutil
 import trio
 
+from kshim.broker.chores import Chores
 from kshim.broker.connection import Connection
 from kshim.coordinator.step import Now
 from kshim.server.server import LoopName, serve
@@ -34,6 +35,9 @@ WARM_UP = 2_000
 
 class FixedAnswer:
     """Answers at once; has no timers."""
+
+    def __init__(self) -> None:
+        self.chores = Chores()
 
     def route(self, frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
         connection.reply(ANSWER)

@@ -110,6 +110,7 @@ class _Watched:
         self.next_real_deadline = node.next_real_deadline
         self.advance_real = node.advance_real
         self.warm = node.warm
+        self.chores = node.chores
 
     def route(self, frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
         self._server.cluster_connections.add(connection)

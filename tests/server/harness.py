@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 import trio
 
+from kshim.broker.chores import Chores
 from kshim.broker.connection import Connection, ConnectionClosing
 from kshim.coordinator.step import Now
 from kshim.server.clock import ManualClock
@@ -40,6 +41,7 @@ class ObeyingRouter:
         self.fetches: dict[bytes, int] = {}
         self.advanced: list[Now] = []
         self.slices = 0
+        self.chores = Chores()
         self.looked_at: Callable[[], None] = lambda: None
         self._changed = trio.Event()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from kshim.broker.chores import Chores
 from kshim.broker.fetch_waits import FetchWaits
 from kshim.broker.topics import OFFSETS_TOPIC, Partition, Storage, Topic, Topics
 from kshim.coordinator.step import Now, Step
@@ -58,6 +59,7 @@ class Cluster:
         self._identities = identities
         self._coordinator: GroupCoordinator | None = None
         self.fetch_waits = FetchWaits()
+        self.chores = Chores()
         self.nodes: list[Node] = []
         self.on_event = on_event
         self._on_defect = on_defect

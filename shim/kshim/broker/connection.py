@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from kshim.broker.chores import Chores
 from kshim.coordinator.step import Now
 
 __all__ = ["Connection", "ConnectionClosing", "FrameRouter"]
@@ -27,6 +28,9 @@ class Connection(Protocol):
 
 class FrameRouter(Protocol):
     """What `kshim.server` drives. `kshim.broker.node.Node` implements it; every call is synchronous and brief."""
+
+    chores: Chores
+    """What is to be done besides answering. The server sets its `on_chore`, and takes from it whenever that is called."""
 
     def route(self, frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
         """Handle one request frame (without its size). `connection.reply` is called once, now or later.

@@ -24,6 +24,7 @@ class Node:
         self.port = port
         self.router = Router(self)
         self.route = self.router.route
+        self.chores = cluster.chores
         self._now = now
         self._loads: deque[int] = deque(cluster.begin_loading())
         self._warming = warming_steps(self.router)

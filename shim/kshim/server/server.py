@@ -13,6 +13,7 @@ from typing import Final, Literal
 import trio
 
 from kshim.broker.connection import FrameRouter
+from kshim.server.chores import ChoreRunner
 from kshim.server.clock import GroupClock, RealClock
 from kshim.server.connection import ByteTransform, ServerLog
 from kshim.server.limits import ServerLimits
@@ -65,7 +66,8 @@ async def serve(
     `clock` drives group timers, `real_clock` fetch waits, idle limits and pauses; both are the machine's by default.
     `on_listening(host, port)` is called, and `task_status` told, once connections are accepted. A graceful end stops
     accepting and reading, handles what was read whole, and gives the peers `limits.shutdown_grace_ms` to take their
-    answers; parked requests are not waited for. Cancelled, everything is closed at once.
+    answers; parked requests are not waited for. Then urgent chores end and others are closed, wherever they are.
+    Cancelled, everything is closed at once.
 
     Raises CannotBind; ValueError for a loop this platform lacks.
     """
@@ -83,6 +85,7 @@ async def serve(
         after_turn=timers.rearm,
         make_transform=make_transform,
     )
+    chores = ChoreRunner(router.chores, peers, after_slice=timers.rearm, real_clock=real_clock, log=log)
     listener = await bind(host, port, backlog_size=limits.listen_backlog_size)
     with listener:
         bound_host, bound_port = listener.getsockname()[:2]
@@ -91,16 +94,19 @@ async def serve(
             await nursery.start(peers.run)
             nursery.start_soon(timers.run)
             nursery.start_soon(_close_idle, peers, limits, real_clock, log)
-            async with trio.open_nursery() as accepting:
-                accepting.start_soon(_accept, listener, peers, limits, real_clock, log)
-                if on_listening is not None:
-                    on_listening(bound_host, bound_port)
-                task_status.started(server)
-                accepting.start_soon(_warm, router, peers, real_clock, log)
-                await server._is_stopping.wait()
-                accepting.cancel_scope.cancel()
-            listener.close()
-            await _finish(peers, limits, real_clock)
+            async with trio.open_nursery() as working:
+                await working.start(chores.run)
+                async with trio.open_nursery() as accepting:
+                    accepting.start_soon(_accept, listener, peers, limits, real_clock, log)
+                    if on_listening is not None:
+                        on_listening(bound_host, bound_port)
+                    task_status.started(server)
+                    accepting.start_soon(_warm, router, peers, real_clock, log)
+                    await server._is_stopping.wait()
+                    accepting.cancel_scope.cancel()
+                listener.close()
+                await _finish(peers, limits, real_clock)
+                chores.stop()
             nursery.cancel_scope.cancel()
 
 

@@ -1,0 +1,116 @@
+"""Runs what the broker has to do besides answering, in slices between the turns of its peers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import trio
+
+from kshim.broker.chores import Chore, Chores
+from kshim.server.clock import GroupClock
+from kshim.server.connection import ServerLog
+from kshim.server.loop import Loop
+
+__all__ = ["ChoreRunner"]
+
+_PAUSE_TIMES: Final = 4
+"""While requests come, a pause is so many times as long as the slice before it: a fifth of the loop's time."""
+_MIN_PAUSE_MS: Final = 1
+
+
+class ChoreRunner:
+    """Urgent chores at once and side by side, the others one at a time; all their jobs in threads.
+
+    A chore that raises is reported and dropped. Slices come one after the other while no request does; while requests
+    come, ordinary chores pause after each. `after_slice` is called after each.
+    """
+
+    def __init__(
+        self,
+        chores: Chores,
+        peers: Loop,
+        *,
+        after_slice: Callable[[], None],
+        real_clock: GroupClock,
+        log: ServerLog,
+    ) -> None:
+        self._chores = chores
+        self._peers = peers
+        self._after_slice = after_slice
+        self._real_clock = real_clock
+        self._log = log
+        self._added = trio.Event()
+        self._ordinary = trio.CancelScope()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Run chores until `stop`, or cancelled: then every one that has begun is closed at its next yield."""
+        self._chores.on_chore = self._wake
+        async with trio.open_nursery() as urgent:
+            task_status.started()
+            with self._ordinary:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._run_ordinary)
+                    while True:
+                        self._start_urgent(urgent)
+                        await self._added.wait()
+            self._start_urgent(urgent)
+
+    def stop(self) -> None:
+        """Let urgent chores end, close the ordinary one at its next yield, begin no more; `run` returns after that."""
+        self._ordinary.cancel()
+
+    def _wake(self) -> None:
+        self._added.set()
+        self._added = trio.Event()
+
+    def _start_urgent(self, nursery: trio.Nursery) -> None:
+        while (chore := self._chores.next_urgent()) is not None:
+            nursery.start_soon(self._drive, chore, True)
+
+    async def _run_ordinary(self) -> None:
+        while True:
+            while (chore := self._chores.next()) is not None:
+                await self._drive(chore, False)
+            await self._added.wait()
+
+    async def _drive(self, chore: Chore, is_urgent: bool) -> None:
+        what = f"doing the chore {getattr(chore, '__name__', '')}"
+        result: Any = None
+        error: Exception | None = None
+        try:
+            while True:
+                turns = self._peers.turns
+                began_s = trio.current_time()
+                job = chore.send(result) if error is None else chore.throw(error)
+                took_s = trio.current_time() - began_s
+                result = error = None
+                self._after_slice()
+                if job is not None:
+                    try:
+                        result = await trio.to_thread.run_sync(job)
+                    except Exception as failure:
+                        error = failure
+                elif is_urgent:
+                    await trio.lowlevel.checkpoint()
+                else:
+                    await self._give_way(turns, took_s)
+        except StopIteration:
+            pass
+        except Exception as failure:
+            self._log.failed(what, failure)
+        finally:
+            try:
+                chore.close()
+            except Exception as failure:
+                self._log.failed(what, failure)
+            self._after_slice()
+
+    async def _give_way(self, turns: int, took_s: float) -> None:
+        """Let whatever is ready run; when there were requests since `turns`, pause."""
+        await trio.lowlevel.checkpoint()  # trio looks at the sockets
+        await trio.lowlevel.checkpoint()  # who was found ready has run
+        if turns != self._peers.turns:
+            pause_ms = max(math.ceil(took_s * 1_000 * _PAUSE_TIMES), _MIN_PAUSE_MS)
+            await self._real_clock.sleep_until(self._real_clock.now().mono_ms + pause_ms)

@@ -1,0 +1,212 @@
+"""How a server does what is not answering. Its clocks stand still unless a test moves them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+import trio
+import trio.testing
+
+from kshim.broker.chores import Chore
+from kshim.server.server import LoopName
+from tests.server.harness import ObeyingRouter, framed, serving
+
+pytestmark = pytest.mark.trio
+
+
+async def moments(count: int = 20) -> None:
+    for _ in range(count):
+        await trio.testing.wait_all_tasks_blocked()
+
+
+def slices(done: list[int], count: int) -> Chore:
+    for number in range(count):
+        done.append(number)
+        yield None
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Threads end in their own time; a test's patience is `serving`'s."""
+    while not condition():
+        await trio.lowlevel.checkpoint()
+
+
+async def test_a_chore_runs_to_its_end_at_once_while_nobody_asks(loop: LoopName) -> None:
+    done: list[int] = []
+    async with serving(router := ObeyingRouter(), loop=loop):
+        router.chores.add(slices(done, 100))
+        await until(lambda: len(done) == 100)
+
+
+async def test_chores_added_before_the_server_starts_are_done(loop: LoopName) -> None:
+    done: list[int] = []
+    router = ObeyingRouter()
+    router.chores.add(slices(done, 3))
+    async with serving(router, loop=loop):
+        await until(lambda: done == [0, 1, 2])
+
+
+async def test_ordinary_chores_run_one_after_the_other(loop: LoopName) -> None:
+    done: list[str] = []
+
+    def chore(name: str) -> Chore:
+        for _ in range(3):
+            done.append(name)
+            yield None
+            yield lambda: None
+
+    async with serving(router := ObeyingRouter(), loop=loop):
+        router.chores.add(chore("a"))
+        router.chores.add(chore("b"))
+        await until(lambda: len(done) == 6)
+    assert done == ["a", "a", "a", "b", "b", "b"]
+
+
+async def test_urgent_chores_run_side_by_side_and_do_not_wait_for_an_ordinary_one(loop: LoopName) -> None:
+    meeting = threading.Barrier(3, timeout=20)
+    met: list[int] = []
+
+    def chore() -> Chore:
+        met.append((yield meeting.wait))
+
+    async with serving(router := ObeyingRouter(), loop=loop):
+        router.chores.add(chore())
+        router.chores.add(chore(), urgent=True)
+        router.chores.add(chore(), urgent=True)
+        await until(lambda: len(met) == 3)
+    assert sorted(met) == [0, 1, 2]
+
+
+async def test_jobs_run_in_threads_and_hand_back_results_and_errors(loop: LoopName) -> None:
+    seen: list[object] = []
+
+    def fail() -> None:
+        raise OSError("disk on fire")
+
+    def chore() -> Chore:
+        seen.append((yield threading.get_ident) != threading.get_ident())
+        try:
+            yield fail
+        except OSError as error:
+            seen.append(str(error))
+        seen.append((yield None))
+
+    async with serving(router := ObeyingRouter(), loop=loop) as running:
+        router.chores.add(chore())
+        await until(lambda: len(seen) == 3)
+    assert seen == [True, "disk on fire", None]
+    assert not running.log.failures
+
+
+async def test_a_chore_that_raises_is_reported_and_the_next_one_runs(loop: LoopName) -> None:
+    done: list[int] = []
+
+    def broken() -> Chore:
+        yield None
+        raise RuntimeError("a defect")
+
+    async with serving(router := ObeyingRouter(), loop=loop) as running:
+        router.chores.add(broken())
+        router.chores.add(broken(), urgent=True)
+        router.chores.add(slices(done, 1))
+        await until(lambda: done and len(running.log.failures) == 2)
+    assert {str(error) for _, error in running.log.failures} == {"a defect"}
+    assert running.log.failures[0][0] == "doing the chore broken"
+
+
+async def test_while_requests_come_a_chore_pauses_after_each_slice(loop: LoopName) -> None:
+    done: list[int] = []
+    asked = 0
+
+    def chore() -> Chore:
+        for number in range(50):
+            done.append(number)
+            client.send(framed(b"echo"))  # arrives before the next slice
+            yield None
+
+    async with serving(router := ObeyingRouter(), loop=loop) as running, running.client() as client:
+        assert await client.ask(b"echo") == b"echo"
+        router.chores.add(chore())
+        while len(done) < 50:
+            before = len(done)
+            assert await client.receive_frame() == b"echo"
+            asked += 1
+            await moments()
+            assert len(done) <= before + 1
+            running.real_clock.advance(10)
+            await moments()
+
+
+async def test_what_a_slice_sets_off_is_noticed(loop: LoopName) -> None:
+    def chore() -> Chore:
+        router.answer(b"park")
+        router.timers[b"park again"] = running.clock.now().mono_ms + 10
+        yield None
+
+    async with serving(router := ObeyingRouter(), loop=loop) as running, running.client() as client:
+        client.send(framed(b"park") + framed(b"park again"))
+        await router.until(lambda: b"park" in router.parked)
+        router.chores.add(chore())
+        assert await client.receive_frame() == b"park"
+        await router.until(lambda: b"park again" in router.parked)
+        running.clock.advance(10)
+        assert await client.receive_frame() == b"park again"
+
+
+async def test_a_graceful_end_waits_for_urgent_chores_and_closes_others(loop: LoopName) -> None:
+    told: list[str] = []
+    may_end = threading.Event()
+
+    def urgent() -> Chore:
+        yield lambda: may_end.wait(20)
+        yield None
+        told.append("synced")
+
+    def ordinary() -> Chore:
+        try:
+            while True:
+                yield None
+        finally:
+            told.append("closed")
+
+    async with serving(router := ObeyingRouter(), loop=loop) as running:
+        router.chores.add(urgent(), urgent=True)
+        router.chores.add(ordinary())
+        for _ in range(10):
+            await trio.lowlevel.checkpoint()
+        running.server.stop()
+        await until(lambda: told == ["closed"])
+        may_end.set()
+        await running.is_over.wait()
+        assert told == ["closed", "synced"]
+
+
+async def test_a_graceful_end_waits_for_the_job_of_a_chore_that_it_closes(loop: LoopName) -> None:
+    told: list[str] = []
+    may_end = threading.Event()
+    has_begun = threading.Event()
+
+    def job() -> None:
+        has_begun.set()
+        may_end.wait(20)
+        told.append("written")
+
+    def chore() -> Chore:
+        try:
+            yield job
+            yield None
+            told.append("went on")
+        finally:
+            told.append("closed")
+
+    async with serving(router := ObeyingRouter(), loop=loop) as running:
+        router.chores.add(chore())
+        await until(has_begun.is_set)
+        running.server.stop()
+        await until(lambda: not router.parked)
+        may_end.set()
+        await running.is_over.wait()
+        assert told[:1] == ["written"]
+        assert told[-1] == "closed"
