@@ -1,0 +1,41 @@
+"""`python -m kshim.tools.incidents --bootstrap-server HOST:PORT --truth FILE`: incidents on any broker."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from kshim.tools.incidents.play import play
+
+
+def main() -> int:
+    """Play, telling on stderr what was done."""
+    parser = argparse.ArgumentParser(prog="python -m kshim.tools.incidents", description=__doc__)
+    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT")
+    parser.add_argument("--truth", type=Path, required=True, metavar="FILE", help="JSONL, overwritten")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--services", type=int, default=60)
+    parser.add_argument("--incidents", type=int, default=1000)
+    parser.add_argument("--prefix", default="", help="put before the names of groups and topics")
+    options = parser.parse_args()
+    host, _, port = options.bootstrap_server.rpartition(":")
+    played = play(
+        (host, int(port)),
+        options.truth,
+        seed=options.seed,
+        service_count=options.services,
+        incident_count=options.incidents,
+        prefix=options.prefix,
+        tell=lambda line: print(line, file=sys.stderr),
+    )
+    print(
+        f"{played.incident_count} incidents in {played.seconds:.0f} s; {played.accident_count} accidents, "
+        f"{played.failed_count} failed, this process at most {played.latest_s:.2f} s late",
+        file=sys.stderr,
+    )
+    return 0 if played.failed_count == 0 else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

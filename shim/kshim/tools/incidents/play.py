@@ -1,0 +1,233 @@
+"""Plays a number of incidents on a fleet, many services at a time, and writes down the truth about each."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from kshim.tools.incidents.connection import Address
+from kshim.tools.incidents.fleet import Fleet, NotSettled, Service
+from kshim.tools.incidents.scripts import SCRIPTS, Script, one_by_one_start
+from kshim.tools.incidents.stage import Outcome, Stage
+from kshim.tools.incidents.topics import Topics
+from kshim.tools.incidents.truth import Cause, Subject, SubjectKind, Truth, TruthFile, wall_ms
+
+__all__ = ["Played", "play"]
+
+_QUIET = (1.7, 2.4)
+"""Between two incidents of a service there is so many times its longest timeout."""
+
+_HOST_SHARE = 0.04
+"""Of all incidents, those of whole hosts."""
+
+_LATE_LOOK_S = 0.1
+
+
+class Played(NamedTuple):
+    """What a run came to. `latest_s` is the longest time that this process was late by, at its own doing."""
+
+    incident_count: int
+    accident_count: int
+    failed_count: int
+    seconds: float
+    latest_s: float
+
+
+def play(
+    address: Address,
+    truth: Path,
+    *,
+    seed: int,
+    service_count: int,
+    incident_count: int,
+    prefix: str = "",
+    scripts: tuple[Script, ...] = SCRIPTS,
+    tell: Callable[[str], None] = lambda line: None,
+) -> Played:
+    """Play on the broker at `address`; `truth` is overwritten. Raises ConnectionGone, OSError."""
+
+    async def run() -> Played:
+        file = TruthFile(truth)
+        fleet = Fleet(address, seed=seed, service_count=service_count, prefix=prefix, on_accident=file.add_accident)
+        return await _Play(fleet, file, random.Random(seed + 1), incident_count, scripts, tell).run(address)
+
+    return asyncio.run(run())
+
+
+class _Play:
+    def __init__(
+        self,
+        fleet: Fleet,
+        truth: TruthFile,
+        rng: random.Random,
+        incident_count: int,
+        scripts: tuple[Script, ...],
+        tell: Callable[[str], None],
+    ) -> None:
+        self._fleet = fleet
+        self._truth = truth
+        self._rng = rng
+        self._scripts = scripts
+        self._tell = tell
+        self._topics: Topics
+        self._wanted = incident_count
+        self._begun = 0
+        self._written = 0
+        self._failed = 0
+        self._latest_s = 0.0
+
+    async def run(self, address: Address) -> Played:
+        began = time.monotonic()
+        fleet = self._fleet
+        self._topics = await Topics.open(address)
+        await self._topics.create(fleet.partition_counts)
+        watch = asyncio.create_task(self._watch_own_lateness())
+        try:
+            hosts = asyncio.create_task(self._play_on_hosts())
+            await asyncio.gather(
+                *(self._play_on(service, size) for service, size in zip(fleet.services, fleet.sizes, strict=True))
+            )
+            await hosts
+        finally:
+            watch.cancel()
+            for service in fleet.services:
+                for process in service.processes:
+                    process.crash()
+            self._topics.close()
+            self._truth.close()
+        return Played(self._written, self._truth.accident_count, self._failed, time.monotonic() - began, self._latest_s)
+
+    async def _play_on(self, service: Service, size: int) -> None:
+        rng = random.Random(self._rng.random())
+        await asyncio.sleep(rng.uniform(0, 2 * service.longest_s))
+        async with service.lock:
+            stage = self._stage(service, rng)
+            if not await self._one(service, one_by_one_start(stage, size)):
+                return
+        while self._begun < self._wanted:
+            await asyncio.sleep(rng.uniform(0, 0.2) * service.longest_s)
+            async with service.lock:
+                await self._quiet(service, rng)
+                if self._begun >= self._wanted:
+                    return
+                script = self._draw(service, rng)
+                stage = self._stage(service, rng)
+                if not await self._one(service, script.play(stage)):
+                    return
+
+    async def _play_on_hosts(self) -> None:
+        rng = random.Random(self._rng.random())
+        period_s = 10.0
+        done = 0
+        while self._begun < self._wanted:
+            await asyncio.sleep(rng.uniform(0.1, 0.3) * period_s)
+            if done + 1 > self._begun * _HOST_SHARE:
+                continue
+            host, services = self._crowded_host(rng)
+            if len(services) < 2:
+                continue
+            done += 1
+            locked = sorted(services, key=lambda service: service.name)
+            for service in locked:
+                await service.lock.acquire()
+            try:
+                for service in locked:
+                    await self._quiet(service, rng)
+                await self._stall_host(host, locked, rng)
+            finally:
+                for service in locked:
+                    service.lock.release()
+
+    def _crowded_host(self, rng: random.Random) -> tuple[str, list[Service]]:
+        hosts = [process.host for service in self._fleet.services for process in service.processes]
+        if not hosts:
+            return "", []
+        host = rng.choice(hosts)
+        there = [
+            service
+            for service in self._fleet.services
+            if any(process.host == host for process in service.processes) and service.idle_since > 0
+        ]
+        return host, rng.sample(there, min(len(there), rng.randrange(2, 5)))
+
+    async def _stall_host(self, host: str, services: list[Service], rng: random.Random) -> None:
+        """What runs there stands still, or is gone for good. Services that are not locked stay as they are."""
+        stalled = [(service, process) for service in services for process in service.processes if process.host == host]
+        concerned = [service for service in services if any(owner is service for owner, _ in stalled)]
+        if len(concerned) < 2:
+            return
+        self._begun += 1
+        start_ms = wall_ms()
+        is_lost = rng.random() < 0.4
+        longest_s = max(service.session_s for service in concerned)
+        duration_s = rng.uniform(1.15, 1.5) * longest_s
+        for service, process in stalled:
+            process.is_blamed = True
+            if is_lost:
+                process.crash()
+                service.processes.remove(process)
+            else:
+                process.stall(duration_s)
+        await asyncio.sleep(max(duration_s, 1.2 * longest_s) + 0.3)
+        subject = Subject(SubjectKind.HOST, tuple(sorted(process.client for _, process in stalled)), host)
+        try:
+            for service in concerned:
+                await service.settled()
+        except NotSettled as error:
+            self._fail(f"host {host}", error)
+            return
+        groups = tuple(group for service in concerned for group in service.groups)
+        ids = tuple(member_id for _, process in stalled for member_id in process.member_ids())
+        outcome = Outcome(Cause.HOST_STALLED, "lost" if is_lost else "stalled", subject._replace(member_ids=ids))
+        self._write(outcome, groups, start_ms)
+        for service in concerned:
+            self._calm(service)
+
+    async def _one(self, service: Service, script: Awaitable[Outcome]) -> bool:
+        """Play one; whether the service is still good for another."""
+        self._begun += 1
+        start_ms = wall_ms()
+        try:
+            outcome = await script
+        except NotSettled as error:
+            self._fail(service.name, error)
+            return False
+        self._write(outcome, outcome.groups or service.groups, start_ms)
+        self._calm(service)
+        return True
+
+    def _calm(self, service: Service) -> None:
+        service.idle_since = time.monotonic()
+        for process in service.processes:
+            process.is_blamed = False
+
+    async def _quiet(self, service: Service, rng: random.Random) -> None:
+        until = service.idle_since + rng.uniform(*_QUIET) * service.longest_s
+        await asyncio.sleep(max(0.0, until - time.monotonic()))
+
+    def _draw(self, service: Service, rng: random.Random) -> Script:
+        fitting = [script for script in self._scripts if script.suits(service)]
+        return rng.choices(fitting, [script.weight for script in fitting])[0]
+
+    def _stage(self, service: Service, rng: random.Random) -> Stage:
+        return Stage(self._fleet, service, rng, self._topics.grow)
+
+    def _write(self, outcome: Outcome, groups: tuple[str, ...], start_ms: int) -> None:
+        self._written += 1
+        truth = Truth(self._written, outcome.cause, outcome.variant, groups, outcome.subject, start_ms, wall_ms())
+        self._truth.add(truth)
+        self._tell(f"{self._written:5} {outcome.cause.value:22} {outcome.variant:30} {', '.join(groups)}")
+
+    def _fail(self, where: str, error: Exception) -> None:
+        self._failed += 1
+        self._tell(f"      {where} did not settle: {error!r}")
+
+    async def _watch_own_lateness(self) -> None:
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(_LATE_LOOK_S)
+            self._latest_s = max(self._latest_s, time.monotonic() - before - _LATE_LOOK_S)

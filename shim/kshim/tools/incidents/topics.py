@@ -1,0 +1,66 @@
+"""The fleet's topics: made, and made larger."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+
+from kshim.tools.incidents.connection import Address, Connection
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from kshim_protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
+
+__all__ = ["Topics"]
+
+_CREATE_TOPICS_VERSION = 5
+_CREATE_PARTITIONS_VERSION = 1
+_FIND_COORDINATOR_VERSION = 2
+_TIMEOUT_MS = 30_000
+_LOOK_AGAIN_S = 0.1
+
+
+class Topics:
+    """A connection for the requests of an administrator."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._turn = asyncio.Lock()
+
+    @classmethod
+    async def open(cls, address: Address) -> Topics:
+        """Connect. Raises ConnectionGone."""
+        return cls(await Connection.open(address, client_id="incidents-admin"))
+
+    async def create(self, partition_counts: Mapping[str, int]) -> None:
+        """Make what is not there yet, and wait until groups can be joined."""
+        topics = tuple(
+            CreatableTopic(name=name, num_partitions=count, replication_factor=1, assignments=(), configs=())
+            for name, count in partition_counts.items()
+        )
+        request = CreateTopicsRequest(topics=topics, timeout_ms=_TIMEOUT_MS)
+        async with self._turn:
+            response = await self._connection.ask(request, _CREATE_TOPICS_VERSION)
+            fine = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+            assert all(topic.error_code in fine for topic in response.topics), response
+            deadline = time.monotonic() + _TIMEOUT_MS / 1000
+            find = FindCoordinatorRequest(key="incidents", key_type=0)
+            while (await self._connection.ask(find, _FIND_COORDINATOR_VERSION)).error_code != ErrorCode.NONE:
+                assert time.monotonic() < deadline, "no coordinator"
+                await asyncio.sleep(_LOOK_AGAIN_S)
+
+    async def grow(self, topic: str, count: int) -> None:
+        """Let a topic have `count` partitions."""
+        request = CreatePartitionsRequest(
+            topics=(CreatePartitionsTopic(name=topic, count=count, assignments=None),),
+            timeout_ms=_TIMEOUT_MS,
+            validate_only=False,
+        )
+        async with self._turn:
+            response = await self._connection.ask(request, _CREATE_PARTITIONS_VERSION)
+        assert all(result.error_code == ErrorCode.NONE for result in response.results), response
+
+    def close(self) -> None:
+        """Drop the connection."""
+        self._connection.abort()

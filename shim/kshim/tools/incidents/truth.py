@@ -1,0 +1,153 @@
+"""What was done to a fleet, in a file of its own: one JSON object an incident."""
+
+from __future__ import annotations
+
+import json
+import time
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+__all__ = ["Accident", "Cause", "Subject", "SubjectKind", "Truth", "TruthFile", "read_truth", "wall_ms"]
+
+
+class Cause(Enum):
+    """Why a group was disturbed: what an operator would write into the report, not what the coordinator saw of it."""
+
+    DEPLOY = "deploy"
+    RESTART = "restart"
+    STATIC_RESTART = "static_restart"
+    CRASH_LOOP = "crash_loop"
+    FLAPPING = "flapping"
+    SLOW_POLL = "slow_poll"
+    SLOW_LEADER = "slow_leader"
+    KILLED = "killed"
+    PAUSED = "paused"
+    HOST_STALLED = "host_stalled"
+    ONE_BY_ONE_START = "one_by_one_start"
+    SCALE_UP = "scale_up"
+    SCALE_DOWN = "scale_down"
+    PARTITIONS_ADDED = "partitions_added"
+    SUBSCRIPTION_CHANGED = "subscription_changed"
+    REBALANCE_ENFORCED = "rebalance_enforced"
+    DUPLICATE_INSTANCE = "duplicate_instance"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class SubjectKind(Enum):
+    """Who is responsible: one client, several, all of a group, or everything on a host."""
+
+    CLIENT = "client"
+    CLIENTS = "clients"
+    GROUP = "group"
+    HOST = "host"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Subject(NamedTuple):
+    """`clients` are `instance id` or `client id@host`; `member_ids` all ids they had up to then. Both empty for a group."""
+
+    kind: SubjectKind
+    clients: tuple[str, ...] = ()
+    host: str | None = None
+    member_ids: tuple[str, ...] = ()
+
+
+class Truth(NamedTuple):
+    """One incident. `variant` says how it went, for people; `start_ms` and `end_ms` are wall clock."""
+
+    incident_id: int
+    cause: Cause
+    variant: str
+    groups: tuple[str, ...]
+    subject: Subject
+    start_ms: int
+    end_ms: int
+
+
+class Accident(NamedTuple):
+    """A member was expelled without anybody's doing: this process had been too late with its heartbeats."""
+
+    group_id: str
+    client: str
+    at_ms: int
+
+
+class TruthFile:
+    """Appends to a JSONL file, a line at a time."""
+
+    def __init__(self, path: Path) -> None:
+        """Begin the file anew."""
+        self._file: TextIO = path.open("w", encoding="utf-8")
+        self.accident_count = 0
+
+    def add(self, truth: Truth) -> None:
+        """Write one incident."""
+        row = {
+            "type": "incident",
+            "incident_id": truth.incident_id,
+            "cause": truth.cause.value,
+            "variant": truth.variant,
+            "groups": list(truth.groups),
+            "subject": {
+                "kind": truth.subject.kind.value,
+                "clients": list(truth.subject.clients),
+                "host": truth.subject.host,
+                "member_ids": list(truth.subject.member_ids),
+            },
+            "start_ms": truth.start_ms,
+            "end_ms": truth.end_ms,
+        }
+        self._write(row)
+
+    def add_accident(self, accident: Accident) -> None:
+        """Write down what went wrong here, so that no score counts it."""
+        self.accident_count += 1
+        self._write({"type": "accident", **accident._asdict()})
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _write(self, row: dict[str, object]) -> None:
+        self._file.write(json.dumps(row) + "\n")
+        self._file.flush()
+
+
+def read_truth(path: Path) -> tuple[list[Truth], list[Accident]]:
+    """The file back. Raises OSError, ValueError."""
+    truths: list[Truth] = []
+    accidents: list[Accident] = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        kind = row.pop("type")
+        if kind == "accident":
+            accidents.append(Accident(**row))
+            continue
+        subject = row["subject"]
+        truths.append(
+            Truth(
+                incident_id=row["incident_id"],
+                cause=Cause(row["cause"]),
+                variant=row["variant"],
+                groups=tuple(row["groups"]),
+                subject=Subject(
+                    SubjectKind(subject["kind"]),
+                    tuple(subject["clients"]),
+                    subject["host"],
+                    tuple(subject["member_ids"]),
+                ),
+                start_ms=row["start_ms"],
+                end_ms=row["end_ms"],
+            )
+        )
+    return truths, accidents
+
+
+def wall_ms() -> int:
+    """Now, ms since the epoch."""
+    return time.time_ns() // 1_000_000
