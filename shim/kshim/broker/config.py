@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from kshim.broker.config_keys import BROKER_KEYS, TOPIC_KEYS, Key, KeyType
+from kshim.broker.config_keys import BROKER_KEYS, OWN_KEYS, TOPIC_KEYS, Key, KeyType
 
 if TYPE_CHECKING:
     from kshim.coordinator.config import GroupConfig
@@ -55,6 +55,9 @@ class BrokerConfig:
     group_max_session_timeout_ms: int
     group_max_size: int
     group_min_session_timeout_ms: int
+    kshim_history_max_bytes: int
+    kshim_history_max_events: int
+    kshim_history_topic_enable: bool
     log_cleanup_policy: tuple[str, ...]
     log_message_timestamp_after_max_ms: int
     log_message_timestamp_before_max_ms: int
@@ -82,11 +85,11 @@ class BrokerConfig:
         self.given: dict[str, str] = dict(pairs or {})
         self.adjusted: dict[str, str] = {}
         self.warnings: list[str] = []
-        for key in BROKER_KEYS.values():
+        for key in (*BROKER_KEYS.values(), *OWN_KEYS.values()):
             text = self.given.get(key.name, key.default)
             setattr(self, key.name.replace(".", "_"), None if text is None else parse_value(key, text))
         for name in self.given:
-            if name not in BROKER_KEYS or not BROKER_KEYS[name].meaning:
+            if name not in OWN_KEYS and (name not in BROKER_KEYS or not BROKER_KEYS[name].meaning):
                 self.warnings.append(self._without_effect(name))
         self.warnings.sort()
         self._settle_node_id()
@@ -144,7 +147,7 @@ class BrokerConfig:
             return f"{name} has no effect here"
         from difflib import get_close_matches
 
-        near = get_close_matches(name, BROKER_KEYS, n=1, cutoff=0.8)
+        near = get_close_matches(name, (*BROKER_KEYS, *OWN_KEYS), n=1, cutoff=0.8)
         return f"{name} is no configuration key of Kafka" + (f"; did you mean {near[0]}?" if near else "")
 
     def _settle_node_id(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-__all__ = ["BROKER_KEYS", "TOPIC_KEYS", "Key", "KeyType", "TopicKey"]
+__all__ = ["BROKER_KEYS", "OWN_KEYS", "TOPIC_KEYS", "Key", "KeyType", "TopicKey"]
 
 KeyType = Literal["boolean", "string", "int", "short", "long", "double", "list", "class", "password"]
 
@@ -82,6 +82,12 @@ _BROKER_ROWS: Final[tuple[tuple[str, KeyType, str | None, str, str], ...]] = (
     ("socket.request.max.bytes",           "int",     "104857600",  "1+",          "Largest request; a larger one closes its connection."),
 )
 
+_OWN_ROWS: Final[tuple[tuple[str, KeyType, str, str, str], ...]] = (
+    ("kshim.history.max.bytes",            "long",    "16777216",   "0+",          "About how much memory the events of the history may take."),
+    ("kshim.history.max.events",           "int",     "10000",      "0+",          "Most events of the history that are kept in memory."),
+    ("kshim.history.topic.enable",         "boolean", "false",      "",            "Whether the history is also written to the topic __kshim_events."),
+)
+
 _TOPIC_ROWS: Final[tuple[tuple[str, KeyType, str, str, str, str], ...]] = (
     ("cleanup.policy",                          "list",    "delete",     "compact|delete", "log.cleanup.policy", "With compact every record needs a key. Old records are kept either way."),
     ("compression.gzip.level",                  "int",     "-1",         "-1|1..9", "compression.gzip.level", ""),
@@ -124,4 +130,6 @@ _TOPIC_ROWS: Final[tuple[tuple[str, KeyType, str, str, str, str], ...]] = (
 # fmt: on
 
 BROKER_KEYS: Final[dict[str, Key]] = {row[0]: Key(*row) for row in _BROKER_ROWS}
+OWN_KEYS: Final[dict[str, Key]] = {row[0]: Key(*row) for row in _OWN_ROWS}
+"""Keys that Kafka does not have; DescribeConfigs does not tell of them."""
 TOPIC_KEYS: Final[dict[str, TopicKey]] = {row[0]: TopicKey(*row) for row in _TOPIC_ROWS}

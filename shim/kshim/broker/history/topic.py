@@ -1,0 +1,146 @@
+"""The topic `__kshim_events`: events gathered for some milliseconds, then appended as batches.
+
+What goes wrong here stays here: a group never waits for its history, and never fails with it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from kshim.broker.history.event import HistoryEvent
+from kshim.broker.history.tracker import GroupHistory
+from kshim.coordinator.partitioner import partition_for
+from kshim.storage.log import LogError
+from kshim_protocol.records.batch import build_key_value_batch
+
+if TYPE_CHECKING:
+    from kshim.broker.topics import Partition, Topic
+
+__all__ = ["EventsTopic"]
+
+LINGER_MS: Final = 10
+RETRY_MS: Final = 1_000
+BATCH_MAX_EVENTS: Final = 200
+"""A flush takes at most so many: some milliseconds of the loop."""
+
+BATCH_MAX_BYTES: Final = 500_000
+BACKLOG_MAX_EVENTS: Final = 10_000
+BACKLOG_MAX_BYTES: Final = 32 << 20
+
+_SOON: Final = 0
+"""A deadline that is always past: `advance` is called at once and learns what time it is."""
+
+
+class EventsTopic:
+    """A backlog of events and the topic it is appended to.
+
+    `find_topic()` is the topic, None while there is none; `append(partition, batch)` raises LogError;
+    `on_failure(error)` hears of the first failure of a row.
+    """
+
+    __slots__ = (
+        "_append",
+        "_backlog",
+        "_backlog_bytes",
+        "_due_ms",
+        "_find_topic",
+        "_has_failed",
+        "_on_failure",
+        "dropped_count",
+    )
+
+    def __init__(
+        self,
+        find_topic: Callable[[], Topic | None],
+        append: Callable[[Partition, bytes], object],
+        on_failure: Callable[[LogError], None],
+    ) -> None:
+        self._find_topic = find_topic
+        self._append = append
+        self._on_failure = on_failure
+        self._backlog: deque[tuple[HistoryEvent, GroupHistory]] = deque()
+        self._backlog_bytes = 0
+        self._due_ms = _SOON
+        self._has_failed = False
+        self.dropped_count = 0
+        """Events that were never written: the backlog was full, or there was no topic."""
+
+    def __len__(self) -> int:
+        return len(self._backlog)
+
+    def add(self, event: HistoryEvent, group: GroupHistory) -> None:
+        """Have `event` written soon, unless its group turns out to be one that reads this topic."""
+        if not self._backlog:
+            self._due_ms = _SOON
+        self._backlog.append((event, group))
+        self._backlog_bytes += event.size_bytes
+        while len(self._backlog) > BACKLOG_MAX_EVENTS or self._backlog_bytes > BACKLOG_MAX_BYTES:
+            self._take()
+            self.dropped_count += 1
+
+    def next_deadline(self) -> int | None:
+        """When `advance` is next due, in ms on the real monotonic clock; None while there is nothing to write."""
+        return self._due_ms if self._backlog else None
+
+    def advance(self, real_ms: int) -> None:
+        """Write what has waited long enough."""
+        if not self._backlog or real_ms < self._due_ms:
+            return
+        if self._due_ms == _SOON:
+            self._due_ms = real_ms + LINGER_MS
+            return
+        self._due_ms = real_ms if self._write_batch() else real_ms + RETRY_MS
+
+    def close(self) -> None:
+        """Write everything now, as far as it can be written."""
+        while self._backlog and self._write_batch():
+            pass
+
+    def _write_batch(self) -> bool:
+        """Append a batch to each partition concerned; False when that failed, and then nothing is lost."""
+        topic = self._find_topic()
+        if topic is None:
+            self.dropped_count += len(self._backlog)
+            self._backlog.clear()
+            self._backlog_bytes = 0
+            return True
+        taken: list[tuple[HistoryEvent, GroupHistory]] = []
+        size_bytes = 0
+        while self._backlog and len(taken) < BATCH_MAX_EVENTS and size_bytes < BATCH_MAX_BYTES:
+            event, group = self._take()
+            if not group.is_left_out:
+                taken.append((event, group))
+                size_bytes += event.size_bytes
+        try:
+            while taken:
+                self._append_first_partition(topic, taken)
+        except LogError as error:
+            self._backlog.extendleft(reversed(taken))
+            self._backlog_bytes += sum(event.size_bytes for event, _ in taken)
+            if not self._has_failed:
+                self._has_failed = True
+                self._on_failure(error)
+            return False
+        self._has_failed = False
+        return True
+
+    def _append_first_partition(self, topic: Topic, taken: list[tuple[HistoryEvent, GroupHistory]]) -> None:
+        """Append what goes to the same partition as the first of `taken`, and take it out. Raises LogError."""
+        partition_count = len(topic.partitions)
+        index, chosen, others = 0, taken[:], taken[:0]
+        if partition_count > 1:
+            homes = [partition_for(event.group_id, partition_count) for event, _ in taken]
+            index = homes[0]
+            chosen = [entry for entry, home in zip(taken, homes, strict=True) if home == index]
+            others = [entry for entry, home in zip(taken, homes, strict=True) if home != index]
+        pairs = [(event.group_id.encode("utf-8", "surrogatepass"), event.to_json()) for event, _ in chosen]
+        newest_ms = max(event.now.wall_ms for event, _ in chosen)
+        self._append(topic.partitions[index], build_key_value_batch(pairs, newest_ms))
+        taken[:] = others
+
+    def _take(self) -> tuple[HistoryEvent, GroupHistory]:
+        event, group = self._backlog.popleft()
+        self._backlog_bytes -= event.size_bytes
+        return event, group
