@@ -1,0 +1,79 @@
+"""What happened to a group's membership, free of any protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+__all__ = ["Change", "Detected", "Kind", "Settings", "detect"]
+
+Kind = Literal["join", "leave", "crash", "restart", "partitions"]
+
+
+class Change(NamedTuple):
+    """One change. `member` is the identity that survives a restart: instance id, or client id and host.
+
+    `away_ms` counts for a restart only, `partitions` (how many the group consumes from now on) for "partitions" only.
+    """
+
+    at_ms: int
+    kind: Kind
+    member: str = ""
+    away_ms: int = 0
+    partitions: int = 0
+
+
+class Settings(NamedTuple):
+    """The times a scheme works with, all in ms. Defaults are those of Kafka's clients and brokers, old and new.
+
+    `poll_ms` is how long a member that was told needs until it asks to join: its processing between two polls, measured
+    as the median JOIN wait where events tell it. `sync_ms`: assignment by the leader and its way back. `zookeeper_*`:
+    session, the spread of a watch, one write, the pause before a failed claim is tried again.
+    """
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 3_000
+    consumer_heartbeat_interval_ms: int = 5_000
+    poll_ms: int = 100
+    sync_ms: int = 20
+    revoke_ms: int = 20
+    zookeeper_session_ms: int = 6_000
+    zookeeper_watch_ms: int = 20
+    zookeeper_write_ms: int = 5
+    zookeeper_backoff_ms: int = 2_000
+
+
+class Detected(NamedTuple):
+    """A change as a coordinator gets to know it. `since_ms`: when a member that is gone stopped working."""
+
+    detected_ms: int
+    since_ms: int
+    effect: Literal["add", "drop", "resize"]
+    member: str
+    partitions: int
+
+
+def detect(changes: Iterable[Change], *, session_ms: int, survives_restart_ms: int = 0) -> list[Detected]:
+    """The changes in the order in which they are noticed; crashes are noticed when the session ends.
+
+    A restart shorter than `survives_restart_ms` (static members) is not noticed at all; a longer one is a member that
+    leaves (without a word, if `survives_restart_ms` is set: static members do not leave) and joins again.
+    """
+    found: list[Detected] = []
+    for at_ms, kind, member, away_ms, partitions in changes:
+        match kind:
+            case "join":
+                found.append(Detected(at_ms, at_ms, "add", member, 0))
+            case "leave":
+                found.append(Detected(at_ms, at_ms, "drop", member, 0))
+            case "crash":
+                found.append(Detected(at_ms + session_ms, at_ms, "drop", member, 0))
+            case "restart":
+                if away_ms < survives_restart_ms:
+                    continue
+                silent_ms = session_ms if survives_restart_ms else 0
+                found.append(Detected(at_ms + silent_ms, at_ms, "drop", member, 0))
+                found.append(Detected(max(at_ms + away_ms, at_ms + silent_ms), at_ms + away_ms, "add", member, 0))
+            case "partitions":
+                found.append(Detected(at_ms, at_ms, "resize", "", partitions))
+    return sorted(found, key=lambda event: event.detected_ms)
