@@ -1,0 +1,465 @@
+"""Every table of the model, declared once: columns, types, units, meaning.
+
+`docs/pipeline-tables.md` is printed from here (`python -m kshim_pipeline.schemas`), and a test compares the two. A column
+of DataType `t` carries `{"comment": meaning, "unit": unit}` as metadata, which Parquet files keep.
+
+One model holds the history of one cluster, so a group id names one group. Instants are ms since 1970, wall clock of the
+broker. Hosts are written without Java's leading slash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from kshim_pipeline.records import RECORDS
+
+__all__ = [
+    "BASES",
+    "COMMITS",
+    "EVENTS",
+    "EVIDENCE",
+    "FINDINGS",
+    "GENERATIONS",
+    "INFERRED",
+    "INFERRED_REASONS",
+    "LOG_ENDS",
+    "LOG_LINES",
+    "MEMBERSHIPS",
+    "MEMBER_REF",
+    "OBSERVED",
+    "OWNERSHIP",
+    "REBALANCES",
+    "SEVERITIES",
+    "TABLES",
+    "Table",
+    "tables_page",
+]
+
+OBSERVED: Final = "observed"
+"""The broker said so: an event, or a line of its log."""
+INFERRED: Final = "inferred"
+"""Concluded from records, which do not say when, why or by whom."""
+BASES: Final = (OBSERVED, INFERRED)
+
+SEVERITIES: Final = ("info", "warning", "critical")
+
+INFERRED_REASONS: Final[Mapping[str, str]] = {
+    "member_gone": "somebody of the generation before is not in this one; that it left or timed out is not recorded",
+    "member_restarted": "somebody went and somebody of the same client id and host came",
+    "members_changed": "members came and others went",
+    "cooperative_follow_up": "nobody came or went, and the generation before had left partitions for this one to give",
+    "unknown": "nobody came or went; topics changed, the leader asked for it, or a member was there only in between",
+}
+"""Reasons that only inference gives, beside the keywords of docs/design/events.md."""
+
+
+def _column(name: str, kind: DataType, meaning: str, unit: str = "", *, required: bool = False) -> StructField:
+    return StructField(name, kind, nullable=not required, metadata={"comment": meaning, "unit": unit})
+
+
+def _string(name: str, meaning: str, *, required: bool = False) -> StructField:
+    return _column(name, StringType(), meaning, required=required)
+
+
+def _int(name: str, meaning: str, unit: str = "", *, required: bool = False) -> StructField:
+    return _column(name, IntegerType(), meaning, unit, required=required)
+
+
+def _long(name: str, meaning: str, unit: str = "", *, required: bool = False) -> StructField:
+    return _column(name, LongType(), meaning, unit, required=required)
+
+
+def _instant(name: str, meaning: str, *, required: bool = False) -> StructField:
+    return _long(name, meaning, "ms since 1970", required=required)
+
+
+def _bool(name: str, meaning: str, *, required: bool = False) -> StructField:
+    return _column(name, BooleanType(), meaning, required=required)
+
+
+EVIDENCE: Final = StructType(
+    [
+        _string("topic", "Topic of the record, or `log`", required=True),
+        _int("partition", "Its partition; null in a log"),
+        _long("offset", "Its offset, or the number of the line in the log", required=True),
+    ]
+)
+"""Where it is written."""
+
+MEMBER_REF: Final = StructType(
+    [
+        _string("member_id", "Member id"),
+        _string("group_instance_id", "`group.instance.id`; null: a dynamic member"),
+        _string("client_id", "`client.id`; may be empty"),
+        _string("client_host", "Address it connected from"),
+    ]
+)
+"""Who; any part may be null where the source does not tell."""
+
+_EVIDENCE: Final = _column("evidence", EVIDENCE, "The record, event or line that this row was read from")
+_GROUP: Final = _string("group_id", "Group id", required=True)
+_MEMBER: Final = (
+    _string("member_id", "Member id", required=True),
+    _string("group_instance_id", "`group.instance.id`; null: a dynamic member"),
+    _string("client_id", "`client.id`; may be empty"),
+    _string("client_host", "Address it connected from"),
+)
+_INCARNATION: Final = _int(
+    "incarnation", "How often the group's generation ids had begun anew, because it had been deleted", required=True
+)
+_TOPIC_PARTITION: Final = (_string("topic", "Topic", required=True), _int("partition", "Partition", required=True))
+
+_EVENT_MEMBER_FIELDS: Final = (
+    StructField("member_id", StringType()),
+    StructField("instance_id", StringType()),
+    StructField("client_id", StringType()),
+    StructField("host", StringType()),
+)
+_EVENT_MEMBER: Final = StructType([*_EVENT_MEMBER_FIELDS, StructField("client_reason", StringType())])
+_EVENT_WAIT: Final = StructType(
+    [
+        *_EVENT_MEMBER_FIELDS,
+        StructField("is_new", BooleanType()),
+        StructField("wait_ms", LongType()),
+    ]
+)
+_EVENT_KICKED: Final = StructType(
+    [
+        *_EVENT_MEMBER_FIELDS,
+        StructField("reason", StringType()),
+        StructField("was_pending", BooleanType()),
+    ]
+)
+_EVENT_COUNTS: Final = StructType(
+    [StructField(name, IntegerType()) for name in ("expected", "joined", "kicked", "pending_sync")]
+)
+_EVENT_END: Final = StructType([StructField(name, StringType()) for name in ("reason", "text", "member_id")])
+_AS_EVENT: Final = "As in docs/design/events.md"
+
+EVENTS: Final = StructType(
+    [
+        _int("v", _AS_EVENT),
+        _string("event_id", _AS_EVENT),
+        _string("run", _AS_EVENT),
+        _long("seq", _AS_EVENT),
+        _instant("ts_ms", _AS_EVENT),
+        _long("mono_ms", _AS_EVENT, "ms"),
+        _int("broker", _AS_EVENT),
+        _string("group", _AS_EVENT),
+        _string("protocol_type", _AS_EVENT),
+        _long("epoch", _AS_EVENT),
+        _int("from_generation", _AS_EVENT),
+        _int("to_generation", _AS_EVENT),
+        _string("type", _AS_EVENT),
+        _string("state_from", _AS_EVENT),
+        _string("state_to", _AS_EVENT),
+        _string("reason", _AS_EVENT),
+        _string("reason_text", _AS_EVENT),
+        _column("trigger", _EVENT_MEMBER, _AS_EVENT),
+        _string("replaced_member_id", _AS_EVENT),
+        _string("leader_id", _AS_EVENT),
+        _column("members", _EVENT_COUNTS, _AS_EVENT),
+        _long("join_ms", _AS_EVENT, "ms"),
+        _long("sync_ms", _AS_EVENT, "ms"),
+        _long("total_ms", _AS_EVENT, "ms"),
+        _column("last_to_join", _EVENT_WAIT, _AS_EVENT),
+        _column("last_to_sync", _EVENT_WAIT, _AS_EVENT),
+        _column("waits", ArrayType(_EVENT_WAIT), _AS_EVENT),
+        _int("waits_omitted", _AS_EVENT),
+        _column("kicked", ArrayType(_EVENT_KICKED), _AS_EVENT),
+        _int("kicked_omitted", _AS_EVENT),
+        _long("initial_delay_ms", _AS_EVENT, "ms"),
+        _string("protocol", _AS_EVENT),
+        _string("outcome", _AS_EVENT),
+        _column("ended_by", _EVENT_END, _AS_EVENT),
+        _string("injected_fault", "As in docs/design/events.md; no analysis reads it"),
+        _EVIDENCE,
+    ]
+)
+"""`__kshim_events`, read; its own names are kept. One row an event, whatever was delivered twice."""
+
+LOG_LINES: Final = StructType(
+    [
+        _instant("ts_ms", "When the line was written", required=True),
+        _string(
+            "type",
+            "`preparing`, `stabilized`, `assignment_received`, `emptied`, `member_failed`, "
+            "`member_created`, `members_removed`, `member_left`, `static_replaced`",
+            required=True,
+        ),
+        _GROUP,
+        _int("generation_id", "Generation id the line names; in `preparing` the old one"),
+        _int("members", "Member count the line names"),
+        _string("member_id", "Member id the line names"),
+        _string("group_instance_id", "Instance id the line names"),
+        _column("member_ids", ArrayType(StringType()), "Member ids, where the line names several"),
+        _string("client_id", "Client id the line names"),
+        _string("client_host", "Address the line names"),
+        _string("state", "State the line names"),
+        _string("reason_text", "The line's own words on why"),
+        _string("client_reason", "The client's own words in it (KIP-800)"),
+        _EVIDENCE,
+    ]
+)
+"""Lines of a broker's log that tell of a group; evidence: topic `log`, offset = number of the line."""
+
+LOG_ENDS: Final = StructType(
+    [
+        *_TOPIC_PARTITION,
+        _instant("ts_ms", "When it was asked", required=True),
+        _long("log_end_offset", "Offset that the next record will get", required=True),
+    ]
+)
+"""Sampled log-end offsets, from whoever samples them."""
+
+GENERATIONS: Final = StructType(
+    [
+        _GROUP,
+        _INCARNATION,
+        _int("generation_id", "Generation id", required=True),
+        _int("ordinal", "The group's generations in the order of their records, from 0; no gaps", required=True),
+        _string("state", "`Stable`, or `Empty`: the last member went, or nobody had come yet", required=True),
+        _instant("ts_ms", "When the assignment was stored, or the group became empty", required=True),
+        _instant("joined_ts_ms", "End of the JOIN phase; null: not told"),
+        _long("sync_ms", "From the end of JOIN until the assignment was stored; null: not told", "ms"),
+        _instant("until_ts_ms", "When the next generation was stored or the group deleted; null: still the latest"),
+        _string("ended_as", "What came next: `generation` or `deleted`; null: nothing yet"),
+        _string("protocol_type", "Protocol type; empty when not known"),
+        _string("protocol", "Protocol (assignor); null when Empty"),
+        _string("leader_id", "Member id of the leader; null when Empty"),
+        _int("members", "Members", required=True),
+        _int("partitions", "Partitions assigned; null: the assignment is not readable, or only an event tells"),
+        _int("previous_partitions", "The same of the generation before; null: none before, or not readable"),
+        _int("missed", "Generation ids between the one before and this: rebalances that stored no assignment"),
+        _string("source", "`records` or `events`", required=True),
+        _EVIDENCE,
+    ]
+)
+
+MEMBERSHIPS: Final = StructType(
+    [
+        _GROUP,
+        _INCARNATION,
+        _int("generation_id", "Generation it is a member of; with `left`, the first one without it", required=True),
+        _instant("ts_ms", "That generation's instant; with a reason for having left, when it left", required=True),
+        *_MEMBER,
+        _string(
+            "owner", "Instance id of a static member, else the member id: what survives a static restart", required=True
+        ),
+        _string("change", "`joined`, `kept`, `left`, or `replaced`: a static member under a new id", required=True),
+        _string("replaced_member_id", "With `replaced`, the id before"),
+        _string("left_reason", "With `left`, the keyword of docs/design/events.md; null: not told"),
+        _bool("is_leader", "Leader of that generation"),
+        _int("session_timeout_ms", "`session.timeout.ms`; null: only an event tells of it", "ms"),
+        _int("rebalance_timeout_ms", "`max.poll.interval.ms`, as a rule; null: as above", "ms"),
+        _int("partitions", "Partitions assigned to it; null: not told"),
+        _long("join_wait_ms", "How long it let the others wait in JOIN; null: only records tell of it", "ms"),
+        _string("source", "`records`, `events`, or `both`", required=True),
+        _EVIDENCE,
+    ]
+)
+
+OWNERSHIP: Final = StructType(
+    [
+        _GROUP,
+        *_TOPIC_PARTITION,
+        _string("owner", "Instance id of a static member, else the member id", required=True),
+        *_MEMBER,
+        _INCARNATION,
+        _int("from_generation", "First generation of the interval", required=True),
+        _int("to_generation", "Last generation of the interval", required=True),
+        _int("generations", "Generations it lasted", required=True),
+        _instant("from_ts_ms", "Begin of the interval: when its first generation was stored", required=True),
+        _instant("to_ts_ms", "End, exclusive: when the generation after its last was stored; null: it still holds"),
+        _string("previous_owner", "Owner of the interval before; null: none is known"),
+        _long("unowned_ms", "From the end of the interval before to the begin of this; null: none before", "ms"),
+        _EVIDENCE,
+    ]
+)
+
+COMMITS: Final = StructType(
+    [
+        _GROUP,
+        *_TOPIC_PARTITION,
+        _long("committed_offset", "The next record to read; null: the offset was forgotten (tombstone)"),
+        _int("leader_epoch", "Leader epoch of the record before it; -1 or null: none"),
+        _instant("ts_ms", "When it was committed", required=True),
+        _int("incarnation", "As in generations; null: no generation had been recorded yet"),
+        _int("generation_id", "The group's latest stored generation then; commits do not name theirs. Null: as above"),
+        _EVIDENCE,
+    ]
+)
+
+_TRIGGER: Final = StructType([*MEMBER_REF.fields, _string("client_reason", "The client's own words (KIP-800)")])
+_SLOWEST: Final = StructType(
+    [
+        *MEMBER_REF.fields,
+        _bool("is_new", "It became a member in this rebalance"),
+        _long("wait_ms", "How long the others waited for it", "ms"),
+    ]
+)
+
+REBALANCES: Final = StructType(
+    [
+        _GROUP,
+        _int("from_generation", "Generation id when it began; null: the first known one"),
+        _int("to_generation", "Generation id it made; null: none"),
+        _instant("ts_ms", "When it began; where nobody knows, when it ended", required=True),
+        _instant("started_ts_ms", "When it began; null: not told"),
+        _instant("joined_ts_ms", "When JOIN ended; null: not reached, or not told"),
+        _instant("ended_ts_ms", "When it was completed or aborted; null: it is open"),
+        _string(
+            "outcome",
+            "`completed`, `aborted`, `superseded`, `open`, or `cut_off` by the end of the broker's run",
+            required=True,
+        ),
+        _string("reason", "Keyword of docs/design/events.md or of inference, see below", required=True),
+        _string("reason_text", "A sentence for people; may be empty"),
+        _column("trigger", _TRIGGER, "The member behind the reason; null: nobody, or not told"),
+        _string("ended_by", "Why it ended, keyword of docs/design/events.md; null: not told"),
+        _string("protocol_type", "Protocol type; null: not told"),
+        _string("protocol", "Protocol (assignor) it chose; null: none, or not told"),
+        _int("expected", "Different members the group had while it ran; null: not told"),
+        _int("joined", "Members of the new generation; null: not reached, or not told"),
+        _int("kicked", "Members that the coordinator removed while it ran; null: not told"),
+        _int("came", "Members that are new since the generation before; null: not told"),
+        _int("went", "Members of the generation before that are gone; null: not told"),
+        _int("missed", "Generations before this one that stored no assignment; null: not told"),
+        _int("partitions", "Partitions that stood still: assigned before or after, the larger; null: not told"),
+        _long(
+            "initial_delay_ms", "`group.initial.rebalance.delay.ms` as it applied; null: it did not, or not told", "ms"
+        ),
+        _long("join_ms", "Length of the JOIN phase; null: not told", "ms"),
+        _long("sync_ms", "Length of the SYNC phase; null: not reached, or not told", "ms"),
+        _long("total_ms", "From begin to end; null: not told, or open", "ms"),
+        _column("last_to_join", _SLOWEST, "Who joined last; null: not told"),
+        _column("last_to_sync", _SLOWEST, "Whose SyncGroup came last before the end; null: not told"),
+        _string("basis", "`observed` or `inferred`", required=True),
+        _string("source", "`events`, `log` or `records`", required=True),
+        _EVIDENCE,
+    ]
+)
+
+FINDINGS: Final = StructType(
+    [
+        _string("analysis", "Name of the analysis, or of the diagnosis", required=True),
+        _string("severity", "`info`, `warning` or `critical`", required=True),
+        _string("group_id", "Group it is about; null: several, see the sentence"),
+        _string("topic", "Topic it is about, if it is about one"),
+        _int("partition", "Partition it is about, if it is about one"),
+        _column("member", MEMBER_REF, "Member, client or host it is about; null: none"),
+        _instant("from_ts_ms", "Begin of what was found"),
+        _instant("to_ts_ms", "End of what was found"),
+        _string("cause", "Keyword for the cause, where the analysis names one"),
+        _string("sentence", "What was found, for people", required=True),
+        _string("advice", "What to change, for people; null: nothing"),
+        _column("value", DoubleType(), "The measure that findings of one analysis are ordered by, larger is worse"),
+        _string("unit", "Its unit"),
+        _string("basis", "`observed` or `inferred`", required=True),
+        _column(
+            "evidence",
+            ArrayType(EVIDENCE),
+            "Where it can be looked up; the first ones, where there are many",
+            required=True,
+        ),
+    ]
+)
+
+
+class Table(NamedTuple):
+    """A table of the model: its name, schema, key columns and what one row is."""
+
+    name: str
+    schema: StructType
+    row: str
+
+
+_RECORD_MEANINGS: Final[Mapping[str, str]] = {
+    "topic": "Topic",
+    "partition": "Partition",
+    "offset": "Offset",
+    "timestamp_ms": "The record's timestamp (ms since 1970)",
+    "key": "Key; null: none",
+    "value": "Value; null: a tombstone",
+    "source": "Where it was read, e.g. `kafka:HOST:PORT`",
+}
+
+TABLES: Final[Mapping[str, Table]] = {
+    table.name: table
+    for table in (
+        Table("records", RECORDS, "A record of any topic, as it was read; a reader may give one twice"),
+        Table("events", EVENTS, "An event of a kshim coordinator, read from the topic `__kshim_events`"),
+        Table("log_lines", LOG_LINES, "A line of a Kafka broker's log that tells of a group"),
+        Table("log_ends", LOG_ENDS, "A sampled log-end offset; whoever samples them brings them"),
+        Table("generations", GENERATIONS, "A generation of a group whose assignment was stored, or that is empty"),
+        Table("memberships", MEMBERSHIPS, "A member in a generation, or its absence from the first one without it"),
+        Table("ownership", OWNERSHIP, "An interval in which a partition had one owner: adjoining generations"),
+        Table("commits", COMMITS, "A committed offset, or that it was forgotten"),
+        Table("rebalances", REBALANCES, "A rebalance"),
+        Table("findings", FINDINGS, "Something that an operator should know"),
+    )
+}
+"""By name, in the order of the page."""
+
+_INTRODUCTION: Final = """\
+# The tables of the pipeline
+
+Printed from `kshim_pipeline/schemas.py` by `python -m kshim_pipeline.schemas`; a test compares the two. One model holds
+the history of one cluster. Instants are ms since 1970 by the broker's wall clock, durations ms. Hosts are written
+without Java's leading slash. A row of `rebalances` and of `findings` is `observed` when the broker said so in an event
+or in its log, and `inferred` when it was concluded from `__consumer_offsets`. Columns marked `!` are never null.
+"""
+
+
+def tables_page() -> str:
+    """The page docs/pipeline-tables.md, in Markdown."""
+    return "\n".join(_page_lines()) + "\n"
+
+
+def _page_lines() -> Iterator[str]:
+    yield _INTRODUCTION
+    for table in TABLES.values():
+        yield f"## {table.name}\n\n{table.row}.\n\n| Column | Type | Unit | Meaning |\n|---|---|---|---|"
+        for field in table.schema.fields:
+            yield _row(field)
+        yield ""
+    yield "## Parts\n\nTypes that have parts.\n\n| Column | Type | Unit | Meaning |\n|---|---|---|---|"
+    for name, part in (("evidence", EVIDENCE), ("member", MEMBER_REF), ("trigger", _TRIGGER), ("slowest", _SLOWEST)):
+        for field in part.fields:
+            yield _row(field, f"{name}.")
+    yield "\n## Reasons that are inferred\n\n| Keyword | Meaning |\n|---|---|"
+    for keyword, meaning in INFERRED_REASONS.items():
+        yield f"| `{keyword}` | {meaning} |"
+
+
+def _row(field: StructField, prefix: str = "") -> str:
+    meaning = field.metadata.get("comment") or _RECORD_MEANINGS[field.name]
+    unit = field.metadata.get("unit", "")
+    mark = "" if field.nullable else " !"
+    return f"| `{prefix}{field.name}`{mark} | {_type_name(field.dataType)} | {unit} | {meaning} |"
+
+
+def _type_name(kind: DataType) -> str:
+    if isinstance(kind, ArrayType):
+        return f"array of {_type_name(kind.elementType)}"
+    names = {EVIDENCE: "evidence", MEMBER_REF: "member", _TRIGGER: "trigger", _SLOWEST: "slowest"}
+    if isinstance(kind, StructType):
+        return names.get(kind, "as in the event")
+    return kind.simpleString()
+
+
+if __name__ == "__main__":
+    print(tables_page(), end="")
