@@ -86,6 +86,8 @@ def changes_of_group(rows: Iterable[Any]) -> list[Change]:
                 since_ms = at_ms - int(row.session_timeout_ms) if is_silent else at_ms
                 gone[key].append((len(changes), identity))
                 changes.append(Change(since_ms, "crash" if is_silent else "leave", identity))
+            case _:
+                pass  # kept
     return sorted(changes, key=lambda change: change.at_ms)
 
 
