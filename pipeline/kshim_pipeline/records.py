@@ -73,8 +73,8 @@ MEMBER: Final = StructType([
 DECODED: Final = StructType([
     *(field for field in RECORDS.fields if field.name not in ("key", "value")),
     StructField("kind",                 StringType(),  nullable=False),  # one of KINDS, KIND_UNKNOWN, KIND_UNREADABLE
-    StructField("key_type",             ShortType()),             # null: the key has none
-    StructField("value_version",        ShortType()),             # null: a tombstone, or unreadable
+    StructField("key_type",             ShortType()),             # null: no key, or none in it
+    StructField("value_version",        ShortType()),             # null: a tombstone, or none there
     StructField("is_tombstone",         BooleanType(), nullable=False),
     StructField("problem",              StringType()),            # why it is unreadable
     StructField("group_id",             StringType()),

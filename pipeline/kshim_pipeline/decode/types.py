@@ -1,0 +1,45 @@
+"""The schemas of `kshim_pipeline.records` as Arrow types: declared once, for both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructType,
+)
+
+from kshim_pipeline import records
+
+__all__ = ["DECODED", "MEMBER", "SUBSCRIPTION", "TOPIC_PARTITIONS"]
+
+_SCALARS: dict[type[DataType], Any] = {
+    BinaryType: pa.binary(),
+    BooleanType: pa.bool_(),
+    IntegerType: pa.int32(),
+    LongType: pa.int64(),
+    ShortType: pa.int16(),
+    StringType: pa.string(),
+}
+
+
+def _arrow(kind: DataType) -> Any:
+    if isinstance(kind, ArrayType):
+        return pa.list_(_arrow(kind.elementType))
+    if isinstance(kind, StructType):
+        return pa.struct([pa.field(field.name, _arrow(field.dataType)) for field in kind])
+    return _SCALARS[type(kind)]
+
+
+MEMBER = _arrow(records.MEMBER)
+SUBSCRIPTION = _arrow(records.SUBSCRIPTION)
+TOPIC_PARTITIONS = _arrow(records.TOPIC_PARTITIONS)
+DECODED = pa.schema([pa.field(field.name, _arrow(field.dataType)) for field in records.DECODED])

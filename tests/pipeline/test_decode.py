@@ -1,0 +1,196 @@
+"""Decoding by columns gives what kshim_protocol gives, for every record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kshim_pipeline.decode import columns, decode, decode_batches
+from kshim_pipeline.decode.rows import decode_row
+from kshim_pipeline.records import DECODED, KINDS, RECORDS
+from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from kshim_protocol.internal.group_metadata import GroupMetadataValue, MemberMetadata
+from kshim_protocol.internal.records import (
+    build_group_metadata_key,
+    build_group_metadata_value,
+    build_offset_commit_key,
+    build_offset_commit_value,
+)
+from tests.pipeline.offsets_records import Bytes, damaged_records, encoded, whole_records
+from tests.protocol import golden
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+GOLDEN = [
+    Bytes(bytes.fromhex(record["keyHex"]), None if record["valueHex"] is None else bytes.fromhex(record["valueHex"]))
+    for record in golden.load("consumer_offsets.json")["records"]
+    if record["recordType"] != "control"
+]
+COMMIT = Bytes(
+    build_offset_commit_key("g", "orders", 3),
+    build_offset_commit_value(offset=5, leader_epoch=2, metadata="m", commit_timestamp_ms=1_000),
+)
+
+
+def a_batch(records: Sequence[Bytes]) -> pa.RecordBatch:
+    """The records, offsets counting from 100."""
+    count = len(records)
+    return pa.record_batch(
+        {
+            "topic": pa.array(["__consumer_offsets"] * count),
+            "partition": pa.array([7] * count, pa.int32()),
+            "offset": pa.array(range(100, 100 + count), pa.int64()),
+            "timestamp_ms": pa.array(range(count), pa.int64()),
+            "key": pa.array([record.key for record in records], pa.binary()),
+            "value": pa.array([record.value for record in records], pa.binary()),
+            "source": pa.array(["test"] * count),
+        }
+    )
+
+
+def by_columns(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Decoded, in the order of offsets."""
+    rows: list[dict[str, Any]] = [row for made in decode_batches([batch]) for row in made.to_pylist()]
+    return sorted(rows, key=lambda row: int(row["offset"]))
+
+
+def by_the_protocol(records: Sequence[Bytes]) -> list[dict[str, Any]]:
+    """The same from kshim_protocol, one record at a time."""
+    empty = dict.fromkeys(DECODED.names)
+    return [
+        empty
+        | {"topic": "__consumer_offsets", "partition": 7, "offset": 100 + at, "timestamp_ms": at, "source": "test"}
+        | decode_row(*record)
+        for at, record in enumerate(records)
+    ]
+
+
+@given(st.lists(st.one_of(whole_records(), whole_records(), damaged_records()), min_size=1, max_size=12))
+@settings(max_examples=150, deadline=None)
+def test_columns_are_equal_to_what_kshim_protocol_reads(records: list[Bytes]) -> None:
+    assert by_columns(a_batch(records)) == by_the_protocol(records)
+
+
+def test_records_of_kafka_are_equal_too() -> None:
+    assert by_columns(a_batch(GOLDEN)) == by_the_protocol(GOLDEN)
+    assert {row["kind"] for row in by_columns(a_batch(GOLDEN))} >= {"offset_commit", "group_metadata"}
+
+
+def test_a_part_of_a_batch_is_decoded_like_a_whole_one() -> None:
+    whole = a_batch([*GOLDEN, COMMIT])
+    assert by_columns(whole.slice(3, 20)) == by_columns(whole)[3:23]
+
+
+def test_common_records_are_read_by_columns_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(key: bytes | None, _: bytes | None) -> NoReturn:
+        raise AssertionError(f"read one by one: {key!r}")
+
+    monkeypatch.setattr(columns, "decode_row", never)
+    records = [record for record in GOLDEN if record.key is not None and record.key[1] <= 2]
+    records += [COMMIT, Bytes(COMMIT.key, None), a_group(3), a_group(4), a_group(0), *[a_group(40)] * 4]
+    assert len(by_columns(a_batch(records))) == len(records)
+
+
+def a_group(member_count: int) -> Bytes:
+    """A group of consumers with two topics each, of which they held one before."""
+    members = tuple(
+        MemberMetadata(
+            member_id=f"m-{at}",
+            group_instance_id=f"i-{at}" if at % 2 else None,
+            client_id="é",
+            client_host="/10.0.0.1",
+            rebalance_timeout=60_000,
+            session_timeout=10_000,
+            subscription=encoded(
+                3,
+                ConsumerProtocolSubscription(
+                    topics=("t", "orders"),
+                    owned_partitions=(TopicPartition(topic="t", partitions=(at,)),),
+                    generation_id=4,
+                    rack_id="r",
+                ),
+            ),
+            assignment=encoded(
+                1,
+                ConsumerProtocolAssignment(
+                    assigned_partitions=(
+                        TopicPartition(topic="t", partitions=(at,)),
+                        TopicPartition(topic="orders", partitions=(at, at + 100)),
+                    )
+                ),
+            ),
+        )
+        for at in range(member_count)
+    )
+    value = GroupMetadataValue(
+        protocol_type="consumer",
+        generation=5,
+        protocol="range",
+        leader="m-0",
+        current_state_timestamp=1_234,
+        members=members,
+    )
+    return Bytes(build_group_metadata_key("g"), build_group_metadata_value(value))
+
+
+def test_a_group_is_read_with_what_its_members_asked_for_and_got() -> None:
+    (row,) = by_columns(a_batch([a_group(2)]))
+    assert (row["kind"], row["group_id"], row["generation_id"]) == ("group_metadata", "g", 5)
+    assert row["members"][1] == {
+        "member_id": "m-1",
+        "group_instance_id": "i-1",
+        "client_id": "é",
+        "client_host": "/10.0.0.1",
+        "rebalance_timeout_ms": 60_000,
+        "session_timeout_ms": 10_000,
+        "subscription": {
+            "topics": ["t", "orders"],
+            "owned": [{"topic": "t", "partitions": [1]}],
+            "generation_id": 4,
+            "rack_id": "r",
+        },
+        "assignment": [{"topic": "t", "partitions": [1]}, {"topic": "orders", "partitions": [1, 101]}],
+    }
+
+
+def test_one_long_group_among_short_ones_is_read_whole() -> None:
+    rows = by_columns(a_batch([a_group(1), a_group(200), a_group(2)]))
+    assert [len(row["members"]) for row in rows] == [1, 200, 2]
+    assert rows == by_the_protocol([a_group(1), a_group(200), a_group(2)])
+
+
+def test_a_commit_is_read() -> None:
+    (row,) = by_columns(a_batch([COMMIT]))
+    assert row["kind"] == "offset_commit"
+    assert (row["committed_topic"], row["committed_partition"], row["committed_offset"]) == ("orders", 3, 5)
+    assert (row["leader_epoch"], row["metadata"], row["commit_timestamp_ms"]) == (2, "m", 1_000)
+
+
+def test_types_that_are_not_read_are_named() -> None:
+    records = [Bytes(key_type.to_bytes(2, "big") + b"\0\1g", b"\0\0rest") for key_type in KINDS if key_type > 2]
+    rows = by_columns(a_batch(records))
+    assert [row["kind"] for row in rows] == [kind for key_type, kind in KINDS.items() if key_type > 2]
+    assert {(row["group_id"], row["value_version"]) for row in rows} == {("g", 0)}
+
+
+def test_what_is_unknown_or_unreadable_is_a_row_with_the_reason() -> None:
+    unknown_version = Bytes(COMMIT.key, b"\0\x09")
+    rows = by_columns(a_batch([Bytes(b"\0\x63", None), unknown_version, Bytes(None, b"x"), Bytes(b"\0", b"x")]))
+    assert [row["kind"] for row in rows] == ["unknown", "unreadable", "unreadable", "unreadable"]
+    assert rows[1]["value_version"] == 9
+    assert rows[1]["group_id"] == "g"
+    assert "unknown version 9" in rows[1]["problem"]
+
+
+def test_it_runs_in_workers_of_spark(spark: SparkSession) -> None:
+    records = [a_group(3), COMMIT, Bytes(b"\0\x63", None)]
+    rows = [tuple(row.values()) for row in a_batch(records).select(RECORDS.names).to_pylist()]
+    found = decode(spark.createDataFrame(rows, RECORDS))
+    assert found.schema == DECODED
+    assert [row.asDict(recursive=True) for row in found.orderBy("offset").collect()] == by_columns(a_batch(records))
