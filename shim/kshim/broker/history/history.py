@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from kshim.broker.history.names import EVENTS_TOPIC
 from kshim.broker.history.ring import Ring
 from kshim.broker.history.topic import EventsTopic
 from kshim.broker.history.tracker import GroupHistory, Tracker
@@ -15,10 +16,7 @@ if TYPE_CHECKING:
     from kshim.coordinator.events import Event
     from kshim.coordinator.group import Group
 
-__all__ = ["EVENTS_TOPIC", "EVENTS_TOPIC_CONFIGS", "History", "is_reader"]
-
-EVENTS_TOPIC: Final = "__kshim_events"
-EVENTS_TOPIC_CONFIGS: Final = {"cleanup.policy": "delete", "retention.ms": "604800000"}
+__all__ = ["History", "is_reader"]
 
 _TELLING: Final = frozenset({"rebalance_started", "join_completed", "coordinator_loaded"})
 """Events after which a group may read other topics than before."""
@@ -46,6 +44,11 @@ class History:
         self._find_group = find_group
         self._tracker = Tracker(self._emit, run=run, broker_of=broker_of, initial_delay_ms=initial_delay_ms)
         self.observe: Callable[[Event], None] = self._tracker.observe
+
+    def close(self) -> None:
+        """Write what still waits."""
+        if self.topic is not None:
+            self.topic.close()
 
     def _emit(self, event: HistoryEvent, group: GroupHistory) -> None:
         self.ring.append(event)

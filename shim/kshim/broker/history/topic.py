@@ -29,24 +29,22 @@ BATCH_MAX_BYTES: Final = 500_000
 BACKLOG_MAX_EVENTS: Final = 10_000
 BACKLOG_MAX_BYTES: Final = 32 << 20
 
-_SOON: Final = 0
-"""A deadline that is always past: `advance` is called at once and learns what time it is."""
-
 
 class EventsTopic:
     """A backlog of events and the topic it is appended to.
 
     `find_topic()` is the topic, None while there is none; `append(partition, batch)` raises LogError;
-    `on_failure(error)` hears of the first failure of a row.
+    `after(delay_ms, action)` sets an alarm; `on_failure(error)` hears of the first failure of a row.
     """
 
     __slots__ = (
+        "_after",
         "_append",
         "_backlog",
         "_backlog_bytes",
-        "_due_ms",
         "_find_topic",
         "_has_failed",
+        "_is_armed",
         "_on_failure",
         "dropped_count",
     )
@@ -55,14 +53,16 @@ class EventsTopic:
         self,
         find_topic: Callable[[], Topic | None],
         append: Callable[[Partition, bytes], object],
+        after: Callable[[int, Callable[[], None]], None],
         on_failure: Callable[[LogError], None],
     ) -> None:
         self._find_topic = find_topic
         self._append = append
+        self._after = after
         self._on_failure = on_failure
         self._backlog: deque[tuple[HistoryEvent, GroupHistory]] = deque()
         self._backlog_bytes = 0
-        self._due_ms = _SOON
+        self._is_armed = False
         self._has_failed = False
         self.dropped_count = 0
         """Events that were never written: the backlog was full, or there was no topic."""
@@ -72,31 +72,30 @@ class EventsTopic:
 
     def add(self, event: HistoryEvent, group: GroupHistory) -> None:
         """Have `event` written soon, unless its group turns out to be one that reads this topic."""
-        if not self._backlog:
-            self._due_ms = _SOON
         self._backlog.append((event, group))
         self._backlog_bytes += event.size_bytes
+        if not self._is_armed:
+            self._arm(LINGER_MS)
         while len(self._backlog) > BACKLOG_MAX_EVENTS or self._backlog_bytes > BACKLOG_MAX_BYTES:
             self._take()
             self.dropped_count += 1
-
-    def next_deadline(self) -> int | None:
-        """When `advance` is next due, in ms on the real monotonic clock; None while there is nothing to write."""
-        return self._due_ms if self._backlog else None
-
-    def advance(self, real_ms: int) -> None:
-        """Write what has waited long enough."""
-        if not self._backlog or real_ms < self._due_ms:
-            return
-        if self._due_ms == _SOON:
-            self._due_ms = real_ms + LINGER_MS
-            return
-        self._due_ms = real_ms if self._write_batch() else real_ms + RETRY_MS
 
     def close(self) -> None:
         """Write everything now, as far as it can be written."""
         while self._backlog and self._write_batch():
             pass
+
+    def _arm(self, delay_ms: int) -> None:
+        self._is_armed = True
+        self._after(delay_ms, self._rung)
+
+    def _rung(self) -> None:
+        self._is_armed = False
+        if not self._backlog:
+            return
+        is_written = self._write_batch()
+        if self._backlog and not self._is_armed:  # appending may wake whoever adds more
+            self._arm(0 if is_written else RETRY_MS)
 
     def _write_batch(self) -> bool:
         """Append a batch to each partition concerned; False when that failed, and then nothing is lost."""
