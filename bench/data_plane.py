@@ -82,7 +82,7 @@ class Bench:
         route: Route | None = self.node.router.resolve(key, version)
         assert route is not None
         handler, context = route.handler, RequestContext(version, "bench", "/127.0.0.1", self.now, 0)
-        ticket = PendingReply(self.sink, 1, route)
+        ticket = PendingReply(self.sink, 1, route, request)
 
         def act() -> None:
             handler(self.node, request, context, ticket)

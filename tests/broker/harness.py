@@ -19,8 +19,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
+from kshim.broker.chores import run_chore
 from kshim.broker.cluster import Cluster, Identities
 from kshim.broker.config import BrokerConfig
+from kshim.broker.durability import FsyncPolicy
 from kshim.broker.node import Node
 from kshim.broker.topics import Storage, Topic
 from kshim.coordinator.step import Now
@@ -125,16 +127,24 @@ class Client:
 
 
 class NodeUnderTest:
-    """One node over a cluster of its own. `events` and `defects` collect what the cluster reports."""
+    """One node over a cluster of its own. `events`, `defects` and `corrupt` collect what it reports."""
 
     def __init__(
-        self, config: Mapping[str, str], storage: Storage, *, host: str, port: int, tolerates_defects: bool
+        self,
+        config: Mapping[str, str],
+        storage: Storage,
+        *,
+        host: str,
+        port: int,
+        fsync: FsyncPolicy,
+        tolerates_defects: bool,
     ) -> None:
         self.mono_ms = START_MONO_MS
         self.wall_ms = START_WALL_MS
         self.real_ms = START_REAL_MS
         self.events: list[Any] = []
         self.defects: list[BaseException] = []
+        self.corrupt: list[BaseException] = []
         self._tolerates_defects = tolerates_defects
         self._member_numbers = count(1)
         # Not those of an earlier run over the same files.
@@ -148,8 +158,10 @@ class NodeUnderTest:
                 lambda: next(self._topic_numbers).to_bytes(6, "big") + bytes(10),
             ),
             cluster_id=CLUSTER_ID,
+            fsync=fsync,
             on_event=self.events.append,
             on_defect=self._on_defect,
+            on_corrupt=self.corrupt.append,
         )
         self.node = Node(self.cluster, 1, host, port, now=lambda: self.now)
 
@@ -191,8 +203,14 @@ class NodeUnderTest:
 
     def warm(self) -> None:
         """Do all the work of idle turns: load shards, compile codecs."""
+        self.do_chores()
         while self.node.warm():
             pass
+
+    def do_chores(self) -> None:
+        """Do everything that waits to be done besides answering, jobs included."""
+        while (chore := self.node.chores.next_urgent() or self.node.chores.next()) is not None:
+            run_chore(chore)
 
     def close(self) -> None:
         """Close the logs."""
@@ -223,11 +241,17 @@ def a_node(
     storage: Storage | None = None,
     host: str = "127.0.0.1",
     port: int = 9092,
+    fsync: FsyncPolicy = "never",
     tolerates_defects: bool = False,
 ) -> NodeUnderTest:
     """A node with Kafka's own configuration keys and the topics (name: partitions) asked for; in memory by default."""
     node = NodeUnderTest(
-        config or {}, storage or MemoryStorage(), host=host, port=port, tolerates_defects=tolerates_defects
+        config or {},
+        storage or MemoryStorage(),
+        host=host,
+        port=port,
+        fsync=fsync,
+        tolerates_defects=tolerates_defects,
     )
     for name, partitions in (topics or {}).items():
         node.topic(name, partitions)

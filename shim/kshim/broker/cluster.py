@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from kshim.broker.alarms import Alarms
 from kshim.broker.chores import Chores
+from kshim.broker.durability import Durability, FsyncPolicy
 from kshim.broker.fetch_waits import FetchWaits
+from kshim.broker.shard_loads import ShardLoads
 from kshim.broker.topics import OFFSETS_TOPIC, Partition, Storage, Topic, Topics
 from kshim.coordinator.step import Now, Step
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from kshim.broker.chores import Chore
     from kshim.broker.config import BrokerConfig
+    from kshim.broker.history.history import History
     from kshim.broker.node import Node
     from kshim.coordinator.coordinator import GroupCoordinator
     from kshim.coordinator.events import Event
+    from kshim.storage.log import Log
     from kshim_protocol.schema import Request
 
 __all__ = ["Cluster", "Identities"]
@@ -24,6 +31,9 @@ __all__ = ["Cluster", "Identities"]
 
 # APIs whose handlers change a shard's state: those of groups and offsets, and DeleteTopics.
 _SHARD_APIS = frozenset({8, 9, 11, 12, 13, 14, 15, 16, 20, 42, 47})
+
+REPAIR_PAUSE_MS = 1_000
+"""How long a log is left alone that could not be repaired."""
 
 
 class Identities:
@@ -40,7 +50,10 @@ class Identities:
 
 
 class Cluster:
-    """Everything nodes share. `on_event` gets each coordinator event; `on_defect` each exception that should not be."""
+    """Everything nodes share. `on_event` gets each coordinator event; `on_defect` each exception that should not be.
+
+    `on_corrupt` hears of a log that cannot be loaded because records in it are damaged: somebody has to decide.
+    """
 
     def __init__(
         self,
@@ -49,20 +62,42 @@ class Cluster:
         identities: Identities,
         *,
         cluster_id: str,
+        fsync: FsyncPolicy = "never",
+        fsync_interval_ms: int = 100,
         on_event: Callable[[Event], None] = lambda event: None,
         on_defect: Callable[[BaseException, object], None] = lambda error, request: None,
+        on_corrupt: Callable[[LogError], None] = lambda error: None,
     ) -> None:
         self.config = config
         self.cluster_id = cluster_id
         self.storage = storage
-        self.topics = Topics(storage, identities.new_topic_id)
+        self.chores = Chores()
+        self.alarms = Alarms()
+        self.durability = Durability(
+            fsync,
+            fsync_interval_ms,
+            alarms=self.alarms,
+            start=lambda chore: self.chores.add(chore, urgent=True),
+            on_durable=self._became_durable,
+            on_lost=self._log_failed,
+            report=on_defect,
+        )
+        self.topics = Topics(
+            storage,
+            identities.new_topic_id,
+            on_open=self.durability.appended,
+            on_close=self.durability.closing,
+            hides_undurable=self.durability.replies_wait,
+        )
+        self.shard_loads = ShardLoads(self)
         self._identities = identities
         self._coordinator: GroupCoordinator | None = None
         self.fetch_waits = FetchWaits()
-        self.chores = Chores()
+        self._history: History | None = None
         self.nodes: list[Node] = []
         self.on_event = on_event
-        self._on_defect = on_defect
+        self.on_corrupt = on_corrupt
+        self.report = on_defect
         # Logs of an earlier run remember its producers: ids begin where that run's did not.
         self._next_producer_id = int.from_bytes(identities.new_topic_id()[:6], "big") << 8 if len(self.topics) else 0
 
@@ -81,7 +116,18 @@ class Cluster:
             self._coordinator = GroupCoordinator(
                 group_config, topics=self.topics, new_id=self._identities.new_member_suffix
             )
+            self._coordinator.on_load_wanted = self.shard_loads.wanted
+            self.shard_loads.coordinator_made(self._coordinator)
         return self._coordinator
+
+    @property
+    def history(self) -> History:
+        """Why groups rebalanced: see `docs/design/events.md`. Made with the first event, as the coordinator is."""
+        if self._history is None:
+            from kshim.broker.history.making import make_history
+
+            self._history = make_history(self, run=self._identities.new_topic_id().hex())
+        return self._history
 
     def next_group_deadline(self) -> int | None:
         """When the coordinator's next timer is due (ms, `Now.mono_ms`), or None."""
@@ -89,46 +135,146 @@ class Cluster:
 
     def advance(self, now: Now) -> None:
         """Fire the group timers that are due. The coordinator stops at each write: what follows depends on its fate."""
-        step = self.coordinator.advance(now)
-        self.apply(step)
-        while step.appends:
-            step = self.coordinator.advance(now)
-            self.apply(step)
+        deadline_ms: int | None = now.mono_ms
+        while deadline_ms is not None and deadline_ms <= now.mono_ms:
+            self.apply(self.coordinator.advance(now))
+            deadline_ms = self.coordinator.next_deadline()
 
     # Appending and answering
 
     def apply(self, step: Step) -> None:
-        """Carry out a Step: append, tell the coordinator how it went, then release replies, then publish events."""
+        """Carry out a Step: append, tell the coordinator how it went, then release replies, then publish events.
+
+        Where replies wait until they are safe from power loss, they and the events are released after that.
+        """
         for append in step.appends:  # grows when what follows from an append brings another
             self.coordinator.partition_at_work = append.partition
             try:
                 base_offset = self.append(self.offsets_partition(append.partition), append.batch)
             except LogError as error:
-                self._on_defect(error, append)
+                self.report(error, append)
                 append.failed(ErrorCode.KAFKA_STORAGE_ERROR, step)
             else:
                 append.written(base_offset, step)
+        if self.durability.replies_wait and (step.replies or step.events):
+            undurable = self.durability.undurable(self._offsets_partitions_of(step))
+            if undurable:
+                self._hold(step, undurable)
+                return
         for ticket, response in step.replies:
             ticket.complete(response)  # type: ignore[attr-defined]
-        for event in step.events:
-            try:
-                self.on_event(event)
-            except Exception as error:  # whoever listens must not disturb the group
-                self._on_defect(error, event)
+        if step.events:
+            self._publish(step.events)
 
     def append(self, partition: Partition, batch: bytes) -> int:
         """Append one batch and wake the Fetches that waited for it. Returns its base offset. Raises LogError."""
         base_offset = partition.log.append(batch)
-        if self.fetch_waits:
+        self.durability.appended(partition)
+        if self.fetch_waits and not self.durability.replies_wait:
             self.fetch_waits.appended(partition, len(batch))
         return base_offset
+
+    def _offsets_partitions_of(self, step: Step) -> list[Partition]:
+        """Those whose state the step is made from, or that it has changed."""
+        topic = self.topics.named(OFFSETS_TOPIC)
+        if topic is None:
+            return []
+        return [topic.partitions[index] for index in {*step.partitions, *(append.partition for append in step.appends)}]
+
+    def _hold(self, step: Step, undurable: list[Partition]) -> None:
+        """Release a step once its logs are durable; where one has lost what it held, its replies become errors."""
+
+        def release(lost: Collection[Partition]) -> None:
+            for ticket, response in step.replies:
+                self._complete(ticket, response, ErrorCode.COORDINATOR_NOT_AVAILABLE if lost else None)
+            if len(undurable) == 1 and not lost:
+                self._publish(step.events)
+
+        self.durability.when_durable(undurable, release)
+        if len(undurable) > 1:  # nobody's events wait for another shard
+            for partition in undurable:
+                events = [event for event in step.events if event.partition == partition.index]
+                self.durability.when_durable((partition,), partial(self._publish_unless_lost, events))
+            waiting = {partition.index for partition in undurable}
+            self._publish(event for event in step.events if event.partition not in waiting)
+
+    def _complete(self, ticket: Any, response: object, error: ErrorCode | None) -> None:
+        """Answer a request that waited; what goes wrong must not stop the others."""
+        try:
+            if error is not None:
+                ticket.refuse(error)
+            else:
+                ticket.complete(response)
+        except Exception as defect:
+            self.report(defect, ticket)
+
+    def _publish_unless_lost(self, events: Iterable[Event], lost: Collection[Partition]) -> None:
+        if not lost:
+            self._publish(events)
+
+    def _publish(self, events: Iterable[Event]) -> None:
+        listeners = (self.history.observe, self.on_event)
+        for event in events:
+            for listener in listeners:
+                try:
+                    listener(event)
+                except Exception as error:  # whoever listens must not disturb the group
+                    self.report(error, event)
+
+    # Logs
+
+    def _became_durable(self, partition: Partition, log: Log, before: int) -> None:
+        """More of a log is safe from power loss: where only that is shown, Fetches may have waited for it."""
+        if not self.fetch_waits or not self.durability.replies_wait:
+            return
+        try:
+            size_bytes = log.bytes_from(max(before, log.start_offset)) - log.bytes_from(log.durable_offset)
+        except LogError:  # its beginning was deleted meanwhile
+            self.fetch_waits.release(partition)
+        else:
+            self.fetch_waits.appended(partition, size_bytes)
+
+    def _log_failed(self, partition: Partition, error: LogError) -> None:
+        """A sync has failed: nothing is known of what the log holds behind its durable position."""
+        self.report(error, partition)
+        log = partition.take_log(error)
+        is_shard = partition.topic.name == OFFSETS_TOPIC
+        if is_shard:
+            self.shard_loads.drop(partition.index)
+        if log is not None:
+            self.chores.add(self._repair(partition, log), urgent=True)
+
+    def _repair(self, partition: Partition, log: Log) -> Chore:
+        """Cut or rewrite what cannot be trusted, sync, and use the log again; all over after a pause if that fails.
+
+        Under `always` nobody was told of what is cut. Otherwise it was acknowledged, so it is written anew.
+        """
+
+        def repair() -> None:
+            if self.durability.replies_wait:
+                log.cut_unsynced()
+            else:
+                log.rewrite_unsynced()
+            log.sync()
+
+        try:
+            yield repair
+        except LogError as error:
+            self.report(error, partition)
+            self.alarms.after(REPAIR_PAUSE_MS, lambda: self.chores.add(self._repair(partition, log), urgent=True))
+            return
+        if not partition.give_back(log):
+            log.close()
+            return
+        if partition.topic.name == OFFSETS_TOPIC:
+            self.shard_loads.load(partition.index)
 
     def defect(self, error: BaseException, request: Request[Any] | None) -> None:
         """An exception nobody planned for: report it, and load the shard it may have left half changed again.
 
         `request` is what was being handled, None for a timer.
         """
-        self._on_defect(error, request)
+        self.report(error, request)
         if self._coordinator is None or (request is not None and request.info.api_key not in _SHARD_APIS):
             return
         partition = self._coordinator.partition_at_work
@@ -156,34 +302,10 @@ class Cluster:
         """One partition of the offsets topic."""
         return self.offsets_topic().partitions[index]
 
-    def begin_loading(self) -> list[int]:
-        """After a restart: refuse requests of every shard that has records until `load_shard` has read them."""
-        topic = self.topics.named(OFFSETS_TOPIC)
-        if topic is None:
-            return []
-        pending = [partition.index for partition in topic.partitions if partition.log.end_offset > 0]
-        for index in pending:
-            self.coordinator.begin_load(index)
-        return pending
-
-    def load_shard(self, index: int, now: Now) -> None:
-        """Replay one partition of the offsets topic and open its shard for requests."""
-        self.coordinator.replay(index, self._batches(index))
-        self.apply(self.coordinator.finish_load(index, now))
-
     def reload_shard(self, index: int) -> None:
-        """Forget a shard's state; the next idle turn reads it from its log again."""
-        step = self.coordinator.unload(index)
-        # The request that met the defect may be parked in there and is answered already.
-        step.replies = [(ticket, response) for ticket, response in step.replies if not ticket.is_answered]  # type: ignore[attr-defined]
-        self.apply(step)
-        self.coordinator.begin_load(index)
-        for node in self.nodes:
-            node.load_later(index)
-            break
-
-    def _batches(self, index: int) -> Iterator[bytes]:
-        return self.offsets_partition(index).log.batches()
+        """Forget a shard's state and read it from its log again."""
+        self.shard_loads.drop(index, ErrorCode.NOT_COORDINATOR)
+        self.shard_loads.load(index)
 
     # Topics
 
@@ -204,6 +326,9 @@ class Cluster:
         return self._next_producer_id - 1
 
     def close(self) -> None:
-        """Close every log and give up the storage."""
+        """Close every log and give up the storage. Who still waits for a sync is not told any more."""
+        if self._history is not None:
+            self._history.close()
+        self.durability.stop()
         self.topics.close()
         self.storage.close()

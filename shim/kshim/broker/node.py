@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 
 from kshim.broker.cluster import Cluster
@@ -25,8 +24,7 @@ class Node:
         self.router = Router(self)
         self.route = self.router.route
         self.chores = cluster.chores
-        self._now = now
-        self._loads: deque[int] = deque(cluster.begin_loading())
+        cluster.shard_loads.begin(now)
         self._warming = warming_steps(self.router)
         cluster.nodes.append(self)
 
@@ -47,19 +45,18 @@ class Node:
 
     def next_real_deadline(self) -> int | None:
         """See `FrameRouter.next_real_deadline`."""
-        return self.cluster.fetch_waits.next_deadline()
+        cluster = self.cluster
+        alarm_ms = cluster.alarms.next_ms
+        wait_ms = cluster.fetch_waits.next_deadline()
+        if alarm_ms is None or (wait_ms is not None and wait_ms < alarm_ms):
+            return wait_ms
+        return alarm_ms
 
     def advance_real(self, real_ms: int) -> None:
         """See `FrameRouter.advance_real`."""
         self.cluster.fetch_waits.advance(real_ms)
+        self.cluster.alarms.advance(real_ms)
 
     def warm(self) -> bool:
-        """See `FrameRouter.warm`: shards to load come first, then codecs."""
-        if self._loads:
-            self.cluster.load_shard(self._loads.popleft(), self._now())
-            return True
+        """See `FrameRouter.warm`."""
         return next(self._warming, None) is not None
-
-    def load_later(self, partition: int) -> None:
-        """Read a shard of the offsets topic again in an idle turn."""
-        self._loads.append(partition)

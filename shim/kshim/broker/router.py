@@ -46,10 +46,19 @@ def answered(ticket: Ticket, response: object) -> Step:
 class Route:
     """One API in one version: codecs and handler, found once."""
 
-    __slots__ = ("api", "handler", "request_codec", "request_is_flexible", "response_codec", "response_is_flexible")
+    __slots__ = (
+        "api",
+        "handler",
+        "request_codec",
+        "request_is_flexible",
+        "response_codec",
+        "response_is_flexible",
+        "version",
+    )
 
     def __init__(self, api: Api, version: int, handler: Handler) -> None:
         self.api = api
+        self.version = version
         self.handler = handler
         self.request_codec = codec(api.request_class(), version)
         self.response_codec = codec(api.response_class(), version)
@@ -61,12 +70,13 @@ class Route:
 class PendingReply(Ticket):
     """A request that is owed an answer, and the way back to its connection."""
 
-    __slots__ = ("connection", "correlation_id", "is_answered", "route")
+    __slots__ = ("connection", "correlation_id", "is_answered", "request", "route")
 
-    def __init__(self, connection: Connection, correlation_id: int, route: Route) -> None:
+    def __init__(self, connection: Connection, correlation_id: int, route: Route, request: Request[Any]) -> None:
         self.connection = connection
         self.correlation_id = correlation_id
         self.route = route
+        self.request = request
         self.is_answered = False
 
     def complete(self, response: Any) -> None:
@@ -80,6 +90,10 @@ class PendingReply(Ticket):
             frame = build_response_frame(self.correlation_id, body, flexible=route.response_is_flexible)
         self.is_answered = True
         self.connection.reply(frame)
+
+    def refuse(self, error: ErrorCode) -> None:
+        """Send the error answer of the request."""
+        self.complete(self.request.error_response(error, self.route.version))
 
 
 class Router:
@@ -106,7 +120,7 @@ class Router:
         except ProtocolError as error:
             raise ConnectionClosing(str(error)) from None
         context = RequestContext(header.api_version, header.client_id, connection.client_host, now, real_ms)
-        ticket = PendingReply(connection, header.correlation_id, route)
+        ticket = PendingReply(connection, header.correlation_id, route, request)
         cluster = self._node.cluster
         try:
             cluster.apply(route.handler(self._node, request, context, ticket))
@@ -116,7 +130,7 @@ class Router:
             raise
         except Exception as error:
             if not ticket.is_answered:
-                ticket.complete(request.error_response(ErrorCode.UNKNOWN_SERVER_ERROR, header.api_version))
+                ticket.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
             cluster.defect(error, request)
 
     def resolve(self, api_key: int, version: int) -> Route | None:
@@ -146,7 +160,8 @@ class Router:
             raise ConnectionClosing(str(error)) from None
         route = self._routes.get((API_VERSIONS, 0)) or self.resolve(API_VERSIONS, 0)
         assert route is not None
-        PendingReply(connection, header.correlation_id, route).complete(unsupported_version())
+        request = route.request_codec.parse(b"")[0]
+        PendingReply(connection, header.correlation_id, route, request).complete(unsupported_version())
 
 
 def find_handler(api: Api) -> Handler:

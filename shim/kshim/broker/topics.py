@@ -40,36 +40,77 @@ class Storage(Protocol):
 class Partition:
     """One partition: `log` is opened on first use. The leader epoch is 0 and stays so: there is one replica."""
 
-    __slots__ = ("_log", "index", "open_log", "producers", "topic")
+    __slots__ = ("_failure", "_log", "_topics", "index", "producers", "topic")
 
-    def __init__(self, topic: Topic, index: int, open_log: Callable[[str, int], Log]) -> None:
+    def __init__(self, topic: Topic, index: int, topics: Topics) -> None:
         self.topic = topic
         self.index = index
-        self.open_log = open_log
+        self._topics = topics
         self._log: Log | None = None
+        self._failure: LogError | None = None
         self.producers: PartitionProducers | None = None
         """See `PartitionProducers.of`."""
 
     @property
     def log(self) -> Log:
-        """The records. Raises LogError when the files cannot be opened."""
+        """The records. Raises LogError when the files cannot be opened, and while they are repaired."""
         if self._log is None:
-            self._log = self.open_log(self.topic.name, self.index)
+            if self._failure is not None:
+                raise LogError(str(self._failure))
+            self._log = self._topics.storage.open_log(self.topic.name, self.index)
+            self._topics.on_open(self)
         return self._log
 
     @property
-    def is_open(self) -> bool:
-        """Whether the log has been used."""
-        return self._log is not None
+    def opened_log(self) -> Log | None:
+        """The log, if it has been used."""
+        return self._log
 
     @property
     def high_watermark(self) -> int:
-        """End of what consumers may read: with one replica, the end of the log."""
-        return self.log.end_offset
+        """End of what consumers may read: with one replica, the end of the log, or of what is durable in it."""
+        log = self.log
+        return log.durable_offset if self._topics.hides_undurable else log.end_offset
+
+    def readable_bytes(self, offset: int) -> int:
+        """Bytes from the batch holding `offset` up to the high watermark. Raises OffsetOutOfRange, LogError."""
+        log = self.log
+        size_bytes = log.bytes_from(offset)
+        if self._topics.hides_undurable and log.durable_offset < log.end_offset:
+            size_bytes -= log.bytes_from(max(log.durable_offset, log.start_offset))
+        return max(size_bytes, 0)
+
+    def read(self, offset: int, max_bytes: int, *, at_least_one_batch: bool) -> bytes:
+        """As `Log.read`, up to the high watermark. Raises OffsetOutOfRange, LogError."""
+        log = self.log
+        if self._topics.hides_undurable and log.durable_offset < log.end_offset:
+            readable_bytes = self.readable_bytes(offset)
+            if not readable_bytes:
+                return b""
+            max_bytes = min(max_bytes, readable_bytes)
+        return log.read(offset, max_bytes, at_least_one_batch=at_least_one_batch)
+
+    def take_log(self, failure: LogError) -> Log | None:
+        """Take the log out for repair, None when it is not open. Until `give_back` or `close`, `log` raises `failure`."""
+        log, self._log = self._log, None
+        if log is not None:
+            self._failure = failure
+            self.producers = None
+        return log
+
+    def give_back(self, log: Log) -> bool:
+        """The log that was taken can be used again; False when nobody wants it any more."""
+        if self._failure is None:
+            return False
+        self._failure = None
+        self._log = log
+        return True
 
     def close(self) -> None:
         """Close the log if it is open."""
+        self._failure = None
         if self._log is not None:
+            self._topics.on_close(self)
             self._log.close()
             self._log = None
 
@@ -101,11 +142,30 @@ class Topic:
         return TopicSpec(self.name, self.topic_id, len(self.partitions), self.configs)
 
 
-class Topics:
-    """All topics, by name and by id. Also the coordinator's `TopicCatalog`."""
+def _nothing(_partition: Partition) -> None:
+    pass
 
-    def __init__(self, storage: Storage, new_topic_id: Callable[[], bytes]) -> None:
-        self._storage = storage
+
+class Topics:
+    """All topics, by name and by id. Also the coordinator's `TopicCatalog`.
+
+    `on_open` is called when the log of a partition is used first, `on_close` before it is closed. `hides_undurable`:
+    consumers see of a log only what survives power loss.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        new_topic_id: Callable[[], bytes],
+        *,
+        on_open: Callable[[Partition], None] = _nothing,
+        on_close: Callable[[Partition], None] = _nothing,
+        hides_undurable: bool = False,
+    ) -> None:
+        self.storage = storage
+        self.on_open = on_open
+        self.on_close = on_close
+        self.hides_undurable = hides_undurable
         self._new_topic_id = new_topic_id
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
@@ -166,7 +226,7 @@ class Topics:
             raise
         for partition in topic.partitions:
             partition.close()
-        self._storage.delete_topic(topic.name)
+        self.storage.delete_topic(topic.name)
 
     def save(self) -> None:
         """Remember topics whose configuration changed. Raises LogError."""
@@ -206,7 +266,7 @@ class Topics:
 
     def _extend(self, topic: Topic, partition_count: int) -> None:
         for index in range(len(topic.partitions), partition_count):
-            topic.partitions.append(Partition(topic, index, self._storage.open_log))
+            topic.partitions.append(Partition(topic, index, self))
 
     def _save(self) -> None:
-        self._storage.save_topics([topic.spec for topic in self._by_name.values()])
+        self.storage.save_topics([topic.spec for topic in self._by_name.values()])

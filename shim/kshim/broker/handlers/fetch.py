@@ -135,7 +135,7 @@ class _Reading:
             if wanted.last_fetched_epoch >= 0:
                 diverging = _divergence(partition, wanted)
             if diverging is None and wanted.fetch_offset != partition.high_watermark:
-                available_bytes = partition.log.bytes_from(wanted.fetch_offset)
+                available_bytes = partition.readable_bytes(wanted.fetch_offset)
                 # However small the limit, the first batch may be sent whole.
                 self.available_bytes += min(available_bytes, max(wanted.partition_max_bytes, 1))
         except OffsetOutOfRange:
@@ -192,10 +192,8 @@ class _Reading:
         try:
             high_watermark = partition.high_watermark
             if wanted.fetch_offset != high_watermark and place.diverging is None and (is_first or left_bytes):
-                data = partition.log.read(
-                    wanted.fetch_offset,
-                    min(wanted.partition_max_bytes, left_bytes),
-                    at_least_one_batch=is_first,
+                data = partition.read(
+                    wanted.fetch_offset, min(wanted.partition_max_bytes, left_bytes), at_least_one_batch=is_first
                 )
             answer = PartitionData(
                 partition_index=wanted.partition,

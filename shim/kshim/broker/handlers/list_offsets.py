@@ -116,14 +116,19 @@ def _found(partition: Partition, timestamp: int) -> tuple[int, int]:
     """
     log = partition.log
     if timestamp >= 0:
-        return log.offset_for_timestamp(timestamp) or _NOTHING
+        return _if_readable(partition, log.offset_for_timestamp(timestamp))
     if timestamp == LATEST:
         return partition.high_watermark, -1
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return log.start_offset, -1
     if timestamp == MAX_TIMESTAMP:
-        return log.max_timestamp() or _NOTHING
+        return _if_readable(partition, log.max_timestamp())
     return _NOTHING
+
+
+def _if_readable(partition: Partition, found: tuple[int, int] | None) -> tuple[int, int]:
+    """Kafka, too, finds no record behind the high watermark, though an earlier one might do."""
+    return _NOTHING if found is None or found[0] >= partition.high_watermark else found
 
 
 def _code_of(error: LogError) -> ErrorCode:

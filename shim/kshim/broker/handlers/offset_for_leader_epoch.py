@@ -65,7 +65,7 @@ def _end_of_epoch(cluster: Cluster, topic: str, wanted: OffsetForLeaderPartition
         raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
     epoch = wanted.leader_epoch
     if epoch == _LEADER_EPOCH:
-        return epoch, partition.log.end_offset
+        return epoch, partition.high_watermark
     if epoch < -1:  # before the first: it ended where that began, as Kafka sees it
         return epoch, partition.log.start_offset
     return -1, -1

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from kshim.broker.batch_rules import BatchRules, RejectedRecords
 from kshim.broker.cluster import Cluster
 from kshim.broker.connection import ConnectionClosing
 from kshim.broker.node import Node
 from kshim.broker.producers import PartitionProducers
 from kshim.broker.router import PendingReply, answered, handles
-from kshim.broker.topics import Topic
+from kshim.broker.topics import Partition, Topic
 from kshim.coordinator.step import RequestContext, Step
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -32,6 +34,8 @@ _ZSTD_FROM = 7
 @handles(ProduceRequest)
 def produce(node: Node, request: ProduceRequest, context: RequestContext, ticket: PendingReply) -> Step:
     """Append one batch a partition and answer with its first offset. A failed partition does not touch the others.
+
+    With `--fsync always` the answer waits until the batches are safe from power loss.
 
     acks=0 gets no answer; an error then closes the connection, which is all such a client can notice (checked live on
     4.4). Null records, to which Kafka never answers, get INVALID_RECORD. Raises ConnectionClosing.
@@ -58,7 +62,45 @@ def produce(node: Node, request: ProduceRequest, context: RequestContext, ticket
                         f"{ErrorCode(answer.error_code).name}"
                     )
         return answered(ticket, None)
+    if node.cluster.durability.replies_wait:
+        return _answered_when_durable(node.cluster, responses, by_id, ticket)
     return answered(ticket, ProduceResponse(responses=tuple(responses)))
+
+
+def _answered_when_durable(
+    cluster: Cluster, responses: list[TopicProduceResponse], by_id: bool, ticket: PendingReply
+) -> Step:
+    """Answer when everything appended is safe from power loss; a partition that has lost it says so."""
+    written: dict[int, Partition] = {}  # by the answer's id()
+    for response in responses:
+        topic = cluster.topics.with_id(response.topic_id) if by_id else cluster.topics.named(response.name)
+        for answer in response.partition_responses:
+            if topic is not None and answer.error_code == ErrorCode.NONE:
+                written[id(answer)] = topic.partitions[answer.index]
+
+    def final(answer: PartitionProduceResponse, lost: Collection[Partition]) -> PartitionProduceResponse:
+        if written.get(id(answer)) not in lost:
+            return answer
+        return PartitionProduceResponse(
+            index=answer.index, error_code=ErrorCode.KAFKA_STORAGE_ERROR, base_offset=-1, error_message="sync failed"
+        )
+
+    def answer_all(lost: Collection[Partition]) -> None:
+        ticket.complete(
+            ProduceResponse(
+                responses=tuple(
+                    TopicProduceResponse(
+                        name=response.name,
+                        topic_id=response.topic_id,
+                        partition_responses=tuple(final(answer, lost) for answer in response.partition_responses),
+                    )
+                    for response in responses
+                )
+            )
+        )
+
+    cluster.durability.when_durable(set(written.values()), answer_all)
+    return Step()
 
 
 def _answer(

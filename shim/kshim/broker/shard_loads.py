@@ -1,0 +1,144 @@
+"""Reading shards of the coordinator from their logs: after a start, and after a log or a shard was given up.
+
+One chore reads them one after the other, in slices; those that somebody has asked for come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from kshim.broker.topics import OFFSETS_TOPIC
+from kshim.broker.warm import COORDINATOR
+from kshim.storage.log import CorruptLog, LogError
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.frame import ProtocolError
+
+if TYPE_CHECKING:
+    from kshim.broker.chores import Chore
+    from kshim.broker.cluster import Cluster
+    from kshim.coordinator.coordinator import GroupCoordinator
+    from kshim.coordinator.step import Now
+
+__all__ = ["ShardLoads"]
+
+RETRY_PAUSE_MS: Final = 1_000
+"""How long a shard is left alone whose log could not be read; requests get COORDINATOR_NOT_AVAILABLE meanwhile."""
+
+_SLICE_BYTES: Final = 16 * 1024
+
+
+class ShardLoads:
+    """Which shards are still to be read. A shard in here is loading in the coordinator, once there is one."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._now: Callable[[], Now] | None = None
+        self._pending: dict[int, object] = {}  # a new object each time: it tells one reading from the next
+        self._wanted: dict[int, None] = {}
+        self._at_start: set[int] = set()
+        self._is_running = False
+
+    def begin(self, now: Callable[[], Now]) -> None:
+        """After a start, once: read all there is. `now` is the group clock, for whoever loads later, too."""
+        if self._now is not None:
+            return
+        self._now = now
+        topic = self._cluster.topics.named(OFFSETS_TOPIC)
+        if topic is not None:
+            self._pending.update((partition.index, object()) for partition in topic.partitions)
+            self._at_start.update(self._pending)
+            self._run()
+
+    def coordinator_made(self, coordinator: GroupCoordinator) -> None:
+        """There is a coordinator from now on: refuse requests of every shard that was not read yet."""
+        for index in self._pending:
+            coordinator.begin_load(index)
+
+    def wanted(self, index: int) -> None:
+        """Somebody has asked for a shard that is still loading."""
+        if index in self._pending:
+            self._wanted[index] = None
+
+    def load(self, index: int) -> None:
+        """Read a shard that was dropped."""
+        self._cluster.coordinator.begin_load(index)
+        self._pending[index] = object()
+        self._run()
+
+    def drop(self, index: int, error: ErrorCode = ErrorCode.COORDINATOR_NOT_AVAILABLE) -> None:
+        """Forget a shard's state; who waits in it, and who asks for it until `load`, is told `error`."""
+        self._pending.pop(index, None)
+        self._wanted.pop(index, None)
+        step = self._cluster.coordinator.unload(index, error)
+        # A request that met a defect may be parked in there and is answered already.
+        step.replies = [(ticket, response) for ticket, response in step.replies if not ticket.is_answered]  # type: ignore[attr-defined]
+        self._cluster.apply(step)
+
+    def _run(self) -> None:
+        if not self._is_running:
+            self._is_running = True
+            self._cluster.chores.add(self._read_all(), urgent=True)
+
+    def _read_all(self) -> Chore:
+        try:
+            for module in COORDINATOR:
+                import_module(module)
+                yield None
+            _ = self._cluster.coordinator
+            while self._pending:
+                index = next(iter(self._wanted or self._pending))
+                yield from self._read(index)
+        finally:
+            self._is_running = False
+
+    def _read(self, index: int) -> Chore:
+        cluster = self._cluster
+        reading = self._pending[index]
+        is_start = index in self._at_start
+        self._at_start.discard(index)
+        try:
+            for batches in _slices(cluster.offsets_partition(index).log.batches()):
+                cluster.coordinator.replay(index, batches)
+                yield None
+                if self._pending.get(index) is not reading:
+                    return  # dropped meanwhile
+        except Exception as error:
+            self._failed(index, error, is_start=is_start)
+            return
+        del self._pending[index]
+        self._wanted.pop(index, None)
+        assert self._now is not None
+        cluster.apply(cluster.coordinator.finish_load(index, self._now()))
+
+    def _failed(self, index: int, error: Exception, *, is_start: bool) -> None:
+        """Damage that was there at the start ends the broker; anything else may be better after a while."""
+        cluster = self._cluster
+        self.drop(index)
+        damage: LogError | None = error if isinstance(error, CorruptLog) else None
+        if isinstance(error, ProtocolError):
+            damage = LogError(f"{OFFSETS_TOPIC}-{index} holds a record that cannot be read: {error}")
+        if is_start and damage is not None:
+            cluster.on_corrupt(damage)
+            return
+        cluster.report(damage or error, cluster.offsets_partition(index))
+        cluster.alarms.after(RETRY_PAUSE_MS, lambda: self._retry(index))
+
+    def _retry(self, index: int) -> None:
+        if index not in self._pending:
+            self.load(index)
+
+
+def _slices(batches: Iterator[bytes]) -> Iterator[list[bytes]]:
+    """Batches in portions that take about a millisecond."""
+    portion: list[bytes] = []
+    size_bytes = 0
+    for batch in batches:
+        portion.append(batch)
+        size_bytes += len(batch)
+        if size_bytes >= _SLICE_BYTES:
+            yield portion
+            portion, size_bytes = [], 0
+    if portion:
+        yield portion
