@@ -34,7 +34,8 @@ class EventsTopic:
     """A backlog of events and the topic it is appended to.
 
     `find_topic()` is the topic, None while there is none; `append(partition, batch)` raises LogError;
-    `after(delay_ms, action)` sets an alarm; `on_failure(error)` hears of the first failure of a row.
+    `after(delay_ms, action)` sets an alarm; `on_failure(error)` hears of the first failure of a row. At most
+    `max_events` and about `max_bytes` wait; beyond that the oldest are dropped.
     """
 
     __slots__ = (
@@ -45,6 +46,8 @@ class EventsTopic:
         "_find_topic",
         "_has_failed",
         "_is_armed",
+        "_max_bytes",
+        "_max_events",
         "_on_failure",
         "dropped_count",
     )
@@ -55,11 +58,16 @@ class EventsTopic:
         append: Callable[[Partition, bytes], object],
         after: Callable[[int, Callable[[], None]], None],
         on_failure: Callable[[LogError], None],
+        *,
+        max_events: int = BACKLOG_MAX_EVENTS,
+        max_bytes: int = BACKLOG_MAX_BYTES,
     ) -> None:
         self._find_topic = find_topic
         self._append = append
         self._after = after
         self._on_failure = on_failure
+        self._max_events = max_events
+        self._max_bytes = max_bytes
         self._backlog: deque[tuple[HistoryEvent, GroupHistory]] = deque()
         self._backlog_bytes = 0
         self._is_armed = False
@@ -76,7 +84,7 @@ class EventsTopic:
         self._backlog_bytes += event.size_bytes
         if not self._is_armed:
             self._arm(LINGER_MS)
-        while len(self._backlog) > BACKLOG_MAX_EVENTS or self._backlog_bytes > BACKLOG_MAX_BYTES:
+        while len(self._backlog) > self._max_events or self._backlog_bytes > self._max_bytes:
             self._take()
             self.dropped_count += 1
 
