@@ -130,8 +130,8 @@ def _add_serve(commands: argparse._SubParsersAction[_Parser], environment: Mappi
         help="run a broker (what kshim does without a command)",
         description="Run a broker until SIGTERM or Ctrl-C. The first line on stdout is the address to bootstrap from, "
         "printed once connections are accepted; logs go to stderr.",
-        epilog="KSHIM_LISTEN, KSHIM_ADVERTISED, KSHIM_DATA_DIR, KSHIM_PROPERTIES, KSHIM_TOPICS (comma separated) and "
-        "KSHIM_LOG_FORMAT set what the options do not.",
+        epilog="KSHIM_LISTEN, KSHIM_ADVERTISED, KSHIM_DATA_DIR, KSHIM_PROPERTIES, KSHIM_TOPICS (comma separated), "
+        "KSHIM_EVENTS_TOPIC (true) and KSHIM_LOG_FORMAT set what the options do not.",
         allow_abbrev=False,
     )
     default = environment.get
@@ -173,6 +173,12 @@ def _add_serve(commands: argparse._SubParsersAction[_Parser], environment: Mappi
         action="append",
         dest="topics",
         help="make a topic at start; may be repeated",
+    )
+    option(
+        "--events-topic",
+        action="store_true",
+        default=default("KSHIM_EVENTS_TOPIC", "").lower() in ("1", "true"),
+        help="also write why groups rebalance, as JSON, to the topic __kshim_events",
     )
     option(
         "--log-format",
@@ -260,6 +266,8 @@ def _serve_options(found: argparse.Namespace) -> ServeOptions:
         raise CommandError(f"--log-format is text or json, not {found.log_format!r}", EXIT_USAGE)
     config = _read_properties(found.properties) if found.properties else {}
     config.update(_key_and_value(text) for text in found.config)
+    if found.events_topic:
+        config["kshim.history.topic.enable"] = "true"
     topics = found.topics
     if topics is None:
         topics = [text for text in found.topics_from_environment.split(",") if text]

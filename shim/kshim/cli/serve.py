@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kshim.broker.cluster import Cluster, Identities
 from kshim.broker.config import BrokerConfig, ConfigError
+from kshim.broker.history.names import create_events_topic
 from kshim.broker.node import Node
 from kshim.cli.addresses import Address, is_loopback, is_wildcard
 from kshim.cli.exits import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNAVAILABLE, EXIT_USAGE, CommandError
@@ -53,6 +54,7 @@ def run_serve(options: ServeOptions) -> int:
         raise
     try:
         _create_topics(cluster, options.topics, log)
+        create_events_topic(cluster)
         return _listen(cluster, config, options, log)
     except LogError as error:
         raise CommandError(str(error), EXIT_UNAVAILABLE) from error
