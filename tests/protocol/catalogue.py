@@ -8,26 +8,15 @@ import pytest
 
 from kshim_protocol.apis import API_TABLE
 from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription
-from kshim_protocol.internal.group_metadata import GroupMetadataKey, GroupMetadataValue
-from kshim_protocol.internal.offset_commit import (
-    LegacyOffsetCommitKey,
-    LegacyOffsetCommitValue,
-    OffsetCommitKey,
-    OffsetCommitValue,
-)
+from kshim_protocol.internal.record_types import RECORD_TYPES
 from kshim_protocol.schema import Struct
 
 API_MESSAGES: tuple[type[Struct], ...] = tuple(
     cls for api in API_TABLE.values() for cls in (api.request_class(), api.response_class())
 )
 CONSUMER_PROTOCOL: tuple[type[Struct], ...] = (ConsumerProtocolSubscription, ConsumerProtocolAssignment)
-OFFSETS_RECORDS: tuple[type[Struct], ...] = (
-    LegacyOffsetCommitKey,
-    LegacyOffsetCommitValue,
-    OffsetCommitKey,
-    OffsetCommitValue,
-    GroupMetadataKey,
-    GroupMetadataValue,
+OFFSETS_RECORDS: tuple[type[Struct], ...] = tuple(
+    cls for type_ in RECORD_TYPES.values() for cls in (type_.key_class(), type_.value_class())
 )
 ALL_MESSAGES = API_MESSAGES + CONSUMER_PROTOCOL + OFFSETS_RECORDS
 

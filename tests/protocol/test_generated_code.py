@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 import traceback
 
 import pytest
@@ -99,5 +100,5 @@ def test_a_parse_kept_from_before_does_not_make_code_again() -> None:
 @over_versions()
 def test_generated_code_never_tests_a_version(cls: type[Struct], version: int) -> None:
     tree = codec(cls, version).tree
-    assert "version" not in source_of_parse(tree).replace("_version", "")
-    assert "version" not in source_of_build(tree).replace("_version", "")
+    for source in (source_of_parse(tree), source_of_build(tree)):
+        assert "version" not in re.sub(r"\.version\b|_version", "", source)  # rows may be called so

@@ -72,7 +72,7 @@ def contains(text: str, version: int) -> bool:
 def kafka_default(field: dict[str, Any]) -> Any:
     """The default as Kafka's generator reads it: what is declared, else the zero of the type."""
     type_, declared = field["type"], field.get("default")
-    if declared == "null":
+    if declared == "null":  # the text; a null of JSON is no default to Kafka's generator
         return None
     if type_.startswith("[]"):
         return ()
@@ -101,7 +101,8 @@ def kafka_rows(fields: list[dict[str, Any]], schema: dict[str, Any], version: in
     """What travels in `version`, in wire order: (name, type, nullable, tag, default, ignorable)."""
     found = []
     for field in fields:
-        if not contains(field["versions"], version):
+        # A tagged field may leave its versions to its tag.
+        if not contains(field.get("versions") or field["taggedVersions"], version):
             continue
         is_tagged = contains(field.get("taggedVersions", "none"), version)
         found.append(

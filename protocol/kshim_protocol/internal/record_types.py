@@ -1,0 +1,106 @@
+"""All types of records in `__consumer_offsets`, for those who read everything: tools, not the coordinator.
+
+The coordinator reads what it keeps (`records.py`). Types 9 and 18 are not in use. Kafka: CoordinatorRecordType.
+"""
+
+from __future__ import annotations
+
+import struct
+from importlib import import_module
+from typing import NamedTuple
+
+from kshim_protocol.frame import ProtocolError
+from kshim_protocol.schema import Struct, codec
+
+__all__ = ["RECORD_TYPES", "RecordType", "UnknownValueVersion", "parse_typed_key", "parse_versioned_value"]
+
+_INT16 = struct.Struct(">h")
+
+
+class UnknownValueVersion(ProtocolError):
+    """The value of a known record has a version that this side does not know: `version`."""
+
+
+class RecordType(NamedTuple):
+    """A type of record: the version of its key, Kafka's name, and the module with its two tables."""
+
+    number: int
+    name: str
+    module: str
+
+    def key_class(self) -> type[Struct]:
+        """The key's table."""
+        return self._class("Key")
+
+    def value_class(self) -> type[Struct]:
+        """The value's table."""
+        return self._class("Value")
+
+    def _class(self, suffix: str) -> type[Struct]:
+        found: type[Struct] = getattr(import_module(f"kshim_protocol.internal.{self.module}"), self.name + suffix)
+        return found
+
+
+RECORD_TYPES: dict[int, RecordType] = {
+    type_.number: type_
+    for type_ in (
+        RecordType(0, "LegacyOffsetCommit", "offset_commit"),
+        RecordType(1, "OffsetCommit", "offset_commit"),
+        RecordType(2, "GroupMetadata", "group_metadata"),
+        RecordType(3, "ConsumerGroupMetadata", "consumer_group"),
+        RecordType(4, "ConsumerGroupPartitionMetadata", "consumer_group"),
+        RecordType(5, "ConsumerGroupMemberMetadata", "consumer_group"),
+        RecordType(6, "ConsumerGroupTargetAssignmentMetadata", "consumer_group"),
+        RecordType(7, "ConsumerGroupTargetAssignmentMember", "consumer_group"),
+        RecordType(8, "ConsumerGroupCurrentMemberAssignment", "consumer_group"),
+        RecordType(10, "ShareGroupMemberMetadata", "share_group"),
+        RecordType(11, "ShareGroupMetadata", "share_group"),
+        RecordType(12, "ShareGroupTargetAssignmentMetadata", "share_group"),
+        RecordType(13, "ShareGroupTargetAssignmentMember", "share_group"),
+        RecordType(14, "ShareGroupCurrentMemberAssignment", "share_group"),
+        RecordType(15, "ShareGroupStatePartitionMetadata", "share_group"),
+        RecordType(16, "ConsumerGroupRegularExpression", "consumer_group"),
+        RecordType(17, "StreamsGroupMetadata", "streams_group"),
+        RecordType(19, "StreamsGroupMemberMetadata", "streams_group"),
+        RecordType(20, "StreamsGroupTargetAssignmentMetadata", "streams_group"),
+        RecordType(21, "StreamsGroupTargetAssignmentMember", "streams_group_target"),
+        RecordType(22, "StreamsGroupCurrentMemberAssignment", "streams_group"),
+        RecordType(23, "StreamsGroupTopology", "streams_group"),
+    )
+}
+"""By number, the version of the key."""
+
+
+def parse_typed_key(data: bytes) -> tuple[int, Struct | None]:
+    """(type, key); the key is None when the type is none of RECORD_TYPES. Raises ProtocolError."""
+    number = _number(data, "key")
+    type_ = RECORD_TYPES.get(number)
+    return number, None if type_ is None else _parse(type_.key_class(), 0, data)
+
+
+def parse_versioned_value(type_: RecordType, data: bytes) -> tuple[int, Struct]:
+    """(version, value) of a record of this type. Raises ProtocolError, of it UnknownValueVersion."""
+    cls = type_.value_class()
+    version = _number(data, cls.__name__)
+    versions = cls.info.versions
+    if versions is None or not versions[0] <= version <= versions[1]:
+        raise UnknownValueVersion(
+            f"unknown version {version}", message=cls.__name__, version=version, field="version", offset=0
+        )
+    return version, _parse(cls, version, data)
+
+
+def _number(data: bytes, message: str) -> int:
+    if len(data) < _INT16.size:
+        raise ProtocolError(f"{len(data)} bytes hold no version", message=message, field="version", offset=0)
+    number: int = _INT16.unpack_from(data)[0]
+    return number
+
+
+def _parse(cls: type[Struct], version: int, data: bytes) -> Struct:
+    found, end = codec(cls, version).parse(data, _INT16.size)
+    if end != len(data):
+        raise ProtocolError(
+            f"{len(data) - end} bytes left over", message=cls.__name__, version=version, field="end", offset=end
+        )
+    return found

@@ -1,0 +1,36 @@
+"""`__consumer_offsets` records of streams groups (KIP-1071): key type 21, whose TaskIds have no epochs."""
+
+from __future__ import annotations
+
+from kshim_protocol.schema import Struct, array, message, string, struct
+
+__all__ = ["StreamsGroupTargetAssignmentMemberKey", "StreamsGroupTargetAssignmentMemberValue", "TaskIds"]
+
+# fmt: off
+
+
+@message(versions="0", flexible="none")
+class StreamsGroupTargetAssignmentMemberKey(Struct):
+    """Record key of type 21."""
+
+    group_id:  str = string("0")
+    member_id: str = string("0")
+
+
+@struct
+class TaskIds(Struct):
+    """Tasks of one subtopology that a member is to have."""
+
+    subtopology_id: str             = string("0+")
+    partitions:     tuple[int, ...] = array("int32", "0+")
+
+
+@message(versions="0", flexible="0+")
+class StreamsGroupTargetAssignmentMemberValue(Struct):
+    """The tasks that a member is to have."""
+
+    active_tasks:  tuple[TaskIds, ...] = array(TaskIds, "0+")
+    standby_tasks: tuple[TaskIds, ...] = array(TaskIds, "0+")
+    warmup_tasks:  tuple[TaskIds, ...] = array(TaskIds, "0+")
+
+# fmt: on
