@@ -92,9 +92,9 @@ def _bool(name: str, meaning: str, *, required: bool = False) -> StructField:
 
 EVIDENCE: Final = StructType(
     [
-        _string("topic", "Topic of the record, or `log`", required=True),
+        _string("topic", "Topic of the record, or `log`"),
         _int("partition", "Its partition; null in a log"),
-        _long("offset", "Its offset, or the number of the line in the log", required=True),
+        _long("offset", "Its offset, or the number of the line in the log"),
     ]
 )
 """Where it is written."""
