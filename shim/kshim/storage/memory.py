@@ -1,16 +1,22 @@
-"""A log that lives in memory and ends with the process."""
+"""A log that lives in memory and ends with the process.
+
+It has segments as a log in files has, so that retention and compaction treat both alike.
+"""
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, pairwise
 
 from kshim.storage.log import OffsetOutOfRange
 from kshim.storage.timestamps import first_record_at, first_with_greatest_timestamp
-from kshim_protocol.records.batch import LOG_FIELDS, set_base_offset
+from kshim_protocol.records.batch import LOG_FIELDS, iter_batches, set_base_offset
 
-__all__ = ["MemoryLog"]
+__all__ = ["MemoryLog", "MemorySegment"]
+
+_CHUNK_BATCHES = 1024
 
 _unpack_fields = LOG_FIELDS.unpack_from
 
@@ -24,13 +30,26 @@ class MemoryLog:
         "_dropped_bytes",
         "_ends",
         "_max_timestamps",
+        "_segment_bytes_before",
+        "_segment_first_ms",
+        "_segment_offsets",
         "end_offset",
+        "loss_count",
+        "segment_bytes",
+        "segment_ms",
         "start_offset",
     )
 
-    def __init__(self, start_offset: int = 0) -> None:
+    def __init__(self, start_offset: int = 0, *, segment_bytes: int = 1 << 30, segment_ms: int = 1 << 62) -> None:
         self.start_offset = start_offset
         self.end_offset = start_offset
+        self.segment_bytes = segment_bytes
+        self.segment_ms = segment_ms
+        self.loss_count = 0
+        """How often batches were removed from an end of the log."""
+        self._segment_offsets = [start_offset]  # where each begins; the last one is active
+        self._segment_bytes_before = 0  # bytes appended ever before the active one
+        self._segment_first_ms = 1 << 62  # greatest timestamp of its first batch
         self._batches: list[bytes] = []
         self._base_offsets = array("q")
         self._ends = array("q")  # bytes appended ever, up to and with this batch
@@ -55,12 +74,20 @@ class MemoryLog:
         if base_offset != offset or leader_epoch:
             batch = set_base_offset(batch, offset)
         if self._batches:
-            self._ends.append(self._ends[-1] + length + 12)
+            end = self._ends[-1] + length + 12
+            if (
+                end - self._segment_bytes_before > self.segment_bytes
+                or max_timestamp_ms - self._segment_first_ms > self.segment_ms
+            ):
+                self.roll()
+            self._ends.append(end)
             greatest_ms = self._max_timestamps[-1]
             self._max_timestamps.append(greatest_ms if greatest_ms > max_timestamp_ms else max_timestamp_ms)
         else:
             self._ends.append(self._dropped_bytes + length + 12)
             self._max_timestamps.append(max_timestamp_ms)
+        if offset == self._segment_offsets[-1]:
+            self._segment_first_ms = max_timestamp_ms
         self._batches.append(batch)
         self._base_offsets.append(offset)
         self.end_offset = offset + last_offset_delta + 1
@@ -112,6 +139,8 @@ class MemoryLog:
             return
         count = self._index_of(offset)
         self.start_offset = offset
+        while len(self._segment_offsets) > 1 and self._segment_offsets[1] <= offset:
+            del self._segment_offsets[0]
         if count:
             self._dropped_bytes = self._ends[count - 1]
             self._keep(count, len(self._batches))
@@ -122,7 +151,55 @@ class MemoryLog:
             return
         count = self._index_of(offset)
         self.end_offset = max(self._base_offsets[count], self.start_offset)
+        while len(self._segment_offsets) > 1 and self._segment_offsets[-1] > self.end_offset:
+            del self._segment_offsets[-1]
+        self._segment_bytes_before = self._bytes_before(bisect_left(self._base_offsets, self._segment_offsets[-1]))
         self._keep(0, count)
+
+    def roll(self) -> None:
+        """Begin a new segment, unless the active one is empty."""
+        if self.end_offset > self._segment_offsets[-1]:
+            self._segment_offsets.append(self.end_offset)
+            self._segment_bytes_before = self._ends[-1] if self._ends else self._dropped_bytes
+            self._segment_first_ms = 1 << 62
+
+    def between(self, begin_offset: int, end_offset: int) -> list[bytes]:
+        """The batches whose base offset lies there, end excluded."""
+        return self._batches[
+            bisect_left(self._base_offsets, begin_offset) : bisect_left(self._base_offsets, end_offset)
+        ]
+
+    def segments(self) -> Sequence[MemorySegment]:
+        """All segments in order; the last one is active."""
+        bounds = [*self._segment_offsets, self.end_offset]
+        return [self._segment(begin, end) for begin, end in pairwise(bounds)]
+
+    def _segment(self, begin_offset: int, end_offset: int) -> MemorySegment:
+        begin = bisect_left(self._base_offsets, begin_offset)
+        end = bisect_left(self._base_offsets, end_offset)
+        size_bytes = self._bytes_before(end) - self._bytes_before(begin)
+        greatest_ms = self._max_timestamps[end - 1] if end > begin else -1
+        return MemorySegment(self, begin_offset, end_offset, size_bytes, greatest_ms)
+
+    def begin_replacement(self, segments: Sequence[MemorySegment]) -> MemoryReplacement:
+        """Begin to replace neighbouring sealed segments by one."""
+        return MemoryReplacement(self, segments)
+
+    def replace(self, begin_offset: int, end_offset: int, batches: list[bytes]) -> None:
+        """Put `batches` in the place of the sealed segments from one offset to another: one segment from now on."""
+        begin = bisect_left(self._base_offsets, begin_offset)
+        end = bisect_left(self._base_offsets, end_offset)
+        size_bytes = sum(map(len, batches))
+        ends = array("q", accumulate(map(len, batches), initial=self._bytes_before(end) - size_bytes))
+        removed_bytes = ends[0] - self._bytes_before(begin)
+        greatest_ms = self._max_timestamps[begin - 1] if begin else -1
+        timestamps = accumulate((_unpack_fields(batch)[5] for batch in batches), max, initial=greatest_ms)
+        self._dropped_bytes += removed_bytes
+        self._ends[:end] = array("q", [at + removed_bytes for at in self._ends[:begin]]) + ends[1:]
+        self._max_timestamps[begin:end] = array("q", timestamps)[1:]
+        self._base_offsets[begin:end] = array("q", [_unpack_fields(batch)[0] for batch in batches])
+        self._batches[begin:end] = batches
+        self._segment_offsets = [at for at in self._segment_offsets if not begin_offset < at < end_offset]
 
     def begin_sync(self) -> None:
         """Nothing to do, ever."""
@@ -149,12 +226,19 @@ class MemoryLog:
             return len(self._batches)
         if not self.start_offset <= offset < self.end_offset:
             raise OffsetOutOfRange(f"offset {offset} is not in [{self.start_offset}, {self.end_offset}]")
-        return bisect_right(self._base_offsets, offset) - 1
+        index = bisect_right(self._base_offsets, offset) - 1
+        if index < 0:
+            return 0
+        batch = self._batches[index]
+        if offset > self._base_offsets[index] and offset > _last_offset(batch):
+            return index + 1  # the batch that held it was compacted away
+        return index
 
     def _bytes_before(self, index: int) -> int:
         return self._ends[index - 1] if index else self._dropped_bytes
 
     def _keep(self, first: int, end: int) -> None:
+        self.loss_count += 1
         self._batches = self._batches[first:end]
         self._base_offsets = self._base_offsets[first:end]
         self._ends = self._ends[first:end]
@@ -163,3 +247,63 @@ class MemoryLog:
         for batch in self._batches:
             greatest_ms = max(greatest_ms, _unpack_fields(batch)[5])
             self._max_timestamps.append(greatest_ms)
+
+
+class MemorySegment:
+    """See `SegmentView`."""
+
+    __slots__ = ("_log", "base_offset", "end_offset", "loss_count", "max_timestamp_ms", "size_bytes")
+
+    def __init__(
+        self, log: MemoryLog, base_offset: int, end_offset: int, size_bytes: int, max_timestamp_ms: int
+    ) -> None:
+        self._log = log
+        self.base_offset = base_offset
+        self.end_offset = end_offset
+        self.size_bytes = size_bytes
+        self.max_timestamp_ms = max_timestamp_ms
+        """The greatest up to and with this segment."""
+        self.loss_count = log.loss_count
+
+    def chunks(self) -> Iterator[Callable[[], bytes]]:
+        """The batches, some at a time."""
+        batches = self._log.between(self.base_offset, self.end_offset)
+        for at in range(0, len(batches), _CHUNK_BATCHES):
+            chunk = b"".join(batches[at : at + _CHUNK_BATCHES])
+            yield lambda chunk=chunk: chunk  # type: ignore[misc]
+
+
+class MemoryReplacement:
+    """See `Replacement`."""
+
+    def __init__(self, log: MemoryLog, segments: Sequence[MemorySegment]) -> None:
+        self._log = log
+        self._begin_offset = segments[0].base_offset
+        self._end_offset = segments[-1].end_offset
+        self._loss_count = segments[0].loss_count
+        self._batches: list[bytes] = []
+
+    def write(self, batches: bytes) -> None:
+        """Add whole batches."""
+        self._batches += iter_batches(batches)
+
+    def prepare(self) -> None:
+        """Nothing survives anyway."""
+
+    def finish(self) -> bool:
+        """Put them in; False when something was removed from the log since the segments were asked for."""
+        if self._log.loss_count != self._loss_count:
+            return False
+        self._log.replace(self._begin_offset, self._end_offset, self._batches)
+        return True
+
+    def abandon(self) -> None:
+        """Forget them."""
+        self._batches = []
+
+
+def _last_offset(batch: bytes) -> int:
+    base_offset: int
+    last_offset_delta: int
+    base_offset, _, _, _, last_offset_delta, _ = _unpack_fields(batch)
+    return base_offset + last_offset_delta
