@@ -26,6 +26,9 @@ def test_without_arguments_kshim_serves_on_loopback_in_memory() -> None:
         topics={},
         log_format="text",
         is_verbose=False,
+        fsync=None,
+        fsync_interval_ms=None,
+        recover="refuse",
     )
 
 
@@ -44,6 +47,9 @@ def test_every_option_of_serve_is_read() -> None:
         "--topic=orders:3",
         "--topic=a.b-c_d:1",
         "--log-format=json",
+        "--fsync=always",
+        "--fsync-interval-ms=20",
+        "--recover=skip-corrupt",
         "--verbose",
     )
     assert options == ServeOptions(
@@ -54,6 +60,9 @@ def test_every_option_of_serve_is_read() -> None:
         topics={"orders": 3, "a.b-c_d": 1},
         log_format="json",
         is_verbose=True,
+        fsync="always",
+        fsync_interval_ms=20,
+        recover="skip-corrupt",
     )
 
 
@@ -70,8 +79,12 @@ def test_the_environment_sets_what_the_options_do_not() -> None:
         "KSHIM_DATA_DIR": "data",
         "KSHIM_TOPICS": "a:1,b:2",
         "KSHIM_LOG_FORMAT": "json",
+        "KSHIM_FSYNC": "never",
+        "KSHIM_FSYNC_INTERVAL_MS": "7",
     }
     options = serve(**environment)
+    assert (options.fsync, options.fsync_interval_ms) == ("never", 7)
+    assert serve("--fsync=always", **environment).fsync == "always"
     assert (options.listen.port, options.data_dir, options.topics) == (1, "data", {"a": 1, "b": 2})
     assert options.log_format == "json"
     options = serve("--listen=127.0.0.1:2", "--topic=c:3", "--log-format=text", **environment)
@@ -95,6 +108,9 @@ def test_the_environment_sets_what_the_options_do_not() -> None:
         (["--topic=..:1"], "no topic name"),
         (["--topic=a:1", "--topic=a:1"], "twice"),
         (["--log-format=xml"], "text or json"),
+        (["--fsync=sometimes"], "always, interval or never"),
+        (["--fsync-interval-ms=0"], "--fsync-interval-ms"),
+        (["--recover=all"], "skip-corrupt"),
         (["--properties=/nonexistent/file"], "cannot read /nonexistent/file"),
         (["--unknown"], "--unknown"),
         (["--list=127.0.0.1:1"], "--list"),

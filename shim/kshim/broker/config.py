@@ -59,6 +59,8 @@ class BrokerConfig:
     kshim_history_max_events: int
     kshim_history_topic_enable: bool
     log_cleanup_policy: tuple[str, ...]
+    log_flush_interval_messages: int
+    log_flush_interval_ms: int | None
     log_message_timestamp_after_max_ms: int
     log_message_timestamp_before_max_ms: int
     log_message_timestamp_type: str

@@ -137,8 +137,6 @@ _ROWS: Final[tuple[tuple[str, KeyType, str | None, str], ...]] = (
     ("log.dir",                                                   "list",     None, ""),
     ("log.dir.failure.timeout.ms",                                "long",     "30000", "1+"),
     ("log.dirs",                                                  "list",     None, ""),
-    ("log.flush.interval.messages",                               "long",     "9223372036854775807", "1+"),
-    ("log.flush.interval.ms",                                     "long",     None, ""),
     ("log.flush.offset.checkpoint.interval.ms",                   "int",      "60000", "0+"),
     ("log.flush.scheduler.interval.ms",                           "long",     "9223372036854775807", ""),
     ("log.flush.start.offset.checkpoint.interval.ms",             "int",      "60000", "0+"),

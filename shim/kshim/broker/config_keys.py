@@ -58,6 +58,8 @@ _BROKER_ROWS: Final[tuple[tuple[str, KeyType, str | None, str, str], ...]] = (
     ("group.max.size",                     "int",     "2147483647", "1+",          "Most members of one group."),
     ("group.min.session.timeout.ms",       "int",     "6000",       "",            "Shortest session timeout that a member may ask for."),
     ("log.cleanup.policy",                 "list",    "delete",     "compact|delete", "Default of cleanup.policy."),
+    ("log.flush.interval.messages",        "long",    "9223372036854775807", "1+", "1 is as --fsync=always; another number has no effect."),
+    ("log.flush.interval.ms",              "long",    None,         "",            "Is as --fsync=interval with this --fsync-interval-ms."),
     ("log.message.timestamp.after.max.ms", "long",    "3600000",    "0+",          "Default of message.timestamp.after.max.ms."),
     ("log.message.timestamp.before.max.ms", "long",   "9223372036854775807", "0+", "Default of message.timestamp.before.max.ms."),
     ("log.message.timestamp.type",         "string",  "CreateTime", "CreateTime|LogAppendTime", "Default of message.timestamp.type."),

@@ -12,7 +12,7 @@ EXIT_FAILURE: Final = 1
 EXIT_USAGE: Final = 2
 """A bad option or a bad configuration value; nothing was started."""
 EXIT_UNAVAILABLE: Final = 3
-"""The address cannot be bound, or the data directory is locked or cannot be used."""
+"""The address cannot be bound, or the data directory is locked, damaged or cannot be used."""
 EXIT_INTERRUPTED: Final = 130
 """Ctrl-C, as shells count it (128 + SIGINT)."""
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
+from kshim.broker.topics import Partition
 from kshim.coordinator.events import HISTORY_FIELDS, Event, MemberRef, Transition
 from kshim.coordinator.state import GroupState
 
@@ -119,7 +120,8 @@ class Log:
 
     def defect(self, error: BaseException, request: object) -> None:
         """See `Cluster.on_defect`: an exception nobody planned for, or a log that could not be written."""
-        self.failed(f"handling {type(request).__name__}", error)
+        is_log = isinstance(request, Partition)
+        self.failed(f"keeping {request}" if is_log else f"handling {type(request).__name__}", error)
 
     # ---------------------------------------------------------------- the two forms
 

@@ -13,15 +13,19 @@ __all__ = [
     "Command",
     "ConformOptions",
     "DemoOptions",
+    "FsyncPolicy",
     "LogFormat",
     "OutputFormat",
     "PipelineOptions",
+    "RecoverPolicy",
     "ServeOptions",
     "parse_command",
 ]
 
 LogFormat = Literal["text", "json"]
 OutputFormat = Literal["text", "json", "junit"]
+FsyncPolicy = Literal["always", "interval", "never"]
+RecoverPolicy = Literal["refuse", "skip-corrupt"]
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
 MAX_TOPIC_NAME_LENGTH = 249
@@ -41,6 +45,10 @@ class ServeOptions(NamedTuple):
     topics: dict[str, int]
     log_format: LogFormat
     is_verbose: bool
+    fsync: FsyncPolicy | None = None
+    """None: as the configuration says, `interval` where it says nothing."""
+    fsync_interval_ms: int | None = None
+    recover: RecoverPolicy = "refuse"
 
 
 class DemoOptions(NamedTuple):
@@ -112,7 +120,7 @@ def _parser(environment: Mapping[str, str]) -> _Parser:
         prog="kshim",
         description="A broker that speaks Kafka's protocol; its heart is the consumer group coordinator.",
         epilog="Without a command kshim serves. Exit codes: 0 ended cleanly, 1 failed, 2 usage, "
-        "3 cannot bind or directory locked, 130 interrupted.",
+        "3 cannot bind, or directory locked or damaged, 130 interrupted.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
@@ -130,8 +138,8 @@ def _add_serve(commands: argparse._SubParsersAction[_Parser], environment: Mappi
         help="run a broker (what kshim does without a command)",
         description="Run a broker until SIGTERM or Ctrl-C. The first line on stdout is the address to bootstrap from, "
         "printed once connections are accepted; logs go to stderr.",
-        epilog="KSHIM_LISTEN, KSHIM_ADVERTISED, KSHIM_DATA_DIR, KSHIM_PROPERTIES, KSHIM_TOPICS (comma separated), "
-        "KSHIM_EVENTS_TOPIC (true) and KSHIM_LOG_FORMAT set what the options do not.",
+        epilog="KSHIM_LISTEN, KSHIM_ADVERTISED, KSHIM_DATA_DIR, KSHIM_FSYNC, KSHIM_FSYNC_INTERVAL_MS, KSHIM_PROPERTIES, "
+        "KSHIM_TOPICS (comma separated), KSHIM_EVENTS_TOPIC (true) and KSHIM_LOG_FORMAT set what the options do not.",
         allow_abbrev=False,
     )
     default = environment.get
@@ -153,6 +161,24 @@ def _add_serve(commands: argparse._SubParsersAction[_Parser], environment: Mappi
         metavar="DIR",
         default=default("KSHIM_DATA_DIR"),
         help="keep topics, records and groups in DIR (default: in memory)",
+    )
+    option(
+        "--fsync",
+        metavar="always|interval|never",
+        default=default("KSHIM_FSYNC"),
+        help="what power loss may take: nothing that was acknowledged, the last --fsync-interval-ms (default), or more",
+    )
+    option(
+        "--fsync-interval-ms",
+        metavar="MS",
+        default=default("KSHIM_FSYNC_INTERVAL_MS"),
+        help="with --fsync=interval: how long appended records may stay unsynced (default 100)",
+    )
+    option(
+        "--recover",
+        metavar="skip-corrupt",
+        default="refuse",
+        help="start although a log is damaged in the middle: damaged batches are put aside and left out",
     )
     option(
         "--config",
@@ -264,6 +290,10 @@ def _serve_options(found: argparse.Namespace) -> ServeOptions:
         )
     if found.log_format not in ("text", "json"):
         raise CommandError(f"--log-format is text or json, not {found.log_format!r}", EXIT_USAGE)
+    if found.fsync not in (None, "always", "interval", "never"):
+        raise CommandError(f"--fsync is always, interval or never, not {found.fsync!r}", EXIT_USAGE)
+    if found.recover not in ("refuse", "skip-corrupt"):
+        raise CommandError(f"--recover is skip-corrupt, not {found.recover!r}", EXIT_USAGE)
     config = _read_properties(found.properties) if found.properties else {}
     config.update(_key_and_value(text) for text in found.config)
     if found.events_topic:
@@ -279,7 +309,16 @@ def _serve_options(found: argparse.Namespace) -> ServeOptions:
         topics=_topics(topics),
         log_format=cast("LogFormat", found.log_format),
         is_verbose=found.verbose,
+        fsync=cast("FsyncPolicy | None", found.fsync),
+        fsync_interval_ms=None if found.fsync_interval_ms is None else _interval_ms(found.fsync_interval_ms),
+        recover=cast("RecoverPolicy", found.recover),
     )
+
+
+def _interval_ms(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= 3_600_000:
+        raise CommandError(f"--fsync-interval-ms: {text!r} is not a number from 1 to 3600000", EXIT_USAGE)
+    return int(text)
 
 
 def _address(option: str, text: str) -> Address:

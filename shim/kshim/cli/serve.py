@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable
+from signal import SIGTERM, raise_signal
 from typing import TYPE_CHECKING
 
 from kshim.broker.cluster import Cluster, Identities
@@ -22,16 +23,23 @@ from kshim.server.clock import RealClock
 from kshim.server.limits import ServerLimits
 from kshim.server.listener import CannotBind
 from kshim.server.run import run_until_signalled
-from kshim.storage.log import LogError
+from kshim.storage.log import CorruptLog, LogError
 
 if TYPE_CHECKING:
     from kshim.broker.connection import Connection
+    from kshim.broker.durability import FsyncPolicy
     from kshim.broker.topics import Storage
     from kshim.coordinator.step import Now
 
 __all__ = ["run_serve"]
 
 SIGINT = 2
+DEFAULT_FSYNC_INTERVAL_MS = 100
+
+_WAYS_OUT = (
+    "bring that file back from a copy, or start with --recover=skip-corrupt, which puts the damaged batches aside and "
+    "goes on without them"
+)
 
 
 def run_serve(options: ServeOptions) -> int:
@@ -40,14 +48,25 @@ def run_serve(options: ServeOptions) -> int:
     config = _configuration(options, log)
     log.node_id = config.node_id
     storage, cluster_id = _storage(options, config, log)
+    fsync, fsync_interval_ms = _fsync(options, config)
+    damages: list[LogError] = []
+
+    def end_for(damage: LogError) -> None:
+        """The broker serves nothing rather than less than was acknowledged; it ends as if it had been told to."""
+        damages.append(damage)
+        raise_signal(SIGTERM)
+
     try:
         cluster = Cluster(
             config,
             storage,
             Identities(new_member_suffix, new_topic_id),
             cluster_id=cluster_id,
+            fsync=fsync,
+            fsync_interval_ms=fsync_interval_ms,
             on_event=log.coordinator_event,
             on_defect=log.defect,
+            on_corrupt=end_for,
         )
     except BaseException:
         storage.close()
@@ -55,7 +74,12 @@ def run_serve(options: ServeOptions) -> int:
     try:
         _create_topics(cluster, options.topics, log)
         create_events_topic(cluster)
-        return _listen(cluster, config, options, log)
+        exit_code = _listen(cluster, config, options, log)
+        if damages:
+            raise damages[0]
+        return exit_code
+    except CorruptLog as error:
+        raise CommandError(f"{error}; {_WAYS_OUT}", EXIT_UNAVAILABLE) from error
     except LogError as error:
         raise CommandError(str(error), EXIT_UNAVAILABLE) from error
     except CannotBind as error:
@@ -95,6 +119,23 @@ def _storage(options: ServeOptions, config: BrokerConfig, log: Log) -> tuple[Sto
         raise CommandError(str(error), EXIT_UNAVAILABLE) from error
     storage = DirectoryStorage(directory, segment_bytes=config.log_segment_bytes, on_tail_cut=on_tail_cut)
     return storage, directory.cluster_id
+
+
+def _fsync(options: ServeOptions, config: BrokerConfig) -> tuple[FsyncPolicy, int]:
+    """The policy and its interval (ms): the options, or else what Kafka's keys ask for. Memory has nothing to sync."""
+    policy: FsyncPolicy = "interval"
+    if options.data_dir is None:
+        policy = "never"
+    elif options.fsync is not None:
+        policy = options.fsync
+    elif config.log_flush_interval_messages == 1:
+        policy = "always"
+    interval_ms = options.fsync_interval_ms
+    if interval_ms is None:
+        interval_ms = (
+            DEFAULT_FSYNC_INTERVAL_MS if config.log_flush_interval_ms is None else config.log_flush_interval_ms
+        )
+    return policy, max(interval_ms, 1)
 
 
 def _create_topics(cluster: Cluster, topics: dict[str, int], log: Log) -> None:
