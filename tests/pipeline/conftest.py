@@ -37,6 +37,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.local.dir": str(home),
         "spark.sql.streaming.stopTimeout": "30s",
+        # Ten rows pay for compiling, not for running: half the CPU seconds of a query.
+        "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.codegen.wholeStage": "false",
     }
 
     def made() -> SparkSession:
