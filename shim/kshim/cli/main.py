@@ -23,26 +23,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     # What imports make stays, so looking through it for garbage frees nothing and is a tenth of the start-up.
     gc.disable()
-    from kshim.cli.options import ConformOptions, DemoOptions, PipelineOptions, parse_command
+    from kshim.cli.options import ConformOptions, DemoOptions, PipelineOptions, ServeOptions, parse_command
 
     try:
         command = parse_command(sys.argv[1:] if arguments is None else arguments, os.environ)
+        if isinstance(command, ServeOptions):
+            from kshim.cli.serve import run_serve
+
+            return run_serve(command)
+        gc.enable()
         if isinstance(command, DemoOptions):
-            gc.enable()
             from kshim.tools.demo.run import run_demo
 
             return run_demo(is_plain=command.is_plain)
         if isinstance(command, ConformOptions):
-            gc.enable()
             return _conform(command)
         if isinstance(command, PipelineOptions):
-            gc.enable()
             from kshim_pipeline.cli import main as run_pipeline
 
             return run_pipeline(command.arguments)
-        from kshim.cli.serve import run_serve
+        from kshim.cli.logs import run_logs
 
-        return run_serve(command)
+        return run_logs(command)
     except CommandError as error:
         print(f"kshim: {error}", file=sys.stderr)
         return error.exit_code

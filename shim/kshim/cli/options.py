@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, cast
 
 from kshim.cli.addresses import Address, is_wildcard, parse_address
 from kshim.cli.exits import EXIT_USAGE, CommandError
+
+if TYPE_CHECKING:
+    from kshim.cli.log_options import DumpOffsetsOptions, ImportOptions
 
 __all__ = [
     "Command",
@@ -77,7 +80,8 @@ class PipelineOptions(NamedTuple):
     arguments: tuple[str, ...]
 
 
-Command = ServeOptions | DemoOptions | ConformOptions | PipelineOptions
+if TYPE_CHECKING:
+    Command = ServeOptions | DemoOptions | ConformOptions | PipelineOptions | DumpOffsetsOptions | ImportOptions
 
 
 def parse_command(arguments: Sequence[str], environment: Mapping[str, str]) -> Command:
@@ -90,6 +94,10 @@ def parse_command(arguments: Sequence[str], environment: Mapping[str, str]) -> C
         arguments.insert(0, "serve")
     if arguments[0] == "pipeline":
         return PipelineOptions(tuple(arguments[1:]))
+    if arguments[0] in ("dump-offsets", "import"):
+        from kshim.cli.log_options import parse_log_command
+
+        return parse_log_command(_Parser, arguments)
     found = _parser(environment).parse_args(arguments)
     if found.command == "demo":
         return DemoOptions(is_plain=found.plain)
@@ -128,6 +136,8 @@ def _parser(environment: Mapping[str, str]) -> _Parser:
     _add_serve(commands, environment)
     _add_demo(commands)
     _add_conform(commands)
+    commands.add_parser("dump-offsets", help="print every record of __consumer_offsets, of kshim or of Kafka")
+    commands.add_parser("import", help="copy groups and offsets, and topics if wanted, of a Kafka into a new directory")
     commands.add_parser("pipeline", help="why did groups rebalance: read a coordinator's history with Spark")
     return parser
 

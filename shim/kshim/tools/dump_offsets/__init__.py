@@ -1,0 +1,1 @@
+"""`kshim dump-offsets`: every record of `__consumer_offsets`, in words or as JSON (docs/dump-offsets.md)."""

@@ -1,0 +1,94 @@
+"""Reads the topic from where it was said to be, and writes its documents."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Literal, Protocol, TextIO
+
+from kshim.tools.dump_offsets.records import PartitionDump, Tally
+from kshim.tools.dump_offsets.text import lines_of
+from kshim.tools.logs.batches import Batch, Damage, SourceError
+from kshim.tools.logs.folder import FolderLogs
+from kshim_protocol.internal.record_types import RECORD_TYPES
+
+__all__ = ["OFFSETS_TOPIC", "Logs", "OutputFormat", "run_dump_offsets"]
+
+OFFSETS_TOPIC = "__consumer_offsets"
+OutputFormat = Literal["text", "json"]
+
+
+class Logs(Protocol):
+    """A place where logs are: folders or a broker."""
+
+    def partitions(self, topic: str) -> list[int]:
+        """The partitions there are, in order. Raises SourceError when there are none."""
+        ...
+
+    def read(self, topic: str, partition: int, start: int = 0) -> Iterator[Batch | Damage]:
+        """A partition's log from `start` on. Raises SourceError."""
+        ...
+
+
+def _open_logs(directories: Sequence[str], bootstrap_server: tuple[str, int] | None) -> Logs:
+    """The folders, or the broker when there is one. Raises SourceError."""
+    if bootstrap_server is None:
+        return FolderLogs(directories)
+    from kshim.tools.logs.broker import BrokerLogs
+
+    return BrokerLogs(*bootstrap_server, client_id="dump-offsets")
+
+
+def run_dump_offsets(
+    *,
+    directories: Sequence[str] = (),
+    bootstrap_server: tuple[str, int] | None = None,
+    group: str | None = None,
+    partition: int | None = None,
+    start: int = 0,
+    end: int | None = None,
+    output: OutputFormat = "text",
+    stream: TextIO | None = None,
+    messages: TextIO | None = None,
+) -> int:
+    """Write every record to `stream` (stdout) and what was counted to `messages` (stderr).
+
+    Returns 0 when everything could be decoded, else 1. Raises SourceError when there is no such topic or partition.
+    """
+    stream, messages = stream or sys.stdout, messages or sys.stderr
+    tally = Tally()
+    logs = _open_logs(directories, bootstrap_server)
+    wanted = logs.partitions(OFFSETS_TOPIC)
+    if partition is not None:
+        if partition not in wanted:
+            raise SourceError(f"{logs} holds no partition {partition} of {OFFSETS_TOPIC}")
+        wanted = [partition]
+    for index in wanted:
+        part = PartitionDump(index, tally, group=group, start=start, end=end)
+        for document in part.documents(logs.read(OFFSETS_TOPIC, index, start)):
+            if output == "json":
+                stream.write(json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n")
+            else:
+                for line in lines_of(document):
+                    stream.write(line + "\n")
+    stream.flush()
+    _tell(tally, messages)
+    return 1 if tally.problem_count else 0
+
+
+def _tell(tally: Tally, messages: TextIO) -> None:
+    print(
+        f"{tally.partition_count} partitions, {tally.batch_count} batches, {tally.record_count} records, of these "
+        f"{tally.tombstone_count} tombstones and {tally.marker_count} transaction markers",
+        file=messages,
+    )
+    for number, count in sorted(tally.unknown_types.items()):
+        print(f"WARNING: {count} records of key type {number}, which is not known here", file=messages)
+    if tally.unknown_version_count:
+        known = f"key types 0 to {max(RECORD_TYPES)} in the versions of Kafka 4.4"
+        print(f"{tally.unknown_version_count} values of unknown version; known are {known}", file=messages)
+    if tally.malformed_count:
+        print(f"{tally.malformed_count} records or batches that are malformed", file=messages)
+    if tally.damage_count:
+        print(f"{tally.damage_count} places with damaged bytes", file=messages)

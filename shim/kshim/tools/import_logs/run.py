@@ -1,0 +1,104 @@
+"""Takes partitions from where they are and writes them, or nothing at all."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+from kshim.tools.import_logs.target import PartitionWriter, Target, TargetError
+from kshim.tools.logs.batches import Damage, SourceError
+from kshim.tools.logs.broker import BrokerLogs
+from kshim.tools.logs.folder import FolderLogs
+
+__all__ = ["TargetError", "run_import"]
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+class _Copied:
+    """What was copied of one topic."""
+
+    def __init__(self) -> None:
+        self.batch_count = 0
+        self.record_count = 0
+        self.size_bytes = 0
+
+
+def run_import(
+    *,
+    directories: Sequence[str] = (),
+    bootstrap_server: tuple[str, int] | None = None,
+    data_dir: str,
+    topics: Sequence[str] = (),
+    messages: TextIO | None = None,
+) -> None:
+    """Copy the offsets topic, and `topics`, into `data_dir`, which must not hold anything.
+
+    Whole or not at all: on any error nothing stays. A torn write at the end of a log is left out and reported.
+    Raises SourceError, TargetError.
+    """
+    messages = messages or sys.stderr
+    logs: BrokerLogs | FolderLogs
+    if bootstrap_server is None:
+        logs = FolderLogs(directories)
+    else:
+        logs = BrokerLogs(*bootstrap_server, client_id="import")
+    wanted = list(dict.fromkeys((OFFSETS_TOPIC, *topics)))
+    partitions = {topic: _all_partitions(logs, topic) for topic in wanted}
+    target = Target(data_dir)
+    try:
+        for topic in wanted:
+            copied = _copy(logs, topic, partitions[topic], target, messages)
+            print(
+                f"{topic}: {partitions[topic]} partitions, {copied.batch_count} batches, {copied.record_count} "
+                f"records, {copied.size_bytes} bytes",
+                file=messages,
+            )
+        target.finish()
+    except BaseException:
+        target.abandon()
+        raise
+    print(f"imported from {logs}; start it with: kshim serve --data-dir {data_dir}", file=messages)
+
+
+def _all_partitions(logs: BrokerLogs | FolderLogs, topic: str) -> int:
+    """How many partitions a topic has; a topic of which some are elsewhere is refused, for nobody could go on with it."""
+    found = logs.partitions(topic)
+    missing = sorted(set(range(found[-1] + 1)) - set(found))
+    if missing:
+        listed = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
+        raise SourceError(f"{logs} lacks partitions {listed} of {topic}: say where all of them are")
+    return len(found)
+
+
+def _copy(logs: BrokerLogs | FolderLogs, topic: str, partition_count: int, target: Target, messages: TextIO) -> _Copied:
+    copied = _Copied()
+    for partition in range(partition_count):
+        writer = target.partition(topic, partition, logs.topic_id(topic))
+        try:
+            _copy_partition(logs, topic, partition, writer, copied, messages)
+        finally:
+            writer.abandon()
+    return copied
+
+
+def _copy_partition(
+    logs: BrokerLogs | FolderLogs,
+    topic: str,
+    partition: int,
+    writer: PartitionWriter,
+    copied: _Copied,
+    messages: TextIO,
+) -> None:
+    for found in logs.read(topic, partition):
+        if not isinstance(found, Damage):
+            writer.append(found)
+            copied.batch_count += 1
+            copied.record_count += found.header.record_count
+            copied.size_bytes += len(found.data)
+        elif found.is_tail:
+            print(f"left out a torn write of {found.size_bytes} bytes, {found.place}: {found.reason}", file=messages)
+        else:
+            raise SourceError(f"{found.size_bytes} damaged bytes, {found.place}: {found.reason}")
+    writer.close(logs.end_offset(topic, partition))
