@@ -141,9 +141,9 @@ def event_records(spark: SparkSession, *rows: Mapping[str, Any]) -> DataFrame:
                 "topic": "__kshim_events",
                 "partition": 0,
                 "offset": row["_offset"],
-                "timestamp_ms": row["ts_ms"],
+                "timestamp_ms": 0,
                 "key": b"g",
-                "value": json.dumps({name: value for name, value in row.items() if name != "_offset"}).encode(),
+                "value": json.dumps({name: value for name, value in row.items() if not name.startswith("_")}).encode(),
                 "source": SOURCE,
             }
             for row in rows

@@ -1,0 +1,55 @@
+"""The whole model from whatever there is to read: records of `__consumer_offsets`, events, lines of a log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kshim_pipeline.model import generations as of_generations
+from kshim_pipeline.model.commits import commits
+from kshim_pipeline.model.inferred import rebalances_of_records
+from kshim_pipeline.model.logged import rebalances_of_log
+from kshim_pipeline.model.memberships import memberships, memberships_of_events, merged
+from kshim_pipeline.model.observed import rebalances_of_events
+from kshim_pipeline.model.ownership import ownership
+from kshim_pipeline.model.rebalances import rebalances, with_clients
+from kshim_pipeline.model.shape import shaped
+from kshim_pipeline.model.snapshots import snapshots
+from kshim_pipeline.records import DECODED
+from kshim_pipeline.schemas import EVENTS, LOG_LINES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["build"]
+
+
+def build(
+    spark: SparkSession,
+    decoded: DataFrame | None = None,
+    events: DataFrame | None = None,
+    log_lines: DataFrame | None = None,
+) -> dict[str, DataFrame]:
+    """The tables generations, memberships, ownership, commits, rebalances and events, by name; lazy.
+
+    `decoded` has the columns of DECODED, `events` those of EVENTS, `log_lines` those of LOG_LINES; what is left out
+    is empty. Several tables come from the same rows: whoever wants more than one had better cache what goes in.
+    """
+    decoded = spark.createDataFrame([], DECODED) if decoded is None else decoded
+    taken = snapshots(decoded)
+    of_records = memberships(taken)
+    inferred = rebalances_of_records(of_generations.generations(taken), of_records)
+    tables = {
+        "generations": of_generations.generations(taken),
+        "memberships": of_records,
+        "ownership": ownership(taken),
+        "commits": commits(decoded, taken),
+        "events": shaped(spark.createDataFrame([], EVENTS) if events is None else events, EVENTS),
+    }
+    sources = [inferred]
+    if log_lines is not None:
+        sources.insert(0, with_clients(rebalances_of_log(shaped(log_lines, LOG_LINES)), of_records))
+    if events is not None:
+        sources.insert(0, rebalances_of_events(events))
+        tables["generations"] = of_generations.with_events(tables["generations"], events)
+        tables["memberships"] = merged(of_records, memberships_of_events(events))
+    return tables | {"rebalances": rebalances(*sources)}

@@ -1,0 +1,77 @@
+"""Observed and inferred rebalances -> one table: each rebalance once, by the source that knows most."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from kshim_pipeline.model.generations import SAME_MS
+from kshim_pipeline.model.shape import shaped
+from kshim_pipeline.schemas import REBALANCES
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["rebalances", "with_clients"]
+
+_LENT: Final = ("came", "went", "missed", "partitions", "protocol_type", "protocol", "joined")
+"""What the lesser source lends to the better one where that is silent."""
+
+
+def rebalances(best: DataFrame, *lesser: DataFrame) -> DataFrame:
+    """The table rebalances, from sources in the order of trust: events, then the log, then records.
+
+    Rows are of one rebalance when group and generation agree, they ended within SAME_MS of each other, and both have
+    an end. Then the better source's row stays, and takes counts from the other that it lacks itself.
+    """
+    table = best
+    for source in lesser:
+        table = _over(table, source)
+    return shaped(table, REBALANCES)
+
+
+def _over(best: DataFrame, lesser: DataFrame) -> DataFrame:
+    b = best.withColumn("_generation", _made()).alias("b")
+    r = lesser.withColumn("_generation", _made()).alias("r")
+    same = (
+        (F.col("b.group_id") == F.col("r.group_id"))
+        & (F.col("b._generation") == F.col("r._generation"))
+        & (F.abs(F.col("b.ended_ts_ms") - F.col("r.ended_ts_ms")) <= SAME_MS)
+    )
+
+    def chosen(name: str) -> Column:
+        better, other = F.col(f"b.{name}"), F.col(f"r.{name}")
+        if name in _LENT:
+            return F.coalesce(better, other)
+        return F.when(F.col("b.group_id").isNotNull(), better).otherwise(other)
+
+    return b.join(r, same, "full_outer").select(*(chosen(name).alias(name) for name in REBALANCES.names))
+
+
+def _made() -> Column:
+    """The generation that a rebalance made; where all left, the one of the empty group; null: it made none."""
+    has_ended = F.col("outcome").isin("completed", "aborted")
+    return F.when(has_ended, F.coalesce("to_generation", F.col("from_generation") + 1))
+
+
+def with_clients(rebalances: DataFrame, memberships: DataFrame) -> DataFrame:
+    """`rebalances` with client id and host of triggers that a source names by member or instance id only."""
+    known = (
+        memberships.where("change in ('joined', 'replaced')")
+        .groupBy("group_id", "member_id")
+        .agg(F.min(F.struct("group_instance_id", "client_id", "client_host")).alias("_known"))
+    )
+    rows = rebalances.withColumn("member_id", F.col("trigger.member_id")).join(known, ["group_id", "member_id"], "left")
+    trigger = F.when(
+        F.col("trigger").isNotNull(),
+        F.struct(
+            F.col("trigger.member_id").alias("member_id"),
+            *(
+                F.coalesce(f"trigger.{name}", f"_known.{name}").alias(name)
+                for name in ("group_instance_id", "client_id", "client_host")
+            ),
+            F.col("trigger.client_reason").alias("client_reason"),
+        ),
+    )
+    return shaped(rows.withColumn("trigger", trigger), REBALANCES)
