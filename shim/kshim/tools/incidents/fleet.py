@@ -139,9 +139,11 @@ class Fleet:
         self.rng = random.Random(seed)
         self.partition_counts: dict[str, int] = {}
         """Partitions of each topic. The scripts that add some also change them here."""
+        self.closed_hosts: set[str] = set()
+        """Hosts that no new process is put on at present."""
         self._address = address
         self._on_accident = on_accident
-        host_count = max(10, service_count // 3)
+        host_count = max(10, service_count)
         self.hosts = tuple(f"127.0.{1 + i // 200}.{1 + i % 200}" for i in range(host_count))
         self.services = [self._service(i) for i in range(service_count)]
         self.sizes = [self.rng.choices((2, 3, 4, 5, 6, 8), (2, 5, 5, 3, 2, 1))[0] for _ in self.services]
@@ -177,7 +179,7 @@ class Fleet:
 
     def _process(self, service: Service, slot: int) -> Process:
         style = service.style
-        host = service.hosts[slot % len(service.hosts)]
+        host = self._host(service, slot)
         if style.is_shared:
             return Process(slot, service.name, None, host)
         if style.is_pod:
@@ -185,6 +187,16 @@ class Fleet:
             return Process(slot, f"{service.name}-{service.release:x}c{len(service.name)}f-{suffix}", None, host)
         client_id = f"{service.name}-{slot}"
         return Process(slot, client_id, client_id if style.is_static else None, host)
+
+    def _host(self, service: Service, slot: int) -> str:
+        """A slot's own host, or the next one that is open and has no process of this service."""
+        count = len(service.hosts)
+        used = {process.host for process in service.processes}
+        for i in range(count):
+            host = service.hosts[(slot + i) % count]
+            if host not in self.closed_hosts and host not in used:
+                return host
+        return service.hosts[slot % count]
 
     def _service(self, index: int) -> Service:
         rng = self.rng
@@ -194,7 +206,7 @@ class Fleet:
         style = Style(style_name == "static", style_name == "pod", style_name == "shared")
         is_cooperative = flavour.name in ("java", "librdkafka") and rng.random() < 0.3
         session_ms = rng.randrange(1_500, 3_200)
-        rebalance_ms = rng.randrange(2_600, 5_000)
+        rebalance_ms = round(session_ms * rng.uniform(1.25, 2.5))
         heartbeat_ms = session_ms // rng.choice((3, 4, 5, 8))
         commit_ms = rng.randrange(500, 1_300)
         specs: list[GroupSpec] = []

@@ -21,8 +21,14 @@ __all__ = ["Played", "play"]
 _QUIET = (1.7, 2.4)
 """Between two incidents of a service there is so many times its longest timeout."""
 
-_HOST_SHARE = 0.04
+_HOST_SHARE = 0.05
 """Of all incidents, those of whole hosts."""
+
+_HOSTS_AT_A_TIME = 4
+_HOST_SERVICES = range(2, 6)
+"""So many services on a host are taken out of play together."""
+
+_HOSTS_LOOK_S = (0.5, 1.5)
 
 _LATE_LOOK_S = 0.1
 
@@ -76,6 +82,7 @@ class _Play:
         self._topics: Topics
         self._wanted = incident_count
         self._begun = 0
+        self._hosts_begun = 0
         self._written = 0
         self._failed = 0
         self._latest_s = 0.0
@@ -87,11 +94,13 @@ class _Play:
         await self._topics.create(fleet.partition_counts)
         watch = asyncio.create_task(self._watch_own_lateness())
         try:
-            hosts = asyncio.create_task(self._play_on_hosts())
+            hosts = [asyncio.create_task(self._play_on_hosts()) for _ in range(_HOSTS_AT_A_TIME)]
             await asyncio.gather(
                 *(self._play_on(service, size) for service, size in zip(fleet.services, fleet.sizes, strict=True))
             )
-            await hosts
+            await asyncio.gather(*hosts)
+            self._truth.end(wall_ms())
+            await asyncio.sleep(_QUIET[0] * max(service.longest_s for service in fleet.services))
         finally:
             watch.cancel()
             for service in fleet.services:
@@ -121,41 +130,49 @@ class _Play:
 
     async def _play_on_hosts(self) -> None:
         rng = random.Random(self._rng.random())
-        period_s = 10.0
-        done = 0
         while self._begun < self._wanted:
-            await asyncio.sleep(rng.uniform(0.1, 0.3) * period_s)
-            if done + 1 > self._begun * _HOST_SHARE:
+            await asyncio.sleep(rng.uniform(*_HOSTS_LOOK_S))
+            if self._hosts_begun + 1 > self._begun * _HOST_SHARE:
                 continue
-            host, services = self._crowded_host(rng)
-            if len(services) < 2:
+            host = self._crowded_host(rng)
+            if host is None:
                 continue
-            done += 1
-            locked = sorted(services, key=lambda service: service.name)
+            self._hosts_begun += 1
+            self._fleet.closed_hosts.add(host)
+            # In the order of the fleet, so that two of these never wait for each other. With all of them locked, nobody else is on that host, nor comes there, while it stands still.
+            locked = [service for service in self._fleet.services if host in self._places(service)]
             for service in locked:
                 await service.lock.acquire()
             try:
                 for service in locked:
                     await self._quiet(service, rng)
+                if any(host in self._places(service) for service in self._fleet.services if service not in locked):
+                    self._hosts_begun -= 1  # somebody came there meanwhile
+                    continue
                 await self._stall_host(host, locked, rng)
             finally:
+                self._fleet.closed_hosts.discard(host)
                 for service in locked:
                     service.lock.release()
 
-    def _crowded_host(self, rng: random.Random) -> tuple[str, list[Service]]:
-        hosts = [process.host for service in self._fleet.services for process in service.processes]
-        if not hosts:
-            return "", []
-        host = rng.choice(hosts)
-        there = [
-            service
-            for service in self._fleet.services
-            if any(process.host == host for process in service.processes) and service.idle_since > 0
+    def _crowded_host(self, rng: random.Random) -> str | None:
+        """A host with processes of several services, none of which is only starting yet."""
+        services = self._fleet.services
+        crowded = [
+            host
+            for host in self._fleet.hosts
+            if len(there := [service for service in services if host in self._places(service)]) in _HOST_SERVICES
+            and all(service.idle_since > 0 for service in there)
         ]
-        return host, rng.sample(there, min(len(there), rng.randrange(2, 5)))
+        open_hosts = [host for host in crowded if host not in self._fleet.closed_hosts]
+        return rng.choice(open_hosts) if open_hosts else None
+
+    @staticmethod
+    def _places(service: Service) -> set[str]:
+        return {process.host for process in service.processes}
 
     async def _stall_host(self, host: str, services: list[Service], rng: random.Random) -> None:
-        """What runs there stands still, or is gone for good. Services that are not locked stay as they are."""
+        """What runs there stands still, or is gone for good."""
         stalled = [(service, process) for service in services for process in service.processes if process.host == host]
         concerned = [service for service in services if any(owner is service for owner, _ in stalled)]
         if len(concerned) < 2:

@@ -6,9 +6,9 @@ import json
 import time
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
-__all__ = ["Accident", "Cause", "Subject", "SubjectKind", "Truth", "TruthFile", "read_truth", "wall_ms"]
+__all__ = ["Accident", "Cause", "Play", "Subject", "SubjectKind", "Truth", "TruthFile", "read_truth", "wall_ms"]
 
 
 class Cause(Enum):
@@ -109,6 +109,10 @@ class TruthFile:
         self.accident_count += 1
         self._write({"type": "accident", **accident._asdict()})
 
+    def end(self, at_ms: int) -> None:
+        """Write down when the play was over: what is seen from then on is only the end of the processes."""
+        self._write({"type": "end", "at_ms": at_ms})
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()
@@ -118,34 +122,44 @@ class TruthFile:
         self._file.flush()
 
 
-def read_truth(path: Path) -> tuple[list[Truth], list[Accident]]:
+class Play(NamedTuple):
+    """All that a file of truths holds. `end_ms` None: the play was cut short."""
+
+    truths: tuple[Truth, ...]
+    accidents: tuple[Accident, ...]
+    end_ms: int | None
+
+
+def read_truth(path: Path) -> Play:
     """The file back. Raises OSError, ValueError."""
     truths: list[Truth] = []
     accidents: list[Accident] = []
+    end_ms: int | None = None
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
-        kind = row.pop("type")
-        if kind == "accident":
-            accidents.append(Accident(**row))
-            continue
-        subject = row["subject"]
-        truths.append(
-            Truth(
-                incident_id=row["incident_id"],
-                cause=Cause(row["cause"]),
-                variant=row["variant"],
-                groups=tuple(row["groups"]),
-                subject=Subject(
-                    SubjectKind(subject["kind"]),
-                    tuple(subject["clients"]),
-                    subject["host"],
-                    tuple(subject["member_ids"]),
-                ),
-                start_ms=row["start_ms"],
-                end_ms=row["end_ms"],
-            )
-        )
-    return truths, accidents
+        match row.pop("type"):
+            case "incident":
+                truths.append(_truth(row))
+            case "accident":
+                accidents.append(Accident(**row))
+            case _:
+                end_ms = row["at_ms"]
+    return Play(tuple(truths), tuple(accidents), end_ms)
+
+
+def _truth(row: dict[str, Any]) -> Truth:
+    subject = row["subject"]
+    return Truth(
+        incident_id=row["incident_id"],
+        cause=Cause(row["cause"]),
+        variant=row["variant"],
+        groups=tuple(row["groups"]),
+        subject=Subject(
+            SubjectKind(subject["kind"]), tuple(subject["clients"]), subject["host"], tuple(subject["member_ids"])
+        ),
+        start_ms=row["start_ms"],
+        end_ms=row["end_ms"],
+    )
 
 
 def wall_ms() -> int:

@@ -1,0 +1,78 @@
+"""The root causes, and what a finding about a group says. Each cause is described in docs/design/diagnosis.md."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from kshim_pipeline.diagnosis.facts import Evidence
+
+__all__ = ["Cause", "Confidence", "Diagnosed", "Subject"]
+
+
+class Cause(Enum):
+    """Why a group was disturbed: what an operator would write into the report."""
+
+    DEPLOY = "deploy"
+    RESTART = "restart"
+    STATIC_RESTART = "static_restart"
+    CRASH_LOOP = "crash_loop"
+    FLAPPING = "flapping"
+    SLOW_POLL = "slow_poll"
+    SLOW_LEADER = "slow_leader"
+    KILLED = "killed"
+    PAUSED = "paused"
+    HOST_STALLED = "host_stalled"
+    ONE_BY_ONE_START = "one_by_one_start"
+    SCALE_UP = "scale_up"
+    SCALE_DOWN = "scale_down"
+    PARTITIONS_ADDED = "partitions_added"
+    SUBSCRIPTION_CHANGED = "subscription_changed"
+    REBALANCE_ENFORCED = "rebalance_enforced"
+    DUPLICATE_INSTANCE = "duplicate_instance"
+    UNEXPLAINED = "unexplained"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Subject(Enum):
+    """Who is responsible: one client, several, all of the group, or everything on a host."""
+
+    CLIENT = "client"
+    CLIENTS = "clients"
+    GROUP = "group"
+    HOST = "host"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Confidence(Enum):
+    """How much of it was told and how much concluded."""
+
+    HIGH = "high"
+    """The pattern, and the client's or broker's own words or numbers for it."""
+    MEDIUM = "medium"
+    """The pattern fits no other cause, but nobody said so."""
+    LOW = "low"
+    """Another cause would leave nearly the same traces."""
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Diagnosed(NamedTuple):
+    """One incident in one group. `clients` are instance ids or `client id@host`, sorted."""
+
+    from_ms: int
+    to_ms: int
+    cause: Cause
+    subject: Subject
+    clients: tuple[str, ...]
+    host: str | None
+    member_ids: tuple[str, ...]
+    confidence: Confidence
+    sentence: str
+    is_observed: bool
+    evidence: tuple[Evidence, ...]

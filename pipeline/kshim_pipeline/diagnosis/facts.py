@@ -1,0 +1,103 @@
+"""What the rules reason about: signals, things that happened to a group, and snapshots, who its members were then.
+
+Signals come from events, from log lines or from what changed between snapshots; the rules cannot tell which, except by
+what is missing. No Spark here: a group's rows fit in memory, and rules are tested on rows written by hand.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+__all__ = ["Evidence", "Kind", "Member", "Signal", "Snapshot"]
+
+
+class Kind(Enum):
+    """What a signal tells."""
+
+    JOINED = "joined"
+    """A new member id entered."""
+    LEFT = "left"
+    """A member left by itself."""
+    EXPIRED = "expired"
+    """A member's session ended in silence."""
+    KICKED = "kicked"
+    """A member was not back within the rebalance timeout, or did not ask for its assignment in time."""
+    REPLACED = "replaced"
+    """A static member came back under a new id; `other_id` is the one before."""
+    REJOINED = "rejoined"
+    """A member made the group rebalance by joining again."""
+    JOIN_OVER = "join_over"
+    """A JOIN phase ended: `wait_ms` is how long it took, the member who came last, `rival_ms` the last but one."""
+    SYNC_OVER = "sync_over"
+    """An assignment arrived: from whom, and `wait_ms` after the JOIN phase."""
+    PARTITIONS_ADDED = "partitions_added"
+    """More partitions of the same topics are assigned than before. Seen in records."""
+    RESUBSCRIBED = "resubscribed"
+    """A member wants other topics than before. Seen in records."""
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Evidence(NamedTuple):
+    """Where it is written: a record, or a line of the log (topic `log`)."""
+
+    topic: str
+    partition: int | None
+    offset: int
+
+
+class Signal(NamedTuple):
+    """One thing that happened. Unknown parts are None. Times are ms since 1970, durations ms."""
+
+    ts_ms: int
+    kind: Kind
+    member_id: str | None = None
+    instance_id: str | None = None
+    client_id: str | None = None
+    host: str | None = None
+    client_reason: str | None = None
+    other_id: str | None = None
+    state: str | None = None
+    """Kafka's name of the group's state just before."""
+    wait_ms: int | None = None
+    rival_ms: int | None = None
+    is_new: bool = False
+    """With JOIN_OVER: who came last had only just become a member."""
+    stall: str | None = None
+    """With EXPIRED: the host whose members went silent together with this one."""
+    is_observed: bool = True
+    evidence: Evidence | None = None
+
+
+class Member(NamedTuple):
+    """A member in a snapshot. `last_commit_ms`: its last commit before the next snapshot, None: there was none."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    topics: tuple[str, ...] = ()
+    partitions: int | None = None
+    last_commit_ms: int | None = None
+
+    @property
+    def client(self) -> str:
+        """What an operator calls it."""
+        return self.instance_id or f"{self.client_id}@{self.host}"
+
+
+class Snapshot(NamedTuple):
+    """The group as a record has it."""
+
+    ts_ms: int
+    generation_id: int
+    leader_id: str | None
+    protocol: str | None
+    members: tuple[Member, ...]
+    joined_ms: int | None = None
+    """End of the JOIN phase, where the record tells."""
+    evidence: Evidence | None = None

@@ -1,0 +1,134 @@
+"""One group's rows put in order: who is who, who was there, when a member was last heard of."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from kshim_pipeline.diagnosis.facts import Kind, Member, Signal, Snapshot
+
+__all__ = ["ASSUMED_REBALANCE_TIMEOUT_MS", "ASSUMED_SESSION_TIMEOUT_MS", "Client", "GroupHistory"]
+
+ASSUMED_SESSION_TIMEOUT_MS = 45_000
+"""Kafka's client default, for a group whose records are gone."""
+
+ASSUMED_REBALANCE_TIMEOUT_MS = 300_000
+"""As above: max.poll.interval.ms."""
+
+_UUID_CHARACTERS = 36
+_GONE = {Kind.LEFT, Kind.EXPIRED, Kind.KICKED}
+
+
+class Client(NamedTuple):
+    """Who is behind a member id. `host` None: no record and no event tells."""
+
+    client_id: str
+    host: str | None
+    instance_id: str | None
+
+    @property
+    def name(self) -> str:
+        """What an operator calls it."""
+        return self.instance_id or (f"{self.client_id}@{self.host}" if self.host else self.client_id)
+
+
+class GroupHistory:
+    """Signals and snapshots of one group, both in the order of time."""
+
+    def __init__(self, group_id: str, signals: Iterable[Signal], snapshots: Iterable[Snapshot]) -> None:
+        self.group_id = group_id
+        self.signals = sorted(signals, key=lambda signal: signal.ts_ms)
+        self.snapshots = sorted(snapshots, key=lambda snapshot: snapshot.ts_ms)
+        self._members: dict[str, Member] = {
+            member.member_id: member for snapshot in self.snapshots for member in snapshot.members
+        }
+        self._signalled = _clients_of(self.signals)
+        self._commits = _commits_of(self.snapshots)
+        members = self._members.values()
+        self.session_ms = max((m.session_timeout_ms for m in members), default=ASSUMED_SESSION_TIMEOUT_MS)
+        self.rebalance_ms = max((m.rebalance_timeout_ms for m in members), default=ASSUMED_REBALANCE_TIMEOUT_MS)
+        self.is_cooperative = any("cooperative" in (snapshot.protocol or "") for snapshot in self.snapshots)
+
+    @property
+    def quiet_ms(self) -> int:
+        """Longer than this nothing can go on unseen: what comes later is another incident."""
+        return round(1.25 * max(self.session_ms, self.rebalance_ms))
+
+    def client(self, member_id: str) -> Client:
+        """Who is behind a member id, as far as any row tells."""
+        member = self._members.get(member_id)
+        if member is not None:
+            return Client(member.client_id, member.host, member.instance_id)
+        told = self._signalled.get(member_id)
+        if told is not None and told.host is not None:
+            return told
+        instance_id = told.instance_id if told else None
+        client_id = told.client_id if told and told.client_id else member_id[: -_UUID_CHARACTERS - 1]
+        return Client(client_id, self._only_host_of(client_id), instance_id)
+
+    def last_commit_ms(self, member_id: str, before_ms: int) -> int | None:
+        """The member's last commit up to then; None: it committed nothing that is known of."""
+        commits = self._commits.get(member_id, [])
+        at = bisect.bisect_right(commits, before_ms)
+        return commits[at - 1] if at else None
+
+    def has_partitions(self, member_id: str) -> bool:
+        """Whether it had anything to commit, when last written down."""
+        member = self._members.get(member_id)
+        return member is not None and bool(member.partitions)
+
+    def silent_since_ms(self, signal: Signal) -> int:
+        """When the member of a signal was last alive, as far as one can tell; the signal's own time at the latest."""
+        if signal.kind is Kind.EXPIRED:
+            return signal.ts_ms - self._session_of(signal.member_id)
+        if signal.kind in _GONE and signal.member_id is not None:
+            return self.last_commit_ms(signal.member_id, signal.ts_ms) or signal.ts_ms
+        if signal.kind in (Kind.JOIN_OVER, Kind.SYNC_OVER):
+            return signal.ts_ms - (signal.wait_ms or 0)
+        return signal.ts_ms
+
+    def snapshot_before(self, ts_ms: int) -> Snapshot | None:
+        """The last one up to then."""
+        at = bisect.bisect_right(self.snapshots, ts_ms, key=lambda snapshot: snapshot.ts_ms)
+        return self.snapshots[at - 1] if at else None
+
+    def episodes(self) -> Iterator[list[Signal]]:
+        """Signals with less than `quiet_ms` between them. One begins when somebody went silent, not when that showed."""
+        episode: list[Signal] = []
+        end_ms = 0
+        for signal in self.signals:
+            if episode and self.silent_since_ms(signal) - end_ms > self.quiet_ms:
+                yield episode
+                episode = []
+            episode.append(signal)
+            end_ms = max(end_ms, signal.ts_ms)
+        if episode:
+            yield episode
+
+    def _session_of(self, member_id: str | None) -> int:
+        member = self._members.get(member_id or "")
+        return member.session_timeout_ms if member else self.session_ms
+
+    def _only_host_of(self, client_id: str) -> str | None:
+        hosts = {member.host for member in self._members.values() if member.client_id == client_id}
+        return hosts.pop() if len(hosts) == 1 else None
+
+
+def _clients_of(signals: list[Signal]) -> dict[str, Client]:
+    found: dict[str, Client] = {}
+    for signal in signals:
+        if signal.member_id is not None and (signal.client_id or signal.instance_id):
+            known = found.get(signal.member_id)
+            if known is None or known.host is None:
+                found[signal.member_id] = Client(signal.client_id or "", signal.host, signal.instance_id)
+    return found
+
+
+def _commits_of(snapshots: list[Snapshot]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for snapshot in snapshots:
+        for member in snapshot.members:
+            if member.last_commit_ms is not None:
+                found.setdefault(member.member_id, []).append(member.last_commit_ms)
+    return {member_id: sorted(commits) for member_id, commits in found.items()}

@@ -1,0 +1,314 @@
+"""Root causes of one group's episodes: the rules of docs/design/diagnosis.md, the most telling pattern first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from statistics import median
+
+from kshim_pipeline.diagnosis.causes import Cause, Confidence, Diagnosed, Subject
+from kshim_pipeline.diagnosis.conduct import Conduct, Episode, episode_of
+from kshim_pipeline.diagnosis.facts import Kind, Signal
+from kshim_pipeline.diagnosis.history import GroupHistory
+
+__all__ = ["diagnose"]
+
+MANY = 3
+"""So often makes a habit: a loop, flapping, two that fight for one place."""
+
+MOST = 0.6
+"""This share of a group is nearly all of it: a deploy that is under way, or one that passed a new process by."""
+
+HEARTBEAT_SHARE = 0.4
+"""Members learn of a rebalance by their next heartbeat, and the interval is at most a third of the session timeout."""
+
+SLOW_SYNC_SHARE = 0.2
+"""An assignment that takes this share of the session timeout endangers the leader, which does not heartbeat meanwhile."""
+
+
+def diagnose(history: GroupHistory) -> Iterator[Diagnosed]:
+    """The incidents of one group, in order."""
+    alive: dict[str, str] = {}
+    usual = _Usual(history)
+    for signals in history.episodes():
+        episode = episode_of(history, signals, alive)
+        yield from _explain(history, episode, usual)
+
+
+def _explain(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
+    for rule in _RULES:
+        if found := rule(history, episode, usual):
+            return found
+    return []
+
+
+class _Usual:
+    """How long a phase takes in this group when nothing is wrong with it."""
+
+    def __init__(self, history: GroupHistory) -> None:
+        self.join_ms = _median_wait(history, Kind.JOIN_OVER)
+
+
+def _median_wait(history: GroupHistory, kind: Kind) -> float:
+    return median([signal.wait_ms or 0 for signal in history.signals if signal.kind is kind] or [0])
+
+
+def _host_stalled(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
+    """The fleet told: other services' members on the same host went silent at the same time."""
+    stalled = [
+        (signal.stall, conduct)
+        for conduct in episode.conducts.values()
+        for signal in conduct.deaths
+        if signal.stall is not None
+    ]
+    found: list[Diagnosed] = []
+    for host in sorted({host for host, _ in stalled}):
+        conducts = [conduct for where, conduct in stalled if where == host]
+        found.append(_finding(history, episode, Cause.HOST_STALLED, conducts, host=host))
+    return found
+
+
+def _duplicate_instance(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
+    """A static member's place changes hands between hosts: two processes have the same instance id."""
+    return [
+        _finding(history, episode, Cause.DUPLICATE_INSTANCE, [conduct])
+        for conduct in episode.conducts.values()
+        if len(conduct.replacements) >= MANY - 1 and _alternates(conduct.hosts)
+    ]
+
+
+def _alternates(hosts: list[str]) -> bool:
+    return any(a == c != b for a, b, c in zip(hosts, hosts[1:], hosts[2:], strict=False))
+
+
+def _loops(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
+    """One client, again and again: it dies (crash loop), it leaves (flapping), it polls too late."""
+    found: list[Diagnosed] = []
+    for conduct in episode.conducts.values():
+        silent = len(conduct.deaths) + len(conduct.replacements)
+        if len(conduct.leaves) >= MANY and len(conduct.leaves) >= silent:
+            found.append(_finding(history, episode, Cause.FLAPPING, [conduct]))
+        elif silent >= MANY or (len(conduct.starts) >= MANY and silent > len(conduct.leaves)):
+            found.append(_finding(history, episode, Cause.CRASH_LOOP, [conduct]))
+    return found if len(found) < max(2, MOST * len(episode.before)) else []
+
+
+def _deploy(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
+    """Nearly all processes went in an orderly way, and as many came; or nearly all static members came back."""
+    turned = [c for c in episode.conducts.values() if c.was_there and (c.leaves or c.replacements)]
+    came = sum(bool(c.starts or c.replacements) for c in episode.conducts.values())
+    if len(turned) < max(2, MOST * len(episode.before)) or came < MOST * len(turned):
+        return []
+    return [_finding(history, episode, Cause.DEPLOY, list(episode.conducts.values()))]
+
+
+def _one_by_one_start(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
+    """A group began from nothing."""
+    started = [conduct for conduct in episode.conducts.values() if conduct.starts]
+    if episode.before or not started:
+        return []
+    return [_finding(history, episode, Cause.ONE_BY_ONE_START, started)]
+
+
+def _left_for_polls(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
+    """Somebody was expelled, or expelled itself, because its application did not poll."""
+    slow = [c for c in episode.conducts.values() if c.poll_timeouts or c.kicks or _died_polling(history, c)]
+    return [_finding(history, episode, Cause.SLOW_POLL, [conduct]) for conduct in slow]
+
+
+def _died_polling(history: GroupHistory, conduct: Conduct) -> bool:
+    """A static member does not leave when polls take too long, it only falls silent: a session timeout later than a
+    process that stops, while its commits stopped as early."""
+    for death in conduct.deaths:
+        if death.member_id is None or conduct.client.instance_id is None or conduct.overlaps:
+            continue
+        last_commit_ms = history.last_commit_ms(death.member_id, death.ts_ms)
+        if last_commit_ms is None:
+            continue
+        without_commit_ms = death.ts_ms - last_commit_ms
+        if without_commit_ms > history.session_ms + 0.8 * history.rebalance_ms:
+            return True
+    return False
+
+
+def _deaths(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
+    """Somebody's session ended in silence."""
+    return [
+        _finding(history, episode, _cause_of_death(history, conduct), [conduct])
+        for conduct in episode.conducts.values()
+        if conduct.deaths
+    ]
+
+
+def _cause_of_death(history: GroupHistory, conduct: Conduct) -> Cause:
+    death = conduct.deaths[0]
+    if death.state == "CompletingRebalance":
+        return Cause.SLOW_LEADER  # who has synced is waited for; who leads has not
+    back = [start for start in conduct.starts if start.ts_ms >= death.ts_ms]
+    if conduct.overlaps or not back:
+        return Cause.KILLED
+    reason = back[0].client_reason
+    if reason is not None and not reason and conduct.client.instance_id is not None:
+        return Cause.KILLED
+    return Cause.PAUSED
+
+
+def _slow_leader(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
+    """The assignment took its time."""
+    slow = [s for s in episode.syncs_over if (s.wait_ms or 0) > SLOW_SYNC_SHARE * history.session_ms]
+    if not slow:
+        return []
+    worst = max(slow, key=lambda signal: signal.wait_ms or 0)
+    return [_finding(history, episode, Cause.SLOW_LEADER, [_conduct_of(history, episode, worst.member_id)])]
+
+
+def _slow_join(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
+    """Everybody waited for one that was there before: longer than heartbeats explain, longer than usual."""
+    least_ms = max(HEARTBEAT_SHARE * history.session_ms, 2 * usual.join_ms)
+    for signal in sorted(episode.joins_over, key=lambda signal: -(signal.wait_ms or 0)):
+        if (signal.wait_ms or 0) <= least_ms or signal.is_new or _ended_by_departure(episode, signal):
+            continue
+        member_id = signal.member_id or _last_to_commit(history, signal)
+        return [_finding(history, episode, Cause.SLOW_POLL, [_conduct_of(history, episode, member_id)])]
+    return []
+
+
+def _ended_by_departure(episode: Episode, join_over: Signal) -> bool:
+    """Whether the phase ended because somebody waited for was given up."""
+    gone = (Kind.EXPIRED, Kind.KICKED, Kind.LEFT)
+    return any(s.kind in gone and 0 <= join_over.ts_ms - s.ts_ms <= 20 for s in episode.signals) and (
+        join_over.member_id is None
+    )
+
+
+def _last_to_commit(history: GroupHistory, join_over: Signal) -> str | None:
+    """Consumers commit before they join again: whose last commit before the end of the phase is the latest."""
+    snapshot = history.snapshot_before(join_over.ts_ms - (join_over.wait_ms or 0))
+    if snapshot is None:
+        return None
+    commits = [
+        (at, member.member_id)
+        for member in snapshot.members
+        if (at := history.last_commit_ms(member.member_id, join_over.ts_ms)) is not None
+    ]
+    return max(commits)[1] if commits else None
+
+
+def _static_restart(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
+    """A static member was back before anybody missed it."""
+    return [
+        _finding(history, episode, Cause.STATIC_RESTART, [conduct])
+        for conduct in episode.conducts.values()
+        if conduct.replacements
+    ]
+
+
+def _restart(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
+    """Somebody left, and it or a successor came."""
+    left = [conduct for conduct in episode.conducts.values() if conduct.leaves and conduct.was_there]
+    back = [conduct for conduct in left if conduct.starts]
+    if back:
+        return [_finding(history, episode, Cause.RESTART, [conduct]) for conduct in back]
+    new = [conduct for conduct in episode.conducts.values() if conduct.starts and not conduct.was_there]
+    if left and len(left) == len(new):
+        return [_finding(history, episode, Cause.RESTART, [conduct]) for conduct in left]
+    return []
+
+
+def _scaled(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
+    """Members came, or went, and that was all."""
+    came = [conduct for conduct in episode.conducts.values() if conduct.starts and conduct.is_there]
+    went = [conduct for conduct in episode.conducts.values() if conduct.leaves and not conduct.is_there]
+    found: list[Diagnosed] = []
+    if came:
+        found.append(_finding(history, episode, Cause.SCALE_UP, came))
+    if went:
+        found.append(_finding(history, episode, Cause.SCALE_DOWN, went))
+    return found
+
+
+def _rejoined(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
+    """Nobody came or went: a member wanted a rebalance."""
+    if episode.resubscriptions:
+        conduct = _conduct_of(history, episode, episode.resubscriptions[0].member_id)
+        return [_finding(history, episode, Cause.SUBSCRIPTION_CHANGED, [conduct])]
+    if episode.growths:
+        return [_finding(history, episode, Cause.PARTITIONS_ADDED, [])]
+    for signal in episode.rejoins:
+        reason = signal.client_reason or ""
+        conducts = [_conduct_of(history, episode, signal.member_id)]
+        if "subscription has changed" in reason:
+            return [_finding(history, episode, Cause.SUBSCRIPTION_CHANGED, conducts)]
+        if "metadata has changed" in reason:
+            return [_finding(history, episode, Cause.PARTITIONS_ADDED, [])]
+        if "enforced" in reason:
+            return [_finding(history, episode, Cause.REBALANCE_ENFORCED, conducts)]
+    if episode.rejoins:
+        return [_finding(history, episode, Cause.UNEXPLAINED, [_conduct_of(history, episode, episode.rejoins[0].member_id)])]
+    return []
+
+
+def _unexplained(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
+    """Something happened, and no rule knows it."""
+    if not episode.joins_over and not episode.conducts:
+        return []
+    return [_finding(history, episode, Cause.UNEXPLAINED, list(episode.conducts.values()))]
+
+
+_RULES: tuple[Callable[[GroupHistory, Episode, _Usual], list[Diagnosed]], ...] = (
+    _host_stalled,
+    _duplicate_instance,
+    _deploy,
+    _loops,
+    _one_by_one_start,
+    _left_for_polls,
+    _deaths,
+    _slow_leader,
+    _slow_join,
+    _static_restart,
+    _restart,
+    _scaled,
+    _rejoined,
+    _unexplained,
+)
+
+_SUBJECTS = {
+    Cause.DEPLOY: Subject.GROUP,
+    Cause.ONE_BY_ONE_START: Subject.GROUP,
+    Cause.PARTITIONS_ADDED: Subject.GROUP,
+    Cause.HOST_STALLED: Subject.HOST,
+    Cause.SCALE_UP: Subject.CLIENTS,
+    Cause.SCALE_DOWN: Subject.CLIENTS,
+}
+
+
+def _conduct_of(history: GroupHistory, episode: Episode, member_id: str | None) -> Conduct:
+    """The conduct of somebody who need not have come or gone."""
+    if member_id is None:
+        return Conduct(history.client(""))
+    client = history.client(member_id)
+    if client.name in episode.conducts:
+        return episode.conducts[client.name]
+    conduct = Conduct(client)
+    conduct.member_ids.append(member_id)
+    return conduct
+
+
+def _finding(
+    history: GroupHistory, episode: Episode, cause: Cause, conducts: list[Conduct], *, host: str | None = None
+) -> Diagnosed:
+    subject = _SUBJECTS.get(cause, Subject.CLIENT)
+    if subject is Subject.CLIENT:
+        host = conducts[0].client.host
+    return Diagnosed(
+        from_ms=episode.from_ms,
+        to_ms=episode.to_ms,
+        cause=cause,
+        subject=subject,
+        clients=tuple(sorted({conduct.client.name for conduct in conducts})),
+        host=host,
+        member_ids=tuple(member_id for conduct in conducts for member_id in conduct.member_ids),
+        confidence=Confidence.MEDIUM,
+        sentence="",
+        is_observed=episode.is_observed,
+        evidence=episode.evidence,
+    )
