@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
-from kshim.storage.cleaner import CleanableLog, Cleaned, clean
+from kshim.storage.cleaner import Cleaned, clean
 from kshim.storage.log import Log
 from kshim_protocol.records.batch import Record, build_batch, iter_records, parse_batch_header
 from kshim_protocol.records.compression import Compression
@@ -64,7 +64,7 @@ def begun(
 ) -> Generator[Callable[[], Any] | None, Any, Cleaned | None]:
     """A clean of all sealed segments that has not done anything yet."""
     return clean(
-        as_cleanable(log),
+        log,
         first_dirty_offset=log.start_offset if first_dirty_offset is None else first_dirty_offset,
         before_offset=log.end_offset if before_offset is None else before_offset,
         now_ms=now_ms,
@@ -74,10 +74,6 @@ def begun(
         key_map_bytes=key_map_bytes,
         drops_tombstones=drops_tombstones,
     )
-
-
-def as_cleanable(log: Log) -> CleanableLog:
-    return log  # type: ignore[return-value]
 
 
 def records(log: Log) -> list[Record]:

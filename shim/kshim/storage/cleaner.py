@@ -6,71 +6,17 @@ rolls may go on meanwhile: nothing of the log changes before `Replacement.finish
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, NamedTuple
 
 from kshim.storage.cleaner_rules import RECORDS_A_SLICE, Filter, KeyMap, Survey
+from kshim.storage.log import Log, Replacement, SegmentView
 
-__all__ = ["CleanableLog", "Cleaned", "Replacement", "SegmentView", "clean"]
+__all__ = ["Cleaned", "clean"]
 
 _HEADERS_A_SLICE = 1024
 _WRITE_BYTES = 1 << 20
 _MAX_RELATIVE_OFFSET = (1 << 31) - 1
-
-
-class SegmentView(Protocol):
-    """One segment as it is now. Its bytes stay readable for whoever has begun to read them."""
-
-    @property
-    def base_offset(self) -> int:
-        """Offset in its name."""
-
-    @property
-    def end_offset(self) -> int:
-        """Offset behind its last batch."""
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of its batches."""
-
-    @property
-    def max_timestamp_ms(self) -> int:
-        """The greatest of its batches', negative when there is none."""
-
-    def chunks(self) -> Iterator[Callable[[], bytes]]:
-        """Jobs, to be done in order: each reads the next whole batches, about 1 MiB of them. Raise LogError."""
-
-
-class Replacement(Protocol):
-    """A segment being written that will take the place of others. `abandon` it unless it was finished."""
-
-    def write(self, batches: bytes) -> None:
-        """Add whole batches. Blocks, in any thread; raises LogError."""
-
-    def prepare(self) -> None:
-        """Make it survive power loss, and all but final. Blocks, in any thread; raises LogError."""
-
-    def finish(self) -> bool:
-        """Put it in the place of the old ones. On the loop; False when those are no longer all there."""
-
-    def abandon(self) -> None:
-        """Remove what was written."""
-
-
-class CleanableLog(Protocol):
-    """What compaction needs of a log."""
-
-    @property
-    def start_offset(self) -> int: ...
-
-    @property
-    def end_offset(self) -> int: ...
-
-    def segments(self) -> Sequence[SegmentView]:
-        """All segments in order; the last one is active."""
-
-    def begin_replacement(self, segments: Sequence[SegmentView]) -> Replacement:
-        """Begin to replace neighbouring sealed segments by one. Raises LogError."""
 
 
 class Cleaned(NamedTuple):
@@ -86,7 +32,7 @@ class Cleaned(NamedTuple):
 
 
 def clean(
-    log: CleanableLog,
+    log: Log,
     *,
     first_dirty_offset: int,
     before_offset: int,
@@ -96,10 +42,12 @@ def clean(
     segment_bytes: int,
     key_map_bytes: int,
     drops_tombstones: bool = False,
+    may_replace: Callable[[], bool] = lambda: True,
 ) -> Generator[Callable[[], Any] | None, Any, Cleaned | None]:
     """Compact the sealed segments before `before_offset`, or as far as the keys fit into `key_map_bytes`.
 
-    `now_ms` is Unix time. `drops_tombstones` goes over everything even when nothing is dirty. Returns None when there was nothing to do, or the log changed at its root meanwhile.
+    `now_ms` is Unix time. `drops_tombstones` goes over everything even when nothing is dirty. `may_replace` is asked
+    before each change. Returns None when there was nothing to do, or when the log was changed by others meanwhile.
     Raises LogError; UncleanableBatch for a damaged batch.
     """
     segments = log.segments()
@@ -125,7 +73,7 @@ def clean(
     )
     bytes_read = bytes_kept = 0
     for group in _groups(sealed, keys.latest_offset, segment_bytes):
-        kept = yield from _replace(log, group, filter_, keys.latest_offset)
+        kept = yield from _replace(log, group, filter_, keys.latest_offset, may_replace)
         if kept < 0:
             return None
         bytes_read += sum(segment.size_bytes for segment in group)
@@ -157,7 +105,11 @@ def _index(
 
 
 def _replace(
-    log: CleanableLog, group: list[SegmentView], filter_: Filter, latest_offset: int
+    log: Log,
+    group: list[SegmentView],
+    filter_: Filter,
+    latest_offset: int,
+    may_replace: Callable[[], bool],
 ) -> Generator[Callable[[], Any] | None, Any, int]:
     """Write one segment for a group of them. Returns how many bytes it has, or -1 when it was not wanted any more."""
     replacement = log.begin_replacement(group)
@@ -168,7 +120,7 @@ def _replace(
             for job in segment.chunks():
                 bytes_kept += yield from _filter(filter_, (yield job), latest_offset, replacement)
         yield replacement.prepare
-        is_finished = replacement.finish()
+        is_finished = may_replace() and replacement.finish()
     finally:
         if not is_finished:
             replacement.abandon()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
-__all__ = ["CorruptLog", "Log", "LogError", "OffsetOutOfRange", "Sync"]
+__all__ = ["CorruptLog", "Log", "LogError", "OffsetOutOfRange", "Replacement", "SegmentView", "Sync"]
 
 
 class LogError(Exception):
@@ -43,11 +43,62 @@ class Sync(Protocol):
         """`run` has raised `error`: on the loop. Appends fail from now on, see `Log.begin_sync`."""
 
 
+class SegmentView(Protocol):
+    """One segment of a log. What it says may raise LogError where it has to be read first."""
+
+    @property
+    def base_offset(self) -> int:
+        """The offset it is named by."""
+
+    @property
+    def end_offset(self) -> int:
+        """Offset behind its last batch."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of its batches."""
+
+    @property
+    def first_timestamp_ms(self) -> int:
+        """The greatest of its first batch, negative when it has none."""
+
+    @property
+    def max_timestamp_ms(self) -> int:
+        """The greatest of all its batches, negative when there is none."""
+
+    def chunks(self) -> Iterator[Callable[[], bytes]]:
+        """Jobs, to be done in order, in any thread: each reads the next whole batches, about 1 MiB of them.
+
+        They go on when the segment is replaced or removed meanwhile, and raise LogError.
+        """
+
+
+class Replacement(Protocol):
+    """A segment being written that will take the place of others. `abandon` it unless it was finished."""
+
+    def write(self, batches: bytes) -> None:
+        """Add whole batches. Blocks, in any thread; raises LogError."""
+
+    def prepare(self) -> None:
+        """Make it survive power loss. Blocks, in any thread; raises LogError."""
+
+    def finish(self) -> bool:
+        """Put it in the place of the old ones. On the loop; False when those are no longer what they were."""
+
+    def abandon(self) -> None:
+        """Remove what was written."""
+
+
 class Log(Protocol):
     """Record batches (v2) of one partition in offset order. Calls block; nothing here reads a clock.
 
     Any call may raise LogError when files are involved, since they are opened on first use.
     """
+
+    segment_bytes: int
+    """Size at which `append` begins a new segment."""
+    segment_ms: int
+    """Age at which it does: of a batch's greatest timestamp over that of the segment's first batch."""
 
     @property
     def start_offset(self) -> int:
@@ -113,6 +164,15 @@ class Log(Protocol):
 
         Nothing at `end_offset` or beyond. Raises OffsetOutOfRange before `start_offset`.
         """
+
+    def roll(self) -> bool:
+        """Begin a new segment; False when the active one is empty. Raises LogError."""
+
+    def segments(self) -> Sequence[SegmentView]:
+        """All segments in order, of which the last one is active; none before the first append to a log in files."""
+
+    def begin_replacement(self, segments: Sequence[Any]) -> Replacement:
+        """Begin to replace neighbouring sealed `segments`, as `segments` gave them, by one. Raises LogError."""
 
     def begin_sync(self) -> Sync | None:
         """Begin to make everything appended so far survive power loss; None when there is nothing to do.

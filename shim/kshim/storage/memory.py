@@ -9,6 +9,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, pairwise
+from typing import Any
 
 from kshim.storage.log import OffsetOutOfRange
 from kshim.storage.timestamps import first_record_at, first_with_greatest_timestamp
@@ -156,12 +157,14 @@ class MemoryLog:
         self._segment_bytes_before = self._bytes_before(bisect_left(self._base_offsets, self._segment_offsets[-1]))
         self._keep(0, count)
 
-    def roll(self) -> None:
-        """Begin a new segment, unless the active one is empty."""
-        if self.end_offset > self._segment_offsets[-1]:
+    def roll(self) -> bool:
+        """Begin a new segment; False when the active one is empty."""
+        is_used = self.end_offset > self._segment_offsets[-1]
+        if is_used:
             self._segment_offsets.append(self.end_offset)
             self._segment_bytes_before = self._ends[-1] if self._ends else self._dropped_bytes
             self._segment_first_ms = 1 << 62
+        return is_used
 
     def between(self, begin_offset: int, end_offset: int) -> list[bytes]:
         """The batches whose base offset lies there, end excluded."""
@@ -178,10 +181,11 @@ class MemoryLog:
         begin = bisect_left(self._base_offsets, begin_offset)
         end = bisect_left(self._base_offsets, end_offset)
         size_bytes = self._bytes_before(end) - self._bytes_before(begin)
+        first_ms = _unpack_fields(self._batches[begin])[5] if end > begin else -1
         greatest_ms = self._max_timestamps[end - 1] if end > begin else -1
-        return MemorySegment(self, begin_offset, end_offset, size_bytes, greatest_ms)
+        return MemorySegment(self, (begin_offset, end_offset), size_bytes, (first_ms, greatest_ms))
 
-    def begin_replacement(self, segments: Sequence[MemorySegment]) -> MemoryReplacement:
+    def begin_replacement(self, segments: Sequence[Any]) -> MemoryReplacement:
         """Begin to replace neighbouring sealed segments by one."""
         return MemoryReplacement(self, segments)
 
@@ -252,17 +256,24 @@ class MemoryLog:
 class MemorySegment:
     """See `SegmentView`."""
 
-    __slots__ = ("_log", "base_offset", "end_offset", "loss_count", "max_timestamp_ms", "size_bytes")
+    __slots__ = (
+        "_log",
+        "base_offset",
+        "end_offset",
+        "first_timestamp_ms",
+        "loss_count",
+        "max_timestamp_ms",
+        "size_bytes",
+    )
 
     def __init__(
-        self, log: MemoryLog, base_offset: int, end_offset: int, size_bytes: int, max_timestamp_ms: int
+        self, log: MemoryLog, offsets: tuple[int, int], size_bytes: int, timestamps_ms: tuple[int, int]
     ) -> None:
         self._log = log
-        self.base_offset = base_offset
-        self.end_offset = end_offset
+        self.base_offset, self.end_offset = offsets
         self.size_bytes = size_bytes
-        self.max_timestamp_ms = max_timestamp_ms
-        """The greatest up to and with this segment."""
+        self.first_timestamp_ms, self.max_timestamp_ms = timestamps_ms
+        """The greatest of the first batch, and the greatest up to and with this segment."""
         self.loss_count = log.loss_count
 
     def chunks(self) -> Iterator[Callable[[], bytes]]:
