@@ -12,6 +12,12 @@ from pathlib import Path
 import pytest
 
 from kshim.cli import exits
+from kshim.tools.client import Client
+from kshim_protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from tests.cli.process import TIMEOUT_S, Kshim, run
 from tests.readme.blocks import README, blocks
 
@@ -43,7 +49,11 @@ def test_pip_takes_the_project(command: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("command", [command for command in commands() if command.startswith("kshim ")])
+def kshim_commands(name: str) -> list[str]:
+    return [command for command in commands() if command.startswith(f"kshim {name} ")]
+
+
+@pytest.mark.parametrize("command", kshim_commands("serve"))
 def test_a_kshim_command_serves(command: str, tmp_path: Path) -> None:
     program, serve, *options = shlex.split(command.replace(DEFAULT_BOOTSTRAP, "127.0.0.1:0"))
     assert (program, serve) == ("kshim", "serve")
@@ -51,8 +61,41 @@ def test_a_kshim_command_serves(command: str, tmp_path: Path) -> None:
         assert kshim.address[1] > 0, kshim.log
 
 
+@pytest.mark.parametrize("command", kshim_commands("dump-offsets"))
+def test_a_dump_shows_a_commit(command: str, tmp_path: Path) -> None:
+    with Kshim(tmp_path / "log", "--listen=127.0.0.1:0", "--topic=orders:3", f"--data-dir={tmp_path}/data") as kshim:
+        commit_to(kshim.bootstrap, "billing")
+        where = command.replace(DEFAULT_BOOTSTRAP, kshim.bootstrap).replace(" data", f" {tmp_path}/data")
+        done = run(*shlex.split(where)[1:])
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"offset=7 |\"offset\":7,", done.stdout), done.stdout
+
+
+@pytest.mark.parametrize("command", kshim_commands("import"))
+def test_an_import_makes_a_directory(command: str, tmp_path: Path) -> None:
+    with Kshim(tmp_path / "log", "--listen=127.0.0.1:0", "--topic=orders:3") as kshim:
+        commit_to(kshim.bootstrap, "billing")
+        where = command.replace(DEFAULT_BOOTSTRAP, kshim.bootstrap).replace(" data", f" {tmp_path}/data")
+        done = run(*shlex.split(where)[1:])
+    assert done.returncode == 0, done.stderr
+    shown = run("dump-offsets", "--data-dir", f"{tmp_path}/data", "--group", "billing").stdout
+    assert "OffsetCommit group=billing topic=orders partition=0" in shown
+
+
+def commit_to(bootstrap: str, group: str) -> None:
+    """Commit offset 7 of orders-0 for a group without members."""
+    host, _, port = bootstrap.rpartition(":")
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=7, committed_metadata="")
+    topic = OffsetCommitRequestTopic(name="orders", partitions=(partition,))
+    client = Client(host, int(port), client_id="readme")
+    answer = client.ask(OffsetCommitRequest(group_id=group, member_id="", topics=(topic,)), 2)
+    client.close()
+    assert answer.topics[0].partitions[0].error_code == 0
+
+
 def test_no_command_is_without_a_test() -> None:
-    others = [line for line in commands() if not line.startswith(("make ", "kshim ", "python -m pip install "))]
+    known = ("make ", "python -m pip install ", "kshim serve ", "kshim dump-offsets ", "kshim import ")
+    others = [line for line in commands() if not line.startswith(known)]
     assert others == []
 
 
@@ -73,8 +116,8 @@ def test_a_python_snippet_prints_what_stands_beside_it(snippet: str, tmp_path: P
 
 
 def test_every_command_is_in_the_table_and_no_other() -> None:
-    told = set(re.findall(r"^\| `kshim ([a-z]+)", TEXT, re.MULTILINE))
-    assert told == set(re.findall(r"^    (\w+)  ", run("--help").stdout, re.MULTILINE))
+    told = set(re.findall(r"^\| `kshim ([a-z][a-z-]+)", TEXT, re.MULTILINE))
+    assert told == set(re.findall(r"^    ([\w-]+)(?:  |$)", run("--help").stdout, re.MULTILINE))
 
 
 def test_every_option_of_serve_is_in_the_table_and_no_other() -> None:

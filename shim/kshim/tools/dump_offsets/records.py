@@ -160,16 +160,16 @@ class PartitionDump:
         document["key"] = {"type": number, "name": type_.name, "group": group, **described}
         if record.value is None:
             self._tally.tombstone_count += 1
-            return {**document, "value": None}
+            return {**document, "value_version": None, "value": None}
         try:
             version, value = parse_versioned_value(type_, record.value)
         except UnknownValueVersion as error:
             self._tally.unknown_version_count += 1
-            return {**document, "value": {"version": error.version}, **_raw(record), "error": str(error)}
+            return {**document, "value_version": error.version, **_raw(record), "error": str(error)}
         except ProtocolError as error:
             self._tally.malformed_count += 1
             return {**document, **_raw(record), "error": str(error)}
-        return {**document, "value": {"version": version, **document_of(value, version)}}
+        return {**document, "value_version": version, "value": document_of(value, version)}
 
     def _malformed(self, document: Document, record: Record, error: ProtocolError) -> Document:
         self._tally.record_count += 1

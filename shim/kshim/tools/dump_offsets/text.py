@@ -60,10 +60,10 @@ def _record(document: Document) -> Iterator[str]:
         yield f"{place} {subject} tombstone{batch}"
         return
     members = value.get("members", ())
-    rest = [_pair(name, value[name]) for name in value if name not in ("version", "members")]
+    rest = [_pair(name, value[name]) for name in value if name != "members"]
     if "members" in value:
         rest.append(f"members={len(members)}")
-    yield f"{place} {subject} v{value['version']} {' '.join(rest)}{batch}"
+    yield f"{place} {subject} v{document['value_version']} {' '.join(rest)}{batch}"
     for member in members:
         yield _INDENT + _member(member)
 

@@ -7,6 +7,7 @@ again.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -34,8 +35,10 @@ class FolderLogs:
 
     def __init__(self, directories: Sequence[str]) -> None:
         self._folders: dict[str, dict[int, str]] = {}
+        self._partition_counts: dict[str, int] = {}
         self._name = ", ".join(directories)
         for directory in directories:
+            self._partition_counts.update(_kshims_topics(directory))
             try:
                 entries = sorted(os.listdir(directory))
             except OSError as error:
@@ -50,14 +53,14 @@ class FolderLogs:
         return self._name
 
     def partitions(self, topic: str) -> list[int]:
-        """The partitions of a topic that have a folder, in order. Raises SourceError when there are none."""
-        if topic not in self._folders:
-            raise SourceError(f"{self._name} holds no partition of {topic}")
-        return sorted(self._folders[topic])
+        """The partitions of a topic, in order. Raises SourceError when there are none.
 
-    def folder(self, topic: str, partition: int) -> str:
-        """The folder of a partition."""
-        return self._folders[topic][partition]
+        Kafka's are those that have a folder; kshim makes folders only when there is something to write.
+        """
+        found = {*self._folders.get(topic, {}), *range(self._partition_counts.get(topic, 0))}
+        if not found:
+            raise SourceError(f"{self._name} holds no partition of {topic}")
+        return sorted(found)
 
     def topic_id(self, topic: str) -> str | None:
         """What Kafka's `partition.metadata` says: 22 characters of base64. None when it says nothing."""
@@ -71,7 +74,9 @@ class FolderLogs:
 
     def read(self, topic: str, partition: int, start: int = 0) -> Iterator[Batch | Damage]:
         """All of a partition's log that reaches `start` or beyond, in offset order. Raises SourceError."""
-        folder = self._folders[topic][partition]
+        folder = self._folders.get(topic, {}).get(partition)
+        if folder is None:
+            return
         last_offset = -1
         with contextlib.ExitStack() as files:
             segments = self._open(folder, start, files)
@@ -93,7 +98,8 @@ class FolderLogs:
 
     def end_offset(self, topic: str, partition: int) -> int:
         """Where the last segment of a log begins: its end, if it holds nothing. Raises SourceError."""
-        return max((offset for offset, _ in self._segments(self._folders[topic][partition])), default=0)
+        folder = self._folders.get(topic, {}).get(partition)
+        return 0 if folder is None else max((offset for offset, _ in self._segments(folder)), default=0)
 
     def _open(self, folder: str, start: int, files: contextlib.ExitStack) -> list[_Segment]:
         """Open all that is needed before anything is read, so that a cleaner's replacements are seen whole or not."""
@@ -126,3 +132,14 @@ def _open_segment(base_offset: int, path: str, files: contextlib.ExitStack) -> _
     file = open(path, "rb", buffering=_BUFFER_BYTES)  # noqa: SIM115 - closed with all others
     files.callback(file.close)
     return _Segment(base_offset, path, file, os.fstat(file.fileno()).st_size)
+
+
+def _kshims_topics(directory: str) -> dict[str, int]:
+    """Topics and how many partitions they have, by kshim's `topics.json`; nothing where there is none."""
+    try:
+        with open(os.path.join(directory, "topics.json"), encoding="utf-8") as file:
+            return {row["name"]: int(row["partitions"]) for row in json.load(file)["topics"]}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SourceError(f"cannot read {directory}/topics.json: {error}") from None
