@@ -35,8 +35,10 @@ _BASE: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # The columnar readers cost by the batch as well as by the row.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
     "spark.sql.adaptive.enabled": "true",
+    # The other way reads __consumer_offsets as empty: see kshim_pipeline.inputs.kafka.
+    "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
     "spark.ui.showConsoleProgress": "false",
 }
 _BASE_LOCAL: Final = {

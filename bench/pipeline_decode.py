@@ -1,0 +1,160 @@
+"""How many records of `__consumer_offsets` Spark decodes in a second on two cores.
+
+80 % are OffsetCommit v4, 20 % GroupMetadata v3 with one to six members, each with a subscription of two topics and an
+assignment of six partitions. Records lie in Parquet; what is decoded is read to the last column and thrown away. Beside
+it: reading the same Parquet without decoding, which is the floor, and the decoder alone on one core without Spark.
+
+    python -m bench.pipeline_decode --records 2000000
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import resource
+import statistics
+import struct
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kshim_pipeline.decode import decode, decode_batches
+from kshim_pipeline.decode.rows import decode_row
+from kshim_pipeline.setup.session import make_session
+from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from kshim_protocol.internal.group_metadata import GroupMetadataValue, MemberMetadata
+from kshim_protocol.internal.records import (
+    build_group_metadata_key,
+    build_group_metadata_value,
+    build_offset_commit_key,
+    build_offset_commit_value,
+)
+from kshim_protocol.schema import Struct, codec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+GROUPS = 2_000
+PER_FILE = 100_000
+
+
+def behind_version(version: int, found: Struct) -> bytes:
+    """An object of the consumer protocol as it travels."""
+    return struct.pack(">h", version) + codec(type(found), version).build(found)
+
+
+def a_commit(draw: random.Random) -> tuple[bytes, bytes]:
+    """Key and value of one commit."""
+    group = f"group-{draw.randrange(GROUPS):05}"
+    value = build_offset_commit_value(
+        offset=draw.randrange(1 << 40), leader_epoch=3, metadata="", commit_timestamp_ms=1_790_000_000_000
+    )
+    return build_offset_commit_key(group, f"orders-{draw.randrange(20)}", draw.randrange(48)), value
+
+
+def a_member(draw: random.Random) -> MemberMetadata:
+    """One consumer, its ids as long as those of real clients."""
+    client = f"consumer-group-{draw.randrange(GROUPS)}-1"
+    topics = ("orders-1", "payments-2")
+    pairs = tuple(TopicPartition(topic=topic, partitions=tuple(draw.sample(range(48), 3))) for topic in topics)
+    return MemberMetadata(
+        member_id=f"{client}-{draw.getrandbits(128):032x}",
+        client_id=client,
+        client_host="/10.17.3.201",
+        rebalance_timeout=300_000,
+        session_timeout=45_000,
+        subscription=behind_version(1, ConsumerProtocolSubscription(topics=topics)),
+        assignment=behind_version(1, ConsumerProtocolAssignment(assigned_partitions=pairs)),
+    )
+
+
+def a_group(draw: random.Random) -> tuple[bytes, bytes]:
+    """Key and value of one generation."""
+    members = tuple(a_member(draw) for _ in range(draw.randint(1, 6)))
+    value = GroupMetadataValue(
+        protocol_type="consumer",
+        generation=draw.randrange(10_000),
+        protocol="range",
+        leader=members[0].member_id,
+        current_state_timestamp=1_790_000_000_000,
+        members=members,
+    )
+    return build_group_metadata_key(f"group-{draw.randrange(GROUPS):05}"), build_group_metadata_value(value)
+
+
+def write_records(home: Path, count: int) -> None:
+    """Parquet files with `count` records, mixed."""
+    draw = random.Random(1)
+    commits = [a_commit(draw) for _ in range(20_000)]
+    groups = [a_group(draw) for _ in range(5_000)]
+    for first in range(0, count, PER_FILE):
+        size = min(PER_FILE, count - first)
+        records = [draw.choice(groups) if draw.random() < 0.2 else draw.choice(commits) for _ in range(size)]
+        table = pa.table(
+            {
+                "topic": pa.array(["__consumer_offsets"] * size),
+                "partition": pa.array([first // PER_FILE % 50] * size, pa.int32()),
+                "offset": pa.array(range(first, first + size), pa.int64()),
+                "timestamp_ms": pa.array([1_790_000_000_000] * size, pa.int64()),
+                "key": pa.array([key for key, _ in records], pa.binary()),
+                "value": pa.array([value for _, value in records], pa.binary()),
+                "source": pa.array(["bench"] * size),
+            }
+        )
+        pq.write_table(table, home / f"{first:09}.parquet")
+
+
+def seconds(frame: DataFrame) -> float:
+    """How long it takes to make every column of every row."""
+    start = time.perf_counter()
+    frame.write.format("noop").mode("overwrite").save()
+    return time.perf_counter() - start
+
+
+def alone(home: Path) -> Iterator[tuple[str, float]]:
+    """Microseconds of CPU a record of the decoder without Spark: by columns, and one by one."""
+    table = pq.read_table(next(iter(sorted(home.glob("*.parquet")))))
+    batches = table.to_batches(max_chunksize=20_000)
+    for _ in range(2):
+        start = time.process_time()
+        rows = sum(made.num_rows for made in decode_batches(batches))
+        spent = time.process_time() - start
+    yield "by columns", spent / rows * 1e6
+    some: list[dict[str, Any]] = table.slice(0, 20_000).to_pylist()
+    start = time.process_time()
+    for row in some:
+        decode_row(row["key"], row["value"])
+    yield "one by one, kshim_protocol", (time.process_time() - start) / len(some) * 1e6
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        write_records(home, options.records)
+        for name, spent in alone(home):
+            print(f"alone, {name}: {spent:.2f} us of CPU a record")
+        spark = make_session("bench", "local[2]")
+        records = spark.read.parquet(str(home))
+        for name, frame in (("scan", records), ("decode", decode(records))):
+            seconds(frame)  # starts the workers, warms the JVM
+            best = [seconds(frame) for _ in range(options.rounds)]
+            rates = [options.records / spent for spent in best]
+            print(
+                f"{name}: {statistics.median(rates):,.0f} records/s, best {max(rates):,.0f}, of {options.rounds} rounds"
+            )
+        spark.stop()
+    print(f"peak of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+
+
+if __name__ == "__main__":
+    main()

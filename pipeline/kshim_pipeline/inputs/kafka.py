@@ -1,0 +1,189 @@
+"""Topics of a broker as records, in batches and as a stream, through Spark's own Kafka source.
+
+The source's usual way to find offsets asks an admin client, which does not see internal topics: it reads
+`__consumer_offsets` as empty, without an error. The older way, with a consumer, reads them; together with `assign` it
+joins no group, so that reading writes nothing into the history that is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.sql import functions as F
+
+from kshim_pipeline.problems import EXIT_UNAVAILABLE, PipelineError
+from kshim_pipeline.records import RECORDS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["OFFSET_FETCHING", "Cluster", "Span", "read_topics", "stream_topics"]
+
+OFFSET_FETCHING: Final = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
+"""Spark's setting for the older way. It counts when a query starts, so sessions of ours have it from the beginning."""
+
+_TIMEOUT_MS: Final = 30_000
+
+
+class Span(NamedTuple):
+    """The offsets that a partition holds: from `start`, up to but not including `end`."""
+
+    start: int
+    end: int
+
+
+class Cluster:
+    """A cluster as Spark's source sees it: addresses, and what else a client has to be told.
+
+    `options` are a Java consumer's own keys (`security.protocol`, `sasl.jaas.config`, ...). `name` is the `source` of
+    its records.
+    """
+
+    def __init__(
+        self, bootstrap_servers: str, *, name: str | None = None, options: Mapping[str, str] | None = None
+    ) -> None:
+        self.bootstrap_servers = bootstrap_servers
+        self.name = name or f"kafka:{bootstrap_servers}"
+        self.options = dict(options or {})
+
+    def spans(self, spark: SparkSession, topics: Sequence[str]) -> dict[str, dict[int, Span]]:
+        """What each partition of each topic holds; topics that do not exist are left out.
+
+        Raises PipelineError: the cluster does not answer, or the jars are missing.
+        """
+        consumer = self._consumer(spark)
+        try:
+            known = consumer.listTopics()
+            found = {topic: known[topic] for topic in topics if topic in known}
+            places = [
+                spark._jvm.org.apache.kafka.common.TopicPartition(topic, info.partition())  # type: ignore[union-attr]
+                for topic, infos in found.items()
+                for info in infos
+            ]
+            starts, ends = consumer.beginningOffsets(places), consumer.endOffsets(places)
+            spans: dict[str, dict[int, Span]] = {topic: {} for topic in found}
+            for place in places:
+                spans[place.topic()][place.partition()] = Span(starts[place], ends[place])
+            return spans
+        except Py4JJavaError as error:
+            raise PipelineError(
+                f"{self.bootstrap_servers} did not tell its topics and offsets: {error.java_exception.getMessage()}",
+                EXIT_UNAVAILABLE,
+            ) from error
+        finally:
+            consumer.close()
+
+    def _consumer(self, spark: SparkSession) -> Any:
+        """A Java consumer without a group: it only asks."""
+        jvm: Any = spark._jvm
+        settings = jvm.java.util.HashMap()
+        deserializer = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
+        wanted = {
+            "bootstrap.servers": self.bootstrap_servers,
+            "key.deserializer": deserializer,
+            "value.deserializer": deserializer,
+            "default.api.timeout.ms": str(_TIMEOUT_MS),
+            "allow.auto.create.topics": "false",
+        }
+        for key, value in {**wanted, **self.options}.items():
+            settings.put(key, value)
+        try:
+            return jvm.org.apache.kafka.clients.consumer.KafkaConsumer(settings)
+        except Py4JJavaError as error:
+            cause = error.java_exception.getCause() or error.java_exception
+            raise PipelineError(f"No Kafka client for {self.bootstrap_servers}: {cause.getMessage()}") from error
+        except (Py4JError, TypeError) as error:
+            raise PipelineError(
+                "This session has no jars of Spark's Kafka source. Fetch them once with: kshim pipeline setup",
+                EXIT_UNAVAILABLE,
+            ) from error
+
+
+def read_topics(
+    spark: SparkSession,
+    cluster: Cluster,
+    topics: Sequence[str],
+    *,
+    starting_offsets: str = "earliest",
+    ending_offsets: str = "latest",
+) -> DataFrame:
+    """The records of `topics` as they are now, as RECORDS. Offsets as Spark writes them: a word, or JSON.
+
+    Transactions that were aborted or are open are left out. Raises PipelineError: a topic is not there, the cluster
+    does not answer, or it has records and Spark reads none of them.
+    """
+    spans = _spans_of_all(spark, cluster, topics)
+    spark.conf.set(OFFSET_FETCHING, "true")
+    options = {"startingOffsets": starting_offsets, "endingOffsets": ending_offsets}
+    frame = spark.read.format("kafka").options(**_options(cluster, spans), **options).load()
+    records = _as_records(frame, cluster)
+    if starting_offsets == "earliest" and ending_offsets == "latest":
+        _require_rows(records, spans)
+    return records
+
+
+def stream_topics(
+    spark: SparkSession,
+    cluster: Cluster,
+    topics: Sequence[str],
+    *,
+    starting_offsets: str = "earliest",
+    max_offsets_per_trigger: int | None = None,
+) -> DataFrame:
+    """The records of `topics` from the beginning and as they come, as a streaming RECORDS.
+
+    Spark is told to go on where offsets are gone; who keeps a checkpoint compares it with `Cluster.spans` before.
+    Partitions are those of now: added ones are read after a restart. Raises PipelineError as `read_topics`.
+    """
+    spans = _spans_of_all(spark, cluster, topics)
+    spark.conf.set(OFFSET_FETCHING, "true")
+    options = {"startingOffsets": starting_offsets, "failOnDataLoss": "false"}
+    if max_offsets_per_trigger is not None:
+        options["maxOffsetsPerTrigger"] = str(max_offsets_per_trigger)
+    frame = spark.readStream.format("kafka").options(**_options(cluster, spans), **options).load()
+    return _as_records(frame, cluster)
+
+
+def _spans_of_all(spark: SparkSession, cluster: Cluster, topics: Sequence[str]) -> dict[str, dict[int, Span]]:
+    spans = cluster.spans(spark, topics)
+    if missing := [topic for topic in topics if topic not in spans]:
+        why = " (the offsets topic is made when the first group appears)" if "__consumer_offsets" in missing else ""
+        raise PipelineError(f"{cluster.bootstrap_servers} has no topic {', '.join(missing)}{why}", EXIT_UNAVAILABLE)
+    return spans
+
+
+def _options(cluster: Cluster, spans: Mapping[str, Mapping[int, Span]]) -> dict[str, str]:
+    return {
+        "kafka.bootstrap.servers": cluster.bootstrap_servers,
+        "kafka.isolation.level": "read_committed",
+        "assign": json.dumps({topic: sorted(partitions) for topic, partitions in spans.items()}),
+        **{f"kafka.{key}": value for key, value in cluster.options.items()},
+    }
+
+
+def _as_records(frame: DataFrame, cluster: Cluster) -> DataFrame:
+    return frame.select(
+        "topic",
+        "partition",
+        "offset",
+        F.unix_millis("timestamp").alias("timestamp_ms"),
+        "key",
+        "value",
+        F.lit(cluster.name).alias("source"),
+    ).select(*(F.col(field.name).cast(field.dataType) for field in RECORDS))
+
+
+def _require_rows(records: DataFrame, spans: Mapping[str, Mapping[int, Span]]) -> None:
+    """Refuse to take a topic for empty that is not."""
+    for topic, partitions in spans.items():
+        held = {partition: span for partition, span in partitions.items() if span.end > span.start}
+        if held and records.where(F.col("topic") == topic).isEmpty():
+            count = sum(span.end - span.start for span in held.values())
+            raise PipelineError(
+                f"Spark read no record of {topic}, although {len(held)} of its partitions hold up to {count}. "
+                f"Spark leaves internal topics out unless {OFFSET_FETCHING} is true when the query starts; or all that "
+                "is there belongs to open transactions, or was erased by compaction"
+            )
