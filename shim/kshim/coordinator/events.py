@@ -15,7 +15,7 @@ from kshim_protocol.errors import ErrorCode
 __all__ = [
     "HISTORY_FIELDS",
     "AppendFailed",
-    "Arrival",
+    "Arrivals",
     "AssignmentReceived",
     "Cause",
     "Event",
@@ -38,7 +38,7 @@ __all__ = [
 
 
 HISTORY_FIELDS: Final = frozenset(
-    {"arrivals", "is_by_instance_id", "last_to_sync", "pending_sync_count", "protocol_type"}
+    {"arrivals", "is_by_instance_id", "last_sync_ms", "last_to_sync", "pending_sync_count", "protocol_type"}
 )
 """Fields of events that only history needs; the log leaves them out."""
 
@@ -96,15 +96,15 @@ class MemberRef(Fact):
     client_reason: str | None = None
 
 
-class Arrival(NamedTuple):
-    """When a member's Join or Sync came: `wait_ms` after its phase began. `is_new`: it entered in this rebalance."""
+class Arrivals(NamedTuple):
+    """When the Joins of a rebalance came, in the order of the group; columns, since history keeps very many of them.
 
-    member_id: str
-    group_instance_id: str | None
-    client_id: str
-    client_host: str
-    is_new: bool
-    wait_ms: int
+    `wait_ms` from the start of the rebalance; `is_new` has 1 for each member that entered in it.
+    """
+
+    members: tuple[MemberRef, ...]
+    wait_ms: tuple[int, ...]
+    is_new: bytes
 
 
 class Trigger(Fact):
@@ -191,7 +191,7 @@ class LeaderReplaced(GroupEvent):
 class JoinCompleted(GroupEvent):
     """The join phase ended with members. `waits` is (member_id, ms parked) of each that was parked, in join order.
 
-    `arrivals` are the same members, each with the time from the start of the rebalance to its Join.
+    `arrivals` are the same members, each with the time from the start of the rebalance to its first Join.
     """
 
     member_count: int
@@ -199,7 +199,7 @@ class JoinCompleted(GroupEvent):
     protocol_name: str
     join_ms: int
     waits: tuple[tuple[str, int], ...]
-    arrivals: tuple[Arrival, ...] = ()
+    arrivals: Arrivals = Arrivals((), (), b"")
 
 
 class AssignmentReceived(GroupEvent):
@@ -214,13 +214,14 @@ class AssignmentReceived(GroupEvent):
 class RebalanceCompleted(GroupEvent):
     """The group is Stable: time from the start of the rebalance to the last Join, and from there to the assignment.
 
-    `last_to_sync` is whose Sync came last so far, `pending_sync_count` how many have not come.
+    `last_to_sync` is whose Sync came last so far, `last_sync_ms` after the Joins; `pending_sync_count` have not come.
     """
 
     member_count: int
     join_ms: int
     sync_ms: int
-    last_to_sync: Arrival | None = None
+    last_to_sync: MemberRef | None = None
+    last_sync_ms: int = 0
     pending_sync_count: int = 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kshim.coordinator.deadlines import Key
-from kshim.coordinator.events import Arrival, MemberRef
+from kshim.coordinator.events import MemberRef
 from kshim.coordinator.step import Ticket
 
 __all__ = ["Member", "ParkedJoin", "ParkedSync"]
@@ -40,6 +40,7 @@ class Member:
     """
 
     __slots__ = (
+        "_ref",
         "assignment",
         "client_host",
         "client_id",
@@ -76,6 +77,7 @@ class Member:
         self.assignment = assignment
         self.is_new = is_new
         self.session_key: Key = ("session", group_id, member_id)
+        self._ref: MemberRef | None = None
 
     @property
     def is_static(self) -> bool:
@@ -88,14 +90,15 @@ class Member:
 
     def ref(self, client_reason: str | None = None) -> MemberRef:
         """The member as events name it."""
-        return MemberRef(
+        if client_reason is None and self._ref is not None:
+            return self._ref
+        ref = MemberRef(
             member_id=self.member_id,
             group_instance_id=self.group_instance_id,
             client_id=self.client_id,
             client_host=self.client_host,
             client_reason=client_reason,
         )
-
-    def arrival(self, wait_ms: int) -> Arrival:
-        """The same, with when it came."""
-        return Arrival(self.member_id, self.group_instance_id, self.client_id, self.client_host, self.is_new, wait_ms)
+        if client_reason is None:
+            self._ref = ref
+        return ref

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kshim.coordinator.events import (
     AppendFailed,
+    Arrivals,
     Cause,
     JoinCompleted,
     LeaderReplaced,
@@ -197,14 +198,9 @@ def join_response(group: Group, member: Member, api_version: int) -> JoinGroupRe
 def _join_completed(group: Group, now: Now) -> JoinCompleted:
     assert group.leader_id is not None
     assert group.protocol_name is not None
-    began_ms = group.rebalance_started_ms
-    arrivals = tuple(
-        [
-            member.arrival(group.parked_joins[member.member_id].since_ms - began_ms)
-            for member in group.members.values()
-            if member.member_id in group.parked_joins
-        ]
-    )
+    parked, began_ms = group.parked_joins, group.rebalance_started_ms
+    joined = [member for member in group.members.values() if member.member_id in parked]
+    since_ms = [parked[member.member_id].since_ms for member in joined]
     return JoinCompleted(
         partition=group.partition,
         now=now,
@@ -214,8 +210,12 @@ def _join_completed(group: Group, now: Now) -> JoinCompleted:
         leader_id=group.leader_id,
         protocol_name=group.protocol_name,
         join_ms=now.mono_ms - group.rebalance_started_ms,
-        waits=tuple([(arrival.member_id, now.mono_ms - began_ms - arrival.wait_ms) for arrival in arrivals]),
-        arrivals=arrivals,
+        waits=tuple([(member.member_id, now.mono_ms - at_ms) for member, at_ms in zip(joined, since_ms, strict=True)]),
+        arrivals=Arrivals(
+            tuple([member.ref() for member in joined]),
+            tuple([at_ms - began_ms for at_ms in since_ms]),
+            bytes([member.is_new for member in joined]),
+        ),
     )
 
 

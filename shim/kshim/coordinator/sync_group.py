@@ -6,7 +6,7 @@ parked, the newer one waits on and the older is answered REBALANCE_IN_PROGRESS (
 
 from __future__ import annotations
 
-from kshim.coordinator.events import Arrival, AssignmentReceived, Cause, RebalanceCompleted, SyncCompleted, Trigger
+from kshim.coordinator.events import AssignmentReceived, Cause, RebalanceCompleted, SyncCompleted, Trigger
 from kshim.coordinator.group import Group
 from kshim.coordinator.member import Member, ParkedSync
 from kshim.coordinator.rebalance import append_failed, fail_syncs, restart_session, start_rebalance
@@ -107,8 +107,7 @@ def _store_assignments(
             member=leader.ref(),
         )
         group.move_to(GroupState.STABLE, trigger=trigger, now=now, step=step)
-        last_to_sync = last.arrival(last_ms - group.join_completed_ms)
-        step.events.append(_rebalance_completed(group, last_to_sync, now))
+        step.events.append(_rebalance_completed(group, last, last_ms, now))
 
     def failed(error: ErrorCode, step: Step) -> None:
         answer = append_error(error)
@@ -147,7 +146,7 @@ def _assignment_received(group: Group, leader: Member, assignments: dict[str, by
     )
 
 
-def _rebalance_completed(group: Group, last_to_sync: Arrival, now: Now) -> RebalanceCompleted:
+def _rebalance_completed(group: Group, last: Member, last_ms: int, now: Now) -> RebalanceCompleted:
     return RebalanceCompleted(
         partition=group.partition,
         now=now,
@@ -156,7 +155,8 @@ def _rebalance_completed(group: Group, last_to_sync: Arrival, now: Now) -> Rebal
         member_count=len(group.members),
         join_ms=group.join_completed_ms - group.rebalance_started_ms,
         sync_ms=now.mono_ms - group.join_completed_ms,
-        last_to_sync=last_to_sync,
+        last_to_sync=last.ref(),
+        last_sync_ms=last_ms - group.join_completed_ms,
         pending_sync_count=len(group.pending_syncs),
     )
 

@@ -19,7 +19,7 @@ from tests.broker.history.told import told_of, types
 from tests.coordinator.peers import a_group
 
 ONE_REBALANCE = ["member_joined", "rebalance_started", "join_completed", "rebalance_completed", "sync_completed"]
-LINGER_MS, RETRY_MS = 10, 1_000
+LINGER_MS, RETRY_MS = 50, 1_000
 
 
 class BrokenLog(MemoryLog):

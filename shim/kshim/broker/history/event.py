@@ -1,22 +1,34 @@
 """One event of the history, kept as it was made; its JSON is built when somebody reads it.
 
-The page `docs/design/events.md` says what each field means.
+The page `docs/design/events.md` says what each field means. The events of a rebalance share what is the same in all of
+them, so that an event costs little while nobody reads it, and its JSON not much more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from json.encoder import encode_basestring as _quoted
 from typing import Any, Final, NamedTuple
 
-from kshim.coordinator.events import Arrival, MemberRef
+from kshim.coordinator.events import Arrivals, MemberRef
 from kshim.coordinator.step import Now
 
-__all__ = ["EVENT_VERSION", "Ending", "HistoryEvent", "Kicked", "Phases"]
+__all__ = ["EVENT_VERSION", "Arrival", "Course", "Ending", "HistoryEvent", "Kicked", "Why"]
 
 EVENT_VERSION: Final = 1
 LIST_MAX_BYTES: Final = 400_000
 """About how much `waits`, and `kicked`, may take of an event's JSON; records of 1 MB are the usual limit of topics."""
+
+_CACHED_NAMES_LENGTH: Final = 400
+
+
+class Arrival(NamedTuple):
+    """When one member's Join or Sync came: `wait_ms` after its phase began. `is_new`: it entered in this rebalance."""
+
+    member: MemberRef
+    is_new: bool
+    wait_ms: int
 
 
 class Kicked(NamedTuple):
@@ -35,57 +47,156 @@ class Ending(NamedTuple):
     member_id: str | None
 
 
-class Phases(NamedTuple):
-    """What an event of a rebalance says of its course so far. Times in ms, None where not known yet."""
+class Why:
+    """What an event is about: the group, the epoch it is in, the cause and the member behind it."""
 
-    expected: int
-    joined: int | None
-    kicked_count: int
-    pending_sync: int | None
-    initial_delay_ms: int | None = None
-    leader_id: str | None = None
-    protocol: str | None = None
-    join_ms: int | None = None
-    sync_ms: int | None = None
-    last_to_join: Arrival | None = None
-    last_to_sync: Arrival | None = None
-    waits: tuple[Arrival, ...] | None = None
-    kicked: tuple[Kicked, ...] | None = None
-    outcome: str | None = None
-    ended_by: Ending | None = None
+    __slots__ = (
+        "_head_json",
+        "epoch",
+        "from_generation",
+        "group_id",
+        "protocol_type",
+        "reason",
+        "reason_text",
+        "trigger",
+    )
+
+    def __init__(
+        self,
+        group_id: str,
+        protocol_type: str | None,
+        epoch: int,
+        from_generation: int,
+        reason: str,
+        reason_text: str,
+        trigger: MemberRef | None,
+    ) -> None:
+        self.group_id = group_id
+        self.protocol_type = protocol_type
+        self.epoch = epoch
+        self.from_generation = from_generation
+        self.reason = reason
+        self.reason_text = reason_text
+        self.trigger = trigger
+        self._head_json: tuple[str, str] | None = None
+
+    def head_json(self) -> tuple[str, str]:
+        """Two parts of an event: from `group` to `from_generation`, from `reason` to `trigger`; made once."""
+        if self._head_json is None:
+            self._head_json = (
+                f'"group":{_quoted(self.group_id)},"protocol_type":{_text(self.protocol_type)},"epoch":{self.epoch},'
+                f'"from_generation":{self.from_generation}',
+                f'"reason":"{self.reason}","reason_text":{_quoted(self.reason_text)},"trigger":{_member(self.trigger)}',
+            )
+        return self._head_json
 
 
-_NO_PHASES: Final = Phases(0, None, 0, None)
+class Course(Why):
+    """One rebalance: why it began and how it went. What is None is not known before the join phase has ended.
+
+    `expected` and `pending_sync` change while it is open, `kicked` grows; the rest is set once.
+    """
+
+    __slots__ = (
+        "_joined_json",
+        "arrivals",
+        "ending",
+        "expected",
+        "initial_delay_ms",
+        "join_ms",
+        "joined_ms",
+        "kicked",
+        "last_to_join",
+        "leader_id",
+        "pending_sync",
+        "protocol",
+        "size_bytes",
+        "started_ms",
+        "to_generation",
+    )
+
+    def __init__(
+        self,
+        group_id: str,
+        protocol_type: str | None,
+        epoch: int,
+        from_generation: int,
+        ending_of_last: Ending,
+        trigger: MemberRef | None,
+        started_ms: int,
+        expected: int,
+        initial_delay_ms: int | None,
+    ) -> None:
+        super().__init__(
+            group_id, protocol_type, epoch, from_generation, ending_of_last.reason, ending_of_last.text, trigger
+        )
+        self.started_ms = started_ms
+        self.expected = expected
+        self.initial_delay_ms = initial_delay_ms
+        self.kicked: list[Kicked] = []
+        self.ending: Ending | None = None
+        self.to_generation: int | None = None
+        self.joined_ms = 0
+        self.join_ms: int | None = None
+        self.arrivals: Arrivals | None = None
+        self.last_to_join: Arrival | None = None
+        self.leader_id: str | None = None
+        self.protocol: str | None = None
+        self.pending_sync: int | None = None
+        self.size_bytes = 0
+        """Memory of `arrivals` and `kicked`, once an end has been told."""
+        self._joined_json: tuple[str, str, str] | None = None
+
+    def close(self) -> None:
+        """Nothing more comes: work out `size_bytes`."""
+        size_bytes = 0
+        if self.arrivals is not None:  # the members' names may live on here alone
+            names = [len(member.member_id) + len(member.client_id) for member in self.arrivals.members]
+            size_bytes = sum(names) + 200 * len(names)
+        if self.kicked:
+            size_bytes += sum([400 + 2 * len(kicked.member.member_id) for kicked in self.kicked])
+        self.size_bytes = size_bytes
+
+    def joined_json(self) -> tuple[str, str, str]:
+        """What stands in the events after the join phase: leader, who joined last, delay and protocol; made once."""
+        if self._joined_json is None:
+            self._joined_json = (
+                f'"leader_id":{_text(self.leader_id)},"members":{{"expected":{self.expected},'
+                f'"joined":{"null" if self.arrivals is None else len(self.arrivals.members)}',
+                f'"last_to_join":{_last(self.last_to_join)}',
+                f'"initial_delay_ms":{_number(self.initial_delay_ms)},"protocol":{_text(self.protocol)}',
+            )
+        return self._joined_json
 
 
 class HistoryEvent:
     """One event, immutable by convention. `number` counts the events of a `run`, `seq` those of the group in it.
 
-    `injected_fault` names the fault that kshim injected itself, None: none. `size_bytes` is about how much memory it
-    holds, with what it may share with its neighbours.
+    `expected` None: no counts of members. `injected_fault` names the fault that kshim injected itself, None: none.
+    `size_bytes` is about how much memory it holds, with what it shares with its neighbours.
     """
 
     __slots__ = (
         "broker",
-        "epoch",
-        "from_generation",
-        "group_id",
+        "ended_by",
+        "expected",
         "injected_fault",
+        "kicked_count",
+        "last_to_sync",
         "now",
         "number",
-        "phases",
-        "protocol_type",
-        "reason",
-        "reason_text",
+        "outcome",
+        "pending_sync",
         "replaced_member_id",
         "run",
         "seq",
         "size_bytes",
         "state_from",
         "state_to",
+        "sync_ms",
         "to_generation",
-        "trigger",
         "type",
+        "why",
     )
 
     def __init__(
@@ -96,17 +207,17 @@ class HistoryEvent:
         seq: int,
         now: Now,
         broker: int,
-        group_id: str,
-        protocol_type: str | None,
-        epoch: int,
-        from_generation: int,
-        to_generation: int | None,
+        why: Why,
         state_from: str | None,
         state_to: str,
-        reason: str,
-        reason_text: str,
-        trigger: MemberRef | None,
-        phases: Phases | None = None,
+        to_generation: int | None = None,
+        expected: int | None = None,
+        kicked_count: int = 0,
+        pending_sync: int | None = None,
+        sync_ms: int | None = None,
+        last_to_sync: Arrival | None = None,
+        outcome: str | None = None,
+        ended_by: Ending | None = None,
         replaced_member_id: str | None = None,
     ) -> None:
         self.type = type_
@@ -115,23 +226,31 @@ class HistoryEvent:
         self.seq = seq
         self.now = now
         self.broker = broker
-        self.group_id = group_id
-        self.protocol_type = protocol_type
-        self.epoch = epoch
-        self.from_generation = from_generation
-        self.to_generation = to_generation
+        self.why = why
         self.state_from = state_from
         self.state_to = state_to
-        self.reason = reason
-        self.reason_text = reason_text
-        self.trigger = trigger
-        self.phases = phases
+        self.to_generation = to_generation
+        self.expected = expected
+        self.kicked_count = kicked_count
+        self.pending_sync = pending_sync
+        self.sync_ms = sync_ms
+        self.last_to_sync = last_to_sync
+        self.outcome = outcome
+        self.ended_by = ended_by
         self.replaced_member_id = replaced_member_id
         self.injected_fault: str | None = None
-        self.size_bytes = 700 + len(reason_text) + (0 if phases is None else _list_bytes(phases))
+        self.size_bytes = 700 + len(why.reason_text)
+        if outcome is not None:
+            assert isinstance(why, Course)
+            self.size_bytes += why.size_bytes
+
+    @property
+    def group_id(self) -> str:
+        """Whose event it is."""
+        return self.why.group_id
 
     def __repr__(self) -> str:
-        return f"<{self.type} {self.group_id} seq={self.seq} epoch={self.epoch} {self.reason}>"
+        return f"<{self.type} {self.group_id} seq={self.seq} epoch={self.why.epoch} {self.why.reason}>"
 
     def document(self) -> dict[str, Any]:
         """The event as JSON values."""
@@ -142,39 +261,48 @@ class HistoryEvent:
 
     def to_json(self) -> bytes:
         """The event as a JSON object in UTF-8."""
-        # A string by hand takes a fifth of what a dict through `json` does, and a group's rebalance has five events.
-        phases = self.phases
-        members, rest = ("null", _NO_PHASES) if phases is None else (_counts(phases), phases)
-        join_ms, sync_ms = rest.join_ms, rest.sync_ms
-        total_ms = None if join_ms is None else join_ms + (sync_ms or 0)
-        waits, waits_omitted = _waits(rest.waits)
-        kicked, kicked_omitted = _kicked(rest.kicked)
+        # By hand, for a dict through `json` takes five times as long.
+        group_json, cause_json = self.why.head_json()
         text = (
             f'{{"v":{EVENT_VERSION},"event_id":"{self.run}-{self.number}","run":"{self.run}","seq":{self.seq},'
-            f'"ts_ms":{self.now.wall_ms},"mono_ms":{self.now.mono_ms},"broker":{self.broker},'
-            f'"group":{_quoted(self.group_id)},"protocol_type":{_text(self.protocol_type)},"epoch":{self.epoch},'
-            f'"from_generation":{self.from_generation},"to_generation":{_number(self.to_generation)},'
-            f'"type":"{self.type}","state_from":{_text(self.state_from)},"state_to":"{self.state_to}",'
-            f'"reason":"{self.reason}","reason_text":{_quoted(self.reason_text)},"trigger":{_member(self.trigger)},'
-            f'"replaced_member_id":{_text(self.replaced_member_id)},"leader_id":{_text(rest.leader_id)},'
-            f'"members":{members},"join_ms":{_number(join_ms)},"sync_ms":{_number(sync_ms)},'
-            f'"total_ms":{_number(total_ms)},"last_to_join":{_last(rest.last_to_join)},'
-            f'"last_to_sync":{_last(rest.last_to_sync)},"waits":{waits},"waits_omitted":{waits_omitted},'
-            f'"kicked":{kicked},"kicked_omitted":{kicked_omitted},'
-            f'"initial_delay_ms":{_number(rest.initial_delay_ms)},"protocol":{_text(rest.protocol)},'
-            f'"outcome":{_text(rest.outcome)},"ended_by":{_ending(rest.ended_by)},'
-            f'"injected_fault":{_text(self.injected_fault)}}}'
+            f'"ts_ms":{self.now.wall_ms},"mono_ms":{self.now.mono_ms},"broker":{self.broker},{group_json},'
+            f'"to_generation":{_number(self.to_generation)},"type":"{self.type}","state_from":{_text(self.state_from)},'
+            f'"state_to":"{self.state_to}",{cause_json},"replaced_member_id":{_text(self.replaced_member_id)},'
+            f'{self._course_json()},"injected_fault":{_text(self.injected_fault)}}}'
         )
         return text.encode("utf-8", "backslashreplace")  # half a surrogate pair becomes \udxxx, which JSON knows, too
 
+    def _course_json(self) -> str:
+        """From `leader_id` to `ended_by`."""
+        course = self.why
+        if not isinstance(course, Course):
+            return _without_course(self.expected, None)
+        if self.type == "rebalance_started":  # what came later is none of its business
+            return _without_course(self.expected, course.initial_delay_ms)
+        waits, kicked = '"waits":null,"waits_omitted":0', '"kicked":null,"kicked_omitted":0'
+        if self.outcome is not None:
+            waits, kicked = _waits(course), _kicked(course.kicked[: self.kicked_count])
+        elif self.type == "join_completed":
+            kicked = _kicked(course.kicked[: self.kicked_count])
+        leader_and_joined, last_to_join, delay_and_protocol = course.joined_json()
+        join_ms, sync_ms = course.join_ms or 0, self.sync_ms
+        return (
+            f'{leader_and_joined},"kicked":{self.kicked_count},"pending_sync":{_number(self.pending_sync)}}},'
+            f'"join_ms":{join_ms},"sync_ms":{_number(sync_ms)},"total_ms":{join_ms + (sync_ms or 0)},{last_to_join},'
+            f'"last_to_sync":{_last(self.last_to_sync)},{waits},{kicked},{delay_and_protocol},'
+            f'"outcome":{_text(self.outcome)},"ended_by":{_ending(self.ended_by)}'
+        )
 
-def _list_bytes(phases: Phases) -> int:
-    size_bytes = 0
-    if phases.waits:
-        size_bytes += sum([250 + len(wait.member_id) + len(wait.client_id) for wait in phases.waits])
-    if phases.kicked:
-        size_bytes += sum([400 + 2 * len(kicked.member.member_id) for kicked in phases.kicked])
-    return size_bytes
+
+def _without_course(expected: int | None, initial_delay_ms: int | None) -> str:
+    members = "null"
+    if expected is not None:
+        members = f'{{"expected":{expected},"joined":null,"kicked":0,"pending_sync":null}}'
+    return (
+        f'"leader_id":null,"members":{members},"join_ms":null,"sync_ms":null,"total_ms":null,"last_to_join":null,'
+        '"last_to_sync":null,"waits":null,"waits_omitted":0,"kicked":null,"kicked_omitted":0,'
+        f'"initial_delay_ms":{_number(initial_delay_ms)},"protocol":null,"outcome":null,"ended_by":null'
+    )
 
 
 def _text(value: str | None) -> str:
@@ -188,60 +316,59 @@ def _number(value: int | None) -> str:
 def _member(member: MemberRef | None) -> str:
     if member is None:
         return "null"
+    return f'{{{_names(member)},"client_reason":{_text(member.client_reason)}}}'
+
+
+def _names(member: MemberRef) -> str:
+    """Who a member is. The same members come again and again, so those with names of ordinary length are kept."""
+    member_id, instance_id, client_id = member.member_id, member.group_instance_id, member.client_id
+    is_ordinary = len(member_id) + len(client_id) + len(instance_id or "") <= _CACHED_NAMES_LENGTH
+    return (_cached_names_json if is_ordinary else _names_json)(member_id, instance_id, client_id, member.client_host)
+
+
+def _names_json(member_id: str, instance_id: str | None, client_id: str, client_host: str) -> str:
     return (
-        f'{{"member_id":{_quoted(member.member_id)},"instance_id":{_text(member.group_instance_id)},'
-        f'"client_id":{_quoted(member.client_id)},"host":{_host(member.client_host)},'
-        f'"client_reason":{_text(member.client_reason)}}}'
+        f'"member_id":{_quoted(member_id)},"instance_id":{_text(instance_id)},"client_id":{_quoted(client_id)},'
+        f'"host":{_quoted(client_host.removeprefix("/"))}'
     )
 
 
-def _host(client_host: str) -> str:
-    return _quoted(client_host[1:] if client_host[:1] == "/" else client_host)
-
-
-def _counts(phases: Phases) -> str:
-    return (
-        f'{{"expected":{phases.expected},"joined":{_number(phases.joined)},"kicked":{phases.kicked_count},'
-        f'"pending_sync":{_number(phases.pending_sync)}}}'
-    )
+_cached_names_json = lru_cache(maxsize=4_096)(_names_json)
 
 
 def _last(arrival: Arrival | None) -> str:
-    return "null" if arrival is None else _wait(arrival)
+    return "null" if arrival is None else _wait(*arrival)
 
 
-def _wait(arrival: Arrival) -> str:
-    member_id, instance_id, client_id, client_host, is_new, wait_ms = arrival
-    return (
-        f'{{"member_id":{_quoted(member_id)},"instance_id":{_text(instance_id)},"client_id":{_quoted(client_id)},'
-        f'"host":{_host(client_host)},"is_new":{"true" if is_new else "false"},"wait_ms":{wait_ms}}}'
-    )
+def _wait(member: MemberRef, is_new: int, wait_ms: int) -> str:
+    return f'{{{_names(member)},"is_new":{"true" if is_new else "false"},"wait_ms":{wait_ms}}}'
 
 
-def _waits(waits: tuple[Arrival, ...] | None) -> tuple[str, int]:
-    """The array, and how many are not in it."""
-    if waits is None:
-        return "null", 0
-    entries = [_wait(arrival) for arrival in waits]
+def _waits(course: Course) -> str:
+    """`waits` and `waits_omitted`."""
+    arrivals = course.arrivals
+    if arrivals is None:
+        return '"waits":null,"waits_omitted":0'
+    entries = list(map(_wait, arrivals.members, arrivals.is_new, arrivals.wait_ms))
+    kept = entries
     if sum(map(len, entries)) > LIST_MAX_BYTES:
-        slowest = sorted(range(len(waits)), key=lambda index: -waits[index].wait_ms)
-        entries = [entries[index] for index in sorted(_fitting(entries, slowest))]
-    return f"[{','.join(entries)}]", len(waits) - len(entries)
+        slowest = sorted(range(len(entries)), key=lambda index: -arrivals.wait_ms[index])
+        kept = [entries[index] for index in sorted(_fitting(entries, slowest))]
+    return f'"waits":[{",".join(kept)}],"waits_omitted":{len(entries) - len(kept)}'
 
 
-def _kicked(kicked: tuple[Kicked, ...] | None) -> tuple[str, int]:
-    """The array, and how many are not in it."""
-    if kicked is None:
-        return "null", 0
+def _kicked(kicked: Sequence[Kicked]) -> str:
+    """`kicked` and `kicked_omitted`."""
+    if not kicked:
+        return '"kicked":[],"kicked_omitted":0'
     entries = [
-        f'{{"member_id":{_quoted(member.member_id)},"instance_id":{_text(member.group_instance_id)},'
-        f'"client_id":{_quoted(member.client_id)},"host":{_host(member.client_host)},"reason":"{reason}",'
-        f'"was_pending":{"true" if was_pending else "false"}}}'
+        f'{{{_names(member)},"reason":"{reason}","was_pending":{"true" if was_pending else "false"}}}'
         for member, reason, was_pending in kicked
     ]
+    kept = entries
     if sum(map(len, entries)) > LIST_MAX_BYTES:
-        entries = [entries[index] for index in _fitting(entries, range(len(entries)))]
-    return f"[{','.join(entries)}]", len(kicked) - len(entries)
+        kept = [entries[index] for index in _fitting(entries, range(len(entries)))]
+    return f'"kicked":[{",".join(kept)}],"kicked_omitted":{len(entries) - len(kept)}'
 
 
 def _fitting(entries: Sequence[str], order: Sequence[int]) -> list[int]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["History", "is_reader"]
 
-_TELLING: Final = frozenset({"rebalance_started", "join_completed", "coordinator_loaded"})
+_TELLING: Final = frozenset({"join_completed", "coordinator_loaded"})
 """Events after which a group may read other topics than before."""
 
 
@@ -62,16 +62,13 @@ class History:
 
 
 def is_reader(group: Group) -> bool:
-    """Whether a member subscribes to the topic of the history.
+    """Whether a member subscribes to the topic of the history; members by pattern name what they have found.
 
-    Every protocol counts, chosen or not: before the first vote there is none. Members by pattern name what they found.
+    Before the first vote every protocol that a member offers counts.
     """
+    if group.topics is not None:
+        return EVENTS_TOPIC in group.topics
     if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return False
-    name = EVENTS_TOPIC.encode()
-    for member in group.members.values():
-        for metadata in member.protocols.values():
-            # Reading each subscription costs microseconds a member, looking for the name nearly nothing.
-            if name in metadata and EVENTS_TOPIC in (subscribed_topics([metadata]) or ()):
-                return True
-    return False
+    offered = [metadata for member in group.members.values() for metadata in member.protocols.values()]
+    return any(EVENTS_TOPIC in (subscribed_topics([metadata]) or ()) for metadata in offered)

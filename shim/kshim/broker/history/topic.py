@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EventsTopic"]
 
-LINGER_MS: Final = 10
+LINGER_MS: Final = 50
 RETRY_MS: Final = 1_000
 BATCH_MAX_EVENTS: Final = 200
 """A flush takes at most so many: some milliseconds of the loop."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from kshim.broker.history.event import Ending, HistoryEvent, Kicked, Phases
+from kshim.broker.history.event import Arrival, Course, Ending, HistoryEvent, Kicked, Why
 from kshim.coordinator.events import (
-    Arrival,
+    Arrivals,
     Cause,
     Event,
     GroupEvent,
@@ -25,7 +25,6 @@ from kshim.coordinator.events import (
     Transition,
 )
 from kshim.coordinator.state import GroupState
-from kshim.coordinator.step import Now
 
 __all__ = ["REASONS", "GroupHistory", "Tracker"]
 
@@ -54,67 +53,10 @@ REASONS: Final[dict[Cause, str]] = {
 """The keyword of each cause."""
 
 _LOADED: Final = "coordinator_loaded"
+_PREPARING: Final = GroupState.PREPARING_REBALANCE.value
+_COMPLETING: Final = GroupState.COMPLETING_REBALANCE.value
+_STABLE: Final = GroupState.STABLE.value
 _KICKS: Final = frozenset({Cause.REBALANCE_TIMEOUT, Cause.SESSION_EXPIRED, Cause.SYNC_TIMEOUT, Cause.GROUP_TOO_LARGE})
-
-
-class Rebalance:
-    """One rebalance on its way. What is None is not known before the join phase has ended."""
-
-    __slots__ = (
-        "arrivals",
-        "ending",
-        "epoch",
-        "expected",
-        "from_generation",
-        "initial_delay_ms",
-        "join_ms",
-        "joined_ms",
-        "kicked",
-        "last_to_join",
-        "leader_id",
-        "pending_sync",
-        "protocol",
-        "reason",
-        "reason_text",
-        "started_ms",
-        "to_generation",
-        "trigger",
-    )
-
-    def __init__(
-        self,
-        epoch: int,
-        started_ms: int,
-        from_generation: int,
-        reason: str,
-        reason_text: str,
-        trigger: MemberRef | None,
-        expected: int,
-        initial_delay_ms: int | None,
-    ) -> None:
-        self.epoch = epoch
-        self.started_ms = started_ms
-        self.from_generation = from_generation
-        self.reason = reason
-        self.reason_text = reason_text
-        self.trigger = trigger
-        self.expected = expected
-        self.initial_delay_ms = initial_delay_ms
-        self.kicked: list[Kicked] = []
-        self.ending: Ending | None = None
-        self.to_generation: int | None = None
-        self.joined_ms = 0
-        self.join_ms: int | None = None
-        self.arrivals: tuple[Arrival, ...] | None = None
-        self.last_to_join: Arrival | None = None
-        self.leader_id: str | None = None
-        self.protocol: str | None = None
-        self.pending_sync: int | None = None
-
-    @property
-    def joined(self) -> int | None:
-        """How many Joins were in when the join phase ended."""
-        return None if self.arrivals is None else len(self.arrivals)
 
 
 class GroupHistory:
@@ -130,8 +72,8 @@ class GroupHistory:
         self.seq = 0
         self.epoch = 0
         self.protocol_type: str | None = None
-        self.rebalance: Rebalance | None = None
-        self.last: Rebalance | None = None
+        self.rebalance: Course | None = None
+        self.last: Course | None = None
         self.admin_removed_id: str | None = None
         self.is_left_out = False
 
@@ -184,12 +126,10 @@ class Tracker:
     def _member_added(self, event: MemberAdded, group: GroupHistory) -> None:
         if group.rebalance is not None and event.state is GroupState.PREPARING_REBALANCE:
             group.rebalance.expected += 1
-        self._tell_of_member("member_joined", "member_joined", event.state, event.member, event, group)
+        self._tell_of_member("member_joined", "member_joined", event, group)
 
     def _member_replaced(self, event: MemberReplaced, group: GroupHistory) -> None:
-        self._tell_of_member(
-            "member_fenced", "static_replaced", event.state, event.member, event, group, event.replaced_member_id
-        )
+        self._tell_of_member("member_fenced", "static_replaced", event, group, event.replaced_member_id)
 
     def _member_removed(self, event: MemberRemoved, group: GroupHistory) -> None:
         reason = REASONS[event.cause]
@@ -200,22 +140,19 @@ class Tracker:
         if event.cause is Cause.MEMBER_LEFT and (event.is_by_instance_id or _is_of_admin(event.member)):
             reason = ADMIN
             group.admin_removed_id = event.member.member_id
-        self._tell_of_member("member_left", reason, event.state, event.member, event, group)
+        self._tell_of_member("member_left", reason, event, group)
 
     def _tell_of_member(
         self,
         type_: str,
         reason: str,
-        state: GroupState,
-        member: MemberRef,
-        event: GroupEvent,
+        event: MemberAdded | MemberReplaced | MemberRemoved,
         group: GroupHistory,
         replaced_member_id: str | None = None,
     ) -> None:
-        name = state.value
-        self._tell(
-            type_, event, group, event.generation_id, None, name, name, reason, "", member, None, replaced_member_id
-        )
+        why = Why(group.group_id, group.protocol_type, group.epoch, event.generation_id, reason, "", event.member)
+        state = event.state.value
+        self._tell(type_, event, group, why, state, state, replaced_member_id=replaced_member_id)
 
     # The course of a rebalance
 
@@ -228,163 +165,182 @@ class Tracker:
                 if group.rebalance is not None:
                     group.rebalance.ending = _ending(event, group)
             case GroupState.EMPTY:
-                self._end_open(event, group, GroupState.EMPTY.value, "aborted", _ending(event, group))
+                self._end_open(event, group, GroupState.EMPTY, "aborted", _ending(event, group))
                 self._tell_of_group("group_emptied", event, group, event.generation_id)
             case GroupState.DEAD:
                 self._tell_of_group("group_dead", event, group, None)
                 del self.groups[group.group_id]
 
     def _started(self, event: Transition, group: GroupHistory) -> None:
-        ending = _ending(event, group)
-        is_superseded = event.previous is GroupState.COMPLETING_REBALANCE
-        if group.rebalance is not None and group.rebalance.pending_sync is not None:
-            group.rebalance.pending_sync = event.pending_sync_count
-        self._end_open(event, group, event.new.value, "superseded" if is_superseded else "aborted", ending)
+        reason = _ending(event, group)
+        if group.rebalance is not None:
+            is_superseded = event.previous is GroupState.COMPLETING_REBALANCE
+            if is_superseded:
+                group.rebalance.pending_sync = event.pending_sync_count
+            self._end_open(event, group, event.new, "superseded" if is_superseded else "aborted", reason)
         group.epoch += 1
         group.last = None
-        rebalance = group.rebalance = Rebalance(
+        course = group.rebalance = Course(
+            group.group_id,
+            group.protocol_type,
             group.epoch,
-            event.now.mono_ms,
             event.generation_id,
-            ending.reason,
-            event.detail,
+            reason,
             event.member,
+            event.now.mono_ms,
             event.member_count,
             self._initial_delay_ms if event.previous is GroupState.EMPTY else None,
         )
-        phases = Phases(rebalance.expected, None, 0, None, rebalance.initial_delay_ms)
-        self._tell_of_rebalance(
-            "rebalance_started", event, group, rebalance, event.previous.value, event.new.value, phases
+        self._tell(
+            "rebalance_started",
+            event,
+            group,
+            course,
+            event.previous.value,
+            event.new.value,
+            expected=course.expected,
         )
 
     def _join_completed(self, event: JoinCompleted, group: GroupHistory) -> None:
-        rebalance = group.rebalance
-        if rebalance is None:
+        course = group.rebalance
+        if course is None:
             return
-        arrivals = event.arrivals
-        rebalance.to_generation = event.generation_id
-        rebalance.joined_ms = event.now.mono_ms
-        rebalance.join_ms = event.join_ms
-        rebalance.arrivals = arrivals
-        rebalance.last_to_join = _last_of(arrivals)
-        rebalance.leader_id = event.leader_id
-        rebalance.protocol = event.protocol_name
-        rebalance.pending_sync = event.member_count
-        phases = self._phases(rebalance, None)._replace(kicked=tuple(rebalance.kicked), ended_by=rebalance.ending)
-        states = GroupState.PREPARING_REBALANCE.value, GroupState.COMPLETING_REBALANCE.value
-        self._tell_of_rebalance("join_completed", event, group, rebalance, *states, phases)
+        course.to_generation = event.generation_id
+        course.joined_ms = event.now.mono_ms
+        course.join_ms = event.join_ms
+        course.arrivals = event.arrivals
+        course.last_to_join = _last_of(event.arrivals)
+        course.leader_id = event.leader_id
+        course.protocol = event.protocol_name
+        course.pending_sync = event.member_count
+        self._tell_of_course("join_completed", event, group, course, _PREPARING, _COMPLETING, ended_by=course.ending)
 
     def _completed(self, event: RebalanceCompleted, group: GroupHistory) -> None:
-        rebalance = group.rebalance
-        if rebalance is None:
+        course = group.rebalance
+        if course is None:
             return
-        group.rebalance, group.last = None, rebalance
-        rebalance.pending_sync = event.pending_sync_count
-        last = event.last_to_sync
-        states = GroupState.COMPLETING_REBALANCE.value, GroupState.STABLE.value
-        phases = self._phases(rebalance, event.sync_ms)._replace(
-            last_to_sync=None if last is None else _with_newness(last, rebalance),
-            waits=rebalance.arrivals,
-            kicked=tuple(rebalance.kicked),
+        group.rebalance, group.last = None, course
+        course.pending_sync = event.pending_sync_count
+        course.close()
+        last = None if event.last_to_sync is None else _arrival(event.last_to_sync, event.last_sync_ms, course)
+        self._tell_of_course(
+            "rebalance_completed",
+            event,
+            group,
+            course,
+            _COMPLETING,
+            _STABLE,
+            sync_ms=event.sync_ms,
+            last_to_sync=last,
             outcome="completed",
-            ended_by=rebalance.ending,
+            ended_by=course.ending,
         )
-        self._tell_of_rebalance("rebalance_completed", event, group, rebalance, *states, phases)
         if not event.pending_sync_count:
-            self._tell_of_last_sync(event, group, rebalance, phases.last_to_sync, event.sync_ms)
+            self._tell_of_course(
+                "sync_completed", event, group, course, _STABLE, _STABLE, sync_ms=event.sync_ms, last_to_sync=last
+            )
 
     def _sync_completed(self, event: SyncCompleted, group: GroupHistory) -> None:
-        rebalance, member = group.last, event.member
-        if rebalance is None:
+        course = group.last
+        if course is None:
             return
-        rebalance.pending_sync = 0
-        last = Arrival(
-            member.member_id, member.group_instance_id, member.client_id, member.client_host, False, event.sync_ms
+        course.pending_sync = 0
+        last = _arrival(event.member, event.sync_ms, course)
+        self._tell_of_course(
+            "sync_completed", event, group, course, _STABLE, _STABLE, sync_ms=event.sync_ms, last_to_sync=last
         )
-        self._tell_of_last_sync(event, group, rebalance, _with_newness(last, rebalance), event.sync_ms)
 
-    def _tell_of_last_sync(
-        self, event: GroupEvent, group: GroupHistory, rebalance: Rebalance, last: Arrival | None, sync_ms: int
+    def _end_open(
+        self, event: GroupEvent, group: GroupHistory, state_to: GroupState, outcome: str, ending: Ending
     ) -> None:
-        phases = self._phases(rebalance, sync_ms)._replace(last_to_sync=last)
-        state = GroupState.STABLE.value
-        self._tell_of_rebalance("sync_completed", event, group, rebalance, state, state, phases)
-
-    def _end_open(self, event: GroupEvent, group: GroupHistory, state_to: str, outcome: str, ending: Ending) -> None:
         """End the open rebalance, if there is one, without an assignment."""
-        rebalance = group.rebalance
-        if rebalance is None:
+        course = group.rebalance
+        if course is None:
             return
         group.rebalance = None
         now_ms = event.now.mono_ms
-        if rebalance.join_ms is None:
-            state, sync_ms = GroupState.PREPARING_REBALANCE, None
-            rebalance.join_ms = now_ms - rebalance.started_ms
+        state, sync_ms = _COMPLETING, None
+        if course.join_ms is None:
+            state = _PREPARING
+            course.join_ms = now_ms - course.started_ms
         else:
-            state, sync_ms = GroupState.COMPLETING_REBALANCE, now_ms - rebalance.joined_ms
-        phases = self._phases(rebalance, sync_ms)._replace(
-            waits=rebalance.arrivals, kicked=tuple(rebalance.kicked), outcome=outcome, ended_by=ending
+            sync_ms = now_ms - course.joined_ms
+        course.close()
+        self._tell_of_course(
+            "rebalance_aborted",
+            event,
+            group,
+            course,
+            state,
+            state_to.value,
+            sync_ms=sync_ms,
+            outcome=outcome,
+            ended_by=ending,
         )
-        self._tell_of_rebalance("rebalance_aborted", event, group, rebalance, state.value, state_to, phases)
 
     # Loading
 
     def _loaded(self, event: GroupLoaded, group: GroupHistory) -> None:
         group.protocol_type = event.protocol_type
-        state = event.state.value
-        self._end_open(event, group, state, "aborted", Ending(_LOADED, "the group was read from the log", None))
+        self._end_open(event, group, event.state, "aborted", Ending(_LOADED, "the group was read from the log", None))
         group.last = None
-        phases = Phases(event.member_count, None, 0, None)
-        generation_id = event.generation_id
-        text = f"loaded with {event.member_count} members in generation {generation_id}"
-        self._tell(_LOADED, event, group, generation_id, generation_id, None, state, _LOADED, text, None, phases)
+        text = f"loaded with {event.member_count} members in generation {event.generation_id}"
+        why = Why(group.group_id, group.protocol_type, group.epoch, event.generation_id, _LOADED, text, None)
+        self._tell(
+            _LOADED,
+            event,
+            group,
+            why,
+            None,
+            event.state.value,
+            to_generation=event.generation_id,
+            expected=event.member_count,
+        )
 
     # Telling
 
-    @staticmethod
-    def _phases(rebalance: Rebalance, sync_ms: int | None) -> Phases:
-        return Phases(
-            rebalance.expected,
-            rebalance.joined,
-            len(rebalance.kicked),
-            rebalance.pending_sync,
-            rebalance.initial_delay_ms,
-            rebalance.leader_id,
-            rebalance.protocol,
-            rebalance.join_ms,
-            sync_ms,
-            rebalance.last_to_join,
-        )
-
     def _tell_of_group(self, type_: str, event: Transition, group: GroupHistory, to_generation: int | None) -> None:
-        reason = _ending(event, group).reason
-        states = event.previous.value, event.new.value
-        self._tell(
-            type_, event, group, event.generation_id, to_generation, *states, reason, event.detail, event.member, None
-        )
+        reason, text, _ = _ending(event, group)
+        why = Why(group.group_id, group.protocol_type, group.epoch, event.generation_id, reason, text, event.member)
+        self._tell(type_, event, group, why, event.previous.value, event.new.value, to_generation=to_generation)
 
-    def _tell_of_rebalance(
+    def _tell_of_course(
         self,
         type_: str,
         event: GroupEvent,
         group: GroupHistory,
-        rebalance: Rebalance,
+        course: Course,
         state_from: str,
         state_to: str,
-        phases: Phases,
+        *,
+        sync_ms: int | None = None,
+        last_to_sync: Arrival | None = None,
+        outcome: str | None = None,
+        ended_by: Ending | None = None,
     ) -> None:
-        self._tell(
-            type_,
-            event,
+        self._number += 1
+        group.seq += 1
+        self._emit(
+            HistoryEvent(
+                type_,
+                self._run,
+                self._number,
+                group.seq,
+                event.now,
+                self._broker_of(event.partition),
+                course,
+                state_from,
+                state_to,
+                course.to_generation,
+                course.expected,
+                len(course.kicked),
+                course.pending_sync,
+                sync_ms,
+                last_to_sync,
+                outcome,
+                ended_by,
+            ),
             group,
-            rebalance.from_generation,
-            rebalance.to_generation,
-            state_from,
-            state_to,
-            rebalance.reason,
-            rebalance.reason_text,
-            rebalance.trigger,
-            phases,
         )
 
     def _tell(
@@ -392,39 +348,30 @@ class Tracker:
         type_: str,
         event: GroupEvent,
         group: GroupHistory,
-        from_generation: int,
-        to_generation: int | None,
+        why: Why,
         state_from: str | None,
         state_to: str,
-        reason: str,
-        reason_text: str,
-        trigger: MemberRef | None,
-        phases: Phases | None,
+        *,
+        to_generation: int | None = None,
+        expected: int | None = None,
         replaced_member_id: str | None = None,
     ) -> None:
         self._number += 1
         group.seq += 1
-        now: Now = event.now
         self._emit(
             HistoryEvent(
                 type_,
                 self._run,
                 self._number,
                 group.seq,
-                now,
+                event.now,
                 self._broker_of(event.partition),
-                group.group_id,
-                group.protocol_type,
-                group.epoch,
-                from_generation,
-                to_generation,
+                why,
                 state_from,
                 state_to,
-                reason,
-                reason_text,
-                trigger,
-                phases,
-                replaced_member_id,
+                to_generation,
+                expected,
+                replaced_member_id=replaced_member_id,
             ),
             group,
         )
@@ -443,19 +390,21 @@ def _is_of_admin(member: MemberRef) -> bool:
     return member.client_reason is not None and member.client_reason.startswith(ADMIN_LEAVE_REASON)
 
 
-def _last_of(arrivals: tuple[Arrival, ...]) -> Arrival | None:
+def _last_of(arrivals: Arrivals) -> Arrival | None:
     """Who came last; of several at once the one that stands last in the group."""
-    last = None
-    for arrival in arrivals:
-        if last is None or arrival.wait_ms >= last.wait_ms:
-            last = arrival
-    return last
+    if not arrivals.members:
+        return None
+    greatest_ms = max(arrivals.wait_ms)
+    index = len(arrivals.wait_ms) - 1
+    while arrivals.wait_ms[index] != greatest_ms:
+        index -= 1
+    return Arrival(arrivals.members[index], bool(arrivals.is_new[index]), greatest_ms)
 
 
-def _with_newness(last: Arrival, rebalance: Rebalance) -> Arrival:
-    """Whether it entered in this rebalance is known from its Join only."""
-    member_id = last.member_id
-    for arrival in rebalance.arrivals or ():
-        if arrival.member_id == member_id:
-            return last if arrival.is_new == last.is_new else last._replace(is_new=arrival.is_new)
-    return last
+def _arrival(member: MemberRef, wait_ms: int, course: Course) -> Arrival:
+    """A Sync; whether the member entered in this rebalance is known from its Join."""
+    is_new = False
+    if course.arrivals is not None and 1 in course.arrivals.is_new:
+        newcomers = zip(course.arrivals.members, course.arrivals.is_new, strict=True)
+        is_new = any(is_one and other.member_id == member.member_id for other, is_one in newcomers)
+    return Arrival(member, is_new, wait_ms)
