@@ -1,0 +1,216 @@
+"""The panels of the report: small frames in, Vega-Lite charts out. Nothing here knows Spark.
+
+Each function says which columns its frame has. Frames are small by then: `report.summaries` has cut them to size.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from kshim_pipeline.report.style import HEAT, PHASE_COLORS, WIDTH, theme
+
+__all__ = [
+    "lag_recovery",
+    "phase_percentiles",
+    "rebalances_over_time",
+    "schemes",
+    "slowest_members",
+    "spec",
+    "stickiness",
+    "storm_heat_map",
+    "stuck_partitions",
+    "swim_lanes",
+    "timeout_advice",
+]
+
+_ROW = 22
+"""Height of one line of a chart of names, in pixels."""
+
+
+def spec(chart: Any) -> dict[str, Any]:
+    """The chart as a Vega-Lite document with the theme in it."""
+    document: dict[str, Any] = chart.to_dict()
+    document["config"] = theme()
+    return document
+
+
+def rebalances_over_time(frame: pd.DataFrame) -> Any:
+    """`at` (UTC), `reason`, `rebalances`: how many began in each span of time, by reason."""
+    return (
+        alt.Chart(frame)
+        .mark_bar()
+        .encode(
+            x=alt.X("at:T", title=None),
+            y=alt.Y("sum(rebalances):Q", title="rebalances"),
+            color=alt.Color("reason:N", title="reason"),
+            order=alt.Order("reason:N"),
+            tooltip=["at:T", "reason:N", "rebalances:Q"],
+        )
+        .properties(width=WIDTH, height=200)
+    )
+
+
+def storm_heat_map(frame: pd.DataFrame) -> Any:
+    """`group_id`, `at` (UTC), `rebalances`: the restless groups, one line each, the worst on top."""
+    groups = frame.groupby("group_id").rebalances.sum().sort_values(ascending=False).index.tolist()
+    return (
+        alt.Chart(frame)
+        .mark_rect()
+        .encode(
+            x=alt.X("yearmonthdatehoursminutes(at):O", title=None, axis=alt.Axis(labelAngle=-40, labelOverlap=True)),
+            y=alt.Y("group_id:N", title=None, sort=groups),
+            color=alt.Color("rebalances:Q", title="rebalances", scale=alt.Scale(scheme=HEAT)),
+            tooltip=["group_id:N", "at:T", "rebalances:Q"],
+        )
+        .properties(width=WIDTH, height=_ROW * max(len(groups), 1))
+    )
+
+
+def phase_percentiles(frame: pd.DataFrame) -> Any:
+    """`name` (a group or a reason), `phase` (JOIN or SYNC), `p50_ms`, `p95_ms`, `p99_ms`.
+
+    A bar from p50 to p99 with a tick at p95; the scale is logarithmic, since phases take from 1 ms to minutes.
+    """
+    colors = alt.Color(
+        "phase:N", title=None, scale=alt.Scale(domain=list(PHASE_COLORS), range=list(PHASE_COLORS.values()))
+    )
+    shown = frame.assign(**{name: frame[name].clip(lower=1) for name in ("p50_ms", "p95_ms", "p99_ms")})
+    base = alt.Chart(shown).encode(
+        y=alt.Y("name:N", title=None, sort=alt.EncodingSortField("p99_ms", op="max", order="descending")),
+        yOffset=alt.YOffset("phase:N"),
+        tooltip=["name:N", "phase:N", "p50_ms:Q", "p95_ms:Q", "p99_ms:Q"],
+    )
+    scale = alt.Scale(type="log")
+    bars = base.mark_bar(height=7, opacity=0.75).encode(
+        x=alt.X("p50_ms:Q", title="ms: p50 to p99, a tick at p95", scale=scale), x2="p99_ms:Q", color=colors
+    )
+    ticks = base.mark_tick(thickness=2, size=12, color="#1f2933").encode(x=alt.X("p95_ms:Q", scale=scale))
+    return (bars + ticks).properties(width=WIDTH, height=_ROW * max(frame.name.nunique(), 1) + 10)
+
+
+def slowest_members(frame: pd.DataFrame) -> Any:
+    """`who` (client id and host), `times_last`, `p95_wait_ms`: who kept others waiting, most often first."""
+    base = alt.Chart(frame).encode(y=alt.Y("who:N", title=None, sort="-x"))
+    bars = base.mark_bar(height=14).encode(
+        x=alt.X("times_last:Q", title="times last to join"),
+        color=alt.Color("p95_wait_ms:Q", title="p95 of the wait, ms", scale=alt.Scale(scheme="blues")),
+        tooltip=["who:N", "times_last:Q", "p95_wait_ms:Q"],
+    )
+    text = base.mark_text(align="left", dx=4, color="#7b8794").encode(
+        x="times_last:Q", text=alt.Text("p95_wait_ms:Q", format=",.0f")
+    )
+    return (bars + text).properties(width=WIDTH, height=_ROW * max(len(frame), 1))
+
+
+def swim_lanes(frame: pd.DataFrame) -> Any:
+    """`member`, `phase`, `from_ms`, `to_ms` (ms since the rebalance began): one rebalance, a lane a member."""
+    phases = ["not joined yet", "waits for the others", "waits for its assignment", "gone"]
+    lanes = frame.groupby("member").to_ms.max().sort_values(ascending=False).index.tolist()
+    return (
+        alt.Chart(frame)
+        .mark_bar(height=14)
+        .encode(
+            x=alt.X("from_ms:Q", title="ms since the rebalance began"),
+            x2="to_ms:Q",
+            y=alt.Y("member:N", title=None, sort=lanes),
+            color=alt.Color(
+                "phase:N",
+                title=None,
+                scale=alt.Scale(domain=phases, range=["#d1603d", "#2f6f9f", "#c79a2b", "#6b7280"]),
+            ),
+            tooltip=["member:N", "phase:N", "from_ms:Q", "to_ms:Q"],
+        )
+        .properties(width=WIDTH, height=_ROW * max(len(lanes), 1))
+    )
+
+
+def stickiness(frame: pd.DataFrame) -> Any:
+    """`protocol` (assignor), `kept` (share of partitions that kept their owner, 0 to 1), `rebalances`."""
+    return (
+        alt.Chart(frame)
+        .mark_bar(height=14)
+        .encode(
+            x=alt.X(
+                "kept:Q",
+                title="partitions that kept their owner",
+                axis=alt.Axis(format="%"),
+                scale=alt.Scale(domain=[0, 1]),
+            ),
+            y=alt.Y("protocol:N", title=None, sort="-x"),
+            tooltip=["protocol:N", alt.Tooltip("kept:Q", format=".1%"), "rebalances:Q"],
+        )
+        .properties(width=WIDTH, height=_ROW * max(len(frame), 1))
+    )
+
+
+def stuck_partitions(frame: pd.DataFrame) -> Any:
+    """`partition` (group, topic and partition), `kind`, `minutes` without a commit."""
+    return (
+        alt.Chart(frame)
+        .mark_bar(height=14)
+        .encode(
+            x=alt.X("minutes:Q", title="minutes without a commit"),
+            y=alt.Y("partition:N", title=None, sort="-x"),
+            color=alt.Color("kind:N", title=None),
+            tooltip=["partition:N", "kind:N", "minutes:Q"],
+        )
+        .properties(width=WIDTH, height=_ROW * max(len(frame), 1))
+    )
+
+
+def lag_recovery(frame: pd.DataFrame) -> Any:
+    """`group_id`, `seconds` since a rebalance ended, `lag` (records behind): how groups catch up."""
+    return (
+        alt.Chart(frame)
+        .mark_line(interpolate="step-after", point=alt.OverlayMarkDef(size=16))
+        .encode(
+            x=alt.X("seconds:Q", title="seconds since the rebalance"),
+            y=alt.Y("lag:Q", title="records behind"),
+            color=alt.Color("group_id:N", title="group"),
+            tooltip=["group_id:N", "seconds:Q", "lag:Q"],
+        )
+        .properties(width=WIDTH, height=220)
+    )
+
+
+def timeout_advice(frame: pd.DataFrame) -> Any:
+    """`name`, `p50_ms`, `p99_ms`, `configured_ms`, `advised_ms`: observed waits against the timeout that guards them."""
+    base = alt.Chart(frame).encode(y=alt.Y("name:N", title=None))
+    scale = alt.Scale(type="log")
+    waits = base.mark_bar(height=8, color="#2f6f9f", opacity=0.7).encode(
+        x=alt.X("p50_ms:Q", title="ms: waits p50 to p99 (bar), configured (black), advised (red)", scale=scale),
+        x2="p99_ms:Q",
+        tooltip=["name:N", "p50_ms:Q", "p99_ms:Q", "configured_ms:Q", "advised_ms:Q"],
+    )
+    configured = base.mark_tick(thickness=3, size=16, color="#1f2933").encode(x=alt.X("configured_ms:Q", scale=scale))
+    advised = base.mark_tick(thickness=3, size=16, color="#b3261e").encode(x=alt.X("advised_ms:Q", scale=scale))
+    return (waits + configured + advised).properties(width=WIDTH, height=_ROW * max(len(frame), 1))
+
+
+def schemes(frame: pd.DataFrame) -> Any:
+    """`scheme`, `notifications`, `generations`, `moved_partitions`, `stopped_partition_s`: four costs side by side."""
+    order = frame.scheme.tolist()
+    panels = []
+    for place, (name, title) in enumerate(
+        {
+            "notifications": "notifications",
+            "generations": "generations",
+            "moved_partitions": "moved partitions",
+            "stopped_partition_s": "stopped partition-seconds",
+        }.items()
+    ):
+        axis = alt.Axis() if place == 0 else None
+        panels.append(
+            alt.Chart(frame, title=title)
+            .mark_bar(height=14)
+            .encode(
+                x=alt.X(f"{name}:Q", title=None, axis=alt.Axis(tickCount=3)),
+                y=alt.Y("scheme:N", title=None, sort=order, axis=axis),
+                tooltip=["scheme:N", alt.Tooltip(f"{name}:Q", format=",.0f")],
+            )
+            .properties(width=(WIDTH - 200) / 4, height=_ROW * max(len(order), 1))
+        )
+    return alt.hconcat(*panels)

@@ -1,0 +1,57 @@
+"""Each chart is a valid Vega-Lite document that draws something for its frame, and stands on names of any kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import pytest
+import vl_convert
+
+from kshim_pipeline.report import charts
+
+AT = pd.date_range("2026-11-01", periods=3, freq="h", tz="UTC")
+FRAMES: list[tuple[Callable[[pd.DataFrame], Any], pd.DataFrame]] = [
+    (
+        charts.rebalances_over_time,
+        pd.DataFrame({"at": AT, "reason": ["member_left", "a", "b"], "rebalances": [1, 2, 3]}),
+    ),
+    (charts.storm_heat_map, pd.DataFrame({"at": AT, "group_id": ["g.1", "g[2]", "g'3"], "rebalances": [1, 2, 3]})),
+    (
+        charts.phase_percentiles,
+        pd.DataFrame(
+            {"name": ["g"] * 2, "phase": ["JOIN", "SYNC"], "p50_ms": [0, 1], "p95_ms": [9, 9], "p99_ms": [99, 9]}
+        ),
+    ),
+    (charts.slowest_members, pd.DataFrame({"who": ["app @ h1"], "times_last": [4], "p95_wait_ms": [812.0]})),
+    (
+        charts.swim_lanes,
+        pd.DataFrame({"member": ["m"], "phase": ["waits for the others"], "from_ms": [0], "to_ms": [3000]}),
+    ),
+    (charts.stickiness, pd.DataFrame({"protocol": ["range"], "kept": [0.5], "rebalances": [9]})),
+    (charts.stuck_partitions, pd.DataFrame({"partition": ["g t-0"], "kind": ["stuck"], "minutes": [3.5]})),
+    (charts.lag_recovery, pd.DataFrame({"group_id": ["g", "g"], "seconds": [0, 10], "lag": [100, 0]})),
+    (
+        charts.timeout_advice,
+        pd.DataFrame({"name": ["g"], "p50_ms": [5], "p99_ms": [90], "configured_ms": [45_000], "advised_ms": [10_000]}),
+    ),
+    (
+        charts.schemes,
+        pd.DataFrame(
+            {
+                "scheme": ["server-side"],
+                "notifications": [4],
+                "generations": [2],
+                "moved_partitions": [3],
+                "stopped_partition_s": [1.5],
+            }
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("chart", "frame"), FRAMES, ids=[chart.__name__ for chart, _ in FRAMES])
+def test_a_chart_draws_its_frame(chart: Callable[[pd.DataFrame], Any], frame: pd.DataFrame) -> None:
+    svg = vl_convert.vegalite_to_svg(charts.spec(chart(frame)))
+    assert svg.count("aria-roledescription=") > 1  # marks, beside axes and titles
