@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from html.parser import HTMLParser
+from typing import Any
 
 from kshim_pipeline.report.page import Finding, Page, Section, render
 
@@ -34,7 +35,7 @@ class Parsed(HTMLParser):
             self.words += data
 
 
-def a_page(**parts: object) -> str:
+def a_page(**parts: Any) -> str:
     page = Page(
         title="Rebalances",
         subtitle="one day",
