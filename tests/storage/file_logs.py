@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from kshim.storage.file import FileLog, TailCut
+from kshim.storage.recovery import Recover
+from kshim.storage.repairs import Repair
 from kshim_protocol.records.batch import set_base_offset
 from tests.storage.builders import a_batch
 
@@ -19,10 +21,16 @@ def segments(folder: Path) -> dict[str, int]:
 
 def reopened(folder: Path, *, segment_bytes: int = 1 << 30) -> tuple[FileLog, list[TailCut]]:
     """A new log on the same folder, opened, and what it had to cut."""
-    cuts: list[TailCut] = []
-    log = FileLog(str(folder), segment_bytes=segment_bytes, on_tail_cut=cuts.append)
-    assert log.end_offset >= 0
-    return log, cuts
+    log, repairs = mended(folder, segment_bytes=segment_bytes)
+    return log, [repair for repair in repairs if isinstance(repair, TailCut)]
+
+
+def mended(folder: Path, *, segment_bytes: int = 1 << 30, recover: Recover = "refuse") -> tuple[FileLog, list[Repair]]:
+    """A new log on the same folder, opened and with every tail checked, and what it had to put right."""
+    repairs: list[Repair] = []
+    log = FileLog(str(folder), segment_bytes=segment_bytes, recover=recover, on_repair=repairs.append)
+    log.check_tails()
+    return log, repairs
 
 
 def build_batch_at(offset: int, *names: str) -> bytes:

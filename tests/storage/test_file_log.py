@@ -115,7 +115,14 @@ def test_segments_that_a_crash_kept_from_deletion_go_at_the_next_start(folder: P
     log = FileLog(str(folder), segment_bytes=1, calls=disk)
     for _ in range(4):
         log.append(a_batch("a"))
-    disk.broken.add("unlink")
+    whole = disk.rename
+
+    def rename(old: str, new: str) -> None:
+        if new.endswith(".deleted"):
+            raise disk.error
+        whole(old, new)
+
+    disk.rename = rename
     with pytest.raises(LogError, match="cannot remove"):
         log.delete_before(2)
     assert log.start_offset == 2
@@ -231,7 +238,7 @@ def test_damage_before_the_last_segment_is_an_error_and_nothing_is_cut(folder: P
     sizes = segments(folder)
     damaged = FileLog(str(folder))
     for _ in range(2):
-        with pytest.raises(LogError, match=r"00\.log is damaged at byte 0: file ends inside a batch"):
+        with pytest.raises(LogError, match=r"00\.log is damaged at byte 0, offset 0: file ends inside a batch"):
             damaged.read(0, 1)
     assert segments(folder) == sizes
 
@@ -242,7 +249,9 @@ def test_segments_that_overlap_are_an_error(folder: Path) -> None:
     log.close()
     (folder / "00000000000000000002.log").write_bytes(set_base_offset(a_batch("x"), 2))
     with pytest.raises(LogError, match=r"reaches offset 3, into 00000000000000000002\.log"):
-        _ = FileLog(str(folder)).end_offset
+        FileLog(str(folder)).read(0, 1)
+    with pytest.raises(LogError, match="reaches offset 3"):
+        FileLog(str(folder)).check_tails()
 
 
 def test_gaps_left_by_compaction_are_read_over(folder: Path) -> None:
@@ -263,7 +272,7 @@ def test_other_files_in_the_folder_are_left_alone(folder: Path) -> None:
     log = FileLog(str(folder))
     log.append(a_batch("a"))
     log.close()
-    others = ["partition.metadata", "leader-epoch-checkpoint", "00000000000000000000.index", "0.log", "x.log"]
+    others = ["partition.metadata", "leader-epoch-checkpoint", "00000000000000000009.snapshot", "0.log", "x.log"]
     for name in others:
         (folder / name).write_bytes(b"other")
     again, _ = reopened(folder)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kshim.broker.durability import FsyncPolicy
     from kshim.broker.topics import Storage
     from kshim.coordinator.step import Now
+    from kshim.storage.repairs import Repair
 
 __all__ = ["run_serve"]
 
@@ -106,18 +107,16 @@ def _storage(options: ServeOptions, config: BrokerConfig, log: Log) -> tuple[Sto
 
         return MemoryStorage(), cluster_id
     from kshim.storage.directory import DataDirectory
-    from kshim.storage.file import TailCut
     from kshim.storage.stores import DirectoryStorage
 
-    def on_tail_cut(cut: TailCut) -> None:
-        sentence = f"Removed a torn write of {cut.bytes_cut} bytes from the end of {cut.path}: {cut.reason}"
-        log.caution("tail_cut", sentence, **cut._asdict())
+    def on_repair(repair: Repair) -> None:
+        log.caution(repair.event, repair.sentence, **repair._asdict())
 
     try:
         directory = DataDirectory.open(options.data_dir, cluster_id=cluster_id, node_id=config.node_id)
     except LogError as error:
         raise CommandError(str(error), EXIT_UNAVAILABLE) from error
-    storage = DirectoryStorage(directory, segment_bytes=config.log_segment_bytes, on_tail_cut=on_tail_cut)
+    storage = DirectoryStorage(directory, segment_bytes=config.log_segment_bytes, on_repair=on_repair)
     return storage, directory.cluster_id
 
 

@@ -12,9 +12,11 @@ from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kshim.storage.file import DEFAULT_SEGMENT_BYTES, FileLog, TailCut, free_doomed_name, remove_folder
+from kshim.storage.clean_offsets import CleanOffsets
+from kshim.storage.file import DEFAULT_SEGMENT_BYTES, FileLog, free_doomed_name, remove_folder
 from kshim.storage.log import LogError
 from kshim.storage.os_calls import OsCalls
+from kshim.storage.repairs import Repair
 from kshim.storage.topic_spec import TopicSpec
 
 __all__ = ["FORMAT_VERSION", "DataDirectory", "DirectoryLocked"]
@@ -50,6 +52,7 @@ class DataDirectory:
         self._lock = lock
         self._calls = calls
         self.topics: dict[str, TopicSpec] = {}
+        self.clean_offsets = CleanOffsets(path, calls)
 
     @classmethod
     def open(cls, path: str, *, cluster_id: str, node_id: int, calls: OsCalls | None = None) -> DataDirectory:
@@ -100,13 +103,13 @@ class DataDirectory:
         partition: int,
         *,
         segment_bytes: int = DEFAULT_SEGMENT_BYTES,
-        on_tail_cut: Callable[[TailCut], None] | None = None,
+        on_repair: Callable[[Repair], None] | None = None,
     ) -> FileLog:
         """The log of a partition, whether its folder is there yet or not. Raises ValueError for an illegal name."""
         if not _TOPIC_NAME.fullmatch(topic) or partition < 0:
             raise ValueError(f"{topic!r}-{partition} names no partition")
         folder = os.path.join(self.path, f"{topic}-{partition}")
-        return FileLog(folder, segment_bytes=segment_bytes, on_tail_cut=on_tail_cut, calls=self._calls)
+        return FileLog(folder, segment_bytes=segment_bytes, on_repair=on_repair, calls=self._calls)
 
     def delete_partitions(self, topic: str) -> None:
         """Remove all partition folders of a topic; their logs are closed already. Raises LogError.
@@ -124,6 +127,7 @@ class DataDirectory:
                 self._calls.sync_directory(self.path)
             for folder in doomed:
                 remove_folder(folder)
+            self.clean_offsets.forget(topic)
         except OSError as error:
             raise LogError(f"cannot delete {topic} from {self.path}: {error.strerror or error}") from error
 

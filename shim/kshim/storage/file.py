@@ -1,50 +1,47 @@
 """A log in a folder of its own, laid out as Kafka lays out a partition.
 
-`<topic>-<partition>/00000000000000000000.log` and further segments, each named by its first offset. Beside them at most
-one file of ours, `log-start-offset`, for a start that lies inside a segment.
+`<topic>-<partition>/00000000000000000000.log` and further segments, each named by its first offset, with `.index` and
+`.timeindex` beside them. One file is ours: `log-start-offset`, for a start that lies inside a segment.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-from bisect import bisect_right
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
 
-from kshim.storage.file_sync import FileSync
-from kshim.storage.log import LogError, OffsetOutOfRange
+from kshim.storage.file_sync import FileSync, Unsynced
+from kshim.storage.log import CorruptLog, LogError, OffsetOutOfRange
 from kshim.storage.os_calls import OsCalls
-from kshim.storage.segment import Segment
+from kshim.storage.recovery import Recover, mend
+from kshim.storage.repairs import IndexRebuilt, Repair, TailCut
+from kshim.storage.scan import Damage, last_offset_of_run
+from kshim.storage.segment import Owner, Segment
+from kshim.storage.segment_list import SegmentList
+from kshim.storage.start_offset import START_OFFSET_FILE, read_start_offset, write_start_offset
+from kshim.storage.swap import Replacement
 from kshim.storage.timestamps import first_record_at, first_with_greatest_timestamp
-from kshim_protocol.records.batch import LOG_FIELDS, set_base_offset
+from kshim_protocol.records.batch import LOG_FIELDS, iter_batches, set_base_offset
 
 __all__ = ["DEFAULT_SEGMENT_BYTES", "FileLog", "TailCut"]
 
 DEFAULT_SEGMENT_BYTES = 1 << 30
 """Kafka's log.segment.bytes."""
 
-_START_OFFSET_FILE = "log-start-offset"
-_MOST_UNSYNCED_OPEN = 4
+_RUN_BYTES = 1 << 16
 _MAX_RELATIVE_OFFSET = (1 << 31) - 1  # Kafka's indexes hold offsets relative to the segment's in 32 bits
 
 _unpack_fields = LOG_FIELDS.unpack_from
 
 
-class TailCut(NamedTuple):
-    """What was cut off the end of a log when it was opened: a write that power loss or a crash had torn."""
-
-    path: str
-    position: int
-    bytes_cut: int
-    reason: str
-
-
 class FileLog:
-    """`Log` in files. Nothing is opened, read or made before first use.
+    """`Log` in files. Nothing is opened, read or made before first use, older segments not before their own.
 
-    Only the last segment can have a torn tail; damage elsewhere is a LogError. Few descriptors stay open: the last
-    segment's, that of the older one used last, and those of the few that wait to be synced.
+    `was_closed`: the log was closed properly and nobody has changed it since, so that all of it is durable. `on_repair`
+    hears of what opening had to put right. Few descriptors stay open: the last segment's, that of the older one used
+    last, and those of the few that wait to be synced.
+
+    A segment ends before it grows beyond `segment_bytes`, or when a batch is more than `segment_ms` younger than its
+    first one, by their timestamps.
     """
 
     def __init__(
@@ -52,24 +49,25 @@ class FileLog:
         path: str,
         *,
         segment_bytes: int = DEFAULT_SEGMENT_BYTES,
-        on_tail_cut: Callable[[TailCut], None] | None = None,
+        segment_ms: int = 1 << 62,
+        recover: Recover = "refuse",
+        was_closed: bool = False,
+        on_repair: Callable[[Repair], None] | None = None,
         calls: OsCalls | None = None,
     ) -> None:
         self.path = path
         self.segment_bytes = segment_bytes
-        self._on_tail_cut = on_tail_cut
+        self.segment_ms = segment_ms
+        self._recover = recover
+        self._was_closed = was_closed
+        self._on_repair: Callable[[Repair], None] = _nobody_listens if on_repair is None else on_repair
         self._calls = OsCalls() if calls is None else calls
         self._is_open = False
         self._start_offset = 0
-        self._size_bytes = 0
-        self._segments: list[Segment] = []
-        self._older: Segment | None = None  # of all but the last segment, the one whose file is open
-        self._durable_offset = 0
-        self._unsynced: list[Segment] = []  # of all but the last segment, those that wait to be synced
-        self._has_unsynced_data = False  # in the last segment
-        self._has_unsynced_names = False
-        self._sync: FileSync | None = None
-        self._sync_failure: str | None = None
+        self._end_offset = 0
+        self._unsynced = Unsynced(path, self._calls)
+        owner = Owner(self._calls, self._damaged, self._index_rebuilt, checks_all=recover == "skip-corrupt")
+        self._segments = SegmentList(path, owner, self._unsynced)
 
     @property
     def start_offset(self) -> int:
@@ -83,42 +81,52 @@ class FileLog:
         """Offset the next record will get."""
         if not self._is_open:
             self._open()
-        return max(self._segments[-1].end_offset, self._start_offset) if self._segments else self._start_offset
+        return self._end_offset
 
     @property
     def durable_offset(self) -> int:
         """Everything before this offset survives power loss."""
         if not self._is_open:
             self._open()
-        return self._durable_offset
+        return self._unsynced.durable_offset
 
     @property
     def size_bytes(self) -> int:
         """Bytes of all batches held."""
         if not self._is_open:
             self._open()
-        return self._size_bytes
+        return self._segments.size_bytes
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether it was closed properly, or never opened."""
+        return not self._is_open and self._unsynced.failure is None
+
+    # Appending and reading
 
     def append(self, batch: bytes) -> int:
         """Append one validated batch at `end_offset` and return its base offset; it has then reached the kernel."""
-        offset = self.end_offset
-        if self._sync_failure is not None:
-            raise LogError(self._sync_failure)
+        if not self._is_open:
+            self._open()
+        if self._unsynced.failure is not None:
+            raise LogError(self._unsynced.failure)
+        offset = self._end_offset
         base_offset, length, leader_epoch, _, last_offset_delta, max_timestamp_ms = _unpack_fields(batch)
         size_bytes = length + 12
         assert size_bytes == len(batch), "not one whole batch"
         if base_offset != offset or leader_epoch:
             batch = set_base_offset(batch, offset)
         last_offset = offset + last_offset_delta
-        segment = self._segments[-1] if self._segments else self._roll(offset)
+        segment = self._segments.active or self._roll(offset)
         if segment.size_bytes and (
             segment.size_bytes + size_bytes > self.segment_bytes
             or last_offset - segment.base_offset > _MAX_RELATIVE_OFFSET
+            or max_timestamp_ms - segment.first_ms > self.segment_ms
         ):
             segment = self._roll(offset)
-        segment.append(batch, offset, last_offset, max_timestamp_ms)
-        self._size_bytes += size_bytes
-        self._has_unsynced_data = True
+        segment.append(batch, last_offset, max_timestamp_ms)
+        self._segments.size_bytes += size_bytes
+        self._end_offset = last_offset + 1
         return offset
 
     def read(self, offset: int, max_bytes: int, *, at_least_one_batch: bool = True) -> bytes:
@@ -126,11 +134,11 @@ class FileLog:
         index = self._index_of(offset)
         parts: list[bytes] = []
         left = max_bytes
-        while index < len(self._segments):
-            segment = self._using(index)
+        while index < len(self._segments.all):
+            segment = self._segments.using(index)
             position = 0 if parts else segment.position_of(offset)
             end = segment.end_of_whole_batches(position, position + left)
-            if end == position and not parts and at_least_one_batch:
+            if end == position and not parts and at_least_one_batch and position < segment.size_bytes:
                 end = segment.end_of_batch(position)
             if end > position:
                 parts.append(segment.read(position, end - position))
@@ -143,26 +151,49 @@ class FileLog:
     def bytes_from(self, offset: int) -> int:
         """How many bytes there are from the batch holding `offset` on."""
         index = self._index_of(offset)
-        if index == len(self._segments):
+        if index == len(self._segments.all):
             return 0
-        later = sum(segment.size_bytes for segment in self._segments[index:])
-        return later - self._using(index).position_of(offset)
+        later = sum(segment.size_bytes for segment in self._segments.all[index:])
+        return later - self._segments.using(index).position_of(offset)
+
+    def runs(self, offset: int | None = None, max_bytes: int = _RUN_BYTES) -> Iterator[bytes]:
+        """Sound batches from the one holding `offset` on, many at a time, up to where the log ends by then."""
+        at = self.start_offset if offset is None else offset
+        index = self._index_of(at)
+        position = 0
+        version = -1
+        run = b""
+        while at < self._end_offset:
+            if version != self._segments.version:
+                if run:
+                    at = max(last_offset_of_run(run) + 1, self._start_offset)
+                index = self._index_of(at)
+                version = self._segments.version
+                position = self._segments.using(index).position_of(at) if index < len(self._segments.all) else 0
+                run = b""
+            if index >= len(self._segments.all):
+                return
+            found = self._segments.using(index).run(position, max_bytes, at)
+            if found:
+                position += len(found)
+                run = found
+                yield run
+            elif position >= self._segments.all[index].size_bytes:
+                if index == len(self._segments.all) - 1:
+                    return
+                index += 1
+                position = 0
 
     def batches(self, offset: int | None = None) -> Iterator[bytes]:
         """The batches from the one holding `offset` on, up to where the log ends by then."""
-        start = self.start_offset if offset is None else offset
-        index = self._index_of(start)
-        position = self._using(index).position_of(start) if index < len(self._segments) else 0
-        while index < len(self._segments):
-            yield from self._using(index).batches(position)
-            index += 1
-            position = 0
+        for run in self.runs(offset):
+            yield from iter_batches(run)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
         """(offset, timestamp_ms) of the first record with timestamp >= `timestamp_ms`, or None."""
         start_offset = self.start_offset
-        for index in range(len(self._segments)):
-            segment = self._using(index)
+        for index in range(len(self._segments.all)):
+            segment = self._segments.using(index)
             for place in segment.places_from_timestamp(timestamp_ms):
                 if place.last_offset < start_offset:
                     continue
@@ -175,11 +206,11 @@ class FileLog:
     def max_timestamp(self) -> tuple[int, int] | None:
         """(offset, timestamp_ms) of the first record with the greatest timestamp, or None."""
         start_offset = self.start_offset
-        if not self._size_bytes:
+        if not self._segments.size_bytes:
             return None
-        greatest_ms = max(segment.max_timestamp_ms for segment in self._segments)
-        index = next(i for i, segment in enumerate(self._segments) if segment.max_timestamp_ms == greatest_ms)
-        segment = self._using(index)
+        greatest_ms = max(self._segments.using(index).max_timestamp_ms for index in range(len(self._segments.all)))
+        index = next(i for i, segment in enumerate(self._segments.all) if segment.max_timestamp_ms == greatest_ms)
+        segment = self._segments.using(index)
         place = next(segment.places_from_timestamp(greatest_ms))
         batch = segment.read(place.position, place.end - place.position)
         found = first_with_greatest_timestamp([batch], start_offset=start_offset)
@@ -187,130 +218,41 @@ class FileLog:
             found = first_with_greatest_timestamp(self.batches(), start_offset=start_offset)
         return found
 
+    # Removing
+
     def delete_before(self, offset: int) -> None:
         """Move `start_offset` up to `offset` and remove the segments wholly before it."""
         if offset <= self.start_offset:
             return
-        end_offset = self.end_offset
+        end_offset = self._end_offset
         if offset > end_offset:
             raise OffsetOutOfRange(f"offset {offset} is not in [{self._start_offset}, {end_offset}]")
-        if offset == end_offset and self._segments and self._segments[-1].size_bytes:
+        if offset == end_offset and self._segments.active is not None and self._segments.active.size_bytes:
             self._roll(end_offset)
-        self._write_start_offset(offset)
+        if all(segment.base_offset != offset for segment in self._segments.all):  # else the names of the files say it
+            write_start_offset(self.path, offset, self._calls)
         self._start_offset = offset
-        self._remove_before_start()
+        try:
+            self._remove_before_start()
+        except LogError:
+            write_start_offset(self.path, offset, self._calls)
+            raise
 
     def truncate_to(self, offset: int) -> None:
         """Drop every batch that holds `offset` or later ones."""
         if offset >= self.end_offset:
             return
         first = self._index_of(offset)
-        self._take_back_sync()
-        for index in range(len(self._segments) - 1, first, -1):  # from the end, so that a crash leaves no gap
-            self._remove(index)
-        segment = self._segments[first]
-        if segment is self._older:
-            self._older = None  # it is the last one now
-        size_bytes = segment.size_bytes
+        self._unsynced.take_back(self._segments.all)
+        for index in range(len(self._segments.all) - 1, first, -1):  # from the end, so that a crash leaves no gap
+            self._segments.remove(index)
+        segment = self._segments.all[first]
         segment.truncate(segment.position_of(offset))
-        self._size_bytes -= size_bytes - segment.size_bytes
-        if segment in self._unsynced:
-            self._unsynced.remove(segment)
-        self._durable_offset = min(self._durable_offset, self.end_offset)
-        self._has_unsynced_data = True
-
-    def begin_sync(self) -> FileSync | None:
-        """Begin to make everything appended so far survive power loss; None when there is nothing to do.
-
-        Also None while another sync is under way, and after one has failed.
-        """
-        if self._sync is not None or self._sync_failure is not None:
-            return None
-        segments = self._unsynced + self._segments[-1:] if self._has_unsynced_data else list(self._unsynced)
-        if not segments and not self._has_unsynced_names:
-            return None
-        sync = FileSync(
-            segments,
-            (self.path, os.path.dirname(self.path)) if self._has_unsynced_names else (),
-            end_offset=self.end_offset,
-            has_active_data=self._has_unsynced_data,
-            calls=self._calls,
-            outcome=self._synced,
-        )
-        self._sync = sync
-        self._unsynced = []
-        self._has_unsynced_data = self._has_unsynced_names = False
-        return sync
-
-    def _synced(self, sync: FileSync, error: LogError | None) -> None:
-        if sync is self._sync:
-            self._sync = None
-        if not self._is_open:
-            return
-        if error is not None:  # also of a void one: the pages it could not write may still be part of the log
-            self._sync_failure = str(error)
-        elif not sync.is_void:
-            self._durable_offset = max(self._durable_offset, sync.end_offset)
-            for segment in sync.segments:
-                if segment is not self._segments[-1] and segment is not self._older:
-                    segment.close()
-
-    def _take_back_sync(self) -> None:
-        """What is being synced counts as unsynced again, whatever becomes of that sync."""
-        sync, self._sync = self._sync, None
-        if sync is None:
-            return
-        sync.is_void = True
-        self._unsynced = [segment for segment in self._segments[:-1] if segment in (*sync.segments, *self._unsynced)]
-        self._has_unsynced_data |= sync.has_active_data
-        self._has_unsynced_names |= bool(sync.folders)
-
-    def cut_unsynced(self) -> None:
-        """After a failed sync: drop what lies behind `durable_offset`, and go on from there."""
-        self._begin_repair()
-        self.truncate_to(max(self._durable_offset, self._start_offset))
-        self._sync_failure = None
-
-    def rewrite_unsynced(self) -> None:
-        """After a failed sync: write what lies behind `durable_offset` once more, to be synced by the next sync."""
-        self._begin_repair()
-        if self._durable_offset < self.end_offset:
-            first = self._index_of(max(self._durable_offset, self._start_offset))
-            position = self._segments[first].position_of(self._durable_offset)
-            for index in range(first, len(self._segments)):
-                self._using(index).write_again(position)
-                position = 0
-        self._sync_failure = None
-
-    def _begin_repair(self) -> None:
-        """Use fresh descriptors: the old ones have had their error reported."""
-        self._take_back_sync()
-        for segment in self._segments:
-            segment.close()
-        if self._durable_offset < self.end_offset:
-            first = self._index_of(max(self._durable_offset, self._start_offset))
-            self._unsynced = self._segments[first:-1]
-            self._has_unsynced_data = True
-        self._has_unsynced_names = True
-
-    def sync(self) -> None:
-        """Make everything appended so far survive power loss.
-
-        Once this has failed it fails until the log is repaired: the kernel may have dropped what it could not write,
-        and would not say so a second time.
-        """
-        self._take_back_sync()
-        if self._sync_failure is not None:
-            raise LogError(self._sync_failure)
-        sync = self.begin_sync()
-        if sync is None:
-            return
-        try:
-            sync.run()
-        except LogError as error:
-            sync.failed(error)
-            raise
-        sync.finish()
+        self._segments.recount()
+        self._end_offset = max(segment.end_offset, self._start_offset)
+        self._unsynced.forget(segment)
+        self._unsynced.cut(self._end_offset)
+        self._segments.version += 1
 
     def delete(self) -> None:
         """Close and remove the folder: first by name, so that a crash leaves a log or none."""
@@ -323,156 +265,194 @@ class FileLog:
         except OSError as error:
             raise LogError(f"cannot delete {self.path}: {error.strerror or error}") from error
 
+    # Syncing
+
+    def begin_sync(self) -> FileSync | None:
+        """Begin to make everything appended so far survive power loss; None when there is nothing to do.
+
+        Also None while another sync is under way, and after one has failed.
+        """
+        return self._unsynced.begin(self._segments.active, self._end_offset)
+
+    def cut_unsynced(self) -> None:
+        """After a failed sync: drop what lies behind `durable_offset`, and go on from there."""
+        self._begin_repair()
+        self.truncate_to(max(self._unsynced.durable_offset, self._start_offset))
+        self._unsynced.failure = None
+
+    def rewrite_unsynced(self) -> None:
+        """After a failed sync: write what lies behind `durable_offset` once more, to be synced by the next sync."""
+        self._begin_repair()
+        offset = max(self._unsynced.durable_offset, self._start_offset)
+        if offset < self._end_offset:
+            first = self._index_of(offset)
+            position = self._segments.all[first].position_of(offset)
+            for index in range(first, len(self._segments.all)):
+                segment = self._segments.using(index)
+                damage = segment.first_damage(position, offset)
+                if damage is not None:  # the kernel has dropped it already
+                    cut = TailCut(segment.path, damage.position, segment.size_bytes - damage.position, damage.reason)
+                    self.truncate_to(max(damage.offset, self._start_offset))
+                    self._on_repair(cut)
+                segment.write_again(position)
+                if damage is not None:
+                    break
+                position = 0
+        self._unsynced.failure = None
+
+    def _begin_repair(self) -> None:
+        """Use fresh descriptors: the old ones have had their error reported. What is not durable waits to be synced."""
+        if not self._is_open:
+            self._open()
+        unsynced = self._unsynced
+        unsynced.take_back(self._segments.all)
+        for segment in self._segments.all:
+            segment.close()
+        if unsynced.durable_offset < self._end_offset:
+            first = self._index_of(max(unsynced.durable_offset, self._start_offset))
+            unsynced.sealed = self._segments.all[first:-1]
+        unsynced.cut(self._end_offset)
+        unsynced.begun_offset = unsynced.durable_offset
+        unsynced.has_names = True
+
+    def sync(self) -> None:
+        """Make everything appended so far survive power loss.
+
+        Once this has failed it fails until the log is repaired: the kernel may have dropped what it could not write,
+        and would not say so a second time.
+        """
+        self._unsynced.take_back(self._segments.all)
+        if self._unsynced.failure is not None:
+            raise LogError(self._unsynced.failure)
+        sync = self.begin_sync()
+        if sync is None:
+            return
+        try:
+            sync.run()
+        except LogError as error:
+            sync.failed(error)
+            raise
+        sync.finish()
+
     def close(self) -> None:
         """Sync and close."""
         try:
+            if self._segments.active is not None and self._unsynced.has_active(self._end_offset):
+                self._segments.active.seal()
             self.sync()
+            self._was_closed = True
         finally:
             self._forget()
 
     def _forget(self) -> None:
-        for segment in self._segments:
-            segment.close()
-        self._segments = []
-        self._older = None
-        self._unsynced = []
-        self._has_unsynced_data = False
-        self._has_unsynced_names = False
-        self._sync = None
+        self._segments.close()
+        self._unsynced.reset(0)
         self._is_open = False
+
+    # Opening
 
     def _open(self) -> None:
         try:
-            sizes = {entry.name: entry.stat().st_size for entry in os.scandir(self.path)}
-        except FileNotFoundError:
-            sizes = {}
-        except OSError as error:
-            raise LogError(f"cannot list {self.path}: {error.strerror or error}") from error
-        try:
-            for name in sorted(name for name in sizes if _is_segment(name)):
-                self._open_segment(name, sizes[name])
-            if self._segments:
-                self._cut_tail(sizes)
-            recorded = self._read_start_offset() if _START_OFFSET_FILE in sizes else 0
-        except LogError:
+            names = self._segments.open()
+            self._is_open = True
+            recorded = read_start_offset(self.path) if START_OFFSET_FILE in names else 0
+            segments = self._segments.all
+            self._start_offset = max(recorded, segments[0].base_offset if segments else 0)
+            self._end_offset = max(segments[-1].end_offset, self._start_offset) if segments else self._start_offset
+            self._find_durable()
+            self._remove_before_start()
+        except BaseException:
             self._forget()
             raise
-        self._start_offset = max(recorded, self._segments[0].base_offset if self._segments else 0)
-        self._size_bytes = sum(segment.size_bytes for segment in self._segments)
-        self._durable_offset = self._start_offset  # the process before may have ended before its last sync
-        self._unsynced = self._segments[:-1]
-        self._has_unsynced_data = bool(self._segments)
-        self._is_open = True
-        self._remove_before_start()
 
-    def _open_segment(self, name: str, size_bytes: int) -> None:
-        segment = Segment(os.path.join(self.path, name), int(name[:20]), self._calls)
-        if self._segments:
-            before = self._segments[-1]
-            if before.damage is not None:
-                position, reason = before.damage
-                raise LogError(f"{before.path} is damaged at byte {position}: {reason}")
-            if before.end_offset > segment.base_offset:
-                raise LogError(f"{before.path} reaches offset {before.end_offset}, into {name}")
-            before.close()
-        self._segments.append(segment)
-        segment.scan(size_bytes)
-
-    def _cut_tail(self, sizes: dict[str, int]) -> None:
-        segment = self._segments[-1]
-        if segment.damage is None:
+    def _find_durable(self) -> None:
+        """An index entry says that what lies before it was synced; behind the last one nothing is known."""
+        unsynced = self._unsynced
+        segments = self._segments.all
+        if self._was_closed or not segments:
+            unsynced.reset(self._end_offset)
             return
-        position, reason = segment.damage
-        cut = TailCut(segment.path, position, sizes[os.path.basename(segment.path)] - position, reason)
-        segment.truncate(position)
-        self._has_unsynced_data = True
-        if self._on_tail_cut is not None:
-            self._on_tail_cut(cut)
+        first = len(segments) - 1
+        while first and not segments[first].synced_position:
+            first -= 1
+            _ = segments[first].end_offset
+        segment = segments[first]
+        place = next(segment.hop(segment.synced_position), None)
+        durable_offset = segment.end_offset if place is None else place.base_offset
+        unsynced.reset(min(max(durable_offset, self._start_offset), self._end_offset))
+        unsynced.sealed = segments[first:-1]
+        unsynced.is_cut = True
+        unsynced.has_names = True
+
+    def check_tails(self) -> None:
+        """After an unclean end: check every segment behind its last index entry. Raises CorruptLog, LogError."""
+        if not self._is_open:
+            self._open()
+        for index in range(len(self._segments.all)):
+            self._segments.checked(index)
+
+    def check_all(self) -> None:
+        """Check every batch, whatever the indexes say, and make those anew. Raises CorruptLog, LogError."""
+        if not self._is_open:
+            self._open()
+        self._unsynced.take_back(self._segments.all)
+        for index in range(len(self._segments.all)):
+            self._segments.using(index).check_all()
+            self._segments.checked(index)
+        self._unsynced.sealed = self._segments.all[:-1]
+        self._unsynced.is_cut = True
+
+    def _damaged(self, segment: Segment, damage: Damage) -> None:
+        segments = self._segments.all
+        if segment not in segments:  # what a crash left of a swap: it was synced, so nothing in it is torn
+            raise CorruptLog(segment.path, damage.offset, damage.position, damage.reason)
+        later = segments[segments.index(segment) + 1 :]
+        mend(segment, damage, later, recover=self._recover, calls=self._calls, report=self._on_repair)
+        self._segments.version += 1
+        self._segments.recount()
+        self._unsynced.is_cut = True
+        if not later:
+            self._end_offset = max(segment.end_offset, self._start_offset)
+
+    def _index_rebuilt(self, segment: Segment, reason: str) -> None:
+        self._on_repair(IndexRebuilt(segment.path, reason))
 
     def _index_of(self, offset: int) -> int:
         """Which segment holds `offset`; their number at `end_offset`. Raises OffsetOutOfRange."""
         end_offset = self.end_offset
         if offset == end_offset:
-            return len(self._segments)
+            return len(self._segments.all)
         if not self._start_offset <= offset < end_offset:
             raise OffsetOutOfRange(f"offset {offset} is not in [{self._start_offset}, {end_offset}]")
-        index = bisect_right(self._segments, offset, key=_base_offset) - 1
-        return index if offset < self._segments[index].end_offset else index + 1
-
-    def _using(self, index: int) -> Segment:
-        """The segment, with the file of the older one used before closed."""
-        segment = self._segments[index]
-        if index < len(self._segments) - 1 and segment is not self._older:
-            if self._older is not None and self._older not in self._unsynced[-_MOST_UNSYNCED_OPEN:]:
-                self._older.close()
-            self._older = segment
-        return segment
+        return self._segments.index_of(offset)
 
     def _roll(self, offset: int) -> Segment:
-        """Begin a segment at `offset`. The one before is synced by the next sync, never here."""
-        segment = Segment(os.path.join(self.path, f"{offset:020}.log"), offset, self._calls)
-        if not self._segments:
-            try:
-                with contextlib.suppress(FileExistsError):
-                    self._calls.mkdir(self.path)
-            except OSError as error:
-                raise LogError(f"cannot make {self.path}: {error.strerror or error}") from error
-        segment.open()
-        if self._segments:
-            self._seal()
-        self._segments.append(segment)
-        self._has_unsynced_names = True
-        return segment
-
-    def _seal(self) -> None:
-        segment = self._segments[-1]
-        if self._has_unsynced_data:
-            # It stays open, for a descriptor opened later might not be told of an error.
-            self._unsynced.append(segment)
-            self._has_unsynced_data = False
-            if len(self._unsynced) > _MOST_UNSYNCED_OPEN:
-                self._unsynced[-1 - _MOST_UNSYNCED_OPEN].close()
-        elif self._sync is None or segment not in self._sync.segments:
-            segment.close()
+        return self._segments.roll(offset)
 
     def _remove_before_start(self) -> None:
-        while len(self._segments) > 1 and self._segments[0].end_offset <= self._start_offset:
-            self._remove(0)
+        segments = self._segments.all
+        while len(segments) > 1 and segments[1].base_offset <= self._start_offset:
+            self._segments.remove(0)
 
-    def _remove(self, index: int) -> None:
-        segment = self._segments[index]
-        try:
-            segment.close()
-            self._calls.unlink(segment.path)
-        except OSError as error:
-            raise LogError(f"cannot remove {segment.path}: {error.strerror or error}") from error
-        del self._segments[index]
-        if segment in self._unsynced:
-            self._unsynced.remove(segment)
-        self._size_bytes -= segment.size_bytes
-        self._has_unsynced_names = True
-        if segment is self._older:
-            self._older = None
+    # Segments
 
-    def _write_start_offset(self, offset: int) -> None:
-        path = os.path.join(self.path, _START_OFFSET_FILE)
-        try:
-            self._calls.write_whole_file(path, b"0\n%d\n" % offset)
-        except OSError as error:
-            raise LogError(f"cannot write {path}: {error.strerror or error}") from error
+    def roll(self) -> bool:
+        """Begin a new segment; False when the active one is empty. Raises LogError."""
+        end_offset = self.end_offset
+        if self._segments.active is None or not self._segments.active.size_bytes:
+            return False
+        self._roll(end_offset)
+        return True
 
-    def _read_start_offset(self) -> int:
-        path = os.path.join(self.path, _START_OFFSET_FILE)
-        try:
-            with open(path, "rb") as file:
-                version, offset = file.read().split()
-            if version != b"0":
-                raise LogError(f"{path} has version {version!r}")
-            return int(offset)
-        except OSError as error:
-            raise LogError(f"cannot read {path}: {error.strerror or error}") from error
-        except ValueError as error:
-            raise LogError(f"{path} is damaged: {error}") from error
+    def segments(self) -> Sequence[Segment]:
+        """All segments in order; the last one is active."""
+        if not self._is_open:
+            self._open()
+        return list(self._segments.all)
+
+    def begin_replacement(self, segments: Sequence[Segment]) -> Replacement:
+        """Begin to replace neighbouring sealed segments by one that begins where they do. Raises LogError."""
+        return self._segments.begin_replacement(segments)
 
 
 def remove_folder(path: str) -> None:
@@ -490,9 +470,5 @@ def free_doomed_name(path: str) -> str:
     return name
 
 
-def _is_segment(name: str) -> bool:
-    return len(name) == 24 and name.endswith(".log") and name[:20].isdecimal()
-
-
-def _base_offset(segment: Segment) -> int:
-    return segment.base_offset
+def _nobody_listens(_repair: Repair) -> None:
+    pass

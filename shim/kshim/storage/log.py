@@ -141,6 +141,12 @@ class Log(Protocol):
         The first batch may begin before `offset`. Raises OffsetOutOfRange, LogError; while iterating.
         """
 
+    def runs(self, offset: int | None = None, max_bytes: int = 1 << 16) -> Iterator[bytes]:
+        """The same, many at a time: whole batches of up to `max_bytes`, or one that is larger. CRCs have been checked.
+
+        What is appended, removed or replaced meanwhile is read as it is by then. Raises CorruptLog, as `batches` does.
+        """
+
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
         """(offset, timestamp_ms) of the first record with timestamp >= `timestamp_ms`, or None.
 

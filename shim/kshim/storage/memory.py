@@ -12,6 +12,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from kshim.storage.log import OffsetOutOfRange
+from kshim.storage.scan import last_offset_of_run
 from kshim.storage.timestamps import first_record_at, first_with_greatest_timestamp
 from kshim_protocol.records.batch import LOG_FIELDS, iter_batches, set_base_offset
 
@@ -114,6 +115,18 @@ class MemoryLog:
     def batches(self, offset: int | None = None) -> Iterator[bytes]:
         """The batches from the one holding `offset` on, as they are when iteration starts."""
         yield from self._batches[self._index_of(self.start_offset if offset is None else offset) :]
+
+    def runs(self, offset: int | None = None, max_bytes: int = 1 << 16) -> Iterator[bytes]:
+        """The batches from the one holding `offset` on, many at a time, up to where the log ends by then."""
+        at = self.start_offset if offset is None else offset
+        index = self._index_of(at)
+        while index < len(self._batches):
+            run = self.read(max(at, self.start_offset), max_bytes)
+            yield run
+            at = last_offset_of_run(run) + 1
+            if at >= self.end_offset:
+                return
+            index = self._index_of(max(at, self.start_offset))
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
         """(offset, timestamp_ms) of the first record with timestamp >= `timestamp_ms`, or None."""

@@ -1,169 +1,258 @@
-"""One file of a log: raw batches as in Kafka's own `.log` files, and a sparse index of it in memory."""
+"""One file of a log: raw batches as in Kafka's own `.log` files, found through its index."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
+import os
 import struct
-from array import array
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
-from kshim.storage.log import LogError
+from kshim.storage.index import INDEX_INTERVAL_BYTES, SegmentIndex
+from kshim.storage.log import CorruptLog
 from kshim.storage.os_calls import OsCalls
-from kshim_protocol.records.batch import HEADER_BYTES, LOG_FIELDS, OVERHEAD_BYTES, crc_matches
+from kshim.storage.scan import MIN_BATCH_LENGTH, Damage, Place, find_whole_batch, places, sound_batches
+from kshim.storage.segment_file import SegmentFile
+from kshim_protocol.records.batch import HEADER_BYTES, OVERHEAD_BYTES
+from kshim_protocol.records.crc import crc32c
+from kshim_protocol.records.record import ATTRIBUTES_AT
 
-__all__ = ["Damage", "Place", "Segment"]
-
-INDEX_INTERVAL_BYTES = 4096
-"""Kafka's index.interval.bytes: a batch gets an index entry when this much lies between it and the entry before."""
+__all__ = ["Owner", "Segment"]
 
 _READ_BYTES = 1 << 20
-_MIN_BATCH_LENGTH = HEADER_BYTES - OVERHEAD_BYTES
+_PIECE_BYTES = 1 << 15
 _NO_TIMESTAMP = -(1 << 63)
+_NOT_YET = 1 << 62
 
 _NO_LIMIT = 1 << 63
 _WINDOW_BYTES = INDEX_INTERVAL_BYTES + HEADER_BYTES  # from one index entry to the next
 
-_unpack_fields = LOG_FIELDS.unpack_from
-# The same for loops over millions: base offset, batch length, magic, last offset delta, max timestamp.
-_unpack_scanned = struct.Struct(">qi4xb6xi8xq").unpack_from
+# For loops over millions: base offset, batch length, magic, CRC, last offset delta, max timestamp.
+_unpack_scanned = struct.Struct(">qi4xbI2xi8xq").unpack_from
 # And: base offset, batch length, last offset delta.
 _unpack_reach = struct.Struct(">qi11xi").unpack_from
 
 
-class Damage(NamedTuple):
-    """From `position` on the file holds no sound batches."""
+class Owner(NamedTuple):
+    """What a segment tells its log. `damaged(segment, damage)` repairs the file and returns, or raises CorruptLog."""
 
-    position: int
-    reason: str
-
-
-class Place(NamedTuple):
-    """Where a batch lies in the file and what its header says."""
-
-    position: int
-    end: int
-    base_offset: int
-    last_offset: int
-    max_timestamp_ms: int
+    calls: OsCalls
+    damaged: Callable[[Segment, Damage], None]
+    index_rebuilt: Callable[[Segment, str], None]
+    checks_all: bool = False
+    """Whether segments are checked from their first byte on, whatever their indexes say."""
 
 
-class Segment:
-    """Batches from `base_offset` (the file's name) up to `end_offset`. The file is opened on first use.
+class Segment(SegmentFile):
+    """Batches from `base_offset` (the file's name) up to `end_offset`. Nothing is opened or read before it is needed.
 
-    The index has an entry for the first batch and then for one in every 4 KiB: its base offset, its position, and the
-    greatest timestamp before it.
+    What the index has entries for was synced when they were written, and is trusted; behind its last entry every
+    header and CRC is checked when the segment is first used.
     """
 
     __slots__ = (
-        "_calls",
-        "_descriptor",
-        "_index_offsets",
-        "_index_positions",
-        "_index_timestamps",
+        "_end_offset",
+        "_greatest_at",
+        "_greatest_ms",
+        "_is_loaded",
         "_next_index_position",
+        "_owner",
         "base_offset",
-        "damage",
-        "end_offset",
-        "max_timestamp_ms",
-        "path",
+        "checked_position",
+        "first_ms",
+        "index",
+        "is_sealed",
         "size_bytes",
+        "synced_position",
     )
 
-    def __init__(self, path: str, base_offset: int, calls: OsCalls) -> None:
-        self.path = path
+    def __init__(self, path: str, base_offset: int, owner: Owner, size_bytes: int = 0) -> None:
+        super().__init__(path, owner.calls)
         self.base_offset = base_offset
-        self._calls = calls
-        self._descriptor = -1
+        self.size_bytes = size_bytes
+        self.index = SegmentIndex(os.path.join(os.path.dirname(path), f"{base_offset:020}"), base_offset, owner.calls)
+        self.checked_position = 0
+        """The CRC of every batch from here on has been checked, or was made by whoever appended it."""
+        self.synced_position = 0
+        """What lies before this was found synced when the segment was loaded."""
+        self._owner = owner
+        self.is_sealed = False
+        self._is_loaded = size_bytes == 0
         self._clear()
 
     def _clear(self) -> None:
-        self.end_offset = self.base_offset
-        self.size_bytes = 0
-        self.max_timestamp_ms = _NO_TIMESTAMP
-        self.damage: Damage | None = None
-        self._index_offsets = array("q")
-        self._index_positions = array("q")
-        self._index_timestamps = array("q")
-        self._next_index_position = 0
+        self._end_offset = self.base_offset
+        self._greatest_ms = _NO_TIMESTAMP
+        self._greatest_at = self.base_offset
+        self._next_index_position = INDEX_INTERVAL_BYTES + 1
+        self.first_ms = _NOT_YET
+        """The first batch's timestamp once the segment is loaded; later than any when there is none."""
 
-    def open(self) -> None:
-        """Open the file, made if it is not there. Raises LogError."""
-        if self._descriptor < 0:
-            try:
-                self._descriptor = self._calls.open(self.path)
-            except OSError as error:
-                raise self._error("open", error) from error
+    @property
+    def end_offset(self) -> int:
+        """Offset behind the last batch. Raises LogError, as everything that reads the file."""
+        if not self._is_loaded:
+            self.load()
+        return self._end_offset
 
-    def close(self) -> None:
-        """Close the file until it is used again."""
-        if self._descriptor >= 0:
-            descriptor, self._descriptor = self._descriptor, -1
-            with contextlib.suppress(OSError):  # it is closed all the same; what must survive was synced
-                self._calls.close(descriptor)
+    @property
+    def max_timestamp_ms(self) -> int:
+        """The greatest timestamp that headers promise; less than -1 when there are none."""
+        if not self._is_loaded:
+            self.load()
+        return self._greatest_ms
 
-    def scan(self, file_bytes: int) -> None:
-        """Read all headers of a file of `file_bytes` and make the index, up to the first `damage` if there is any.
+    @property
+    def first_timestamp_ms(self) -> int:
+        """The greatest timestamp of the first batch; -1 when there is none."""
+        if not self._is_loaded:
+            self.load()
+        return -1 if self.first_ms == _NOT_YET else self.first_ms
 
-        Of the CRCs only those behind the last index entry are checked: a write can be torn only there. Raises LogError.
-        """
-        self._scan_headers(file_bytes)
-        if not self._index_positions:
+    # Loading
+
+    def load(self) -> None:
+        """Read the index and check what lies behind it. Raises LogError; CorruptLog unless the damage was repaired."""
+        if self._owner.checks_all:
+            self.check_all()
             return
-        for place in self.hop(self._index_positions[-1]):
-            if not crc_matches(self.read(place.position, place.end - place.position)):
-                self._scan_headers(place.position)
-                self.damage = Damage(place.position, "CRC differs")
-                return
+        reason = self.index.load(self.size_bytes)
+        if reason is None and not self._is_of_this_file():
+            reason = "pointed at no batch"
+            self.index.clear()
+        self._scan()
+        if len(self.index) and (reason is not None or not self.index.is_in_files) and self._is_loaded:
+            self._owner.index_rebuilt(self, reason or "was missing")
 
-    def _scan_headers(self, file_bytes: int) -> None:
+    def check_all(self) -> None:
+        """Check every header and CRC, whatever the index says, and make the index anew. Raises as `load`."""
+        self.index.clear()
+        self._scan()
+
+    def reload(self, size_bytes: int) -> None:
+        """The file was replaced: forget what was known of it."""
+        self.close()
+        self.size_bytes = size_bytes
+        self.check_all()
+
+    def _is_of_this_file(self) -> bool:
+        index = self.index
+        if not len(index):
+            return True
+        position = index.last_position
+        if self.size_bytes - position < HEADER_BYTES:
+            return False
+        offset, length, last_offset_delta = _unpack_reach(self.read(position, HEADER_BYTES))
+        is_batch: bool = length >= MIN_BATCH_LENGTH and last_offset_delta >= 0
+        return is_batch and offset + last_offset_delta == index.last_offset
+
+    def _scan(self) -> None:
+        """Find out what stands behind the last index entry, adding entries for it."""
         self._clear()
-        position = 0
-        end_offset = self.base_offset
-        greatest_ms = _NO_TIMESTAMP
-        next_index_position = 0
-        reason = ""
-        while position < file_bytes and not reason:
-            chunk = self.read(position, min(_READ_BYTES, file_bytes - position))
-            last_at = len(chunk) - HEADER_BYTES
-            if last_at < 0:
-                reason = "file ends inside a header"
-            at = end = 0
-            while end <= last_at:
-                at = end
-                offset, length, magic, last_offset_delta, max_timestamp_ms = _unpack_scanned(chunk, at)
-                if offset < end_offset or magic != 2 or length < _MIN_BATCH_LENGTH or last_offset_delta < 0:
-                    reason = "no batch header"
-                    end = at
-                    break
-                end = at + OVERHEAD_BYTES + length
-                if at >= next_index_position:
-                    self._index_offsets.append(offset)
-                    self._index_positions.append(position + at)
-                    self._index_timestamps.append(greatest_ms)
-                    next_index_position = at + INDEX_INTERVAL_BYTES
-                if max_timestamp_ms > greatest_ms:
-                    greatest_ms = max_timestamp_ms
-                end_offset = offset + last_offset_delta + 1
-            if position + end > file_bytes:  # the last batch is not whole: leave it out of what was just collected
-                self._scan_headers(position + at)
-                self.damage = Damage(position + at, "file ends inside a batch")
-                return
-            position += end
-            next_index_position -= end
-        self.size_bytes = position
-        self.end_offset = end_offset
-        self.max_timestamp_ms = greatest_ms
-        self._next_index_position = position + next_index_position
-        if reason:
-            self.damage = Damage(position, reason)
+        index = self.index
+        synced = self.checked_position = index.last_position
+        self.synced_position = index.written_position
+        self._greatest_ms, self._greatest_at = index.last_time
+        if self._greatest_ms < 0:
+            self._greatest_ms = _NO_TIMESTAMP
+        self._next_index_position = (synced + INDEX_INTERVAL_BYTES if len(index) else INDEX_INTERVAL_BYTES) + 1
+        # Times that are in no entry may lie before the last one of offsets: read those headers too.
+        position = min(index.before_offset(self._greatest_at)[0], synced)
+        self._is_loaded = True
+        try:
+            if self.size_bytes >= HEADER_BYTES:
+                self._note_first(next(places(self.read(0, HEADER_BYTES), 1, 0)).max_timestamp_ms)
+            for place in self.hop(position, synced):
+                if place.max_timestamp_ms > self._greatest_ms:
+                    self._greatest_ms, self._greatest_at = place.max_timestamp_ms, place.last_offset
+            damage = self._scan_unsynced(synced)
+        except BaseException:
+            self._is_loaded = False
+            raise
+        if damage is not None:
+            self._is_loaded = False
+            self._owner.damaged(self, damage)
+            self._is_loaded = True
 
-    def append(self, batch: bytes, offset: int, last_offset: int, max_timestamp_ms: int) -> None:
-        """Write a batch whose header says `offset`, `last_offset`, `max_timestamp_ms`. Raises LogError, unchanged."""
+    def _note_first(self, max_timestamp_ms: int) -> None:
+        if max_timestamp_ms >= 0:
+            self.first_ms = max_timestamp_ms
+
+    def _scan_unsynced(self, position: int) -> Damage | None:
+        want_bytes = _READ_BYTES
+        while position < self.size_bytes:
+            chunk = self.read(position, min(want_bytes, self.size_bytes - position))
+            end, reason = self._scan_chunk(chunk, position)
+            position += end
+            if reason:
+                return Damage(position, self._end_offset, reason)
+            if end:
+                want_bytes = _READ_BYTES
+            elif len(chunk) == self.size_bytes - position:
+                inside = "header" if len(chunk) < HEADER_BYTES else "batch"
+                return Damage(position, self._end_offset, f"file ends inside a {inside}")
+            else:
+                want_bytes = OVERHEAD_BYTES + int.from_bytes(chunk[8:OVERHEAD_BYTES], "big")
+        return None
+
+    def _scan_chunk(self, chunk: bytes, position: int) -> tuple[int, str]:
+        """Go through the whole batches in a chunk read at `position`: where they end, what is wrong with the next."""
+        view = memoryview(chunk)
+        at = 0
+        last_at = len(chunk) - HEADER_BYTES
+        next_offset, greatest_ms = self._end_offset, self._greatest_ms
+        next_index_at = self._next_index_position - position
+        reason = ""
+        while at <= last_at:
+            offset, length, magic, crc, last_offset_delta, max_timestamp_ms = _unpack_scanned(chunk, at)
+            if offset < next_offset or magic != 2 or length < MIN_BATCH_LENGTH or last_offset_delta < 0:
+                reason = "no batch header"
+                break
+            end = at + OVERHEAD_BYTES + length
+            if end - HEADER_BYTES > last_at:
+                break
+            if crc32c(view[at + ATTRIBUTES_AT : end]) != crc:
+                reason = "CRC differs"
+                break
+            next_offset = offset + last_offset_delta + 1
+            if max_timestamp_ms > greatest_ms:
+                self._greatest_ms = greatest_ms = max_timestamp_ms
+                self._greatest_at = next_offset - 1
+            if at >= next_index_at:
+                self._add_entry(next_offset - 1, position + at)
+                next_index_at = self._next_index_position - position
+            at = end
+        self._end_offset = next_offset
+        return at, reason
+
+    def first_damage(self, position: int, next_offset: int) -> Damage | None:
+        """The first batch, from the one at `position` on, that does not read back as it should. Raises LogError."""
+        want_bytes = _READ_BYTES
+        while position < self.size_bytes:
+            chunk = self.read(position, min(want_bytes, self.size_bytes - position))
+            end, next_offset, reason = sound_batches(chunk, next_offset)
+            position += end
+            if reason or (not end and len(chunk) == self.size_bytes - position):
+                return Damage(position, next_offset, reason or "file ends inside a batch")
+            want_bytes = max(_READ_BYTES, 2 * len(chunk)) if not end else _READ_BYTES
+        return None
+
+    def _add_entry(self, last_offset: int, position: int) -> None:
+        self.index.add(last_offset, position, self._greatest_ms, self._greatest_at)
+        self._next_index_position = position + INDEX_INTERVAL_BYTES + 1
+
+    def find_whole_batch(self, position: int, next_offset: int) -> int | None:
+        """Where the first sound batch from `next_offset` on stands, at `position` or behind; None: nowhere."""
+        return find_whole_batch(self.read, position, self.size_bytes, next_offset)
+
+    # Writing
+
+    def append(self, batch: bytes, last_offset: int, max_timestamp_ms: int) -> None:
+        """Write a batch whose header says `last_offset` and `max_timestamp_ms`. Raises LogError, unchanged."""
         position = self.size_bytes
-        self.open()
+        if self._descriptor < 0:
+            self.open()
         try:
             written = self._calls.pwrite(self._descriptor, batch, position)
             if written < len(batch):
@@ -171,58 +260,60 @@ class Segment:
         except OSError as error:
             self._undo(position)
             raise self._error("append to", error) from error
+        if max_timestamp_ms > self._greatest_ms:
+            self._greatest_ms = max_timestamp_ms
+            self._greatest_at = last_offset
         if position >= self._next_index_position:
-            self._index_offsets.append(offset)
-            self._index_positions.append(position)
-            self._index_timestamps.append(self.max_timestamp_ms)
-            self._next_index_position = position + INDEX_INTERVAL_BYTES
-        if max_timestamp_ms > self.max_timestamp_ms:
-            self.max_timestamp_ms = max_timestamp_ms
+            self._add_entry(last_offset, position)
+        elif not position:
+            self._note_first(max_timestamp_ms)
         self.size_bytes = position + len(batch)
-        self.end_offset = last_offset + 1
+        self._end_offset = last_offset + 1
 
-    def _write(self, data: bytes, position: int) -> None:
-        while data:  # a disk that is filling up takes a part first, and tells why next time
-            written = self._calls.pwrite(self._descriptor, data, position)
-            if written <= 0:
-                raise OSError(errno.EIO, "nothing was written")
-            data = data[written:]
-            position += written
+    def append_run(self, batches: bytes) -> None:
+        """Write whole batches as they are. Raises LogError, ValueError for what is no run of sound batches.
 
-    def _undo(self, position: int) -> None:
-        # If the disk refuses this too, the next append overwrites what was left behind, or the next start cuts it off.
-        with contextlib.suppress(OSError):
-            self._calls.ftruncate(self._descriptor, position)
-
-    def read(self, position: int, size_bytes: int) -> bytes:
-        """Bytes of the file. Raises LogError, also when there are fewer."""
+        In small pieces: between them, other threads get the interpreter.
+        """
         self.open()
-        try:
-            data = self._calls.pread(self._descriptor, size_bytes, position)
-            while len(data) < size_bytes:
-                more = self._calls.pread(self._descriptor, size_bytes - len(data), position + len(data))
-                if not more:
-                    raise LogError(f"{self.path} ends at byte {position + len(data)}, not {position + size_bytes}")
-                data += more
-        except OSError as error:
-            raise self._error("read", error) from error
-        return data
+        at = 0
+        while at < len(batches):
+            size_bytes = OVERHEAD_BYTES + int.from_bytes(batches[at + 8 : at + OVERHEAD_BYTES], "big")
+            piece = batches[at : at + max(_PIECE_BYTES, size_bytes)]
+            end, reason = self._scan_chunk(piece, self.size_bytes)
+            if not end:
+                raise ValueError(f"no sound batch at byte {at}: {reason or 'it is cut short'}")
+            try:
+                self._write(piece[:end], self.size_bytes)
+            except OSError as error:
+                raise self._error("append to", error) from error
+            if not self.size_bytes:
+                self._note_first(next(places(piece, end, 0)).max_timestamp_ms)
+            self.size_bytes += end
+            at += end
 
-    def truncate(self, position: int) -> None:
-        """Cut the file at the start of a batch. Raises LogError."""
-        self.open()
-        try:
-            self._calls.ftruncate(self._descriptor, position)
-        except OSError as error:
-            raise self._error("truncate", error) from error
-        self._scan_headers(position)
+    def chunks(self) -> Iterator[Callable[[], bytes]]:
+        """Jobs, to be done in order, each before the next is asked for: each reads the next whole batches, about 1 MiB.
 
-    def duplicate(self) -> int:
-        """A descriptor of the same open file, for whoever closes it; -1 when the file is not open. Raises LogError."""
+        The file is read through a descriptor of its own, so that the segment may be replaced or removed meanwhile. CRCs
+        are not checked. Jobs raise LogError.
+        """
+        if not self._is_loaded:
+            self.load()
+        calls = self._calls
         try:
-            return self._calls.dup(self._descriptor) if self._descriptor >= 0 else -1
+            descriptor = calls.open_existing(self.path)
         except OSError as error:
             raise self._error("open", error) from error
+        try:
+            position, size_bytes = 0, self.size_bytes
+            while position < size_bytes:
+                end = min(self.index.after_position(position + _READ_BYTES), size_bytes)
+                yield partial(self._read_part, descriptor, position, end - position)
+                position = end
+        finally:
+            with contextlib.suppress(OSError):
+                calls.close(descriptor)
 
     def write_again(self, position: int) -> None:
         """Write what the file holds from `position` on over itself, so that the next sync writes it. Raises LogError."""
@@ -235,38 +326,67 @@ class Segment:
                 raise self._error("write to", error) from error
             position += len(data)
 
-    def hop(self, position: int) -> Iterator[Place]:
-        """The batches from the one at `position` to the end, by their headers."""
-        chunk = b""
-        chunk_at = 0
-        while position < self.size_bytes:
-            at = position - chunk_at
-            if at + HEADER_BYTES > len(chunk):
-                chunk = self.read(position, min(_WINDOW_BYTES, self.size_bytes - position))
-                chunk_at, at = position, 0
-            offset, length, _, _, last_offset_delta, max_timestamp_ms = _unpack_fields(chunk, at)
-            end = position + OVERHEAD_BYTES + length
-            yield Place(position, end, offset, offset + last_offset_delta, max_timestamp_ms)
-            position = end
+    def truncate(self, position: int) -> None:
+        """Cut the file at the start of a batch, and the index before it. Raises LogError."""
+        self.open()
+        try:
+            self.index.keep_before(position)
+            self._calls.ftruncate(self._descriptor, position)
+        except OSError as error:
+            raise self._error("truncate", error) from error
+        checked = self.checked_position
+        self.size_bytes = position
+        self._scan()
+        self.checked_position = min(checked, position)
+
+    def seal(self) -> None:
+        """No more is appended: the index gets its last time."""
+        self.is_sealed = True
+        self.index.add_time(self._greatest_ms, self._greatest_at)
+
+    # Reading
+
+    def hop(self, position: int, limit: int = _NO_LIMIT) -> Iterator[Place]:
+        """The batches from the one at `position` to the end, or to the one at `limit`, by their headers."""
+        limit = min(limit, self.size_bytes)
+        while position < limit:
+            chunk = self.read(position, min(_WINDOW_BYTES, self.size_bytes - position))
+            place = None
+            for place in places(chunk, min(len(chunk), limit - position), position):
+                self._require_sane(place)
+                yield place
+            if place is None:
+                raise self._corrupt(position, "file ends inside a header")
+            position = place.end
+
+    def _require_sane(self, place: Place) -> None:
+        if not place.position + HEADER_BYTES <= place.end <= self.size_bytes or place.last_offset < place.base_offset:
+            raise self._corrupt(place.position, "no batch header")
+
+    def _corrupt(self, position: int, reason: str) -> CorruptLog:
+        """Whoever goes by headers only cannot know the offset better than this."""
+        return CorruptLog(
+            self.path, max(self.index.before_position(position)[1] + 1, self.base_offset), position, reason
+        )
 
     def position_of(self, offset: int) -> int:
         """Where the batch lies that holds `offset`, or else the first one behind it."""
-        entry = bisect_right(self._index_offsets, offset) - 1
-        if entry < 0:
-            return 0
-        return self._find(self._index_positions[entry], offset, _NO_LIMIT)
+        if not self._is_loaded:
+            self.load()
+        return self._find(self.index.before_offset(offset), offset, _NO_LIMIT)
 
     def end_of_whole_batches(self, position: int, limit: int) -> int:
         """End of the last batch that ends at or before `limit`, from `position` on; `position` if there is none."""
+        if not self._is_loaded:
+            self.load()
         if limit >= self.size_bytes:
             return self.size_bytes
-        entry = bisect_right(self._index_positions, limit) - 1
-        if entry >= 0:
-            position = max(position, self._index_positions[entry])
-        return self._find(position, _NO_LIMIT, limit)
+        entry = self.index.before_position(limit)
+        return self._find(entry if entry[0] > position else (position, -1), _NO_LIMIT, limit)
 
-    def _find(self, position: int, offset: int, limit: int) -> int:
-        """Position of the first batch, from the one at `position` on, that reaches `offset` or ends behind `limit`."""
+    def _find(self, entry: tuple[int, int], offset: int, limit: int) -> int:
+        """Position of the first batch, from the entry's on, that reaches `offset` or ends behind `limit`."""
+        position, entry_last_offset = entry
         while position < self.size_bytes:
             chunk = self.read(position, min(_WINDOW_BYTES, self.size_bytes - position))
             at = 0
@@ -274,11 +394,25 @@ class Segment:
             while at <= last_at:
                 base_offset, length, last_offset_delta = _unpack_reach(chunk, at)
                 end = at + OVERHEAD_BYTES + length
-                if base_offset + last_offset_delta >= offset or position + end > limit:
+                last_offset = base_offset + last_offset_delta
+                if length < MIN_BATCH_LENGTH or position + end > self.size_bytes:
+                    raise self._corrupt(position + at, "no batch header")
+                if entry_last_offset >= 0:
+                    if last_offset != entry_last_offset:
+                        return self._find_without_index(offset, limit)
+                    entry_last_offset = -1
+                if last_offset >= offset or position + end > limit:
                     return position + at
                 at = end
+            if last_at < 0:
+                raise self._corrupt(position, "file ends inside a header")
             position += at
         return position
+
+    def _find_without_index(self, offset: int, limit: int) -> int:
+        self.check_all()
+        self._owner.index_rebuilt(self, "pointed at no batch")
+        return self._find((0, -1), offset, limit)
 
     def end_of_batch(self, position: int) -> int:
         """Where the batch at `position` ends."""
@@ -288,32 +422,34 @@ class Segment:
         """The batches that promise a timestamp >= `timestamp_ms`."""
         if self.max_timestamp_ms < timestamp_ms:
             return
-        entry = max(bisect_left(self._index_timestamps, timestamp_ms) - 1, 0)
-        for place in self.hop(self._index_positions[entry]):
+        for place in self.hop(self.index.before_timestamp(timestamp_ms)[0]):
             if place.max_timestamp_ms >= timestamp_ms:
                 yield place
 
-    def batches(self, position: int) -> Iterator[bytes]:
-        """Every batch from `position` on, read in large pieces."""
-        chunk = b""
-        chunk_at = position
-        while position < self.size_bytes:
-            at = position - chunk_at
-            end = at + OVERHEAD_BYTES
-            if end <= len(chunk):
-                end += int.from_bytes(chunk[at + 8 : end], "big")
-            size_bytes = end - at
-            if end > len(chunk):
-                left = self.size_bytes - position
-                if size_bytes > left:
-                    raise LogError(
-                        f"{self.path} is damaged at byte {position}: a batch of {size_bytes} bytes, {left} left"
-                    )
-                chunk = self.read(position, min(max(_READ_BYTES, size_bytes), left))
-                chunk_at = position
-                continue
-            yield chunk[at:end]
-            position = chunk_at + end
+    def run(self, position: int, max_bytes: int, next_offset: int) -> bytes:
+        """Sound whole batches from the one at `position` on, up to `max_bytes` but at least one.
 
-    def _error(self, verb: str, error: OSError) -> LogError:
-        return LogError(f"cannot {verb} {self.path}: {error.strerror or error}")
+        Those whose CRC nobody has checked yet are checked. Raises as `load` when damage was found; b"" when it was
+        repaired, and at the end.
+        """
+        if not self._is_loaded:
+            self.load()
+        if position >= self.size_bytes:
+            return b""
+        left = self.size_bytes - position
+        if position >= self.checked_position:
+            if left <= max_bytes:
+                return self.read(position, left)
+            end = self.index.before_position(position + max_bytes)[0]
+            if end > position:
+                return self.read(position, end - position)
+        chunk = self.read(position, min(max_bytes, left))
+        sound = sound_batches(chunk, next_offset)
+        if not sound.end and not sound.reason and len(chunk) < left:
+            want_bytes = OVERHEAD_BYTES + int.from_bytes(chunk[8:OVERHEAD_BYTES], "big") if len(chunk) > 12 else 0
+            chunk = self.read(position, min(max(want_bytes, _WINDOW_BYTES), left))
+            sound = sound_batches(chunk, next_offset)
+        if sound.end:
+            return chunk if sound.end == len(chunk) else chunk[: sound.end]
+        self._owner.damaged(self, Damage(position, next_offset, sound.reason or "file ends inside a batch"))
+        return b""

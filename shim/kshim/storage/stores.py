@@ -12,8 +12,9 @@ from kshim.storage.topic_spec import TopicSpec
 
 if TYPE_CHECKING:
     from kshim.storage.directory import DataDirectory
-    from kshim.storage.file import FileLog, TailCut
+    from kshim.storage.file import FileLog
     from kshim.storage.memory import MemoryLog
+    from kshim.storage.repairs import Repair
 
 __all__ = ["DirectoryStorage", "MemoryStorage"]
 
@@ -37,6 +38,13 @@ class MemoryStorage:
     def delete_topic(self, topic: str) -> None:
         """The logs went with their topic."""
 
+    def clean_offset(self, topic: str, partition: int) -> int:
+        """Nothing is known of an earlier run."""
+        return 0
+
+    def save_clean_offset(self, topic: str, partition: int, offset: int) -> None:
+        """There is no later run."""
+
     def close(self) -> None:
         """Nothing is held."""
 
@@ -45,7 +53,7 @@ class DirectoryStorage:
     """Keeps everything in `directory`, which belongs to this process until `close`.
 
     A log begins a new file at its topic's `segment.bytes`, or at `segment_bytes` where the topic sets none;
-    `on_tail_cut` hears of every torn write that opening a log removed.
+    `on_repair` hears of what opening a log had to put right.
     """
 
     def __init__(
@@ -53,18 +61,18 @@ class DirectoryStorage:
         directory: DataDirectory,
         *,
         segment_bytes: int = 1 << 30,
-        on_tail_cut: Callable[[TailCut], None] | None = None,
+        on_repair: Callable[[Repair], None] | None = None,
     ) -> None:
         self._directory = directory
         self._segment_bytes = segment_bytes
-        self._on_tail_cut = on_tail_cut
+        self._on_repair = on_repair
 
     def open_log(self, topic: str, partition: int) -> FileLog:
         """The log of one partition; its files are opened on first use."""
         stored = self._directory.topics.get(topic)
         own = None if stored is None else stored.configs.get("segment.bytes")
         segment_bytes = self._segment_bytes if own is None else int(own)
-        return self._directory.log(topic, partition, segment_bytes=segment_bytes, on_tail_cut=self._on_tail_cut)
+        return self._directory.log(topic, partition, segment_bytes=segment_bytes, on_repair=self._on_repair)
 
     def load_topics(self) -> Iterable[TopicSpec]:
         """The topics of an earlier run."""
@@ -77,6 +85,14 @@ class DirectoryStorage:
     def delete_topic(self, topic: str) -> None:
         """Remove the records of a topic whose logs are closed. Raises LogError."""
         self._directory.delete_partitions(topic)
+
+    def clean_offset(self, topic: str, partition: int) -> int:
+        """Up to where a log was compacted."""
+        return self._directory.clean_offsets.get(topic, partition)
+
+    def save_clean_offset(self, topic: str, partition: int, offset: int) -> Callable[[], None]:
+        """Remember it. What is returned writes the file: it blocks, in any thread, and raises LogError."""
+        return self._directory.clean_offsets.put(topic, partition, offset)
 
     def close(self) -> None:
         """Let others use the directory."""
