@@ -63,6 +63,11 @@ class RealKafka:
         return f"127.0.0.1:{self._port}"
 
     @property
+    def data(self) -> Path:
+        """Its one log directory."""
+        return self._directory / "data"
+
+    @property
     def log(self) -> Path:
         """Where the output of the broker goes."""
         return self._directory / "kafka.log"
@@ -74,7 +79,7 @@ class RealKafka:
 
     def start(self) -> None:
         """Format on the first start, run, and return when the offsets topic is there and the coordinator answers."""
-        if not (self._directory / "data" / "meta.properties").exists():
+        if not (self.data / "meta.properties").exists():
             self._format()
         command = [*self._jvm("-Xmx512m", *_LOGGING), "kafka.Kafka", str(self._directory / "server.properties")]
         self._child = Child(command, self.log)
@@ -110,7 +115,7 @@ class RealKafka:
             "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
             "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://127.0.0.1:{controller_port}",
             "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
-            "log.dirs": str(self._directory / "data"),
+            "log.dirs": str(self.data),
             **self._properties,
         }
         self._directory.mkdir(parents=True, exist_ok=True)

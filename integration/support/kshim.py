@@ -37,7 +37,7 @@ class KshimProcess:
         self._options += [f"--config={key}={value}" for key, value in (config or {}).items()]
         self._options += [f"--topic={name}:{partitions}" for name, partitions in (topics or {}).items()]
         if durable:
-            self._options.append(f"--data-dir={directory / 'data'}")
+            self._options.append(f"--data-dir={self.data}")
         self._child: Child | None = None
         self._bootstrap = ""
 
@@ -46,6 +46,11 @@ class KshimProcess:
         """`host:port`, as the first line on stdout said."""
         assert self._bootstrap, "never started"
         return self._bootstrap
+
+    @property
+    def data(self) -> Path:
+        """Where its data is, when that is durable."""
+        return self._directory / "data"
 
     @property
     def log(self) -> Path:
