@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from kshim.broker.chores import run_chore
 from kshim.broker.topics import OFFSETS_TOPIC
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -337,25 +336,46 @@ def test_a_topic_deleted_during_a_sync_is_gone(node: NodeUnderTest) -> None:
 # After a restart
 
 
-def test_what_a_killed_process_left_is_synced_before_anybody_is_told_of_it(tmp_path: Path) -> None:
-    storage = files_in(tmp_path)
+def test_what_a_killed_process_left_is_synced_before_anybody_is_told_of_it(tmp_path: Path, disk: UnsafeDisk) -> None:
+    node = killed_after_a_commit_and_a_record(tmp_path)
+    again = a_node(storage=files_in(tmp_path, disk), fsync="always")
+    client = again.client()
+    assert values_in(only_partition(client.ask(fetch_of(("orders", 0, 0)), 12)).records) == [b"v"]
+    assert disk.synced["orders-0"] == 1
+    again.do_chores()
+    client.send(fetch_offsets(FINE), 8)
+    assert committed(client) == [5]
+    assert disk.synced[folder_of(node, FINE)] == 1
+    again.close()
+
+
+def test_what_a_killed_process_left_is_kept_though_it_cannot_be_synced_at_first(
+    tmp_path: Path, disk: UnsafeDisk
+) -> None:
+    node = killed_after_a_commit_and_a_record(tmp_path)
+    disk.unsafe |= {"orders-0", folder_of(node, FINE)}
+    again = a_node(storage=files_in(tmp_path, disk), fsync="always", tolerates_defects=True)
+    client = again.client()
+    assert only_partition(client.ask(fetch_of(("orders", 0, 0)), 12)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    again.do_chores()
+    client.send(fetch_offsets(FINE), 8)
+    assert committed(client) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    disk.unsafe.clear()
+    again.pass_ms(1_000)
+    again.do_chores()
+    assert values_in(only_partition(client.ask(fetch_of(("orders", 0, 0)), 12)).records) == [b"v"]
+    client.send(fetch_offsets(FINE), 8)
+    assert committed(client) == [5]
+    again.close()
+
+
+def killed_after_a_commit_and_a_record(folder: Path) -> NodeUnderTest:
+    storage = files_in(folder)
     node = a_node(topics={"orders": 1}, storage=storage)
     assert commit(node, FINE, 5) == ErrorCode.NONE
     node.client().send(produce_of("orders", a_batch(b"v")), 12)
     storage.close()  # the logs are not
-
-    again = a_node(storage=files_in(tmp_path), fsync="always")
-    client, reader = again.client(), again.client()
-    assert values_in(only_partition(client.ask(fetch_of(("orders", 0, 0)), 12)).records) == []
-    loading = again.node.chores.next_urgent()
-    assert loading is not None
-    run_chore(loading)
-    reader.send(fetch_offsets(FINE), 8)
-    assert reader.is_waiting
-    again.do_chores()
-    assert values_in(only_partition(client.ask(fetch_of(("orders", 0, 0)), 12)).records) == [b"v"]
-    assert committed(reader) == [5]
-    again.close()
+    return node
 
 
 # The other policies

@@ -85,13 +85,14 @@ class Cluster:
         self.topics = Topics(
             storage,
             identities.new_topic_id,
-            on_open=self.durability.appended,
+            on_open=self.durability.opened,
             on_close=self.durability.closing,
             hides_undurable=self.durability.replies_wait,
         )
         self.shard_loads = ShardLoads(self)
         self._identities = identities
         self._coordinator: GroupCoordinator | None = None
+        self._in_repair: dict[Partition, Log] = {}
         self.fetch_waits = FetchWaits()
         self._history: History | None = None
         self.nodes: list[Node] = []
@@ -242,32 +243,32 @@ class Cluster:
         if is_shard:
             self.shard_loads.drop(partition.index)
         if log is not None:
+            self._in_repair[partition] = log
             self.chores.add(self._repair(partition, log), urgent=True)
 
     def _repair(self, partition: Partition, log: Log) -> Chore:
-        """Cut or rewrite what cannot be trusted, sync, and use the log again; all over after a pause if that fails.
-
-        Under `always` nobody was told of what is cut. Otherwise it was acknowledged, so it is written anew.
-        """
-
-        def repair() -> None:
-            if self.durability.replies_wait:
-                log.cut_unsynced()
-            else:
-                log.rewrite_unsynced()
-            log.sync()
-
+        """Repair a log in a thread and use it again; all over after a pause if that fails."""
         try:
-            yield repair
+            yield partial(self._repair_now, partition, log)
         except LogError as error:
             self.report(error, partition)
             self.alarms.after(REPAIR_PAUSE_MS, lambda: self.chores.add(self._repair(partition, log), urgent=True))
             return
+        self._in_repair.pop(partition, None)
+        self.durability.leftovers.discard(partition)
         if not partition.give_back(log):
             log.close()
             return
         if partition.topic.name == OFFSETS_TOPIC:
             self.shard_loads.load(partition.index)
+
+    def _repair_now(self, partition: Partition, log: Log) -> None:
+        """Cut what cannot be trusted if nobody was told of it, else write it anew; then sync. Blocks; raises LogError."""
+        if self.durability.replies_wait and partition not in self.durability.leftovers:
+            log.cut_unsynced()
+        else:
+            log.rewrite_unsynced()
+        log.sync()
 
     def defect(self, error: BaseException, request: Request[Any] | None) -> None:
         """An exception nobody planned for: report it, and load the shard it may have left half changed again.
@@ -330,5 +331,13 @@ class Cluster:
         if self._history is not None:
             self._history.close()
         self.durability.stop()
-        self.topics.close()
-        self.storage.close()
+        for partition, log in self._in_repair.items():
+            try:
+                self._repair_now(partition, log)
+                log.close()
+            except LogError as error:
+                self.report(error, partition)
+        try:
+            self.topics.close()
+        finally:
+            self.storage.close()

@@ -65,6 +65,8 @@ class Durability:
     ) -> None:
         self.policy = policy
         self.replies_wait = policy == "always"
+        self.leftovers: set[Partition] = set()
+        """Under `always`: logs with something behind their durable position that an earlier process may have told of."""
         self._interval_ms = interval_ms
         self._alarms = alarms
         self._start = start
@@ -79,8 +81,29 @@ class Durability:
 
     # What happens
 
+    def opened(self, partition: Partition) -> None:
+        """A log is used for the first time. What an earlier process has left may not be durable yet. Raises LogError.
+
+        Where it has to be, it becomes so here and now, on the loop: to show less than that process had shown would be
+        worse. After a clean end, or a start that has looked at all tails, nothing is left to do.
+        """
+        if not _has_undurable(partition):
+            return
+        if not self.replies_wait:
+            self.appended(partition)
+            return
+        log = partition.opened_log
+        assert log is not None
+        self.leftovers.add(partition)
+        try:
+            log.sync()
+        except LogError as error:
+            self._on_lost(partition, error)
+            raise
+        self.leftovers.discard(partition)
+
     def appended(self, partition: Partition) -> None:
-        """The partition's log has grown, or was found with an end that is not known to be durable."""
+        """The partition's log has grown."""
         if self.replies_wait:
             if partition not in self._due:
                 self._due[partition] = None

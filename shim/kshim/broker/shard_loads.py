@@ -61,6 +61,10 @@ class ShardLoads:
         if index in self._pending:
             self._wanted[index] = None
 
+    def is_pending(self, index: int) -> bool:
+        """Whether a shard is being read, or still to be read."""
+        return index in self._pending
+
     def load(self, index: int) -> None:
         """Read a shard that was dropped."""
         self._cluster.coordinator.begin_load(index)
@@ -105,6 +109,8 @@ class ShardLoads:
                 if self._pending.get(index) is not reading:
                     return  # dropped meanwhile
         except Exception as error:
+            if self._pending.get(index) is not reading:
+                return  # its log is being repaired
             self._failed(index, error, is_start=is_start)
             return
         del self._pending[index]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from kshim.storage.log import Log, LogError
@@ -58,7 +59,11 @@ class Partition:
             if self._failure is not None:
                 raise LogError(str(self._failure))
             self._log = self._topics.storage.open_log(self.topic.name, self.index)
-            self._topics.on_open(self)
+            try:
+                self._topics.on_open(self)
+            except LogError:
+                self._log = None
+                raise
         return self._log
 
     @property
@@ -111,8 +116,8 @@ class Partition:
         self._failure = None
         if self._log is not None:
             self._topics.on_close(self)
-            self._log.close()
-            self._log = None
+            log, self._log = self._log, None
+            log.close()
 
     def __repr__(self) -> str:
         return f"<{self.topic.name}-{self.index}>"
@@ -149,8 +154,8 @@ def _nothing(_partition: Partition) -> None:
 class Topics:
     """All topics, by name and by id. Also the coordinator's `TopicCatalog`.
 
-    `on_open` is called when the log of a partition is used first, `on_close` before it is closed. `hides_undurable`:
-    consumers see of a log only what survives power loss.
+    `on_open` is called when the log of a partition is used first and may raise LogError, `on_close` before it is
+    closed. `hides_undurable`: consumers see of a log only what survives power loss.
     """
 
     def __init__(
@@ -225,7 +230,8 @@ class Topics:
             self._by_name[topic.name] = self._by_id[topic.topic_id] = topic
             raise
         for partition in topic.partitions:
-            partition.close()
+            with suppress(LogError):  # what cannot be synced is not wanted any more
+                partition.close()
         self.storage.delete_topic(topic.name)
 
     def save(self) -> None:
@@ -233,10 +239,16 @@ class Topics:
         self._save()
 
     def close(self) -> None:
-        """Close every log."""
+        """Close every log. Raises LogError, when all are closed."""
+        failure = None
         for topic in self._by_name.values():
             for partition in topic.partitions:
-                partition.close()
+                try:
+                    partition.close()
+                except LogError as error:
+                    failure = failure or error
+        if failure is not None:
+            raise failure
 
     def partition_count(self, name: str) -> int | None:
         """Number of partitions, or None when there is no such topic."""
