@@ -39,9 +39,18 @@ def line_of(event: Event) -> Line | None:
     if isinstance(event, AppendFailed):
         return Line("ERROR", f"Could not write {event.what} of group {event.group_id}: {event.error.name}")
     if isinstance(event, RecordsSkipped):
-        return Line("WARN", f"Skipped {event.count} records of key type {event.key_type}, which is not known here")
+        return Line("WARN", _skipped(event))
     text = _text(event)
     return None if text is None else Line("INFO", text)
+
+
+def _skipped(event: RecordsSkipped) -> str:
+    from kshim_protocol.internal.record_types import RECORD_TYPES
+
+    known = RECORD_TYPES.get(event.key_type)
+    what = "which nobody knows here" if known is None else f"{known.name}, which this coordinator does not keep"
+    where = f"partition {event.partition} of the offsets topic"
+    return f"Skipped {event.count} records in {where}, of key type {event.key_type}: {what}"
 
 
 def _text(event: Event) -> str | None:

@@ -30,7 +30,8 @@ _NO_PRODUCER = -1
 def replay(shard: Shard, batches: Iterable[bytes]) -> None:
     """Apply whole batches in offset order; counts in `shard.skipped` what is of an unknown type.
 
-    Raises ProtocolError for what cannot be a record of this topic.
+    Raises ProtocolError, which names the offset, for what cannot be a record of this topic and for values of a version
+    that is not known here.
     """
     for batch in batches:
         header = parse_batch_header(batch)
@@ -40,9 +41,22 @@ def replay(shard: Shard, batches: Iterable[bytes]) -> None:
             continue
         producer_id = header.producer_id if header.is_transactional else _NO_PRODUCER
         for record in iter_records(batch):
-            unknown = _apply(shard, record, producer_id)
+            try:
+                unknown = _apply(shard, record, producer_id)
+            except ProtocolError as error:
+                raise _at_offset(record.offset, error) from None
             if unknown is not None:
                 shard.skipped[unknown] = shard.skipped.get(unknown, 0) + 1
+
+
+def _at_offset(offset: int, error: ProtocolError) -> ProtocolError:
+    return ProtocolError(
+        error.reason,
+        message=f"offset {offset}: {error.message}",
+        version=error.version,
+        field=error.field,
+        offset=error.offset,
+    )
 
 
 def _end_transaction(shard: Shard, producer_id: int, record: Record) -> None:
