@@ -120,6 +120,14 @@ def test_the_finest_retention_that_is_given_counts(pairs: dict[str, str], retent
     assert config.topic_value({}, "retention.ms") == retention_ms
 
 
+@pytest.mark.parametrize(
+    ("pairs", "segment_ms"),
+    [({}, 604_800_000), ({"log.roll.hours": "2"}, 7_200_000), ({"log.roll.hours": "2", "log.roll.ms": "4"}, 4)],
+)
+def test_the_finest_roll_time_that_is_given_counts(pairs: dict[str, str], segment_ms: int) -> None:
+    assert BrokerConfig(pairs).topic_value({}, "segment.ms") == segment_ms
+
+
 def test_lowering_the_longest_session_takes_the_shortest_with_it() -> None:
     config = BrokerConfig({"group.max.session.timeout.ms": "3000"})
     assert (config.group_min_session_timeout_ms, config.group_max_session_timeout_ms) == (3_000, 3_000)
@@ -152,10 +160,20 @@ def test_a_topics_own_value_wins_over_the_brokers_and_the_brokers_over_the_defau
     assert BrokerConfig().topic_value({}, "max.message.bytes") == 1_048_588
 
 
+def test_keys_of_our_own_have_an_effect_are_checked_and_found_when_misspelt() -> None:
+    given = {"kshim.history.max.events": "5", "kshim.history.max.bytes": "6", "kshim.history.topic.enable": "true"}
+    config = BrokerConfig(given)
+    assert (config.kshim_history_max_events, config.kshim_history_max_bytes) == (5, 6)
+    assert config.kshim_history_topic_enable
+    assert config.warnings == []
+    with pytest.raises(ConfigError, match=r"kshim\.history\.max\.events"):
+        BrokerConfig({"kshim.history.max.events": "-1"})
+    [warning] = BrokerConfig({"kshim.history.max.event": "5"}).warnings
+    assert warning.endswith("did you mean kshim.history.max.events?")
+
+
 def test_keys_that_are_only_shown_are_warned_about_too() -> None:
-    assert BrokerConfig({"log.retention.ms": "5"}).warnings == [
-        "log.retention.ms has no effect here; records are kept until their topic is deleted"
-    ]
+    assert BrokerConfig({"log.preallocate": "true"}).warnings == ["log.preallocate has no effect here"]
 
 
 def test_every_key_that_is_said_to_have_an_effect_is_read_by_some_other_module() -> None:
@@ -170,7 +188,8 @@ def test_every_key_that_is_said_to_have_an_effect_is_read_by_some_other_module()
         attribute = key.name.replace(".", "_")
         if key.meaning and key.name not in defaults and f"config.{attribute}" not in code and attribute not in groups:
             unread.add(key.name)
-    assert unread == {"broker.id"}, "broker.id is read by config.py itself"
+    read_by_config_itself = {"broker.id", "log.retention.hours", "log.retention.minutes", "log.roll.hours"}
+    assert unread == read_by_config_itself
 
 
 def test_every_default_satisfies_its_own_rule() -> None:

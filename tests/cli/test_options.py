@@ -32,6 +32,14 @@ def test_without_arguments_kshim_serves_on_loopback_in_memory() -> None:
     )
 
 
+@pytest.mark.parametrize(("value", "is_asked_for"), [("true", True), ("1", True), ("false", False), ("", False)])
+def test_the_events_topic_is_a_configuration_key_an_option_and_a_variable(value: str, is_asked_for: bool) -> None:
+    asked = {"kshim.history.topic.enable": "true"}
+    assert serve("--events-topic").config == asked
+    assert serve("--events-topic", "--config=kshim.history.topic.enable=false").config == asked
+    assert serve(KSHIM_EVENTS_TOPIC=value).config == (asked if is_asked_for else {})
+
+
 def test_options_without_a_command_are_those_of_serve() -> None:
     assert serve("--listen", "127.0.0.1:0", "-v") == serve("serve", "-v", "--listen=127.0.0.1:0")
 

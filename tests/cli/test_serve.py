@@ -74,6 +74,11 @@ def test_topics_are_made_at_start(log: Path) -> None:
         assert partition_counts(kshim) == {"orders": 3, "bills": 1}
 
 
+def test_with_the_option_the_history_has_its_topic_before_the_first_client_comes(log: Path) -> None:
+    with Kshim(log, "--listen=127.0.0.1:0", "--events-topic", "--topic=orders:3") as kshim:
+        assert partition_counts(kshim) == {"orders": 3, "__kshim_events": 1}
+
+
 def test_a_data_directory_keeps_topics_and_cluster_id_over_a_restart(log: Path, tmp_path: Path) -> None:
     options = ["--listen=127.0.0.1:0", f"--data-dir={tmp_path / 'data'}"]
     with Kshim(log, *options, "--topic=orders:3") as kshim:
