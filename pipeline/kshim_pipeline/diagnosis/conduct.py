@@ -12,6 +12,7 @@ __all__ = ["Conduct", "Episode", "episode_of", "left_for_polls"]
 
 _REVOKED = "need to revoke partitions and re-join"
 _POLL_TIMEOUT = "poll timeout has expired"
+_OF_RECORDS = {Kind.RESUBSCRIBED, Kind.PARTITIONS_ADDED}
 _OF_MEMBERS = {Kind.JOINED, Kind.LEFT, Kind.EXPIRED, Kind.KICKED, Kind.REPLACED}
 
 
@@ -63,8 +64,8 @@ class Episode(NamedTuple):
 
     @property
     def is_observed(self) -> bool:
-        """Whether the broker told of it."""
-        return all(signal.is_observed for signal in self.signals)
+        """Whether the broker told of it. What only records tell, such as other topics, does not make it an inference."""
+        return all(signal.is_observed for signal in self.signals if signal.kind not in _OF_RECORDS)
 
 
 def episode_of(history: GroupHistory, signals: list[Signal], alive: dict[str, str]) -> Episode:
@@ -88,7 +89,9 @@ def episode_of(history: GroupHistory, signals: list[Signal], alive: dict[str, st
         before=before,
         after=frozenset(alive.values()),
         rejoins=tuple(
-            signal for signal in of(Kind.REJOINED) if signal.client_reason is None or _REVOKED not in signal.client_reason
+            signal
+            for signal in of(Kind.REJOINED)
+            if signal.client_reason is None or _REVOKED not in signal.client_reason
         ),
         joins_over=of(Kind.JOIN_OVER),
         syncs_over=of(Kind.SYNC_OVER),
@@ -102,11 +105,9 @@ def _by_kind(signals: list[Signal]) -> Callable[[Kind], tuple[Signal, ...]]:
     return lambda kind: tuple(signal for signal in signals if signal.kind is kind)
 
 
-def _count(
-    history: GroupHistory, signal: Signal, alive: dict[str, str], conducts: dict[str, Conduct]
-) -> None:
+def _count(history: GroupHistory, signal: Signal, alive: dict[str, str], conducts: dict[str, Conduct]) -> None:
     """Add one signal to its client's conduct, and to who is there."""
-    if signal.member_id is None or signal.kind not in _OF_MEMBERS:
+    if signal.member_id is None or signal.kind not in _OF_MEMBERS or not history.is_known(signal.member_id):
         return
     client = history.client(signal.member_id)
     conduct = conducts.setdefault(client.name, Conduct(client))

@@ -28,7 +28,7 @@ class Kind(Enum):
     REJOINED = "rejoined"
     """A member made the group rebalance by joining again."""
     JOIN_OVER = "join_over"
-    """A JOIN phase ended: `wait_ms` is how long it took, the member who came last, `rival_ms` the last but one."""
+    """A JOIN phase ended: `wait_ms` is how long it took, for whom of those who had been there."""
     SYNC_OVER = "sync_over"
     """An assignment arrived: from whom, and `wait_ms` after the JOIN phase."""
     PARTITIONS_ADDED = "partitions_added"
@@ -62,9 +62,8 @@ class Signal(NamedTuple):
     state: str | None = None
     """Kafka's name of the group's state just before."""
     wait_ms: int | None = None
-    rival_ms: int | None = None
     is_new: bool = False
-    """With JOIN_OVER: who came last had only just become a member."""
+    """With JOIN_OVER: nobody who had been there was waited for."""
     stall: str | None = None
     """With EXPIRED: the host whose members went silent together with this one."""
     is_observed: bool = True

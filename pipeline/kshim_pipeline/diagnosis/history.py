@@ -17,6 +17,9 @@ ASSUMED_REBALANCE_TIMEOUT_MS = 300_000
 """As above: max.poll.interval.ms."""
 
 _UUID_CHARACTERS = 36
+_SKEW_MS = 2
+"""A record may be stamped that much before the line that tells of it."""
+
 _GONE = {Kind.LEFT, Kind.EXPIRED, Kind.KICKED}
 
 
@@ -38,16 +41,19 @@ class GroupHistory:
 
     def __init__(self, group_id: str, signals: Iterable[Signal], snapshots: Iterable[Snapshot]) -> None:
         self.group_id = group_id
-        self.signals = sorted(signals, key=lambda signal: signal.ts_ms)
-        self.snapshots = sorted(snapshots, key=lambda snapshot: snapshot.ts_ms)
+        self.snapshots = sorted(snapshots, key=_ts_ms)
+        self.signals = [self._with_new_id(signal) for signal in sorted(signals, key=_order)]
         self._members: dict[str, Member] = {
             member.member_id: member for snapshot in self.snapshots for member in snapshot.members
         }
         self._signalled = _clients_of(self.signals)
+        self._joined = {s.member_id for s in self.signals if s.kind in (Kind.JOINED, Kind.REPLACED)}
         self._commits = _commits_of(self.snapshots)
         members = self._members.values()
         self.session_ms = max((m.session_timeout_ms for m in members), default=ASSUMED_SESSION_TIMEOUT_MS)
         self.rebalance_ms = max((m.rebalance_timeout_ms for m in members), default=ASSUMED_REBALANCE_TIMEOUT_MS)
+        self.gives_reasons = any(signal.client_reason and signal.is_observed for signal in self.signals)
+        """Whether its clients say why they come and go, so that silence about it means something, too."""
         self.is_cooperative = any("cooperative" in (snapshot.protocol or "") for snapshot in self.snapshots)
 
     @property
@@ -57,12 +63,12 @@ class GroupHistory:
 
     def client(self, member_id: str) -> Client:
         """Who is behind a member id, as far as any row tells."""
+        told = self._signalled.get(member_id)
+        if told is not None and told.host is not None:
+            return told  # a record of a replaced static member still has the client and host of its first life
         member = self._members.get(member_id)
         if member is not None:
             return Client(member.client_id, member.host, member.instance_id)
-        told = self._signalled.get(member_id)
-        if told is not None and told.host is not None:
-            return told
         instance_id = told.instance_id if told else None
         client_id = told.client_id if told and told.client_id else member_id[: -_UUID_CHARACTERS - 1]
         return Client(client_id, self._only_host_of(client_id), instance_id)
@@ -90,7 +96,7 @@ class GroupHistory:
 
     def snapshot_before(self, ts_ms: int) -> Snapshot | None:
         """The last one up to then."""
-        at = bisect.bisect_right(self.snapshots, ts_ms, key=lambda snapshot: snapshot.ts_ms)
+        at = bisect.bisect_right(self.snapshots, ts_ms, key=_ts_ms)
         return self.snapshots[at - 1] if at else None
 
     def episodes(self) -> Iterator[list[Signal]]:
@@ -106,6 +112,20 @@ class GroupHistory:
         if episode:
             yield episode
 
+    def is_known(self, member_id: str) -> bool:
+        """Whether it ever was a member: ids that were issued and not used are not."""
+        return member_id in self._members or member_id in self._joined
+
+    def _with_new_id(self, signal: Signal) -> Signal:
+        """A log names only the old id of a static member that came back; the record written then has the new one."""
+        if signal.kind is not Kind.REPLACED or signal.member_id is not None:
+            return signal
+        for snapshot in self.snapshots[bisect.bisect_left(self.snapshots, signal.ts_ms - _SKEW_MS, key=_ts_ms) :]:
+            for member in snapshot.members:
+                if member.instance_id == signal.instance_id and member.member_id != signal.other_id:
+                    return signal._replace(member_id=member.member_id)
+        return signal._replace(member_id=signal.other_id)
+
     def _session_of(self, member_id: str | None) -> int:
         member = self._members.get(member_id or "")
         return member.session_timeout_ms if member else self.session_ms
@@ -113,6 +133,14 @@ class GroupHistory:
     def _only_host_of(self, client_id: str) -> str | None:
         hosts = {member.host for member in self._members.values() if member.client_id == client_id}
         return hosts.pop() if len(hosts) == 1 else None
+
+
+def _ts_ms(snapshot: Snapshot) -> int:
+    return snapshot.ts_ms
+
+
+def _order(signal: Signal) -> tuple[int, int]:
+    return signal.ts_ms, signal.evidence.offset if signal.evidence is not None and signal.is_observed else 0
 
 
 def _clients_of(signals: list[Signal]) -> dict[str, Client]:

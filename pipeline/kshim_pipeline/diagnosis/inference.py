@@ -88,7 +88,9 @@ class _Rebalance:
                 found = [_after_start(signal, member, found[-1].ts_ms) for signal in found]
         if not self._gone and not self._new and self._before.members and not self._is_follow_up():
             leader = self._after.leader_id
-            found.append(Signal(began_ms, Kind.REJOINED, member_id=leader, is_observed=False, evidence=self._after.evidence))
+            found.append(
+                Signal(began_ms, Kind.REJOINED, member_id=leader, is_observed=False, evidence=self._after.evidence)
+            )
         return [*found, *self._phases(began_ms)]
 
     def _began_ms(self) -> int:
@@ -108,12 +110,18 @@ class _Rebalance:
         signal = _of(self._after, Kind.LEFT, member)._replace(ts_ms=began_ms)
         if last_ms is None or silent_ms < SILENT_SHARE * session_ms:
             return signal
-        if member.instance_id is None and rebalance_ms > 1.2 * session_ms and silent_ms > (session_ms + rebalance_ms) / 2:
+        if (
+            member.instance_id is None
+            and rebalance_ms > 1.2 * session_ms
+            and silent_ms > (session_ms + rebalance_ms) / 2
+        ):
             return signal._replace(client_reason=POLL_TIMEOUT)
         skipped = self._after.generation_id - self._before.generation_id > 1
         is_leader = member.member_id == self._before.leader_id
         state = "CompletingRebalance" if skipped and is_leader and self._stayed else "Stable"
-        return signal._replace(kind=Kind.EXPIRED, state=state, ts_ms=max(began_ms, min(self._ended_ms, last_ms + session_ms)))
+        return signal._replace(
+            kind=Kind.EXPIRED, state=state, ts_ms=max(began_ms, min(self._ended_ms, last_ms + session_ms))
+        )
 
     def _phases(self, began_ms: int) -> Iterator[Signal]:
         after = self._after

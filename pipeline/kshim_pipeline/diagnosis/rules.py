@@ -9,6 +9,7 @@ from kshim_pipeline.diagnosis.causes import Cause, Confidence, Diagnosed, Subjec
 from kshim_pipeline.diagnosis.conduct import Conduct, Episode, episode_of
 from kshim_pipeline.diagnosis.facts import Kind, Signal
 from kshim_pipeline.diagnosis.history import GroupHistory
+from kshim_pipeline.diagnosis.sentences import sentence
 
 __all__ = ["diagnose"]
 
@@ -17,6 +18,9 @@ MANY = 3
 
 MOST = 0.6
 """This share of a group is nearly all of it: a deploy that is under way, or one that passed a new process by."""
+
+_LEFT_BY_ITSELF = "pro-actively leaving"
+"""What Java's static members say when they come back after a poll timeout, of which nobody was told."""
 
 HEARTBEAT_SHARE = 0.4
 """Members learn of a rebalance by their next heartbeat, and the interval is at most a third of the session timeout."""
@@ -147,9 +151,9 @@ def _cause_of_death(history: GroupHistory, conduct: Conduct) -> Cause:
     if conduct.overlaps or not back:
         return Cause.KILLED
     reason = back[0].client_reason
-    if reason is not None and not reason and conduct.client.instance_id is not None:
-        return Cause.KILLED
-    return Cause.PAUSED
+    if history.gives_reasons and not reason:
+        return Cause.KILLED  # a process that goes on says what became of it; one that begins has nothing to say
+    return Cause.SLOW_POLL if reason and _LEFT_BY_ITSELF in reason else Cause.PAUSED
 
 
 def _slow_leader(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
@@ -167,8 +171,8 @@ def _slow_join(history: GroupHistory, episode: Episode, usual: _Usual) -> list[D
     for signal in sorted(episode.joins_over, key=lambda signal: -(signal.wait_ms or 0)):
         if (signal.wait_ms or 0) <= least_ms or signal.is_new or _ended_by_departure(episode, signal):
             continue
-        member_id = signal.member_id or _last_to_commit(history, signal)
-        return [_finding(history, episode, Cause.SLOW_POLL, [_conduct_of(history, episode, member_id)])]
+        if (member_id := signal.member_id or _last_to_commit(history, signal)) is not None:
+            return [_finding(history, episode, Cause.SLOW_POLL, [_conduct_of(history, episode, member_id)])]
     return []
 
 
@@ -243,7 +247,9 @@ def _rejoined(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Di
         if "enforced" in reason:
             return [_finding(history, episode, Cause.REBALANCE_ENFORCED, conducts)]
     if episode.rejoins:
-        return [_finding(history, episode, Cause.UNEXPLAINED, [_conduct_of(history, episode, episode.rejoins[0].member_id)])]
+        return [
+            _finding(history, episode, Cause.UNEXPLAINED, [_conduct_of(history, episode, episode.rejoins[0].member_id)])
+        ]
     return []
 
 
@@ -299,16 +305,33 @@ def _finding(
     subject = _SUBJECTS.get(cause, Subject.CLIENT)
     if subject is Subject.CLIENT:
         host = conducts[0].client.host
+    clients = tuple(sorted({conduct.client.name for conduct in conducts}))
+    confidence = _confidence(history, episode, cause, conducts)
+    times = max((max(len(c.starts) + len(c.replacements), len(c.deaths), len(c.leaves)) for c in conducts), default=0)
     return Diagnosed(
         from_ms=episode.from_ms,
         to_ms=episode.to_ms,
         cause=cause,
         subject=subject,
-        clients=tuple(sorted({conduct.client.name for conduct in conducts})),
+        clients=clients,
         host=host,
-        member_ids=tuple(member_id for conduct in conducts for member_id in conduct.member_ids),
-        confidence=Confidence.MEDIUM,
-        sentence="",
+        member_ids=tuple(dict.fromkeys(member_id for conduct in conducts for member_id in conduct.member_ids)),
+        confidence=confidence,
+        sentence=sentence(cause, clients, host=host, times=times, confidence=confidence),
         is_observed=episode.is_observed,
         evidence=episode.evidence,
     )
+
+
+def _confidence(history: GroupHistory, episode: Episode, cause: Cause, conducts: list[Conduct]) -> Confidence:
+    if cause is Cause.UNEXPLAINED:
+        return Confidence.LOW
+    if cause is Cause.CRASH_LOOP and all(c.replacements and not c.deaths and not any(c.hosts) for c in conducts):
+        return Confidence.LOW  # two processes with one instance id look the same to whoever cannot see their hosts
+    if cause is Cause.PAUSED and not any(start.client_reason for c in conducts for start in c.starts):
+        return Confidence.LOW  # as does a process that was killed and started again late
+    if not episode.is_observed:
+        return Confidence.LOW if cause in (Cause.SLOW_POLL, Cause.KILLED, Cause.PAUSED) else Confidence.MEDIUM
+    if cause in (Cause.SLOW_POLL, Cause.SLOW_LEADER) and any(s.member_id for s in episode.joins_over):
+        return Confidence.HIGH  # its wait was measured
+    return Confidence.HIGH if history.gives_reasons else Confidence.MEDIUM

@@ -1,0 +1,174 @@
+"""How right a diagnosis was: truths and findings paired by group and time, each at most once, and counted."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kshim.tools.incidents.truth import Accident, Play, SubjectKind, Truth
+
+__all__ = ["CauseScore", "Found", "Score", "found_of", "score"]
+
+_SLACK_MS = 500
+"""Clocks of one machine, and a group that settles a little after its script thinks so."""
+
+MISSED = "(nothing)"
+"""In the table of confusions: no finding for this truth, or no truth for this finding."""
+
+
+class Found(NamedTuple):
+    """An incident as it was diagnosed."""
+
+    groups: frozenset[str]
+    from_ms: int
+    to_ms: int
+    cause: str
+    subject: str
+    clients: frozenset[str]
+    host: str | None
+
+
+class CauseScore(NamedTuple):
+    """Of one cause: how many there were, were found, and how many of each were right, by cause and by member.
+
+    Precision is of the findings that named this cause. `members_*` count where there is one culprit or one host.
+    """
+
+    truths: int
+    found: int
+    right: int
+    members_right: int
+
+
+class Score(NamedTuple):
+    """`confusions` counts (true cause, named cause). `left_out` are truths and findings that an accident spoiled."""
+
+    by_cause: Mapping[str, CauseScore]
+    truths: int
+    found: int
+    right: int
+    members_right: int
+    confusions: Mapping[tuple[str, str], int]
+    left_out: int
+
+    @property
+    def cause_recall(self) -> float:
+        return self.right / max(self.truths, 1)
+
+    @property
+    def cause_precision(self) -> float:
+        return self.right / max(self.found, 1)
+
+    @property
+    def member_recall(self) -> float:
+        return self.members_right / max(self.truths, 1)
+
+    @property
+    def member_precision(self) -> float:
+        return self.members_right / max(self.found, 1)
+
+
+def found_of(row: Mapping[str, Any]) -> Found:
+    """A row of the table INCIDENTS."""
+    return Found(
+        frozenset(row["groups"]),
+        row["from_ms"],
+        row["to_ms"],
+        row["cause"],
+        row["subject"],
+        frozenset(row["clients"]),
+        row["host"],
+    )
+
+
+def score(play: Play, found: Iterable[Found]) -> Score:
+    """Pair and count. What begins after the play's end is only its processes ending."""
+    end_ms = play.end_ms if play.end_ms is not None else max((truth.end_ms for truth in play.truths), default=0)
+    of_play = [finding for finding in found if finding.from_ms < end_ms]
+    findings = [finding for finding in of_play if not _is_spoiled(finding.groups, finding.from_ms, finding.to_ms, play)]
+    truths = [
+        truth for truth in play.truths if not _is_spoiled(frozenset(truth.groups), truth.start_ms, truth.end_ms, play)
+    ]
+    pairs = _pairs(truths, findings)
+    confusions: Counter[tuple[str, str]] = Counter()
+    right: Counter[str] = Counter()
+    members_right: Counter[str] = Counter()
+    for i, truth in enumerate(truths):
+        finding = findings[pairs[i]] if i in pairs else None
+        confusions[truth.cause.value, finding.cause if finding else MISSED] += 1
+        if finding is not None:
+            right[truth.cause.value] += finding.cause == truth.cause.value
+            members_right[truth.cause.value] += _names_the_member(truth, finding)
+    for i in set(range(len(findings))) - set(pairs.values()):
+        confusions[MISSED, findings[i].cause] += 1
+    return _score(truths, findings, right, members_right, confusions, len(of_play) - len(findings))
+
+
+def _score(
+    truths: Sequence[Truth],
+    findings: Sequence[Found],
+    right: Counter[str],
+    members_right: Counter[str],
+    confusions: Counter[tuple[str, str]],
+    left_out: int,
+) -> Score:
+    there_were = Counter(truth.cause.value for truth in truths)
+    named = Counter(finding.cause for finding in findings)
+    return Score(
+        {
+            cause: CauseScore(there_were[cause], named[cause], right[cause], members_right[cause])
+            for cause in sorted(there_were | named)
+        },
+        len(truths),
+        len(findings),
+        right.total(),
+        members_right.total(),
+        confusions,
+        left_out,
+    )
+
+
+def _pairs(truths: Sequence[Truth], findings: Sequence[Found]) -> dict[int, int]:
+    """Index of a truth to that of its finding: those of the same cause first, then by how long they overlap.
+
+    Of several findings about one truth one counts as found, and all others as wrong.
+    """
+    of_group: defaultdict[str, list[int]] = defaultdict(list)
+    for i, finding in enumerate(findings):
+        for group in finding.groups:
+            of_group[group].append(i)
+    candidates: list[tuple[bool, int, int, int]] = []
+    for i, truth in enumerate(truths):
+        for j in {j for group in truth.groups for j in of_group[group]}:
+            finding = findings[j]
+            overlap_ms = min(finding.to_ms, truth.end_ms + _SLACK_MS) - max(finding.from_ms, truth.start_ms - _SLACK_MS)
+            if overlap_ms >= 0:
+                candidates.append((finding.cause == truth.cause.value, overlap_ms, i, j))
+    pairs: dict[int, int] = {}
+    taken: set[int] = set()
+    for _, _, i, j in sorted(candidates, key=lambda candidate: (not candidate[0], -candidate[1], *candidate[2:])):
+        if i not in pairs and j not in taken:
+            pairs[i] = j
+            taken.add(j)
+    return pairs
+
+
+def _names_the_member(truth: Truth, finding: Found) -> bool:
+    """Whether the finding blames exactly those who did it. For what concerns a whole group, that is the group."""
+    match truth.subject.kind:
+        case SubjectKind.CLIENT | SubjectKind.CLIENTS:
+            return finding.clients == frozenset(truth.subject.clients)
+        case SubjectKind.HOST:
+            return finding.subject == "host" and finding.host == truth.subject.host
+        case SubjectKind.GROUP:
+            return finding.subject == "group" and finding.groups == frozenset(truth.groups)
+
+
+def _is_spoiled(groups: frozenset[str], from_ms: int, to_ms: int, play: Play) -> bool:
+    """Whether the player's own lateness expelled somebody there and then."""
+    return any(_concerns(accident, groups, from_ms, to_ms) for accident in play.accidents)
+
+
+def _concerns(accident: Accident, groups: frozenset[str], from_ms: int, to_ms: int) -> bool:
+    return accident.group_id in groups and from_ms - 5_000 <= accident.at_ms <= to_ms + 5_000

@@ -1,0 +1,91 @@
+"""Signals of the fleet -> the same, with those marked that a whole host's silence explains."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from kshim_pipeline.diagnosis.facts import Kind
+from kshim_pipeline.diagnosis.tables import SIGNALS
+from kshim_pipeline.model.shape import shaped
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["with_stalled_hosts"]
+
+NEARLY_ALL = 0.8
+"""This share of a host's members going silent together is the host; fewer are members that happen to share one."""
+
+LEAST_CLIENTS = 2
+"""Different clients, for a process that is in several groups dies in all of them."""
+
+
+def with_stalled_hosts(signals: DataFrame, members: DataFrame) -> DataFrame:
+    """SIGNALS, `stall` set where nearly all members on a host fell silent at the same time.
+
+    A coordinator notices silence a session timeout late, and those differ; so times are compared after taking them off.
+    What remains differs by the heartbeat interval, at most a third of the session timeout as Kafka's documentation asks.
+    """
+    who = members.where("member_id is not null").select(
+        "group_id",
+        "member_id",
+        F.coalesce("instance_id", "client_id").alias("_client"),
+        F.col("host").alias("_host"),
+        F.col("session_timeout_ms").alias("_session_ms"),
+        "ts_ms",
+        "next_ts_ms",
+    )
+    known = who.groupBy("group_id", "member_id").agg(
+        F.first("_client").alias("_client"), F.first("_host").alias("_host"), F.max("_session_ms").alias("_session_ms")
+    )
+    deaths = (
+        signals.where(F.col("kind") == Kind.EXPIRED.value)
+        .select("group_id", "member_id", F.col("ts_ms").alias("_died_ms"))
+        .join(known, ["group_id", "member_id"])
+        .withColumn("_silent_ms", F.col("_died_ms") - F.col("_session_ms"))
+    )
+    clusters = _clusters(deaths)
+    together = clusters.groupBy("_host", "_cluster").agg(
+        F.min("_silent_ms").alias("_from_ms"),
+        F.countDistinct("group_id", "_client").alias("_dead"),
+        F.countDistinct("_client").alias("_clients"),
+        F.countDistinct("group_id").alias("_groups"),
+    )
+    suspects = together.where((F.col("_clients") >= LEAST_CLIENTS) & (F.col("_groups") >= LEAST_CLIENTS))
+    stalled = suspects.join(_others(suspects, clusters, who), ["_host", "_cluster"], "left").where(
+        F.col("_dead") >= NEARLY_ALL * (F.col("_dead") + F.coalesce("_others", F.lit(0)))
+    )
+    marks = (
+        clusters.join(stalled.select("_host", "_cluster"), ["_host", "_cluster"])
+        .select("group_id", "member_id", F.col("_died_ms").alias("ts_ms"), F.col("_host").alias("stall"))
+        .withColumn("kind", F.lit(Kind.EXPIRED.value))
+        .dropDuplicates(["group_id", "member_id", "ts_ms"])
+    )
+    return shaped(signals.drop("stall").join(marks, ["group_id", "member_id", "ts_ms", "kind"], "left"), SIGNALS)
+
+
+def _clusters(deaths: DataFrame) -> DataFrame:
+    """Deaths with `_cluster`, a number for those on one host that are no farther apart than heartbeats may be."""
+    order = Window.partitionBy("_host").orderBy("_silent_ms", "group_id", "member_id")
+    is_apart = F.col("_silent_ms") - F.lag("_silent_ms").over(order) > (
+        F.greatest(F.col("_session_ms"), F.lag("_session_ms").over(order)) / 3
+    )
+    return deaths.withColumn("_apart", F.coalesce(is_apart, F.lit(False)).cast("int")).withColumn(
+        "_cluster", F.sum("_apart").over(order)
+    )
+
+
+def _others(suspects: DataFrame, clusters: DataFrame, who: DataFrame) -> DataFrame:
+    """How many members there were on the host that did not fall silent."""
+    there = (
+        suspects.join(who, "_host")
+        .where((F.col("ts_ms") <= F.col("_from_ms")) & (F.coalesce("next_ts_ms", F.lit(1 << 62)) > F.col("_from_ms")))
+        .select("_host", "_cluster", "group_id", "_client")
+        .distinct()
+    )
+    dead = clusters.select("_host", "_cluster", "group_id", "_client").distinct()
+    alive = there.join(dead, ["_host", "_cluster", "group_id", "_client"], "left_anti")
+    return alive.groupBy("_host", "_cluster").agg(F.count("*").alias("_others"))

@@ -1,0 +1,179 @@
+"""Records, events, log lines -> incidents: what befell the fleet's groups, why, and by whom.
+
+Works with what there is: groups that no event and no log line tells of are inferred from their records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, StringType, StructField, StructType
+
+from kshim_pipeline.diagnosis.causes import Cause
+from kshim_pipeline.diagnosis.history import GroupHistory
+from kshim_pipeline.diagnosis.hosts import with_stalled_hosts
+from kshim_pipeline.diagnosis.inference import changes, infer
+from kshim_pipeline.diagnosis.members import members
+from kshim_pipeline.diagnosis.observed import signals_of_events, signals_of_log
+from kshim_pipeline.diagnosis.rules import diagnose
+from kshim_pipeline.diagnosis.sentences import advice
+from kshim_pipeline.diagnosis.tables import DIAGNOSED, SIGNALS, diagnosed_row, signal_of, signal_row, snapshots_of
+from kshim_pipeline.model.shape import shaped
+from kshim_pipeline.schemas import EVIDENCE, FINDINGS, INFERRED, OBSERVED
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["INCIDENTS", "findings_of", "incidents"]
+
+MOST_EVIDENCE: Final = 10
+
+INCIDENTS: Final = StructType(
+    [
+        StructField("groups", ArrayType(StringType()), nullable=False),
+        *(field for field in DIAGNOSED.fields if field.name != "group_id"),
+        StructField("advice", StringType()),
+    ]
+)
+"""`clients` are instance ids or `client id@host`; times ms since 1970; `basis` observed or inferred."""
+
+_HARMLESS: Final = (
+    Cause.SCALE_UP,
+    Cause.SCALE_DOWN,
+    Cause.STATIC_RESTART,
+    Cause.PARTITIONS_ADDED,
+    Cause.SUBSCRIPTION_CHANGED,
+    Cause.REBALANCE_ENFORCED,
+    Cause.ONE_BY_ONE_START,
+    Cause.DEPLOY,
+    Cause.RESTART,
+)
+_CRITICAL: Final = (Cause.CRASH_LOOP, Cause.HOST_STALLED, Cause.DUPLICATE_INSTANCE)
+
+
+def incidents(decoded: DataFrame, events: DataFrame | None = None, log_lines: DataFrame | None = None) -> DataFrame:
+    """The table INCIDENTS from `decoded` (columns of DECODED) and whatever else there is (EVENTS, LOG_LINES).
+
+    `decoded` and `events` are read several times: whoever calls had better cache them.
+    """
+    of_members = members(decoded).cache()
+    told = [signals_of_events(events)] if events is not None else []
+    if log_lines is not None:
+        of_log = signals_of_log(log_lines)
+        told.append(of_log.join(told[0].select("group_id").distinct(), "group_id", "left_anti") if told else of_log)
+    signals = _inferred(of_members, told)
+    for part in told:
+        signals = signals.unionByName(part)
+    marked = with_stalled_hosts(signals.cache(), of_members)
+    found = (
+        marked.groupBy("group_id").cogroup(of_members.groupBy("group_id")).applyInArrow(_diagnosed, DIAGNOSED)
+    )
+    return _merged(found)
+
+
+def findings_of(incidents: DataFrame) -> DataFrame:
+    """Incidents in the shape of FINDINGS, as the other analyses have it."""
+    severity = (
+        F.when(F.col("cause").isin(*map(str, _CRITICAL)), "critical")
+        .when(F.col("cause").isin(*map(str, _HARMLESS)), "info")
+        .otherwise("warning")
+    )
+    is_one = F.size("clients") == 1
+    client = F.col("clients")[0]
+    has_host = F.size(F.split(client, "@")) > 1
+    member = F.struct(
+        F.when(is_one, F.col("member_ids")[0]).alias("member_id"),
+        F.when(is_one & ~has_host, client).alias("group_instance_id"),
+        F.when(is_one & has_host, F.regexp_extract(client, "^(.*)@", 1)).alias("client_id"),
+        F.col("host").alias("client_host"),
+    )
+    return shaped(
+        incidents.withColumns(
+            {
+                "analysis": F.lit("diagnosis"),
+                "severity": severity,
+                "group_id": F.when(F.size("groups") == 1, F.col("groups")[0]),
+                "member": F.when(is_one | F.col("host").isNotNull(), member),
+                "from_ts_ms": F.col("from_ms"),
+                "to_ts_ms": F.col("to_ms"),
+                "sentence": F.concat(F.array_join("groups", ", "), F.lit(": "), F.col("sentence")),
+                "value": (F.col("to_ms") - F.col("from_ms")) / 1000.0,
+                "unit": F.lit("s"),
+            }
+        ),
+        FINDINGS,
+    )
+
+
+def _inferred(of_members: DataFrame, told: list[DataFrame]) -> DataFrame:
+    """Signals of the groups that nobody told of."""
+    silent = of_members
+    for part in told:
+        silent = silent.join(part.select("group_id").distinct(), "group_id", "left_anti")
+    return silent.groupBy("group_id").applyInArrow(_infer, SIGNALS)
+
+
+def _infer(table: pa.Table) -> pa.Table:
+    rows = table.to_pylist()
+    group_id = rows[0]["group_id"]
+    return _table([signal_row(group_id, signal) for signal in infer(group_id, snapshots_of(rows))], SIGNALS)
+
+
+def _diagnosed(signals: pa.Table, of_members: pa.Table) -> pa.Table:
+    told, known = signals.to_pylist(), of_members.to_pylist()
+    group_id = (told or known)[0]["group_id"]
+    snapshots = snapshots_of(known)
+    history = GroupHistory(group_id, [*map(signal_of, told), *changes(snapshots)], snapshots)
+    return _table([diagnosed_row(group_id, found) for found in diagnose(history)], DIAGNOSED)
+
+
+def _table(rows: Iterable[dict[str, Any]], schema: StructType) -> pa.Table:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return pa.Table.from_pylist(list(rows), schema=to_arrow_schema(schema))
+
+
+def _merged(found: DataFrame) -> DataFrame:
+    """One incident for what happened to several groups at once, through the same client, host or processes."""
+    who = F.coalesce(
+        F.when(F.col("subject") == "host", F.col("host")),
+        F.when(F.size("clients") > 0, F.array_join("clients", "\n")),
+        F.col("group_id"),
+    )
+    order = Window.partitionBy("cause", "_who").orderBy("from_ms", "group_id")
+    so_far = F.max("to_ms").over(order.rowsBetween(Window.unboundedPreceding, -1))
+    numbered = (
+        found.withColumn("_who", who)
+        .withColumn("_begins", F.coalesce(F.col("from_ms") > so_far, F.lit(True)).cast("int"))
+        .withColumn("_n", F.sum("_begins").over(order))
+    )
+    merged = numbered.groupBy("cause", "_who", "_n").agg(
+        F.sort_array(F.collect_set("group_id")).alias("groups"),
+        F.min("from_ms").alias("from_ms"),
+        F.max("to_ms").alias("to_ms"),
+        F.first("subject").alias("subject"),
+        F.sort_array(F.array_distinct(F.flatten(F.collect_list("clients")))).alias("clients"),
+        F.first("host").alias("host"),
+        F.sort_array(F.array_distinct(F.flatten(F.collect_list("member_ids")))).alias("member_ids"),
+        # high, low, medium: the least sure of them counts
+        F.when(F.bool_or(F.col("confidence") == "low"), "low")
+        .when(F.bool_or(F.col("confidence") == "medium"), "medium")
+        .otherwise("high")
+        .alias("confidence"),
+        F.min_by("sentence", "group_id").alias("sentence"),
+        F.when(F.bool_and(F.col("basis") == OBSERVED), OBSERVED).otherwise(INFERRED).alias("basis"),
+        F.slice(F.flatten(F.collect_list("evidence")), 1, MOST_EVIDENCE).cast(ArrayType(EVIDENCE)).alias("evidence"),
+    )
+    return shaped(merged.withColumn("advice", _advice()), INCIDENTS)
+
+
+def _advice() -> Column:
+    pairs = [(str(cause), text) for cause in Cause if (text := advice(cause)) is not None]
+    chosen = F.when(F.col("cause") == pairs[0][0], pairs[0][1])
+    for cause, text in pairs[1:]:
+        chosen = chosen.when(F.col("cause") == cause, text)
+    return chosen
