@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kshim.storage.memory import MemoryLog
 from kshim.storage.retention import Expired, expired
-from tests.storage.cleaning import WALL_MS, keyed
+from tests.storage.cleaning import WALL_MS, cleaned, keyed
 
 HOUR_MS = 3_600_000
 
@@ -59,6 +59,13 @@ def test_records_without_timestamps_have_no_age() -> None:
     log.append(keyed(("k", "v"), timestamp_ms=-1))
     log.roll()
     assert found(log, retention_ms=0) is None
+
+
+def test_a_segment_emptied_by_compaction_does_not_keep_older_ones() -> None:
+    log = a_log(3 * HOUR_MS, 2 * HOUR_MS, 0)
+    cleaned(log, segment_bytes=1)
+    assert [segment.size_bytes > 0 for segment in log.segments()] == [False, True, True]
+    assert found(log, retention_ms=HOUR_MS) == Expired(2, 2)
 
 
 def test_of_too_many_bytes_go_as_many_segments_as_leave_at_least_the_limit() -> None:

@@ -10,6 +10,7 @@ from kshim.broker.alarms import Alarms
 from kshim.broker.chores import Chores
 from kshim.broker.durability import Durability, FsyncPolicy
 from kshim.broker.fetch_waits import FetchWaits
+from kshim.broker.housekeeping import Housekeeping
 from kshim.broker.shard_loads import ShardLoads
 from kshim.broker.topics import OFFSETS_TOPIC, Partition, Storage, Topic, Topics
 from kshim.coordinator.step import Now, Step
@@ -82,11 +83,12 @@ class Cluster:
             on_lost=self._log_failed,
             report=on_defect,
         )
+        self.housekeeping = Housekeeping(self)
         self.topics = Topics(
             storage,
             identities.new_topic_id,
-            on_open=self.durability.opened,
-            on_close=self.durability.closing,
+            on_open=self._opened,
+            on_close=self._closing,
             hides_undurable=self.durability.replies_wait,
         )
         self.shard_loads = ShardLoads(self)
@@ -131,11 +133,18 @@ class Cluster:
         return self._history
 
     def next_group_deadline(self) -> int | None:
-        """When the coordinator's next timer is due (ms, `Now.mono_ms`), or None."""
-        return None if self._coordinator is None else self._coordinator.next_deadline()
+        """When the next timer of the coordinator or of the retention is due (ms, `Now.mono_ms`), or None."""
+        retention_ms = self.housekeeping.next_ms
+        group_ms = None if self._coordinator is None else self._coordinator.next_deadline()
+        if group_ms is None or (retention_ms is not None and retention_ms < group_ms):
+            return retention_ms
+        return group_ms
 
     def advance(self, now: Now) -> None:
-        """Fire the group timers that are due. The coordinator stops at each write: what follows depends on its fate."""
+        """Fire the timers that are due. The coordinator stops at each write: what follows depends on its fate."""
+        self.housekeeping.advance(now)
+        if self._coordinator is None:
+            return
         deadline_ms: int | None = now.mono_ms
         while deadline_ms is not None and deadline_ms <= now.mono_ms:
             self.apply(self.coordinator.advance(now))
@@ -171,6 +180,7 @@ class Cluster:
         """Append one batch and wake the Fetches that waited for it. Returns its base offset. Raises LogError."""
         base_offset = partition.log.append(batch)
         self.durability.appended(partition)
+        self.housekeeping.appended(partition, len(batch))
         if self.fetch_waits and not self.durability.replies_wait:
             self.fetch_waits.appended(partition, len(batch))
         return base_offset
@@ -224,8 +234,17 @@ class Cluster:
 
     # Logs
 
+    def _opened(self, partition: Partition) -> None:
+        self.durability.opened(partition)
+        self.housekeeping.opened(partition)
+
+    def _closing(self, partition: Partition) -> None:
+        self.durability.closing(partition)
+        self.housekeeping.closing(partition)
+
     def _became_durable(self, partition: Partition, log: Log, before: int) -> None:
         """More of a log is safe from power loss: where only that is shown, Fetches may have waited for it."""
+        self.housekeeping.became_durable(partition, log)
         if not self.fetch_waits or not self.durability.replies_wait:
             return
         try:
@@ -331,6 +350,7 @@ class Cluster:
         if self._history is not None:
             self._history.close()
         self.durability.stop()
+        self.housekeeping.compact_before_end()
         for partition, log in self._in_repair.items():
             try:
                 self._repair_now(partition, log)

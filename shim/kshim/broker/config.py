@@ -21,10 +21,6 @@ _WHY = {
     "advertised.listeners": "the address that clients dial is set by --advertised",
     "log.dir": "the directory is set by --data-dir",
     "log.dirs": "the directory is set by --data-dir",
-    "log.retention.bytes": "records are kept until their topic is deleted",
-    "log.retention.hours": "records are kept until their topic is deleted",
-    "log.retention.minutes": "records are kept until their topic is deleted",
-    "log.retention.ms": "records are kept until their topic is deleted",
 }
 _FREE_PREFIXES = ("listener.name.", "rsm.config.", "rlmm.config.")
 """Kafka accepts any key behind these."""
@@ -58,6 +54,9 @@ class BrokerConfig:
     kshim_history_max_bytes: int
     kshim_history_max_events: int
     kshim_history_topic_enable: bool
+    log_cleaner_backoff_ms: int
+    log_cleaner_dedupe_buffer_size: int
+    log_cleaner_enable: bool
     log_cleanup_policy: tuple[str, ...]
     log_flush_interval_messages: int
     log_flush_interval_ms: int | None
@@ -67,6 +66,9 @@ class BrokerConfig:
     log_retention_bytes: int
     log_retention_ms: int
     """-1: for ever. Already holds what log.retention.minutes or log.retention.hours ask for."""
+    log_retention_check_interval_ms: int
+    log_roll_ms: int
+    """Already holds what log.roll.hours asks for."""
     log_segment_bytes: int
     max_connections: int
     max_request_partition_size_limit: int
@@ -96,6 +98,7 @@ class BrokerConfig:
         self.warnings.sort()
         self._settle_node_id()
         self._settle_retention()
+        self._settle_roll()
         self._settle_session_timeouts()
 
     @classmethod
@@ -134,6 +137,8 @@ class BrokerConfig:
         key = TOPIC_KEYS[name]
         if name == "retention.ms":
             return str(self.log_retention_ms)
+        if name == "segment.ms":
+            return str(self.log_roll_ms)
         return self.given.get(key.synonym, key.default)
 
     def _without_effect(self, name: str) -> str:
@@ -175,6 +180,13 @@ class BrokerConfig:
                 raise ConfigError(name, self.given[name], "a positive number, or -1 for no limit")
             self.log_retention_ms = length * unit_ms if length > 0 else -1
             return
+
+    def _settle_roll(self) -> None:
+        if self.log_roll_ms is None:
+            hours: int = self.log_roll_hours
+            self.log_roll_ms = hours * 3_600_000
+        elif self.log_roll_ms < 1:
+            raise ConfigError("log.roll.ms", self.given["log.roll.ms"], "an integer of at least 1")
 
     def _settle_session_timeouts(self) -> None:
         """A bound that is set moves the other one out of its way: lowering a value must not need a second key."""

@@ -35,7 +35,10 @@ CONFIG_TYPES: Final[dict[KeyType, int]] = {
 }
 """Numbers of DescribeConfigsResponse.ConfigType."""
 
-_SYNONYMS = {"retention.ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours")}
+_SYNONYMS = {
+    "retention.ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    "segment.ms": ("log.roll.ms", "log.roll.hours"),
+}
 """Topic keys that more than one key of the broker decides, strongest first (ServerTopicConfigSynonyms)."""
 
 

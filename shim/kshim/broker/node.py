@@ -25,6 +25,7 @@ class Node:
         self.route = self.router.route
         self.chores = cluster.chores
         cluster.shard_loads.begin(now)
+        cluster.housekeeping.begin(now)
         self._warming = warming_steps(self.router)
         cluster.nodes.append(self)
 

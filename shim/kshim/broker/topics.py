@@ -34,6 +34,12 @@ class Storage(Protocol):
     def delete_topic(self, topic: str) -> None:
         """Forget the records of a topic whose logs are closed."""
 
+    def clean_offset(self, topic: str, partition: int) -> int:
+        """Up to where a log was compacted, by what an earlier run has saved; 0 when nothing is known."""
+
+    def save_clean_offset(self, topic: str, partition: int, offset: int) -> Callable[[], None] | None:
+        """Remember it. What is returned has to be called, in any thread; it blocks. None: there is nothing to do."""
+
     def close(self) -> None:
         """Give up the directory."""
 

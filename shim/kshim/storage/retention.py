@@ -23,7 +23,8 @@ def expired(
 ) -> Expired | None:
     """Whole segments from the front: first by time, then by size. None when all stay.
 
-    A segment is too old when its newest record is older than `retention_ms`; one without any timestamp never is. Of
+    A segment is too old when its newest record is older than `retention_ms`; one without any timestamp never is, and
+    one that compaction has emptied always. Of
     more than `retention_bytes`, the segments go without which at least that much is left. -1 stands for no limit, and
     `now_ms` is Unix time. The active segment, the last one, may be among them: the log begins a new one then. Nothing
     behind `durable_offset` goes.
@@ -32,7 +33,7 @@ def expired(
     if retention_ms >= 0:
         while count < len(segments) and _may_go(segments, count, durable_offset):
             newest_ms = segments[count].max_timestamp_ms
-            if newest_ms < 0 or now_ms - newest_ms <= retention_ms:
+            if segments[count].size_bytes and (newest_ms < 0 or now_ms - newest_ms <= retention_ms):
                 break
             count += 1
     if retention_bytes >= 0:
