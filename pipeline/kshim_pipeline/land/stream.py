@@ -1,0 +1,179 @@
+"""The landing itself: Structured Streaming from topics to files, with a checkpoint.
+
+The folder holds `records/` (Parquet, partitioned by topic and day of the record, UTC) and `checkpoint/`. Spark writes
+down which files belong to a finished micro-batch (`records/_spark_metadata`), so what a killed run left half-written is
+never read. Nothing but Spark should therefore read `records/` by listing it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.sql import functions as F
+from pyspark.sql.types import DateType, StructField, StructType
+
+from kshim_pipeline.inputs.kafka import Cluster, Span, stream_topics
+from kshim_pipeline.land.counts import OBSERVATION, Counts, observed
+from kshim_pipeline.problems import EXIT_UNAVAILABLE, PipelineError
+from kshim_pipeline.progress import Progress
+from kshim_pipeline.records import RECORDS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+__all__ = ["Loss", "land", "landed_offsets", "losses", "read_landed"]
+
+_DAY: Final = "day"
+_POLL_S: Final = 1
+_OFFSETS_PER_BATCH: Final = 2_000_000
+"""What a killed run does again at most."""
+
+_Offsets = dict[str, dict[int, int]]
+
+
+class Loss(NamedTuple):
+    """Offsets of a partition that were gone when the landing came back to it: from `start`, before `end`."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}: offsets {self.start} to {self.end - 1}"
+
+
+def read_landed(spark: SparkSession, folder: str) -> DataFrame:
+    """What was landed into `folder`, as RECORDS. Raises PipelineError: nothing was."""
+    schema = StructType([*RECORDS.fields, StructField(_DAY, DateType())])
+    try:
+        return spark.read.schema(schema).parquet(f"{folder}/records").select(*RECORDS.names)
+    except AnalysisException as error:
+        raise PipelineError(f"Nothing was landed in {folder}", EXIT_UNAVAILABLE) from error
+
+
+def land(
+    spark: SparkSession,
+    cluster: Cluster,
+    topics: Sequence[str],
+    folder: str,
+    *,
+    every_s: float | None = None,
+    counts: Counts | None = None,
+    progress: Progress | None = None,
+) -> Counts:
+    """Append what `topics` gained since the last time to `folder`; without `every_s` until what is there now is there.
+
+    With `every_s` it goes on, a micro-batch so often, until it is interrupted; `counts` then has what was landed. Raises
+    PipelineError: the topics are not there, hold less than was landed before, or the stream failed.
+    """
+    counts = Counts() if counts is None else counts
+    progress = Progress() if progress is None else progress
+    spans = cluster.spans(spark, topics)
+    lost = losses(landed_offsets(spark, folder), spans, folder)
+    if lost:
+        print(
+            f"Lost: {sum(loss.end - loss.start for loss in lost)} offsets were deleted before they could be landed "
+            f"({'; '.join(map(str, lost))}). Land more often, or keep them longer (retention.ms, DeleteRecords)."
+        )
+    records = stream_topics(spark, cluster, topics, max_offsets_per_trigger=_OFFSETS_PER_BATCH)
+    day = F.to_date(F.timestamp_millis("timestamp_ms"))
+    # Else every partition of the topic makes a file in every micro-batch.
+    few = observed(records).withColumn(_DAY, day).coalesce(spark.sparkContext.defaultParallelism)
+    writer = few.writeStream.format("parquet").outputMode("append").partitionBy("topic", _DAY)
+    writer = writer.option("path", f"{folder}/records").option("checkpointLocation", f"{folder}/checkpoint")
+    if every_s is None:
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=f"{every_s} seconds")
+    starts = {topic: {at: span.start for at, span in partitions.items()} for topic, partitions in spans.items()}
+    _watch(writer.start(), counts, progress, starts)
+    return counts
+
+
+def losses(landed: Mapping[str, Mapping[int, int]], spans: Mapping[str, Mapping[int, Span]], folder: str) -> list[Loss]:
+    """What lies between the offsets that were `landed` (exclusive) and those that are still there.
+
+    Raises PipelineError where a partition ends before what was landed: then it is another log.
+    """
+    found = []
+    for topic, partitions in landed.items():
+        for partition, offset in sorted(partitions.items()):
+            span = spans.get(topic, {}).get(partition)
+            if span is None:
+                continue
+            if span.end < offset:
+                raise PipelineError(
+                    f"{topic}-{partition} ends at offset {span.end}, but {folder} has it up to {offset}: this is another "
+                    "cluster, or the broker lost its data. Land it into another folder"
+                )
+            if span.start > offset:
+                found.append(Loss(topic, partition, offset, span.start))
+    return found
+
+
+def landed_offsets(spark: SparkSession, folder: str) -> _Offsets:
+    """The offsets behind the last finished micro-batch; empty before the first."""
+    try:
+        done = _checkpoint_files(spark, f"{folder}/checkpoint/commits")
+        planned = _checkpoint_files(spark, f"{folder}/checkpoint/offsets")
+    except AnalysisException:
+        return {}
+    finished = [batch for batch in done if batch in planned]
+    if not finished:
+        return {}
+    # A version, what belongs to the batch, and then a line a source; there is one source.
+    return _by_partition(json.loads(planned[max(finished)].splitlines()[2]))
+
+
+def _checkpoint_files(spark: SparkSession, folder: str) -> dict[int, str]:
+    rows = spark.read.text(folder, wholetext=True).select("value", F.col("_metadata.file_name").alias("name")).collect()
+    return {int(row.name): row.value for row in rows if row.name.isdecimal()}
+
+
+def _by_partition(found: Mapping[str, Mapping[str, int]]) -> _Offsets:
+    return {topic: {int(at): offset for at, offset in partitions.items()} for topic, partitions in found.items()}
+
+
+def _watch(query: StreamingQuery, counts: Counts, progress: Progress, starts: _Offsets) -> None:
+    """Follow the stream until it ends, and count what it did."""
+    begun = False
+    try:
+        while not query.awaitTermination(_POLL_S):
+            begun = True
+            _count(query, counts, starts)
+            progress.say(f"{counts.records} records landed in {counts.batches} batches: {query.status['message']}")
+    except StreamingQueryException as error:
+        raise PipelineError(f"The landing failed: {_first_line(str(error))}") from error
+    finally:
+        if begun and query.isActive:
+            query.stop()
+        _count(query, counts, starts)
+        progress.done()
+
+
+def _count(query: StreamingQuery, counts: Counts, starts: _Offsets) -> None:
+    for done in query.recentProgress:
+        metrics = done.observedMetrics.get(OBSERVATION)
+        if metrics is not None and done.numInputRows:
+            # `done.sources` has Python's text of the same.
+            (source,) = json.loads(done.json)["sources"]
+            counts.add(done.batchId, metrics.asDict(), _offsets_passed(source, starts))
+
+
+def _offsets_passed(source: Mapping[str, Any], starts: _Offsets) -> int:
+    """How many offsets a micro-batch went over; it begins where the topic does when it is the first of a partition."""
+    begin = _by_partition(source["startOffset"] or {})
+    return sum(
+        offset - begin.get(topic, {}).get(partition, starts.get(topic, {}).get(partition, 0))
+        for topic, partitions in _by_partition(source["endOffset"]).items()
+        for partition, offset in partitions.items()
+    )
+
+
+def _first_line(text: str) -> str:
+    return next((line for line in text.splitlines() if line.strip()), text)

@@ -1,0 +1,88 @@
+"""`kshim pipeline`: commands are loaded when asked for, and what goes wrong is a sentence and an exit code."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from kshim.cli.main import main as kshim
+from kshim_pipeline import cli
+from kshim_pipeline.cli import COMMANDS, main
+from kshim_pipeline.land.command import client_options
+from kshim_pipeline.problems import EXIT_OK, EXIT_UNAVAILABLE, EXIT_USAGE, PipelineError
+from kshim_pipeline.progress import Progress
+from kshim_pipeline.setup import jars
+from kshim_pipeline.setup.jars import JARS
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_every_command_has_options_and_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        kshim(["pipeline", name, "--help"])
+    assert ended.value.code == EXIT_OK
+    assert f"usage: kshim pipeline {name}" in capsys.readouterr().out
+    assert callable(cli._load(COMMANDS[name]).run)
+
+
+def test_the_list_of_commands_costs_no_spark(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom kshim_pipeline.cli import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        "print([name for name in ('numpy', 'pandas', 'pyarrow', 'pyspark') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("[]\n")
+
+
+@pytest.mark.parametrize("arguments", [[], ["nothing"], ["land"], ["land", "--bootstrap-server", "a:1", "--out"]])
+def test_a_mistake_is_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == EXIT_USAGE
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_missing_package_is_named_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark.errors", None)
+    monkeypatch.delitem(sys.modules, "kshim_pipeline.land.stream", raising=False)
+    monkeypatch.delitem(sys.modules, "kshim_pipeline.land.command", raising=False)
+    with pytest.raises(PipelineError, match=r"package pyspark.* is missing: pip install 'kshim\[pipeline\]'"):
+        cli._load(COMMANDS["land"])
+
+
+def test_setup_takes_jars_from_a_folder_and_says_what_is_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import hashlib
+
+    monkeypatch.setattr(jars, "JARS", {name: hashlib.sha256(b"").hexdigest() for name in JARS})
+    for name in JARS:
+        (tmp_path / name).touch()
+    arguments = ["setup", "--jars", str(tmp_path), "--cache", str(tmp_path / "cache")]
+    code = main(arguments)
+    if code == EXIT_UNAVAILABLE:
+        pytest.skip(capsys.readouterr().err)
+    assert code == EXIT_OK
+    assert f"4 jars for Spark 4.0.4 in {tmp_path / 'cache'}" in capsys.readouterr().out
+
+
+def test_client_properties_are_read_as_java_writes_them(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("# a comment\n\nsecurity.protocol = SSL\nsasl.jaas.config=a b=c;\n")
+    assert client_options(file) == {"security.protocol": "SSL", "sasl.jaas.config": "a b=c;"}
+    with pytest.raises(PipelineError, match="Cannot read"):
+        client_options(tmp_path / "none")
+
+
+def test_progress_is_one_line_that_is_written_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: True)
+    times = iter([10.0, 10.05, 11.0])
+    monkeypatch.setattr("time.monotonic", lambda: next(times))
+    progress = Progress(stream)
+    for text in ("100 records", "101 records", "5 done"):
+        progress.say(text)
+    progress.done()
+    assert stream.getvalue() == "\r100 records\r5 done     \r      \r"

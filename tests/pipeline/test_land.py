@@ -1,0 +1,186 @@
+"""Landing: each record once whatever happened to the run before, and nothing goes by uncounted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kafka import KafkaConsumer, OffsetAndMetadata
+from kafka import TopicPartition as KafkaTopicPartition
+
+from integration.support.fixtures import available
+from integration.support.kshim import KshimProcess
+from integration.support.unavailable import Unavailable
+from kshim_pipeline.decode import decode
+from kshim_pipeline.inputs import kafka
+from kshim_pipeline.inputs.kafka import Cluster, Span, read_topics
+from kshim_pipeline.land.counts import OBSERVATION, Counts, observed
+from kshim_pipeline.land.stream import Loss, land, landed_offsets, losses, read_landed
+from kshim_pipeline.problems import PipelineError
+from kshim_pipeline.records import OFFSETS_TOPIC, RECORDS
+from kshim_pipeline.setup.jars import kafka_jars
+from tests.pipeline.test_decode import COMMIT, a_group
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def kafka_spark(spark: SparkSession) -> SparkSession:
+    """The session, where its Kafka source is there."""
+
+    def jars() -> object:
+        try:
+            return kafka_jars()
+        except PipelineError as error:
+            raise Unavailable(str(error)) from error
+
+    available(jars)
+    return spark
+
+
+@pytest.fixture(scope="module")
+def kshim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KshimProcess]:
+    """A broker whose offsets topic has four partitions."""
+    process = KshimProcess(
+        tmp_path_factory.mktemp("kshim"), config={"offsets.topic.num.partitions": "4"}, topics={"orders": 3}
+    )
+    process.start()
+    yield process
+    process.stop()
+
+
+@pytest.fixture
+def cluster(kshim: KshimProcess) -> Cluster:
+    return Cluster(kshim.bootstrap, name="here")
+
+
+def commit(kshim: KshimProcess, group: str, offset: int) -> None:
+    """A group commits offsets of three partitions, which is three records."""
+    consumer = KafkaConsumer(bootstrap_servers=kshim.bootstrap, group_id=group, enable_auto_commit=False)
+    try:
+        consumer.commit({KafkaTopicPartition("orders", at): OffsetAndMetadata(offset, "", -1) for at in range(3)})
+    finally:
+        consumer.close()
+
+
+def landed(spark: SparkSession, folder: Path) -> list[tuple[str, int]]:
+    """(group, committed offset) of each commit that was landed."""
+    rows = decode(read_landed(spark, str(folder))).where("kind = 'offset_commit'").collect()
+    return sorted((row.group_id, row.committed_offset) for row in rows)
+
+
+def test_each_run_lands_what_came_since_the_last(
+    kafka_spark: SparkSession, kshim: KshimProcess, cluster: Cluster, tmp_path: Path
+) -> None:
+    commit(kshim, "first", 1)
+    before = land(kafka_spark, cluster, [OFFSETS_TOPIC], str(tmp_path)).records
+    assert before >= 3
+    commit(kshim, "second", 2)
+    counts = land(kafka_spark, cluster, [OFFSETS_TOPIC], str(tmp_path))
+    assert (counts.records, counts.by_kind) == (3, {"offset_commit": 3})
+    ends = {at: span.end for at, span in cluster.spans(kafka_spark, [OFFSETS_TOPIC])[OFFSETS_TOPIC].items()}
+    assert landed_offsets(kafka_spark, str(tmp_path)) == {OFFSETS_TOPIC: ends}, "so losses are told from here"
+    assert land(kafka_spark, cluster, [OFFSETS_TOPIC], str(tmp_path)).records == 0
+    assert [row for row in landed(kafka_spark, tmp_path) if row[0] in ("first", "second")] == [
+        *[("first", 1)] * 3,
+        *[("second", 2)] * 3,
+    ]
+    assert read_landed(kafka_spark, str(tmp_path)).count() == before + 3
+
+
+@pytest.mark.parametrize("undone", [["checkpoint/commits"], ["checkpoint/commits", "records/_spark_metadata"]])
+def test_a_run_that_was_killed_is_finished_by_the_next_without_loss_or_doubles(
+    kafka_spark: SparkSession, kshim: KshimProcess, cluster: Cluster, tmp_path: Path, undone: list[str]
+) -> None:
+    """What a kill leaves: files written, with the sink's note of them or without, and the batch not noted as finished."""
+    commit(kshim, "killed", 7)
+    land(kafka_spark, cluster, [OFFSETS_TOPIC], str(tmp_path))
+    whole = landed(kafka_spark, tmp_path)
+    for folder in undone:
+        for name in ("0", ".0.crc"):
+            (tmp_path / folder / name).unlink()
+    commit(kshim, "after", 8)
+    land(kafka_spark, cluster, [OFFSETS_TOPIC], str(tmp_path))
+    assert landed(kafka_spark, tmp_path) == sorted([*whole, *[("after", 8)] * 3])
+
+
+def test_batch_and_stream_read_the_same_records(
+    kafka_spark: SparkSession, kshim: KshimProcess, cluster: Cluster, tmp_path: Path
+) -> None:
+    commit(kshim, "same", 3)
+    land(kafka_spark, cluster, [OFFSETS_TOPIC], str(tmp_path))
+    direct = read_topics(kafka_spark, cluster, [OFFSETS_TOPIC])
+    assert direct.schema.names == RECORDS.names
+    place = ("partition", "offset")
+    assert direct.orderBy(*place).collect() == read_landed(kafka_spark, str(tmp_path)).orderBy(*place).collect()
+
+
+def test_reading_joins_no_group(kafka_spark: SparkSession, kshim: KshimProcess, cluster: Cluster) -> None:
+    commit(kshim, "quiet", 1)
+    before = cluster.spans(kafka_spark, [OFFSETS_TOPIC])
+    read_topics(kafka_spark, cluster, [OFFSETS_TOPIC]).count()
+    assert cluster.spans(kafka_spark, [OFFSETS_TOPIC]) == before
+
+
+def test_an_internal_topic_that_spark_takes_for_empty_is_an_error_that_says_why(
+    kafka_spark: SparkSession, kshim: KshimProcess, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(kshim, "hidden", 1)
+    setting = kafka.OFFSET_FETCHING
+    kafka_spark.conf.set(setting, "false")
+    monkeypatch.setattr(kafka, "OFFSET_FETCHING", "spark.some.other.setting")
+    try:
+        with pytest.raises(PipelineError, match=r"read no record of __consumer_offsets, although .* internal topics"):
+            read_topics(kafka_spark, cluster, [OFFSETS_TOPIC])
+    finally:
+        kafka_spark.conf.set(setting, "true")
+
+
+def test_a_topic_or_cluster_that_is_not_there_is_named(kafka_spark: SparkSession, cluster: Cluster) -> None:
+    with pytest.raises(PipelineError, match="has no topic nothing"):
+        read_topics(kafka_spark, cluster, ["nothing"])
+    with pytest.raises(PipelineError, match="No Kafka client for nowhere:x"):
+        Cluster("nowhere:x").spans(kafka_spark, ["orders"])
+
+
+def test_what_was_deleted_before_it_was_landed_is_told() -> None:
+    spans = {"t": {0: Span(0, 9), 1: Span(8, 20), 2: Span(5, 5)}}
+    assert losses({"t": {0: 9, 1: 3, 2: 5}}, spans, "out") == [Loss("t", 1, 3, 8)]
+    assert str(Loss("t", 1, 3, 8)) == "t-1: offsets 3 to 7"
+
+
+def test_a_log_that_is_shorter_than_what_was_landed_is_another_one() -> None:
+    with pytest.raises(PipelineError, match="t-0 ends at offset 2, but out has it up to 9: this is another cluster"):
+        losses({"t": {0: 9}}, {"t": {0: Span(0, 2)}}, "out")
+
+
+def test_unknown_types_and_versions_are_counted_and_named(spark: SparkSession, tmp_path: Path) -> None:
+    """A file stands for the topic: clients may not write there."""
+    pairs = [
+        tuple(COMMIT),
+        tuple(a_group(1)),
+        (COMMIT.key, None),
+        (b"\0\x03\0\x01g", b"\0\0rest"),
+        (COMMIT.key, b"\0\x09new"),
+        (b"\0\x63", b"\0\0"),
+        (None, b"x"),
+    ]
+    rows: list[Any] = [(OFFSETS_TOPIC, 0, at, 0, key, value, "here") for at, (key, value) in enumerate(pairs)]
+    spark.createDataFrame(rows, RECORDS).write.parquet(str(tmp_path / "in"))
+    stream = observed(spark.readStream.schema(RECORDS).parquet(str(tmp_path / "in")))
+    query = (
+        stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "at")).trigger(availableNow=True)
+    )
+    running = query.start()
+    running.awaitTermination()
+    counts = Counts()
+    for done in running.recentProgress * 2:
+        if done.numInputRows:
+            counts.add(done.batchId, done.observedMetrics[OBSERVATION].asDict(), len(rows) + 2)
+    assert (counts.records, counts.unknown) == (7, 3)
+    assert counts.by_kind == {"offset_commit": 3, "group_metadata": 1, "consumer_group_metadata": 1}
+    assert counts.unknown_names == {"key type 1 value version 9", "key type 99", "key type none"}
+    assert "2 of 9 offsets held no record" in counts.sentences()[-1]
