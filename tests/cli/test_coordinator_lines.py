@@ -140,13 +140,12 @@ def test_failures_and_unknown_records_stand_out() -> None:
 
 @pytest.mark.parametrize(
     ("key_type", "what"),
-    [(3, "ConsumerGroupMetadata, which this coordinator does not keep"), (99, "which nobody knows here")],
+    [(3, "3 (ConsumerGroupMetadata), which are not kept here"), (99, "99, which nobody knows here")],
 )
 def test_records_that_are_skipped_are_named(key_type: int, what: str) -> None:
     line = line_of(RecordsSkipped(partition=3, now=NOW, key_type=key_type, count=2))
     assert line is not None
-    where = "in partition 3 of the offsets topic"
-    assert line.text == f"Skipped 2 records {where}, of key type {key_type}: {what}"
+    assert line.text == f"Skipped 2 records of key type {what}"
 
 
 def test_no_event_is_forgotten_here() -> None:

@@ -48,9 +48,9 @@ def _skipped(event: RecordsSkipped) -> str:
     from kshim_protocol.internal.record_types import RECORD_TYPES
 
     known = RECORD_TYPES.get(event.key_type)
-    what = "which nobody knows here" if known is None else f"{known.name}, which this coordinator does not keep"
-    where = f"partition {event.partition} of the offsets topic"
-    return f"Skipped {event.count} records in {where}, of key type {event.key_type}: {what}"
+    if known is None:
+        return f"Skipped {event.count} records of key type {event.key_type}, which nobody knows here"
+    return f"Skipped {event.count} records of key type {event.key_type} ({known.name}), which are not kept here"
 
 
 def _text(event: Event) -> str | None:
