@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from kshim.broker.history.names import EVENTS_TOPIC, create_events_topic
@@ -41,14 +42,17 @@ class Member:
             )
         )
 
+    def join(self) -> None:
+        """Join, at once again when an id is handed out."""
+        self.send_join()
+        if not self.member_id and not self.client.is_waiting:
+            self.member_id = self.client.take(JoinGroupResponse).member_id
+            self.send_join()
+
     def work(self) -> Member:
         """Join and sync as the leader of a group that nobody else has to join."""
-        self.send_join()
+        self.join()
         reply = self.client.take(JoinGroupResponse)
-        if reply.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            self.member_id = reply.member_id
-            self.send_join()
-            reply = self.client.take(JoinGroupResponse)
         assert reply.error_code == ErrorCode.NONE
         self.member_id, self.generation_id = reply.member_id, reply.generation_id
         self.client.send(
@@ -70,9 +74,13 @@ class Member:
         assert self.client.ask(LeaveGroupRequest(group_id=self.group_id, members=(entry,))).error_code == ErrorCode.NONE
 
 
-def a_telling_node(storage: Storage | None = None, **options: Any) -> NodeUnderTest:
+def a_telling_node(
+    storage: Storage | None = None, *, config: Mapping[str, str] | None = None, tolerates_defects: bool = False
+) -> NodeUnderTest:
     """A node that writes its history to the topic, which is there."""
-    node = a_node({"kshim.history.topic.enable": "true"}, topics={}, storage=storage, **options)
+    node = a_node(
+        {"kshim.history.topic.enable": "true", **(config or {})}, storage=storage, tolerates_defects=tolerates_defects
+    )
     create_events_topic(node.cluster)
     return node
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from kshim.broker.history.history import PENDING_MAX_EVENTS
 from kshim.broker.history.names import EVENTS_TOPIC, create_events_topic
 from kshim.broker.history.topic import EventsTopic
-from kshim.broker.history.tracker import GroupHistory
+from kshim.coordinator.events import Transition
 from kshim.storage.log import LogError
 from kshim.storage.memory import MemoryLog
 from kshim.storage.stores import MemoryStorage
@@ -144,6 +145,15 @@ def test_a_group_that_reads_it_no_longer_is_told_of_again() -> None:
     assert types(written(node)) == ONE_REBALANCE[1:]
 
 
+def test_a_reader_is_known_before_its_first_rebalance_is_over() -> None:
+    node = a_telling_node(config={"group.initial.rebalance.delay.ms": "3000"})
+    watcher = Member(node, "watcher", EVENTS_TOPIC)
+    watcher.join()
+    node.pass_ms(2_999)
+    assert [event.type for event in node.cluster.history.ring] == ["member_joined", "rebalance_started"]
+    assert written(node) == []
+
+
 def test_a_topic_whose_name_only_begins_like_it_is_none_of_its_business() -> None:
     node = a_telling_node()
     Member(node, "g", EVENTS_TOPIC + "_by_hand").work()
@@ -181,6 +191,23 @@ def test_a_topic_that_cannot_be_written_harms_no_group_and_is_tried_again() -> N
     assert len(node.defects) == 2
 
 
+def test_an_event_that_cannot_be_followed_is_reported_and_costs_no_other() -> None:
+    node = a_telling_node(tolerates_defects=True)
+    node.cluster.history.observe(Transition(partition=0, now=node.now, group_id="broken"))  # type: ignore[call-arg]
+    Member(node).work()
+    node.pass_ms(LINGER_MS)
+    assert types(written(node)) == ONE_REBALANCE
+    assert [type(defect) for defect in node.defects] == [AttributeError]
+
+
+def test_nothing_waits_for_ever_to_be_followed() -> None:
+    node = a_node({"kshim.history.max.events": "0"})
+    history = node.cluster.history
+    while history.followed_count == 0:
+        Member(node).work().leave()
+    assert history.followed_count == PENDING_MAX_EVENTS
+
+
 def test_a_backlog_that_is_full_loses_the_oldest_events_and_a_gap_tells() -> None:
     storage, alarms = MemoryStorage(), Alarm()
     node = a_node(topics={EVENTS_TOPIC: 1}, storage=storage)
@@ -191,10 +218,9 @@ def test_a_backlog_that_is_full_loses_the_oldest_events_and_a_gap_tells() -> Non
         node.defects.append,
         max_events=3,
     )
-    group = GroupHistory("g")
     events = told_of(a_group().stable("a", "b").events)
     for event in events:
-        topic.add(event, group)
+        topic.add(event)
     assert (len(topic), topic.dropped_count) == (3, len(events) - 3)
     alarms.ring()
     assert [event["seq"] for event in written(node)] == [event.seq for event in events[-3:]]

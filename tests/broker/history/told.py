@@ -19,11 +19,9 @@ RUN = "0123456789abcdef" * 2
 def told_of(events: Iterable[Event], *, initial_delay_ms: int = 0) -> list[HistoryEvent]:
     """The history of these events of a coordinator."""
     found: list[HistoryEvent] = []
-    tracker = Tracker(
-        lambda event, group: found.append(event), run=RUN, broker_of=lambda _: 1, initial_delay_ms=initial_delay_ms
-    )
+    tracker = Tracker(found.append, run=RUN, initial_delay_ms=initial_delay_ms)
     for event in events:
-        tracker.observe(event)
+        tracker.observe(event, 1)
     return found
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 from kshim.broker.history.names import EVENTS_TOPIC
 from kshim.broker.history.ring import Ring
 from kshim.broker.history.topic import EventsTopic
-from kshim.broker.history.tracker import GroupHistory, Tracker
+from kshim.broker.history.tracker import Tracker
+from kshim.coordinator.events import GroupLoaded, JoinCompleted, MemberAdded
 from kshim.coordinator.subscriptions import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 
 if TYPE_CHECKING:
@@ -18,14 +19,20 @@ if TYPE_CHECKING:
 
 __all__ = ["History", "is_reader"]
 
-_TELLING: Final = frozenset({"join_completed", "coordinator_loaded"})
+PENDING_MAX_EVENTS: Final = 256
+"""So many events of the coordinator wait to be followed; to do so takes well under a millisecond."""
+
+_TELLING: Final = (JoinCompleted, GroupLoaded)
 """Events after which a group may read other topics than before."""
 
 
 class History:
     """`observe` takes the coordinator's events, in order, once what they tell of is done.
 
-    `find_group` looks into the coordinator; `topic` None: the events stay in memory. See `Tracker` for the others.
+    They are followed later, many at a time: code that runs now and then runs cold, at several times its cost. Whoever
+    looks at `ring` sees all of them. `find_group` looks into the coordinator; `topic` None: the events stay in memory;
+    `on_defect(error, event)` hears of an event that could not be followed, `broker_of(partition)` is the node id of that
+    coordinator. See `Tracker` for the others.
     """
 
     def __init__(
@@ -37,28 +44,76 @@ class History:
         broker_of: Callable[[int], int],
         initial_delay_ms: int,
         find_group: Callable[[str], Group | None],
+        on_defect: Callable[[BaseException, object], None],
     ) -> None:
-        self.ring = ring
+        self._ring = ring
         self.topic = topic
         self.run = run
+        self.followed_count = 0
+        """Events of the coordinator that were followed so far."""
         self._find_group = find_group
-        self._tracker = Tracker(self._emit, run=run, broker_of=broker_of, initial_delay_ms=initial_delay_ms)
-        self.observe: Callable[[Event], None] = self._tracker.observe
+        self._on_defect = on_defect
+        self._broker_of = broker_of
+        self._pending: list[tuple[Event, int]] = []
+        self._readers: set[str] = set()  # groups that read the topic, so that nothing of them may go there
+        self._tracker = Tracker(self._emit, run=run, initial_delay_ms=initial_delay_ms)
+        if topic is not None:
+            topic.before_writing = self._follow
+
+    @property
+    def ring(self) -> Ring:
+        """The newest events."""
+        self._follow()
+        return self._ring
+
+    def observe(self, event: Event) -> None:
+        """The coordinator has told of something."""
+        if type(event) not in self._tracker.followers:
+            return
+        self._pending.append((event, self._broker_of(event.partition)))
+        if self.topic is not None:
+            self.topic.expect()
+            self._learn(event)
+        if len(self._pending) >= PENDING_MAX_EVENTS:
+            self._follow()
 
     def close(self) -> None:
         """Write what still waits."""
+        self._follow()
         if self.topic is not None:
             self.topic.close()
 
-    def _emit(self, event: HistoryEvent, group: GroupHistory) -> None:
-        self.ring.append(event)
-        if self.topic is None:
+    def _follow(self) -> None:
+        pending, self._pending = self._pending, []
+        self.followed_count += len(pending)
+        for event, broker in pending:
+            try:
+                self._tracker.observe(event, broker)
+            except Exception as error:  # one event that cannot be followed must not cost the others
+                self._on_defect(error, event)
+
+    def _learn(self, event: Event) -> None:
+        """See whether its group reads the topic, as long as the members are there that the event tells of."""
+        if isinstance(event, _TELLING) or (
+            isinstance(event, MemberAdded) and event.group_id not in self._tracker.groups
+        ):
+            group_id = event.group_id
+        else:
             return
-        if event.type in _TELLING or event.seq == 1:
-            found = self._find_group(event.group_id)
-            if found is not None and found.members:
-                group.is_left_out = is_reader(found)
-        self.topic.add(event, group)
+        group = self._find_group(group_id)
+        if group is None or not group.members:
+            return
+        if is_reader(group):
+            self._readers.add(group_id)
+        else:
+            self._readers.discard(group_id)
+
+    def _emit(self, event: HistoryEvent) -> None:
+        self._ring.append(event)
+        if self.topic is not None and event.group_id not in self._readers:
+            self.topic.add(event)
+        if event.type == "group_dead":
+            self._readers.discard(event.group_id)
 
 
 def is_reader(group: Group) -> bool:

@@ -39,4 +39,5 @@ def make_history(cluster: Cluster, *, run: str) -> History:
         broker_of=lambda partition: config.node_id,
         initial_delay_ms=config.group_initial_rebalance_delay_ms,
         find_group=find_group,
+        on_defect=cluster.report,
     )

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from kshim.broker.history.event import HistoryEvent
-from kshim.broker.history.tracker import GroupHistory
 from kshim.coordinator.partitioner import partition_for
 from kshim.storage.log import LogError
 from kshim_protocol.records.batch import build_key_value_batch
@@ -49,6 +48,7 @@ class EventsTopic:
         "_max_bytes",
         "_max_events",
         "_on_failure",
+        "before_writing",
         "dropped_count",
     )
 
@@ -68,22 +68,28 @@ class EventsTopic:
         self._on_failure = on_failure
         self._max_events = max_events
         self._max_bytes = max_bytes
-        self._backlog: deque[tuple[HistoryEvent, GroupHistory]] = deque()
+        self._backlog: deque[HistoryEvent] = deque()
         self._backlog_bytes = 0
         self._is_armed = False
         self._has_failed = False
+        self.before_writing: Callable[[], None] = _nothing
+        """Called before events are written, to add what is due."""
         self.dropped_count = 0
         """Events that were never written: the backlog was full, or there was no topic."""
 
     def __len__(self) -> int:
         return len(self._backlog)
 
-    def add(self, event: HistoryEvent, group: GroupHistory) -> None:
-        """Have `event` written soon, unless its group turns out to be one that reads this topic."""
-        self._backlog.append((event, group))
-        self._backlog_bytes += event.size_bytes
+    def expect(self) -> None:
+        """Events will be there when `before_writing` is called: see that it is called soon."""
         if not self._is_armed:
             self._arm(LINGER_MS)
+
+    def add(self, event: HistoryEvent) -> None:
+        """Have `event` written soon."""
+        self._backlog.append(event)
+        self._backlog_bytes += event.size_bytes
+        self.expect()
         while len(self._backlog) > self._max_events or self._backlog_bytes > self._max_bytes:
             self._take()
             self.dropped_count += 1
@@ -98,11 +104,10 @@ class EventsTopic:
         self._after(delay_ms, self._rung)
 
     def _rung(self) -> None:
+        self.before_writing()
+        is_written = not self._backlog or self._write_batch()
         self._is_armed = False
-        if not self._backlog:
-            return
-        is_written = self._write_batch()
-        if self._backlog and not self._is_armed:  # appending may wake whoever adds more
+        if self._backlog:
             self._arm(0 if is_written else RETRY_MS)
 
     def _write_batch(self) -> bool:
@@ -113,19 +118,18 @@ class EventsTopic:
             self._backlog.clear()
             self._backlog_bytes = 0
             return True
-        taken: list[tuple[HistoryEvent, GroupHistory]] = []
+        taken: list[HistoryEvent] = []
         size_bytes = 0
         while self._backlog and len(taken) < BATCH_MAX_EVENTS and size_bytes < BATCH_MAX_BYTES:
-            event, group = self._take()
-            if not group.is_left_out:
-                taken.append((event, group))
-                size_bytes += event.size_bytes
+            event = self._take()
+            taken.append(event)
+            size_bytes += event.size_bytes
         try:
             while taken:
                 self._append_first_partition(topic, taken)
         except LogError as error:
             self._backlog.extendleft(reversed(taken))
-            self._backlog_bytes += sum(event.size_bytes for event, _ in taken)
+            self._backlog_bytes += sum(event.size_bytes for event in taken)
             if not self._has_failed:
                 self._has_failed = True
                 self._on_failure(error)
@@ -133,21 +137,25 @@ class EventsTopic:
         self._has_failed = False
         return True
 
-    def _append_first_partition(self, topic: Topic, taken: list[tuple[HistoryEvent, GroupHistory]]) -> None:
+    def _append_first_partition(self, topic: Topic, taken: list[HistoryEvent]) -> None:
         """Append what goes to the same partition as the first of `taken`, and take it out. Raises LogError."""
         partition_count = len(topic.partitions)
         index, chosen, others = 0, taken[:], taken[:0]
         if partition_count > 1:
-            homes = [partition_for(event.group_id, partition_count) for event, _ in taken]
+            homes = [partition_for(event.group_id, partition_count) for event in taken]
             index = homes[0]
-            chosen = [entry for entry, home in zip(taken, homes, strict=True) if home == index]
-            others = [entry for entry, home in zip(taken, homes, strict=True) if home != index]
-        pairs = [(event.group_id.encode("utf-8", "surrogatepass"), event.to_json()) for event, _ in chosen]
-        newest_ms = max(event.now.wall_ms for event, _ in chosen)
+            chosen = [event for event, home in zip(taken, homes, strict=True) if home == index]
+            others = [event for event, home in zip(taken, homes, strict=True) if home != index]
+        pairs = [(event.group_id.encode("utf-8", "surrogatepass"), event.to_json()) for event in chosen]
+        newest_ms = max(event.now.wall_ms for event in chosen)
         self._append(topic.partitions[index], build_key_value_batch(pairs, newest_ms))
         taken[:] = others
 
-    def _take(self) -> tuple[HistoryEvent, GroupHistory]:
-        event, group = self._backlog.popleft()
+    def _take(self) -> HistoryEvent:
+        event = self._backlog.popleft()
         self._backlog_bytes -= event.size_bytes
-        return event, group
+        return event
+
+
+def _nothing() -> None:
+    pass

@@ -60,12 +60,9 @@ _KICKS: Final = frozenset({Cause.REBALANCE_TIMEOUT, Cause.SESSION_EXPIRED, Cause
 
 
 class GroupHistory:
-    """What is known of one group. `rebalance` is the open one, `last` the one that was completed last.
+    """What is known of one group. `rebalance` is the open one, `last` the one that was completed last."""
 
-    `is_left_out`: a member reads the topic of the history, so nothing of this group may go there.
-    """
-
-    __slots__ = ("admin_removed_id", "epoch", "group_id", "is_left_out", "last", "protocol_type", "rebalance", "seq")
+    __slots__ = ("admin_removed_id", "epoch", "group_id", "last", "protocol_type", "rebalance", "seq")
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
@@ -75,31 +72,28 @@ class GroupHistory:
         self.rebalance: Course | None = None
         self.last: Course | None = None
         self.admin_removed_id: str | None = None
-        self.is_left_out = False
 
 
 class Tracker:
-    """Feed it every event of the coordinator in order; `emit(event, group)` gets what the history says.
+    """Feed it every event of the coordinator in order; `emit(event)` gets what the history says.
 
-    `run` identifies this life of the process, `broker_of(partition)` is the node id of that coordinator,
-    `initial_delay_ms` the group.initial.rebalance.delay.ms in force.
+    `run` identifies this life of the process, `initial_delay_ms` is the group.initial.rebalance.delay.ms in force.
     """
 
     def __init__(
         self,
-        emit: Callable[[HistoryEvent, GroupHistory], None],
+        emit: Callable[[HistoryEvent], None],
         *,
         run: str,
-        broker_of: Callable[[int], int],
         initial_delay_ms: int,
     ) -> None:
         self.groups: dict[str, GroupHistory] = {}
         self._emit = emit
         self._run = run
-        self._broker_of = broker_of
+        self._broker = -1
         self._initial_delay_ms = initial_delay_ms
         self._number = 0
-        self._followers: dict[type[Event], Callable[[Any, GroupHistory], None]] = {
+        self.followers: Final[dict[type[Event], Callable[[Any, GroupHistory], None]]] = {
             Transition: self._moved,
             MemberAdded: self._member_added,
             MemberReplaced: self._member_replaced,
@@ -109,12 +103,14 @@ class Tracker:
             SyncCompleted: self._sync_completed,
             GroupLoaded: self._loaded,
         }
+        """The events that mean something to history, and what is made of them."""
 
-    def observe(self, event: Event) -> None:
-        """Follow one event of the coordinator."""
-        follow = self._followers.get(type(event))
+    def observe(self, event: Event, broker: int) -> None:
+        """Follow one event of the coordinator; `broker` is the node id of that coordinator."""
+        follow = self.followers.get(type(event))
         if follow is None:
             return
+        self._broker = broker
         assert isinstance(event, GroupEvent)
         group = self.groups.get(event.group_id)
         if group is None:
@@ -327,7 +323,7 @@ class Tracker:
                 self._number,
                 group.seq,
                 event.now,
-                self._broker_of(event.partition),
+                self._broker,
                 course,
                 state_from,
                 state_to,
@@ -339,8 +335,7 @@ class Tracker:
                 last_to_sync,
                 outcome,
                 ended_by,
-            ),
-            group,
+            )
         )
 
     def _tell(
@@ -365,15 +360,14 @@ class Tracker:
                 self._number,
                 group.seq,
                 event.now,
-                self._broker_of(event.partition),
+                self._broker,
                 why,
                 state_from,
                 state_to,
                 to_generation,
                 expected,
                 replaced_member_id=replaced_member_id,
-            ),
-            group,
+            )
         )
 
 
