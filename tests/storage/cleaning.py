@@ -45,10 +45,15 @@ def cleaned(log: Log, *, between: Callable[[], None] = lambda: None, **options: 
         job = next(chore)
         between()
         while True:
-            job = chore.send(job() if job is not None else None)
+            try:
+                result = None if job is None else job()
+            except Exception as error:
+                job = chore.throw(error)
+            else:
+                job = chore.send(result)
     except StopIteration as end:
-        result: Cleaned | None = end.value
-        return result
+        done: Cleaned | None = end.value
+        return done
 
 
 def begun(
