@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kshim.storage.directory import DataDirectory
 from kshim.tools.import_logs import target
 from kshim.tools.import_logs.run import run_import
 from kshim.tools.import_logs.target import TargetError
@@ -69,11 +70,45 @@ def test_a_segment_spans_no_more_offsets_than_its_index_can_name(tmp_path: Path)
     assert names(tmp_path / "new") == [f"{TOPIC}-0/{base:020d}.log" for base in (0, 1 << 31)]
 
 
-def test_topic_ids_come_along(tmp_path: Path) -> None:
+def test_kafkas_cluster_and_topic_ids_come_along(tmp_path: Path) -> None:
     folder = write_log(tmp_path / "kafka", 0, [])
     (folder / "partition.metadata").write_text("version: 0\ntopic_id: rLzdgVR9RCiHgXUgXv90Ag\n")
+    (tmp_path / "kafka" / "meta.properties").write_text("#\nnode.id=7\nversion=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAQ\n")
     imported(tmp_path / "kafka", tmp_path / "new")
-    assert FolderLogs([str(tmp_path / "new")]).topic_id(TOPIC) == "rLzdgVR9RCiHgXUgXv90Ag"
+    new = FolderLogs([str(tmp_path / "new")])
+    assert (new.topic_id(TOPIC), new.cluster_id()) == ("rLzdgVR9RCiHgXUgXv90Ag", "AAAAAAAAAAAAAAAAAAAAAQ")
+
+
+def test_kshim_opens_the_directory_as_its_own(tmp_path: Path) -> None:
+    write_log(tmp_path / "kafka", 0, [batch_of(17, (KEY, None))], bases=(17,))
+    write_log(tmp_path / "kafka", 1, [])
+    write_log(tmp_path / "kafka", 0, [batch_of(3, (b"key", b"value"))], topic="orders")
+    said = imported(tmp_path / "kafka", tmp_path / "new", "orders")
+    assert "the settings of orders are not in its folders" in said
+    directory = DataDirectory.open(str(tmp_path / "new"), cluster_id="not used", node_id=1)
+    try:
+        assert {name: spec.partition_count for name, spec in directory.topics.items()} == {TOPIC: 2, "orders": 1}
+        assert directory.topics[TOPIC].configs["cleanup.policy"] == "compact"
+        assert directory.topics["orders"].configs == {"retention.ms": "-1", "retention.bytes": "-1"}
+        log = directory.log(TOPIC, 0)
+        assert (log.end_offset, list(log.batches())) == (18, [batch_of(17, (KEY, None))])
+        log.close()
+    finally:
+        directory.close()
+
+
+def test_a_directory_of_kshim_brings_its_settings(tmp_path: Path) -> None:
+    write_log(tmp_path / "kafka", 0, [])
+    write_log(tmp_path / "kafka", 0, [], topic="orders")
+    imported(tmp_path / "kafka", tmp_path / "first", "orders")
+    (tmp_path / "first" / "topics.json").write_text(
+        (tmp_path / "first" / "topics.json").read_text().replace('"-1"', '"9"')
+    )
+    said = imported(tmp_path / "first", tmp_path / "second", "orders")
+    assert "settings" not in said
+    first, second = (FolderLogs([str(tmp_path / name)]) for name in ("first", "second"))
+    assert second.configs("orders") == {"retention.ms": "9", "retention.bytes": "9"}
+    assert (second.topic_id("orders"), second.cluster_id()) == (first.topic_id("orders"), first.cluster_id())
 
 
 @pytest.mark.parametrize("entry", ["meta.properties", "lost+found", "__consumer_offsets-0"])
@@ -129,7 +164,9 @@ def test_a_topic_of_which_partitions_are_missing_is_refused(tmp_path: Path) -> N
 
 def test_partitions_that_kshim_never_wrote_to_are_empty(tmp_path: Path) -> None:
     write_log(tmp_path / "kshim", 1, [batch_of(0, (KEY, None))])
-    (tmp_path / "kshim" / "topics.json").write_text(json.dumps({"topics": [{"name": TOPIC, "partitions": 3}]}))
+    (tmp_path / "kshim" / "topics.json").write_text(
+        json.dumps({"topics": [{"name": TOPIC, "partitions": 3, "topic_id": "rLzdgVR9RCiHgXUgXv90Ag", "configs": {}}]})
+    )
     imported(tmp_path / "kshim", tmp_path / "new")
     assert names(tmp_path / "new") == [f"{TOPIC}-{partition}/{0:020d}.log" for partition in range(3)]
     assert batches(tmp_path / "new", 1) == [batch_of(0, (KEY, None))]

@@ -6,6 +6,14 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
+from kshim.tools.import_logs.identity import (
+    KEPT_FOR_EVER,
+    OFFSETS_CONFIGS,
+    meta_properties,
+    new_id,
+    topic_row,
+    topics_json,
+)
 from kshim.tools.import_logs.target import PartitionWriter, Target, TargetError
 from kshim.tools.logs.batches import Damage, SourceError
 from kshim.tools.logs.broker import BrokerLogs
@@ -48,13 +56,18 @@ def run_import(
     partitions = {topic: _all_partitions(logs, topic) for topic in wanted}
     target = Target(data_dir)
     try:
+        rows = []
         for topic in wanted:
-            copied = _copy(logs, topic, partitions[topic], target, messages)
+            topic_id = logs.topic_id(topic) or new_id()
+            rows.append(topic_row(topic, topic_id, partitions[topic], _configs(logs, topic, messages)))
+            copied = _copy(logs, topic, partitions[topic], topic_id, target, messages)
             print(
                 f"{topic}: {partitions[topic]} partitions, {copied.batch_count} batches, {copied.record_count} "
                 f"records, {copied.size_bytes} bytes",
                 file=messages,
             )
+        target.write_file("meta.properties", meta_properties(logs.cluster_id()))
+        target.write_file("topics.json", topics_json(rows))
         target.finish()
     except BaseException:
         target.abandon()
@@ -72,10 +85,22 @@ def _all_partitions(logs: BrokerLogs | FolderLogs, topic: str) -> int:
     return len(found)
 
 
-def _copy(logs: BrokerLogs | FolderLogs, topic: str, partition_count: int, target: Target, messages: TextIO) -> _Copied:
+def _configs(logs: BrokerLogs | FolderLogs, topic: str, messages: TextIO) -> dict[str, str]:
+    configs = logs.configs(topic)
+    if topic == OFFSETS_TOPIC:
+        return {**OFFSETS_CONFIGS, **(configs or {})}
+    if configs is None:
+        print(f"the settings of {topic} are not in its folders: kshim will keep its records for ever", file=messages)
+        return dict(KEPT_FOR_EVER)
+    return configs
+
+
+def _copy(
+    logs: BrokerLogs | FolderLogs, topic: str, partition_count: int, topic_id: str, target: Target, messages: TextIO
+) -> _Copied:
     copied = _Copied()
     for partition in range(partition_count):
-        writer = target.partition(topic, partition, logs.topic_id(topic))
+        writer = target.partition(topic, partition, topic_id)
         try:
             _copy_partition(logs, topic, partition, writer, copied, messages)
         finally:

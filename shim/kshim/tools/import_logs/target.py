@@ -42,14 +42,13 @@ class Target:
         except OSError as error:
             raise _cannot_write(directory, error) from None
 
-    def partition(self, topic: str, partition: int, topic_id: str | None) -> PartitionWriter:
+    def partition(self, topic: str, partition: int, topic_id: str) -> PartitionWriter:
         """Begin a partition. Raises TargetError."""
         folder = os.path.join(self._aside, f"{topic}-{partition}")
         try:
             os.mkdir(folder)
-            if topic_id is not None:
-                with open(os.path.join(folder, "partition.metadata"), "x", encoding="ascii") as file:
-                    file.write(f"version: 0\ntopic_id: {topic_id}\n")
+            with open(os.path.join(folder, "partition.metadata"), "x", encoding="ascii") as file:
+                file.write(f"version: 0\ntopic_id: {topic_id}\n")
         except OSError as error:
             raise _cannot_write(folder, error) from None
         return PartitionWriter(folder)

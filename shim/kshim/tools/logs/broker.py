@@ -45,7 +45,9 @@ class BrokerLogs:
         self._versions: dict[tuple[str, int], dict[int, tuple[int, int]]] = {}
         self._leaders: dict[tuple[str, int], tuple[str, int]] = {}
         self._topic_ids: dict[str, bytes] = {}
-        self._ask(self._bootstrap, MetadataRequest(topics=(), allow_auto_topic_creation=False))
+        self._cluster_id: str | None = self._ask(
+            self._bootstrap, MetadataRequest(topics=(), allow_auto_topic_creation=False)
+        ).cluster_id
 
     def __str__(self) -> str:
         return self._name
@@ -70,6 +72,10 @@ class BrokerLogs:
         """The id of a topic whose partitions were asked for; None when the broker knows none."""
         found = self._topic_ids.get(topic, ZERO_UUID)
         return None if found == ZERO_UUID else uuid_text(found)
+
+    def cluster_id(self) -> str | None:
+        """The cluster's id; None when the broker is too old to tell."""
+        return self._cluster_id
 
     def configs(self, topic: str) -> dict[str, str]:
         """What was set for this topic itself. Raises SourceError."""

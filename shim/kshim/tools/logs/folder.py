@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from kshim.tools.logs.batches import Batch, Damage, SourceError, batches_in_file
 
@@ -35,10 +35,11 @@ class FolderLogs:
 
     def __init__(self, directories: Sequence[str]) -> None:
         self._folders: dict[str, dict[int, str]] = {}
-        self._partition_counts: dict[str, int] = {}
+        self._kshims: dict[str, dict[str, Any]] = {}
         self._name = ", ".join(directories)
+        self._directories = directories
         for directory in directories:
-            self._partition_counts.update(_kshims_topics(directory))
+            self._kshims.update(_kshims_topics(directory))
             try:
                 entries = sorted(os.listdir(directory))
             except OSError as error:
@@ -57,20 +58,30 @@ class FolderLogs:
 
         Kafka's are those that have a folder; kshim makes folders only when there is something to write.
         """
-        found = {*self._folders.get(topic, {}), *range(self._partition_counts.get(topic, 0))}
+        found = {*self._folders.get(topic, {}), *range(self._kshims.get(topic, {}).get("partitions", 0))}
         if not found:
             raise SourceError(f"{self._name} holds no partition of {topic}")
         return sorted(found)
 
     def topic_id(self, topic: str) -> str | None:
-        """What Kafka's `partition.metadata` says: 22 characters of base64. None when it says nothing."""
+        """What kshim's `topics.json` or Kafka's `partition.metadata` say: 22 characters of base64, or None."""
+        if topic in self._kshims:
+            found: str = self._kshims[topic]["topic_id"]
+            return found
         for folder in self._folders.get(topic, {}).values():
-            with contextlib.suppress(OSError, UnicodeDecodeError):
-                with open(os.path.join(folder, "partition.metadata"), encoding="ascii") as file:
-                    match = re.search(r"^topic_id: ?(\S{22})$", file.read(), re.MULTILINE)
-                if match is not None:
-                    return match[1]
+            match = _search(os.path.join(folder, "partition.metadata"), r"^topic_id: ?(\S{22})$")
+            if match is not None:
+                return match
         return None
+
+    def configs(self, topic: str) -> dict[str, str] | None:
+        """What was set for a topic itself, where kshim wrote it; Kafka's folders do not say, hence None."""
+        return dict(self._kshims[topic]["configs"]) if topic in self._kshims else None
+
+    def cluster_id(self) -> str | None:
+        """What `meta.properties` says."""
+        found = (_search(os.path.join(path, "meta.properties"), r"^cluster\.id=(\S+)$") for path in self._directories)
+        return next((cluster_id for cluster_id in found if cluster_id), None)
 
     def read(self, topic: str, partition: int, start: int = 0) -> Iterator[Batch | Damage]:
         """All of a partition's log that reaches `start` or beyond, in offset order. Raises SourceError."""
@@ -134,12 +145,26 @@ def _open_segment(base_offset: int, path: str, files: contextlib.ExitStack) -> _
     return _Segment(base_offset, path, file, os.fstat(file.fileno()).st_size)
 
 
-def _kshims_topics(directory: str) -> dict[str, int]:
-    """Topics and how many partitions they have, by kshim's `topics.json`; nothing where there is none."""
+def _kshims_topics(directory: str) -> dict[str, dict[str, Any]]:
+    """The rows of kshim's `topics.json` by topic; nothing where there is none."""
     try:
         with open(os.path.join(directory, "topics.json"), encoding="utf-8") as file:
-            return {row["name"]: int(row["partitions"]) for row in json.load(file)["topics"]}
+            rows = json.load(file)["topics"]
+        return {
+            row["name"]: {"partitions": int(row["partitions"]), "topic_id": row["topic_id"], "configs": row["configs"]}
+            for row in rows
+        }
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SourceError(f"cannot read {directory}/topics.json: {error}") from None
+        raise SourceError(f"cannot read {directory}/topics.json: {error!r}") from None
+
+
+def _search(path: str, pattern: str) -> str | None:
+    """The first group of the first line that matches; None without one, or without the file."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        with open(path, encoding="utf-8") as file:
+            match = re.search(pattern, file.read(), re.MULTILINE)
+        if match is not None:
+            return match[1]
+    return None
