@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kshim_pipeline.diagnosis.facts import Evidence
 
-__all__ = ["Cause", "Confidence", "Diagnosed", "Subject"]
+__all__ = ["OF_PROCESSES", "Cause", "Confidence", "Diagnosed", "Subject"]
 
 
 class Cause(Enum):
@@ -34,6 +34,18 @@ class Cause(Enum):
 
     def __str__(self) -> str:
         return self.value
+
+
+OF_PROCESSES = (
+    Cause.KILLED,
+    Cause.PAUSED,
+    Cause.RESTART,
+    Cause.STATIC_RESTART,
+    Cause.FLAPPING,
+    Cause.CRASH_LOOP,
+    Cause.DUPLICATE_INSTANCE,
+)
+"""What befalls a process in all its groups, though it may look different in each; the most telling last."""
 
 
 class Subject(Enum):
@@ -63,10 +75,14 @@ class Confidence(Enum):
 
 
 class Diagnosed(NamedTuple):
-    """One incident in one group. `clients` are instance ids or `client id@host`, sorted."""
+    """One incident in one group. `clients` are instance ids or `client id@host`, sorted.
+
+    What comes within `quiet_ms` of it, in any group, may belong to it.
+    """
 
     from_ms: int
     to_ms: int
+    quiet_ms: int
     cause: Cause
     subject: Subject
     clients: tuple[str, ...]

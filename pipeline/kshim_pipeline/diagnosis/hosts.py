@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = ["with_stalled_hosts"]
 
-NEARLY_ALL = 0.8
-"""This share of a host's members going silent together is the host; fewer are members that happen to share one."""
+NEARLY_ALL = 0.6
+"""This share of a host's members going silent together is the host; fewer are members that happen to share one. Not all:
+a record keeps the host of a static member's first life, wherever it runs now."""
+
+FEW = 2
+"""Of so few members, all must have fallen silent."""
 
 LEAST_CLIENTS = 2
 """Different clients, for a process that is in several groups dies in all of them."""
@@ -47,6 +51,15 @@ def with_stalled_hosts(signals: DataFrame, members: DataFrame) -> DataFrame:
         .join(known, ["group_id", "member_id"])
         .withColumn("_silent_ms", F.col("_died_ms") - F.col("_session_ms"))
     )
+    # Who started again meanwhile, on the same host, did not stand still with it.
+    starts = (
+        signals.where(F.col("kind") == Kind.JOINED.value)
+        .join(known, ["group_id", "member_id"])
+        .select("group_id", "_client", "_host", F.col("ts_ms").alias("_started_ms"))
+    )
+    restarted = (F.col("_started_ms") > F.col("_silent_ms")) & (F.col("_started_ms") < F.col("_died_ms"))
+    same = [deaths[name] == starts[name] for name in ("group_id", "_client", "_host")]
+    deaths = deaths.join(starts, [*same, restarted], "left_anti")
     clusters = _clusters(deaths)
     together = clusters.groupBy("_host", "_cluster").agg(
         F.min("_silent_ms").alias("_from_ms"),
@@ -56,7 +69,8 @@ def with_stalled_hosts(signals: DataFrame, members: DataFrame) -> DataFrame:
     )
     suspects = together.where((F.col("_clients") >= LEAST_CLIENTS) & (F.col("_groups") >= LEAST_CLIENTS))
     stalled = suspects.join(_others(suspects, clusters, who), ["_host", "_cluster"], "left").where(
-        F.col("_dead") >= NEARLY_ALL * (F.col("_dead") + F.coalesce("_others", F.lit(0)))
+        (F.coalesce("_others", F.lit(0)) == 0)
+        | ((F.col("_dead") > FEW) & (F.col("_dead") >= NEARLY_ALL * (F.col("_dead") + F.col("_others"))))
     )
     marks = (
         clusters.join(stalled.select("_host", "_cluster"), ["_host", "_cluster"])

@@ -13,7 +13,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
-from kshim_pipeline.diagnosis.causes import Cause
+from kshim_pipeline.diagnosis.causes import OF_PROCESSES, Cause
 from kshim_pipeline.diagnosis.history import GroupHistory
 from kshim_pipeline.diagnosis.hosts import with_stalled_hosts
 from kshim_pipeline.diagnosis.inference import changes, infer
@@ -35,7 +35,7 @@ MOST_EVIDENCE: Final = 10
 INCIDENTS: Final = StructType(
     [
         StructField("groups", ArrayType(StringType()), nullable=False),
-        *(field for field in DIAGNOSED.fields if field.name != "group_id"),
+        *(field for field in DIAGNOSED.fields if field.name not in ("group_id", "quiet_ms")),
         StructField("advice", StringType()),
     ]
 )
@@ -69,9 +69,7 @@ def incidents(decoded: DataFrame, events: DataFrame | None = None, log_lines: Da
     for part in told:
         signals = signals.unionByName(part)
     marked = with_stalled_hosts(signals.cache(), of_members)
-    found = (
-        marked.groupBy("group_id").cogroup(of_members.groupBy("group_id")).applyInArrow(_diagnosed, DIAGNOSED)
-    )
+    found = marked.groupBy("group_id").cogroup(of_members.groupBy("group_id")).applyInArrow(_diagnosed, DIAGNOSED)
     return _merged(found)
 
 
@@ -138,20 +136,25 @@ def _table(rows: Iterable[dict[str, Any]], schema: StructType) -> pa.Table:
 
 
 def _merged(found: DataFrame) -> DataFrame:
-    """One incident for what happened to several groups at once, through the same client, host or processes."""
+    """One incident for what happened to several groups at once, through the same client, host or processes.
+
+    Where groups differ about what befell a process, the one that is surest is believed.
+    """
     who = F.coalesce(
         F.when(F.col("subject") == "host", F.col("host")),
         F.when(F.size("clients") > 0, F.array_join("clients", "\n")),
         F.col("group_id"),
     )
-    order = Window.partitionBy("cause", "_who").orderBy("from_ms", "group_id")
-    so_far = F.max("to_ms").over(order.rowsBetween(Window.unboundedPreceding, -1))
+    is_of_process = F.col("cause").isin(*map(str, OF_PROCESSES))
+    order = Window.partitionBy("_kind", "_who").orderBy("from_ms", "group_id")
+    so_far = F.max(F.col("to_ms") + F.col("quiet_ms")).over(order.rowsBetween(Window.unboundedPreceding, -1))
     numbered = (
-        found.withColumn("_who", who)
+        found.withColumns({"_who": who, "_kind": F.when(is_of_process, F.lit("process")).otherwise(F.col("cause"))})
         .withColumn("_begins", F.coalesce(F.col("from_ms") > so_far, F.lit(True)).cast("int"))
-        .withColumn("_n", F.sum("_begins").over(order))
+        .withColumns({"_n": F.sum("_begins").over(order), "_rank": _rank()})
     )
-    merged = numbered.groupBy("cause", "_who", "_n").agg(
+    merged = numbered.groupBy("_kind", "_who", "_n").agg(
+        F.max_by("cause", "_rank").alias("cause"),
         F.sort_array(F.collect_set("group_id")).alias("groups"),
         F.min("from_ms").alias("from_ms"),
         F.max("to_ms").alias("to_ms"),
@@ -159,16 +162,19 @@ def _merged(found: DataFrame) -> DataFrame:
         F.sort_array(F.array_distinct(F.flatten(F.collect_list("clients")))).alias("clients"),
         F.first("host").alias("host"),
         F.sort_array(F.array_distinct(F.flatten(F.collect_list("member_ids")))).alias("member_ids"),
-        # high, low, medium: the least sure of them counts
-        F.when(F.bool_or(F.col("confidence") == "low"), "low")
-        .when(F.bool_or(F.col("confidence") == "medium"), "medium")
-        .otherwise("high")
-        .alias("confidence"),
-        F.min_by("sentence", "group_id").alias("sentence"),
+        F.max_by("confidence", "_rank").alias("confidence"),
+        F.max_by("sentence", "_rank").alias("sentence"),
         F.when(F.bool_and(F.col("basis") == OBSERVED), OBSERVED).otherwise(INFERRED).alias("basis"),
         F.slice(F.flatten(F.collect_list("evidence")), 1, MOST_EVIDENCE).cast(ArrayType(EVIDENCE)).alias("evidence"),
     )
     return shaped(merged.withColumn("advice", _advice()), INCIDENTS)
+
+
+def _rank() -> Column:
+    """How much a row is believed, then how telling its cause is; the group only to decide between equals."""
+    sure = F.when(F.col("confidence") == "high", 2).when(F.col("confidence") == "medium", 1).otherwise(0)
+    telling = F.array_position(F.array(*(F.lit(str(cause)) for cause in OF_PROCESSES)), F.col("cause"))
+    return F.struct(sure, telling, F.col("group_id"))
 
 
 def _advice() -> Column:

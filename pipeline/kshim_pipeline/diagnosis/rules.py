@@ -167,7 +167,7 @@ def _slow_leader(history: GroupHistory, episode: Episode, usual: _Usual) -> list
 
 def _slow_join(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
     """Everybody waited for one that was there before: longer than heartbeats explain, longer than usual."""
-    least_ms = max(HEARTBEAT_SHARE * history.session_ms, 2 * usual.join_ms)
+    least_ms = max(HEARTBEAT_SHARE * history.session_ms, 1.5 * usual.join_ms)
     for signal in sorted(episode.joins_over, key=lambda signal: -(signal.wait_ms or 0)):
         if (signal.wait_ms or 0) <= least_ms or signal.is_new or _ended_by_departure(episode, signal):
             continue
@@ -311,6 +311,7 @@ def _finding(
     return Diagnosed(
         from_ms=episode.from_ms,
         to_ms=episode.to_ms,
+        quiet_ms=history.quiet_ms,
         cause=cause,
         subject=subject,
         clients=clients,

@@ -68,6 +68,7 @@ DIAGNOSED: Final = StructType([
     StructField("group_id",    StringType(),             nullable=False),
     StructField("from_ms",     LongType(),               nullable=False),
     StructField("to_ms",       LongType(),               nullable=False),
+    StructField("quiet_ms",    LongType(),               nullable=False),  # what comes so soon after may belong to it
     StructField("cause",       StringType(),             nullable=False),
     StructField("subject",     StringType(),             nullable=False),
     StructField("clients",     ArrayType(StringType()),  nullable=False),
