@@ -94,6 +94,7 @@ class ShardLoads:
             while self._pending:
                 index = next(iter(self._wanted or self._pending))
                 yield from self._read(index)
+                yield None
         finally:
             self._is_running = False
 
