@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kshim_pipeline.decode import columns, decode, decode_batches
 from kshim_pipeline.decode.rows import decode_row
-from kshim_pipeline.records import DECODED, KINDS, RECORDS
+from kshim_pipeline.records import DECODED, KINDS, OFFSETS_TOPIC, RECORDS
 from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 from kshim_protocol.internal.group_metadata import GroupMetadataValue, MemberMetadata
 from kshim_protocol.internal.records import (
@@ -43,7 +43,6 @@ def a_batch(records: Sequence[Bytes]) -> pa.RecordBatch:
     count = len(records)
     return pa.record_batch(
         {
-            "topic": pa.array(["__consumer_offsets"] * count),
             "partition": pa.array([7] * count, pa.int32()),
             "offset": pa.array(range(100, 100 + count), pa.int64()),
             "timestamp_ms": pa.array(range(count), pa.int64()),
@@ -62,11 +61,9 @@ def by_columns(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 def by_the_protocol(records: Sequence[Bytes]) -> list[dict[str, Any]]:
     """The same from kshim_protocol, one record at a time."""
-    empty = dict.fromkeys(DECODED.names)
+    empty = dict.fromkeys(name for name in DECODED.names if name != "topic")
     return [
-        empty
-        | {"topic": "__consumer_offsets", "partition": 7, "offset": 100 + at, "timestamp_ms": at, "source": "test"}
-        | decode_row(*record)
+        empty | {"partition": 7, "offset": 100 + at, "timestamp_ms": at, "source": "test"} | decode_row(*record)
         for at, record in enumerate(records)
     ]
 
@@ -188,9 +185,11 @@ def test_what_is_unknown_or_unreadable_is_a_row_with_the_reason() -> None:
     assert "unknown version 9" in rows[1]["problem"]
 
 
-def test_it_runs_in_workers_of_spark(spark: SparkSession) -> None:
+def test_it_runs_in_workers_of_spark_and_leaves_other_topics_out(spark: SparkSession) -> None:
     records = [a_group(3), COMMIT, Bytes(b"\0\x63", None)]
-    rows = [tuple(row.values()) for row in a_batch(records).select(RECORDS.names).to_pylist()]
-    found = decode(spark.createDataFrame(rows, RECORDS))
-    assert found.schema == DECODED
-    assert [row.asDict(recursive=True) for row in found.orderBy("offset").collect()] == by_columns(a_batch(records))
+    rows = [{"topic": OFFSETS_TOPIC, **row} for row in a_batch(records).to_pylist()]
+    rows.append({**rows[0], "topic": "__kshim_events", "offset": 200})
+    found = decode(spark.createDataFrame([tuple(row[name] for name in RECORDS.names) for row in rows], RECORDS))
+    assert found.schema.names == DECODED.names
+    expected = [{"topic": OFFSETS_TOPIC, **row} for row in by_columns(a_batch(records))]
+    assert [row.asDict(recursive=True) for row in found.orderBy("offset").collect()] == expected

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
 from kshim_pipeline.decode.columns import decode_batches
-from kshim_pipeline.records import DECODED
+from kshim_pipeline.records import DECODED, OFFSETS_TOPIC, RECORDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -16,7 +19,15 @@ if TYPE_CHECKING:
 __all__ = ["decode", "decode_batches"]
 
 
+_WITHOUT_TOPIC = StructType([field for field in DECODED.fields if field.name != "topic"])
+
+
 def decode(records: DataFrame) -> DataFrame:
-    """Each of the `records` (columns of RECORDS) decoded. Their order within a partition is not kept."""
-    columns = ["topic", "partition", "offset", "timestamp_ms", "key", "value", "source"]
-    return records.select(*columns).mapInArrow(decode_batches, DECODED)
+    """Those of the `records` (columns of RECORDS) that are of `__consumer_offsets`, decoded.
+
+    Their order within a partition is not kept.
+    """
+    of_offsets = records.where(F.col("topic") == OFFSETS_TOPIC)
+    columns = [name for name in RECORDS.names if name != "topic"]  # it need not go to Python and back
+    decoded = of_offsets.select(*columns).mapInArrow(decode_batches, _WITHOUT_TOPIC)
+    return decoded.select(F.lit(OFFSETS_TOPIC).alias("topic"), *_WITHOUT_TOPIC.names)

@@ -20,7 +20,7 @@ from kshim_pipeline.records import KINDS
 
 __all__ = ["decode_batches"]
 
-_CARRIED: Final = ("topic", "partition", "offset", "timestamp_ms", "source")
+_CARRIED: Final = ("partition", "offset", "timestamp_ms", "source")
 _COMMIT_VERSIONS: Final = {0: (0,), 1: (0, 1, 2, 3, 4)}
 _GROUP_VERSIONS: Final = (0, 1, 2, 3, 4)
 _NO_VALUE: Final = 1 << 15  # beyond every int16, as the next
@@ -31,7 +31,7 @@ _Columns = dict[str, Any]
 
 
 def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For mapInArrow: batches of RECORDS to batches of DECODED."""
+    """For mapInArrow: batches of RECORDS to batches of DECODED, both without the topic, which is known."""
     for batch in batches:
         if batch.num_rows:
             yield from _Batch(batch).decoded()

@@ -42,4 +42,6 @@ def _arrow(kind: DataType) -> Any:
 MEMBER = _arrow(records.MEMBER)
 SUBSCRIPTION = _arrow(records.SUBSCRIPTION)
 TOPIC_PARTITIONS = _arrow(records.TOPIC_PARTITIONS)
-DECODED = pa.schema([pa.field(field.name, _arrow(field.dataType)) for field in records.DECODED])
+DECODED = pa.schema(
+    [pa.field(field.name, _arrow(field.dataType)) for field in records.DECODED if field.name != "topic"]
+)

@@ -8,6 +8,9 @@ never read. Nothing but Spark should therefore read `records/` by listing it.
 from __future__ import annotations
 
 import json
+import signal
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -28,7 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["Loss", "land", "landed_offsets", "losses", "read_landed"]
 
 _DAY: Final = "day"
-_POLL_S: Final = 1
+_POLL_S: Final = 0.5
+_GLANCE_S: Final = 0.05
 _OFFSETS_PER_BATCH: Final = 2_000_000
 """What a killed run does again at most."""
 
@@ -140,20 +144,50 @@ def _by_partition(found: Mapping[str, Mapping[str, int]]) -> _Offsets:
 
 
 def _watch(query: StreamingQuery, counts: Counts, progress: Progress, starts: _Offsets) -> None:
-    """Follow the stream until it ends, and count what it did."""
-    begun = False
+    """Follow the stream until it ends, and count what it did. Raises KeyboardInterrupt after it was stopped for one."""
     try:
-        while not query.awaitTermination(_POLL_S):
-            begun = True
+        with _Interrupts() as interrupts:
+            while query.isActive and not interrupts.wait(_POLL_S):
+                _count(query, counts, starts)
+                doing = query.status["message"].partition(" from ")[0]  # all partitions by name would follow
+                progress.say(f"{counts.records} records landed in {counts.batches} batches: {doing}")
+            if query.isActive:
+                query.stop()
             _count(query, counts, starts)
-            progress.say(f"{counts.records} records landed in {counts.batches} batches: {query.status['message']}")
+            query.awaitTermination()
     except StreamingQueryException as error:
         raise PipelineError(f"The landing failed: {_first_line(str(error))}") from error
     finally:
-        if begun and query.isActive:
-            query.stop()
-        _count(query, counts, starts)
         progress.done()
+    if interrupts.came:
+        raise KeyboardInterrupt
+
+
+class _Interrupts:
+    """Holds SIGINT and SIGTERM back: pyspark would speak to the JVM from inside the handler, on a socket in use."""
+
+    def __init__(self) -> None:
+        self.came = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> _Interrupts:
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._note) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def wait(self, seconds: float) -> bool:
+        """Whether one came, now or within some seconds."""
+        end = time.monotonic() + seconds
+        while not self.came and time.monotonic() < end:
+            time.sleep(_GLANCE_S)
+        return self.came
+
+    def _note(self, *_: object) -> None:
+        self.came = True
 
 
 def _count(query: StreamingQuery, counts: Counts, starts: _Offsets) -> None:
