@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from types import TracebackType
 from typing import Any, NamedTuple
 
 from integration.support.broker import Deadline
@@ -37,6 +38,13 @@ DYNAMIC_COMMIT = 8  # the newest that every broker takes by name without a topic
 COMMIT_WITH_RETENTION = 4
 
 
+_NOT_YET = {
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,  # Kafka answers CreateTopics a moment before the broker knows the topic
+}
+
+
 class Member(NamedTuple):
     """A member of a group that has its assignment."""
 
@@ -58,8 +66,10 @@ class Scene:
         self.groups: list[str] = []
         self.create_topic()
 
-    def close(self) -> None:
-        """Close the connection."""
+    def __enter__(self) -> Scene:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._client.close()
 
     def create_topic(self) -> None:
@@ -147,7 +157,7 @@ class Scene:
             error = answer.topics[0].partitions[0].error_code
             if error == ErrorCode.NONE:
                 return
-            assert error in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), ErrorCode(error)
+            assert error in _NOT_YET, ErrorCode(error)
             deadline.check(f"{group} takes a commit")
             time.sleep(0.05)
 
@@ -207,9 +217,9 @@ class Scene:
         answer = self._client.ask(LeaveGroupRequest(group_id=member.group, members=(identity,)), 5)
         assert answer.error_code == ErrorCode.NONE
 
-    def answers(self) -> dict[str, Any]:
-        """What DescribeGroups, ListGroups and OffsetFetch say of all groups made here, in an order of its own."""
-        return answers(self._client, self.groups)
+    def answers(self, groups: list[str] | None = None) -> dict[str, Any]:
+        """What DescribeGroups, ListGroups and OffsetFetch say of these groups, or of all made here."""
+        return answers(self._client, self.groups if groups is None else groups)
 
 
 def answers(client: Client, groups: list[str]) -> dict[str, Any]:
@@ -218,16 +228,16 @@ def answers(client: Client, groups: list[str]) -> dict[str, Any]:
     while True:
         described = client.ask(DescribeGroupsRequest(groups=tuple(groups)), 5)
         offsets = {group: client.ask(OffsetFetchRequest(group_id=group, topics=None), 7) for group in groups}
-        errors = {one.error_code for one in (*described.groups, *offsets.values())}
+        listed = client.ask(ListGroupsRequest(), 5)
+        errors = {one.error_code for one in (*described.groups, *offsets.values(), listed)}
         if errors == {ErrorCode.NONE}:
             break
         assert errors <= {ErrorCode.NONE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}, errors
         deadline.check(f"the groups are loaded; so far {errors}")
         time.sleep(0.05)
-    listed = client.ask(ListGroupsRequest(), 5).groups
     return {
         "described": {group.group_id: _sorted(group) for group in described.groups},
-        "listed": sorted(str(group) for group in listed if group.group_id in groups),
+        "listed": sorted(str(group) for group in listed.groups if group.group_id in groups),
         "offsets": {group: _committed(offsets[group]) for group in groups},
     }
 

@@ -122,11 +122,10 @@ def wait_for_expiry(kshim: KshimProcess, group: str) -> None:
 
 
 def test_java_decodes_every_record_that_kshim_writes(kshim: KshimProcess, jvm: Jvm) -> None:
-    scene = Scene(kshim.bootstrap, "decoded", "orders")
-    scene.play()
-    scene.commit(scene.named("expires"), 0, 1, retention_ms=1)
-    wait_for_expiry(kshim, f"{scene.prefix}-expires")
-    scene.close()
+    with Scene(kshim.bootstrap, "decoded", "orders") as scene:
+        scene.play()
+        scene.commit(scene.named("expires"), 0, 1, retention_ms=1)
+        wait_for_expiry(kshim, f"{scene.prefix}-expires")
     java = JavaDecoder(jvm)
     seen: list[tuple[str, int | None]] = []
     generations: dict[str, list[tuple[str, int, int]]] = {}

@@ -19,9 +19,8 @@ def stopped(tmp_path: Path) -> KshimProcess:
     """A kshim with one commit, at offset 0 of its only partition of the offsets topic."""
     process = KshimProcess(tmp_path, durable=True, config={"offsets.topic.num.partitions": "1"})
     process.start()
-    scene = Scene(process.bootstrap, "unknown", "orders")
-    scene.commit(scene.named("group"), 0, 42)
-    scene.close()
+    with Scene(process.bootstrap, "unknown", "orders") as scene:
+        scene.commit(scene.named("group"), 0, 42)
     process.stop()
     return process
 
@@ -38,10 +37,9 @@ def append(process: KshimProcess, *pairs: tuple[bytes, bytes | None]) -> int:
 def test_unknown_types_are_skipped_with_a_warning_that_names_them(stopped: KshimProcess) -> None:
     append(stopped, (b"\0\3\0\1g", b"\0\0\0\0\0\1\0"), (b"\0\x63?", b"?"), (b"\0\x63?", None))
     stopped.start()
-    scene = Scene(stopped.bootstrap, "unknown", "orders")
-    group = scene.named("group")
-    assert scene.answers()["offsets"][group] == {("orders", 0): (42, -1, "")}
-    scene.close()
+    with Scene(stopped.bootstrap, "unknown", "orders") as scene:
+        group = scene.named("group")
+        assert scene.answers()["offsets"][group] == {("orders", 0): (42, -1, "")}
     stopped.stop()
     log = stopped.log.read_text()
     assert "partition=0] Skipped 1 records of key type 3 (ConsumerGroupMetadata), which are not kept here" in log

@@ -17,6 +17,7 @@ from integration.support.broker import Deadline
 from integration.support.jvm import Jvm
 from integration.support.kafka import RealKafka
 from integration.support.kshim import KshimProcess
+from kshim_protocol.errors import ErrorCode
 from kshim_protocol.internal.record_types import parse_typed_key
 from kshim_protocol.records.batch import Record, iter_records
 
@@ -32,11 +33,10 @@ def durable_kshim(tmp_path: Path) -> Iterator[KshimProcess]:
 @pytest.mark.kafka
 @pytest.mark.java
 def test_a_dump_of_kafka_and_of_its_files_agree(real_kafka: RealKafka, jvm: Jvm) -> None:
-    scene = Scene(real_kafka.bootstrap, "dumped", "dumped-topic")
-    scene.play()
-    commit_in_transactions(jvm, real_kafka.bootstrap, scene.named("transaction"), scene.topic)
-    be_consumer_group(jvm, real_kafka.bootstrap, scene.named("consumer"), scene.topic)
-    scene.close()
+    with Scene(real_kafka.bootstrap, "dumped", "dumped-topic") as scene:
+        scene.play()
+        commit_in_transactions(jvm, real_kafka.bootstrap, scene.named("transaction"), scene.topic)
+        be_consumer_group(jvm, real_kafka.bootstrap, scene.named("consumer"), scene.topic)
     from_broker = dumped(f"--bootstrap-server={real_kafka.bootstrap}", prefix="dumped-")
     from_files = dumped(f"--data-dir={real_kafka.data}", prefix="dumped-")
     assert from_files == from_broker
@@ -48,9 +48,8 @@ def test_a_dump_of_kafka_and_of_its_files_agree(real_kafka: RealKafka, jvm: Jvm)
 
 
 def test_a_dump_of_kshim_and_of_its_files_agree(durable_kshim: KshimProcess) -> None:
-    scene = Scene(durable_kshim.bootstrap, "dumped", "dumped-topic")
-    scene.play()
-    scene.close()
+    with Scene(durable_kshim.bootstrap, "dumped", "dumped-topic") as scene:
+        scene.play()
     from_broker = dumped(f"--bootstrap-server={durable_kshim.bootstrap}", prefix="dumped-")
     assert dumped(f"--data-dir={durable_kshim.data}", prefix="dumped-") == from_broker
     assert {document["key"]["group"] for document in from_broker} == set(scene.groups)
@@ -59,41 +58,33 @@ def test_a_dump_of_kshim_and_of_its_files_agree(durable_kshim: KshimProcess) -> 
 @pytest.mark.kafka
 @pytest.mark.java
 def test_groups_of_a_running_kafka_go_on_in_kshim(real_kafka: RealKafka, jvm: Jvm, tmp_path: Path) -> None:
-    scene = Scene(real_kafka.bootstrap, "moved", "moved-topic")
-    scene.play()
-    stays = scene.join(scene.named("goes-on"))
-    commit_in_transactions(jvm, real_kafka.bootstrap, scene.named("transaction"), scene.topic)
-    expected = scene.answers()
-    kshim(
-        "import",
-        f"--bootstrap-server={real_kafka.bootstrap}",
-        f"--data-dir={tmp_path / 'moved' / 'data'}",
-        f"--topic={scene.topic}",
-    )
-    assert batches(tmp_path / "moved" / "data") == batches(real_kafka.data)
-    scene.close()
-    moved = KshimProcess(tmp_path / "moved", durable=True)
+    with Scene(real_kafka.bootstrap, "moved", "moved-topic") as scene:
+        scene.play()
+        stays = scene.join(scene.named("goes-on"))
+        commit_in_transactions(jvm, real_kafka.bootstrap, scene.named("transaction"), scene.topic)
+        expected = scene.answers()
+    moved = KshimProcess(tmp_path, durable=True)
+    source = f"--bootstrap-server={real_kafka.bootstrap}"
+    kshim("import", source, f"--data-dir={moved.data}", f"--topic={scene.topic}")
+    assert batches(moved.data) == batches(real_kafka.data)
     moved.start()
     try:
-        there = Scene(moved.bootstrap, "moved", scene.topic)
-        there.groups = scene.groups
-        assert there.answers() == expected
-        assert expected["offsets"]["moved-transaction"] == {
-            (scene.topic, 0): (10, -1, "in transaction"),
-            (scene.topic, 1): (20, -1, "in transaction"),
-        }
-        assert there.heartbeat(stays).name == "NONE"
-        there.commit(stays.group, 2, 77, member=stays)
-        there.close()
+        with Scene(moved.bootstrap, "moved", scene.topic) as there:
+            assert there.answers(scene.groups) == expected
+            assert there.heartbeat(stays) is ErrorCode.NONE
+            there.commit(stays.group, 2, 77, member=stays)
     finally:
         moved.stop()
+    assert expected["offsets"]["moved-transaction"] == {
+        (scene.topic, 0): (10, -1, "in transaction"),
+        (scene.topic, 1): (20, -1, "in transaction"),
+    }
 
 
 @pytest.mark.java
 def test_java_and_kafka_python_consumers_read_the_topic_of_kshim(durable_kshim: KshimProcess, jvm: Jvm) -> None:
-    scene = Scene(durable_kshim.bootstrap, "read", "orders")
-    scene.play()
-    scene.close()
+    with Scene(durable_kshim.bootstrap, "read", "orders") as scene:
+        scene.play()
     records = [
         (partition, record)
         for partition, log in batches(durable_kshim.data).items()
