@@ -28,7 +28,8 @@ class HastyDisk(OsCalls):
 
     def __init__(self) -> None:
         super().__init__()
-        self.fdatasync = self.sync_directory = lambda _: None
+        self.fdatasync = lambda _: None
+        self.sync_directory = lambda _: None
 
 
 class CrashingDisk(HastyDisk):

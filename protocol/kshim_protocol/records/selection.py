@@ -61,40 +61,52 @@ def plain_records(batch: bytes, *, max_decompressed_bytes: int) -> tuple[bytes, 
     return data, at, count
 
 
-# Varints of one byte are read in place: calls would double the cost. An odd byte is a negative number, which as a
-# length means null.
+# Varints of up to two bytes are read in place: calls would double the cost. An odd first byte is a negative number,
+# which as a length means null.
 def read_keys(data: bytes, at: int, count: int, base_offset: int, latest: dict[bytes, int]) -> int:
     """Put the offset of each of the next `count` records into `latest` under its key; those without one are passed over.
 
     Returns where the next record begins. Raises ProtocolError.
     """
+    size_bytes = len(data)
     try:
         for _ in range(count):
             if (byte := data[at]) < 0x80:
-                at += 1
-                end = at + (-1 if byte & 1 else byte >> 1)
+                end = at + 1 + (byte >> 1)
+                at += 2
+            elif (more := data[at + 1]) < 0x80:
+                end = at + 2 + (byte >> 1 & 0x3F | more << 6)
+                at += 3
             else:
                 size, at = decode_varint(data, at)
                 end = at + size
-            at += 1
+                at += 1
             if data[at] < 0x80:
                 at += 1
             else:
                 _, at = decode_varlong(data, at)
-            if (byte := data[at]) < 0x80 and not byte & 1:
+            if (byte := data[at]) < 0x80:
                 offset = byte >> 1
                 at += 1
+            elif (more := data[at + 1]) < 0x80:
+                offset = byte >> 1 & 0x3F | more << 6
+                at += 2
             else:
                 offset, at = decode_varint(data, at)
             if (byte := data[at]) < 0x80:
-                size = -1 if byte & 1 else byte >> 1
+                if byte & 1:
+                    at = end
+                    if end > size_bytes:
+                        raise _malformed("a record ends behind the batch", at)
+                    continue
+                key_end = at + 1 + (byte >> 1)
                 at += 1
             else:
                 size, at = decode_varint(data, at)
-            if at + max(size, 0) >= end or end > len(data):
+                key_end = at + max(size, 0)
+            if key_end >= end or end > size_bytes:
                 raise _malformed("a record ends inside its key or behind the batch", at)
-            if size >= 0:
-                latest[data[at : at + size]] = base_offset + offset
+            latest[data[at:key_end]] = base_offset + offset
             at = end
     except IndexError:
         raise _malformed("the batch ends inside a record", at) from None

@@ -29,8 +29,8 @@ DIRTY_BYTES: Final = 1 << 20
 IDLE_DIRTY_BYTES: Final = 64 * 1024
 """The same once nothing has been appended to it for IDLE_MS, and at a graceful end."""
 IDLE_MS: Final = 1_000
-SHUTDOWN_BYTES: Final = 16 << 20
-"""How much a graceful end compacts, about half a second."""
+SHUTDOWN_BYTES: Final = 64 << 20
+"""How much a graceful end compacts, about a second."""
 
 _NEVER: Final = 1 << 62
 
@@ -94,7 +94,11 @@ class Housekeeping:
             return
         self._now = now
         for topic in self._cluster.topics:
-            self._consider(CleanupRules(self._cluster.config, topic), is_internal=topic.is_internal)
+            rules = CleanupRules(self._cluster.config, topic)
+            self._consider(rules, is_internal=topic.is_internal)
+            if rules.compacts and topic.is_internal:
+                for partition in topic.partitions:
+                    self._watch(partition)
 
     def _consider(self, rules: CleanupRules, *, is_internal: bool) -> None:
         """There is a topic with these rules: see to it that somebody looks after it from time to time."""
@@ -150,20 +154,31 @@ class Housekeeping:
     # Internal topics: compacted by what they hold
 
     def _grown(self, partition: Partition, upkeep: _Upkeep) -> None:
-        if partition not in self._restless:
-            self._restless[partition] = None
+        if upkeep.limit_bytes < 0:
             upkeep.limit_bytes = upkeep.limit(DIRTY_BYTES)
             upkeep.idle_bytes = -1
-            if not self._looks_for_idle:
-                self._looks_for_idle = True
-                self._cluster.alarms.after(IDLE_MS, self._look_for_idle)
+            self._watch(partition)
         if upkeep.dirty_bytes > upkeep.limit_bytes:
             upkeep.limit_bytes = upkeep.dirty_bytes + upkeep.limit(DIRTY_BYTES)  # if it stays so, look again then
             self._seal(partition, upkeep)
 
+    def _watch(self, partition: Partition) -> None:
+        """See whether its log becomes idle, or was left dirty by an earlier run."""
+        self._restless[partition] = None
+        if not self._looks_for_idle:
+            self._looks_for_idle = True
+            self._cluster.alarms.after(IDLE_MS, self._look_for_idle)
+
     def _look_for_idle(self) -> None:
         for partition in list(self._restless):
-            upkeep = self._upkeeps[partition]
+            if not self._is_readable(partition):
+                continue
+            try:
+                upkeep = self._upkeep(partition)
+            except LogError as error:
+                del self._restless[partition]
+                self._cluster.report(error, partition)
+                continue
             if upkeep.dirty_bytes != upkeep.idle_bytes:
                 upkeep.idle_bytes = upkeep.dirty_bytes
                 continue
@@ -282,7 +297,11 @@ class Housekeeping:
 
     def _may_replace(self, partition: Partition, log: Log) -> bool:
         """Whether nobody else has taken the log, or is reading it slice by slice."""
-        if partition.opened_log is not log:
+        return partition.opened_log is log and self._is_readable(partition)
+
+    def _is_readable(self, partition: Partition) -> bool:
+        """Whether its log is not being repaired, or read by the coordinator."""
+        if partition.is_failed:
             return False
         return partition.topic.name != OFFSETS_TOPIC or not self._cluster.shard_loads.is_pending(partition.index)
 
@@ -293,10 +312,9 @@ class Housekeeping:
             log = partition.opened_log
             if log is None or not partition.topic.is_internal or upkeep.limit_bytes == _NEVER:
                 continue
-            left_bytes -= upkeep.dirty_bytes + upkeep.clean_bytes
-            if left_bytes < 0:
-                return
-            if upkeep.dirty_bytes > upkeep.limit(IDLE_DIRTY_BYTES):
+            size_bytes = upkeep.dirty_bytes + upkeep.clean_bytes
+            if upkeep.dirty_bytes > upkeep.limit(IDLE_DIRTY_BYTES) and size_bytes <= left_bytes:
+                left_bytes -= size_bytes
                 try:
                     log.roll()
                     log.sync()

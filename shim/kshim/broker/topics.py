@@ -78,6 +78,11 @@ class Partition:
         return self._log
 
     @property
+    def is_failed(self) -> bool:
+        """Whether the log has been taken out for repair."""
+        return self._failure is not None
+
+    @property
     def high_watermark(self) -> int:
         """End of what consumers may read: with one replica, the end of the log, or of what is durable in it."""
         log = self.log

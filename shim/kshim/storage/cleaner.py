@@ -6,7 +6,8 @@ rolls may go on meanwhile: nothing of the log changes before `Replacement.finish
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+import struct
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from kshim.storage.cleaner_rules import RECORDS_A_SLICE, Filter, KeyMap, Survey
@@ -14,9 +15,11 @@ from kshim.storage.log import Log, Replacement, SegmentView
 
 __all__ = ["Cleaned", "clean"]
 
-_HEADERS_A_SLICE = 1024
-_WRITE_BYTES = 1 << 20
 _MAX_RELATIVE_OFFSET = (1 << 31) - 1
+_KEPT_BYTES = 8 << 20
+"""A log of up to this size is read once and kept in memory, not read by each of the three passes."""
+
+_unpack_place = struct.Struct(">qi11xi30xi").unpack_from  # base offset, length, last offset delta, record count
 
 
 class Cleaned(NamedTuple):
@@ -54,15 +57,18 @@ def clean(
     sealed = [segment for segment in segments[:-1] if segment.end_offset <= before_offset and segment.size_bytes]
     end_offset = log.end_offset
     survey = Survey()
+    pieces = _Pieces(keeps=log.size_bytes <= _KEPT_BYTES)
     for segment in segments:
-        yield from _over(segment, survey.read, _HEADERS_A_SLICE)
+        for piece in pieces.of(segment):
+            yield from survey.read((yield from piece.get()))
     unstable_offset = survey.first_unstable_offset
     keys = KeyMap(survey, key_map_bytes)
-    yield from _index(keys, sealed, first_dirty_offset, unstable_offset)
+    yield from _index(keys, pieces, sealed, first_dirty_offset, unstable_offset)
     if keys.latest_offset < 0:
         if not drops_tombstones or not sealed:
             return None
         keys.latest_offset = min(first_dirty_offset, sealed[-1].end_offset) - 1
+    yield from keys.mark()
     filter_ = Filter(
         survey,
         keys,
@@ -73,7 +79,7 @@ def clean(
     )
     bytes_read = bytes_kept = 0
     for group in _groups(sealed, keys.latest_offset, segment_bytes):
-        kept = yield from _replace(log, group, filter_, keys.latest_offset, may_replace)
+        kept = yield from _replace(log, group, pieces, filter_, may_replace)
         if kept < 0:
             return None
         bytes_read += sum(segment.size_bytes for segment in group)
@@ -82,23 +88,23 @@ def clean(
 
 
 def _index(
-    keys: KeyMap, sealed: list[SegmentView], first_dirty_offset: int, unstable_offset: int | None
+    keys: KeyMap, pieces: _Pieces, sealed: list[SegmentView], first_dirty_offset: int, unstable_offset: int | None
 ) -> Generator[Callable[[], Any] | None, Any, None]:
     """Fill the map from the first dirty batch on; up to the first open transaction, or as far as it goes."""
     for segment in sealed:
         if segment.end_offset <= first_dirty_offset:
             continue
-        for job in segment.chunks():
+        for piece in pieces.of(segment):
             left = RECORDS_A_SLICE
-            for batch in _batches((yield job)):
-                if _last_offset(batch) < first_dirty_offset:
+            for batch, _, last_offset, record_count in _batches((yield from piece.get())):
+                if last_offset < first_dirty_offset:
                     continue
-                if keys.is_full or (unstable_offset is not None and _last_offset(batch) >= unstable_offset):
+                if keys.is_full or (unstable_offset is not None and last_offset >= unstable_offset):
                     return
                 more = keys.read(batch)
                 if more is not None:
                     yield from more
-                left -= 1 + _record_count(batch)
+                left -= 2 + record_count
                 if left <= 0:
                     left = RECORDS_A_SLICE
                     yield None
@@ -107,8 +113,8 @@ def _index(
 def _replace(
     log: Log,
     group: list[SegmentView],
+    pieces: _Pieces,
     filter_: Filter,
-    latest_offset: int,
     may_replace: Callable[[], bool],
 ) -> Generator[Callable[[], Any] | None, Any, int]:
     """Write one segment for a group of them. Returns how many bytes it has, or -1 when it was not wanted any more."""
@@ -117,8 +123,8 @@ def _replace(
     is_finished = False
     try:
         for segment in group:
-            for job in segment.chunks():
-                bytes_kept += yield from _filter(filter_, (yield job), latest_offset, replacement)
+            for piece in pieces.of(segment):
+                bytes_kept += yield from _filter(filter_, (yield from piece.get()), replacement)
         yield replacement.prepare
         is_finished = may_replace() and replacement.finish()
     finally:
@@ -127,18 +133,16 @@ def _replace(
     return bytes_kept if is_finished else -1
 
 
-def _filter(
-    filter_: Filter, chunk: bytes, latest_offset: int, replacement: Replacement
-) -> Generator[Callable[[], Any] | None, Any, int]:
+def _filter(filter_: Filter, chunk: bytes, replacement: Replacement) -> Generator[Callable[[], Any] | None, Any, int]:
     left = RECORDS_A_SLICE
-    for batch in _batches(chunk):
-        if int.from_bytes(batch[:8], "big") > latest_offset:
+    for batch, base_offset, _, record_count in _batches(chunk):
+        if base_offset > filter_.latest_offset:
             filter_.kept.append(batch)
         else:
             more = filter_.take(batch)
             if more is not None:
                 yield from more
-        left -= 1 + _record_count(batch)
+        left -= 1 + record_count
         if left <= 0:
             left = RECORDS_A_SLICE
             yield None
@@ -149,17 +153,42 @@ def _filter(
     return len(kept)
 
 
-def _over(
-    segment: SegmentView, read: Callable[[bytes], None], batches_a_slice: int
-) -> Generator[Callable[[], Any] | None, Any, None]:
-    for job in segment.chunks():
-        left = batches_a_slice
-        for batch in _batches((yield job)):
-            read(batch)
-            left -= 1
-            if not left:
-                left = batches_a_slice
-                yield None
+class _Pieces:
+    """The batches of segments, read piece by piece."""
+
+    def __init__(self, *, keeps: bool) -> None:
+        self._kept: dict[SegmentView, list[_Piece]] | None = {} if keeps else None
+
+    def of(self, segment: SegmentView) -> Iterable[_Piece]:
+        """Those of one segment, in order; get each before the next is asked for."""
+        if self._kept is None:
+            return map(_Piece, segment.chunks())
+        kept = self._kept.get(segment)
+        if kept is None:
+            kept = self._kept[segment] = []
+            return self._keep(segment, kept)
+        return kept
+
+    def _keep(self, segment: SegmentView, kept: list[_Piece]) -> Iterator[_Piece]:
+        for job in segment.chunks():
+            piece = _Piece(job)
+            kept.append(piece)
+            yield piece
+
+
+class _Piece:
+    """Some whole batches, read when they are first needed."""
+
+    __slots__ = ("_data", "_job")
+
+    def __init__(self, job: Callable[[], bytes]) -> None:
+        self._job = job
+        self._data: bytes | None = None
+
+    def get(self) -> Generator[Callable[[], Any] | None, Any, bytes]:
+        if self._data is None:
+            self._data = yield self._job
+        return self._data
 
 
 def _groups(sealed: list[SegmentView], latest_offset: int, segment_bytes: int) -> Iterator[list[SegmentView]]:
@@ -181,17 +210,11 @@ def _groups(sealed: list[SegmentView], latest_offset: int, segment_bytes: int) -
         yield group
 
 
-def _batches(chunk: bytes) -> Iterator[bytes]:
+def _batches(chunk: bytes) -> Iterator[tuple[bytes, int, int, int]]:
+    """Each batch with its first and last offset and its number of records."""
     at = 0
     while at < len(chunk):
-        end = at + 12 + int.from_bytes(chunk[at + 8 : at + 12], "big")
-        yield chunk[at:end]
+        base_offset, length, last_offset_delta, record_count = _unpack_place(chunk, at)
+        end = at + 12 + length
+        yield chunk[at:end], base_offset, base_offset + last_offset_delta, record_count
         at = end
-
-
-def _last_offset(batch: bytes) -> int:
-    return int.from_bytes(batch[:8], "big") + int.from_bytes(batch[23:27], "big")
-
-
-def _record_count(batch: bytes) -> int:
-    return int.from_bytes(batch[57:61], "big")

@@ -18,7 +18,7 @@ from kshim_protocol.records.batch import LOG_FIELDS, iter_batches, set_base_offs
 
 __all__ = ["MemoryLog", "MemorySegment"]
 
-_CHUNK_BATCHES = 1024
+_CHUNK_BATCHES = 4096
 
 _unpack_fields = LOG_FIELDS.unpack_from
 
