@@ -27,6 +27,10 @@ class Command(NamedTuple):
 COMMANDS: Final[Mapping[str, Command]] = {
     "setup": Command("kshim_pipeline.setup.command", "fetch and check what Spark needs on this machine"),
     "land": Command("kshim_pipeline.land.command", "copy raw records into Parquet before compaction erases them"),
+    "analyse": Command("kshim_pipeline.report.command_analyse", "work out every table and finding, as Parquet"),
+    "report": Command("kshim_pipeline.report.command_report", "draw one HTML file that answers what operators ask"),
+    "explain": Command("kshim_pipeline.report.command_explain", "say in sentences why a group rebalanced"),
+    "budget": Command("kshim_pipeline.report.command_budget", "judge groups by a budget, for CI: JSON and an exit code"),
 }
 """In the order of the help. To add one: its module, and a line here."""
 

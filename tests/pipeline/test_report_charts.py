@@ -31,7 +31,10 @@ FRAMES: list[tuple[Callable[[pd.DataFrame], Any], pd.DataFrame]] = [
     ),
     (charts.stickiness, pd.DataFrame({"protocol": ["range"], "kept": [0.5], "rebalances": [9]})),
     (charts.stuck_partitions, pd.DataFrame({"partition": ["g t-0"], "kind": ["stuck"], "minutes": [3.5]})),
-    (charts.lag_recovery, pd.DataFrame({"group_id": ["g", "g"], "seconds": [0, 10], "lag": [100, 0]})),
+    (
+        charts.lag_recovery,
+        pd.DataFrame({"group_id": ["g"] * 3, "at": AT, "recovery_s": [1.5, 2, 90], "peak_lag": [10, 20, 900]}),
+    ),
     (
         charts.timeout_advice,
         pd.DataFrame({"name": ["g"], "p50_ms": [5], "p99_ms": [90], "configured_ms": [45_000], "advised_ms": [10_000]}),

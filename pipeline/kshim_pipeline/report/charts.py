@@ -162,15 +162,16 @@ def stuck_partitions(frame: pd.DataFrame) -> Any:
 
 
 def lag_recovery(frame: pd.DataFrame) -> Any:
-    """`group_id`, `seconds` since a rebalance ended, `lag` (records behind): how groups catch up."""
+    """`group_id`, `at` (UTC), `recovery_s`, `peak_lag`: one dot a rebalance, larger with the lag it caused."""
     return (
         alt.Chart(frame)
-        .mark_line(interpolate="step-after", point=alt.OverlayMarkDef(size=16))
+        .mark_circle(opacity=0.7)
         .encode(
-            x=alt.X("seconds:Q", title="seconds since the rebalance"),
-            y=alt.Y("lag:Q", title="records behind"),
+            x=alt.X("at:T", title=None),
+            y=alt.Y("recovery_s:Q", title="seconds until lag was back"),
+            size=alt.Size("peak_lag:Q", title="greatest lag, records"),
             color=alt.Color("group_id:N", title="group"),
-            tooltip=["group_id:N", "seconds:Q", "lag:Q"],
+            tooltip=["group_id:N", "at:T", "recovery_s:Q", "peak_lag:Q"],
         )
         .properties(width=WIDTH, height=220)
     )

@@ -46,6 +46,10 @@ _BASE_LOCAL: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
+    # Spark's 200 are for clusters: a small history would be 200 tasks of nothing, once a table and Python process.
+    "spark.sql.shuffle.partitions": "16",
+    # Adaptive execution joins small partitions into few tasks, rather than making use of every core.
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
 }
 
 

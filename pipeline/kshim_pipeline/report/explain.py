@@ -1,0 +1,154 @@
+"""One rebalance in sentences for somebody who was woken by it. Pure: rows in, lines out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+__all__ = ["explain", "nearest"]
+
+Row = Mapping[str, Any]
+
+_WHY: Final = {
+    "member_joined": "{who} joined as a new member",
+    "leader_rejoined": "the leader, {who}, joined again: its topics or partitions changed, or the application asked for it",
+    "metadata_changed": "{who} joined again with another subscription or other protocols",
+    "member_left": "{who} left",
+    "admin": "an administrator removed {who}",
+    "session_timeout": "{who} sent no heartbeat for its session timeout",
+    "rebalance_timeout": "{who} did not join in time",
+    "sync_timeout": "{who} did not fetch its assignment in time",
+    "static_replaced": "the static member {who} came back under a new id",
+    "coordinator_loaded": "the coordinator was loaded anew",
+    "group_too_large": "the group has more members than group.max.size",
+    "append_failed": "the coordinator could not write the assignment",
+    "member_gone": "a member of the generation before is gone; whether it left or died is not recorded",
+    "member_restarted": "a member went and one of the same client id and host came",
+    "members_changed": "members came and others went",
+    "cooperative_follow_up": "the generation before had left partitions for this one to hand out",
+    "unknown": "nobody came or went: topics changed, the leader asked for it, or a member was there only in between",
+}
+_ENDS: Final = {
+    "aborted": "It was not completed: the last member went, or the coordinator was loaded anew.",
+    "superseded": "It was not completed: before the assignment was stored the next one began.",
+    "open": "It is still open.",
+    "cut_off": "How it ended is not known: the broker's run ended first.",
+}
+
+
+def nearest(rebalances: Iterable[Row], at_ms: int) -> Row | None:
+    """The rebalance under way at `at_ms`, else the last one that began before, else the first one after."""
+    rows = sorted(rebalances, key=lambda row: row["ts_ms"])
+    before = [row for row in rows if row["ts_ms"] <= at_ms]
+    if before:
+        running = [row for row in before if row["ended_ts_ms"] is None or row["ended_ts_ms"] >= at_ms]
+        return (running or before)[-1]
+    return rows[0] if rows else None
+
+
+def explain(rebalance: Row, incidents: Iterable[Row] = (), *, in_the_hour: int | None = None) -> list[str]:
+    """Sentences on a row of rebalances and the incidents that it belongs to; `in_the_hour`: how many of its group."""
+    lines = [_title(rebalance), _begin(rebalance)]
+    lines += [line for line in (_phases(rebalance), _last_to_join(rebalance), _members(rebalance)) if line]
+    if rebalance["outcome"] in _ENDS:
+        lines.append(_ENDS[rebalance["outcome"]])
+    for incident in incidents:
+        lines.append(f"Behind it: {incident['sentence']}{_sureness(incident)}")
+        if incident.get("advice"):
+            lines.append(f"What to do: {incident['advice']}")
+    if in_the_hour is not None and in_the_hour > 1:
+        lines.append(f"The group rebalanced {in_the_hour} times within half an hour before and after.")
+    if rebalance["basis"] == "inferred":
+        lines.append(
+            "This was concluded from __consumer_offsets, which does not record when a rebalance begins, nor why; events "
+            "or the broker's log would tell."
+        )
+    lines.append(f"Evidence: {_place(rebalance['evidence'])}.")
+    return lines
+
+
+def _title(row: Row) -> str:
+    generations = f"generation {_known(row['from_generation'])} to {_known(row['to_generation'])}"
+    return f"Group {row['group_id']}, {generations}, {_instant(row['ts_ms'])}, {row['basis']}."
+
+
+def _begin(row: Row) -> str:
+    trigger = row["trigger"]
+    why = str(_WHY.get(row["reason"], row["reason"])).format(who=_who(trigger))
+    words = f'; the client\'s own words: "{trigger["client_reason"]}"' if trigger and trigger["client_reason"] else ""
+    return f"It began because {why}{words}."
+
+
+def _phases(row: Row) -> str:
+    if row["join_ms"] is None and row["sync_ms"] is None:
+        return ""
+    parts = [
+        f"{name} took {_duration(row[column])}"
+        for name, column in (("JOIN", "join_ms"), ("SYNC", "sync_ms"))
+        if row[column] is not None
+    ]
+    whole = f", {_duration(row['total_ms'])} in all" if row["total_ms"] is not None else ""
+    stood = f"; {row['partitions']} partitions stood still" if row["partitions"] else ""
+    delay = ""
+    if row["initial_delay_ms"]:
+        delay = f" group.initial.rebalance.delay.ms accounts for {_duration(row['initial_delay_ms'])} of it."
+    return f"{' and '.join(parts)}{whole}{stood}.{delay}"
+
+
+def _last_to_join(row: Row) -> str:
+    last = row["last_to_join"]
+    if last is None or last["wait_ms"] is None or last["wait_ms"] < 1:
+        return ""
+    if last["is_new"]:
+        return f"Last to join was {_who(last)}, a new member, {_duration(last['wait_ms'])} after the begin."
+    return f"Last to join was {_who(last)}: the others waited {_duration(last['wait_ms'])} for it."
+
+
+def _members(row: Row) -> str:
+    parts = []
+    if row["joined"] is not None:
+        parts.append(f"{row['joined']} members are in the new generation")
+    if row["came"]:
+        parts.append(f"{row['came']} are new")
+    if row["went"]:
+        parts.append(f"{row['went']} of the one before are gone")
+    if row["kicked"]:
+        parts.append(f"the coordinator removed {row['kicked']}")
+    return f"{', '.join(parts)}." if parts else ""
+
+
+def _sureness(incident: Row) -> str:
+    confidence = incident.get("confidence")
+    return "" if confidence in (None, "certain") else f" (confidence: {confidence})"
+
+
+def _who(member: Row | None) -> str:
+    if member is None:
+        return "a member that is not named"
+    where = f" on {member['client_host']}" if member["client_host"] else ""
+    if member["group_instance_id"]:
+        return f"{member['group_instance_id']}{where}"
+    name = member["client_id"] or member["member_id"] or "a member"
+    return f"{name}{where}" + (f" ({member['member_id']})" if member["client_id"] and member["member_id"] else "")
+
+
+def _place(evidence: Row | None) -> str:
+    if evidence is None:
+        return "none kept"
+    partition = "" if evidence["partition"] is None else f"-{evidence['partition']}"
+    return f"{evidence['topic']}{partition}, {'offset' if partition else 'line'} {evidence['offset']}"
+
+
+def _known(value: int | None) -> str:
+    return "?" if value is None else str(value)
+
+
+def _duration(ms: float) -> str:
+    if ms < 1_000:
+        return f"{ms:.0f} ms"
+    return f"{ms / 1_000:.1f} s" if ms < 120_000 else f"{ms / 60_000:.1f} min"
+
+
+def _instant(ts_ms: int) -> str:
+    return datetime.fromtimestamp(ts_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + " UTC"

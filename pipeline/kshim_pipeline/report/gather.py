@@ -1,0 +1,97 @@
+"""What every reporting command reads: options for the sources, and the sources as the model's inputs."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from kshim_pipeline.decode import decode
+from kshim_pipeline.inputs.broker_log import read_broker_log
+from kshim_pipeline.inputs.kafka import Cluster, read_topics
+from kshim_pipeline.inputs.segments import partition_folders, read_segments
+from kshim_pipeline.land.command import client_options
+from kshim_pipeline.land.stream import read_landed
+from kshim_pipeline.model.events import EVENTS_TOPIC, events
+from kshim_pipeline.problems import EXIT_USAGE, PipelineError
+from kshim_pipeline.records import OFFSETS_TOPIC
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Gathered", "add_input_options", "gather", "needs_kafka"]
+
+
+class Gathered(NamedTuple):
+    """`decoded` (DECODED), `events` (EVENTS) and `log_lines` (LOG_LINES), cached; None: nobody tells. `sources`: names."""
+
+    decoded: DataFrame
+    events: DataFrame | None
+    log_lines: DataFrame | None
+    sources: tuple[str, ...]
+
+
+def add_input_options(parser: argparse.ArgumentParser) -> None:
+    """Where to read. Several may be given; what stands in more than one counts once."""
+    group = parser.add_argument_group("where the history is (at least one)")
+    option = group.add_argument
+    option("--bootstrap-server", metavar="HOST:PORT", help="a running cluster, kshim or Kafka")
+    option("--command-config", type=Path, metavar="FILE", help="a Java client's properties: security and the like")
+    option("--landed", metavar="DIR", help="what `kshim pipeline land` wrote")
+    option("--data-dir", metavar="DIR", help="data directory of a broker on this machine, kshim or Kafka")
+    option("--broker-log", action="append", metavar="FILE", help="log of a broker; may be repeated, may have wildcards")
+    option("--log-time-zone", default="UTC", metavar="ZONE", help="time zone of that log (default: UTC)")
+    parser.add_argument("--master", metavar="URL", help="Spark's master (default: local[*], or what spark-submit says)")
+    parser.add_argument("--memory", default="2g", metavar="SIZE", help="memory of the driver, as Java writes it")
+
+
+def needs_kafka(options: argparse.Namespace) -> bool:
+    """Whether Spark's Kafka source is needed."""
+    return options.bootstrap_server is not None
+
+
+def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
+    """Read what the options name. Raises PipelineError: nothing is named, or something is not there."""
+    records: list[DataFrame] = []
+    sources: list[str] = []
+    if options.bootstrap_server is not None:
+        cluster = Cluster(options.bootstrap_server, options=client_options(options.command_config))
+        there = cluster.spans(spark, [OFFSETS_TOPIC, EVENTS_TOPIC])
+        topics = [OFFSETS_TOPIC, *(topic for topic in (EVENTS_TOPIC,) if there.get(topic))]
+        records.append(read_topics(spark, cluster, topics))
+        sources.append(f"{options.bootstrap_server} ({', '.join(topics)})")
+    if options.landed is not None:
+        records.append(read_landed(spark, options.landed))
+        sources.append(options.landed)
+    if options.data_dir is not None:
+        folder = Path(options.data_dir)
+        has_events = any(folder.glob(f"{EVENTS_TOPIC}-*"))
+        topics = [OFFSETS_TOPIC, EVENTS_TOPIC] if has_events else [OFFSETS_TOPIC]
+        partition_folders(folder, topics)
+        records.append(read_segments(spark, options.data_dir, topics))
+        sources.append(options.data_dir)
+    log_lines = None
+    if options.broker_log:
+        log_lines = read_broker_log(spark, options.broker_log, time_zone=options.log_time_zone).cache()
+        sources.extend(options.broker_log)
+    if not sources:
+        raise PipelineError(
+            "Say where the history is: --bootstrap-server, --landed, --data-dir or --broker-log", EXIT_USAGE
+        )
+    return _model_inputs(spark, records, log_lines, sources)
+
+
+def _model_inputs(
+    spark: SparkSession, records: list[DataFrame], log_lines: DataFrame | None, sources: list[str]
+) -> Gathered:
+    from kshim_pipeline.records import RECORDS
+
+    all_records = spark.createDataFrame([], RECORDS)
+    for frame in records:
+        all_records = all_records.unionByName(frame)
+    all_records = all_records.cache()
+    told = events(all_records).cache() if records else None
+    if told is not None and told.isEmpty():
+        told = None
+    decoded = decode(all_records.where(all_records.topic == OFFSETS_TOPIC)).cache()
+    return Gathered(decoded, told, log_lines, tuple(sources))

@@ -1,0 +1,196 @@
+"""From results to the page: facts, findings, one section a question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import pandas as pd
+from pyspark.sql import functions as F
+
+from kshim_pipeline.report import charts, summaries
+from kshim_pipeline.report.page import Finding, Page, Section
+
+if TYPE_CHECKING:
+    from kshim_pipeline.report.results import Results
+
+__all__ = ["FINDINGS_SHOWN", "make_page"]
+
+FINDINGS_SHOWN: Final = 100
+
+
+def make_page(results: Results, say: Callable[[str], None]) -> Page:
+    """All sections; `say` hears what is being worked out."""
+    rebalances = results.tables["rebalances"]
+    say("measuring the span of the history")
+    span = summaries.span_of(rebalances)
+    sections = [_section(say, *part) for part in _parts(results, span)]
+    sections.insert(5, _lanes(results, say))
+    say("collecting findings")
+    shown, total = _findings(results)
+    return Page(
+        title="Why the groups rebalanced",
+        subtitle=f"{_instant(span[0])} to {_instant(span[1])}, read from {', '.join(results.sources)}",
+        facts=_facts(results),
+        findings=shown,
+        sections=sections,
+        findings_omitted=total - len(shown),
+    )
+
+
+Part = tuple[str, str, Callable[[], pd.DataFrame | None], Callable[[pd.DataFrame], Any], str]
+
+
+def _parts(results: Results, span: tuple[int, int]) -> list[Part]:
+    """Title, question, frame, chart, and what to say when there is nothing: None or no row."""
+    rebalances = results.tables["rebalances"]
+
+    def of(name: str, summary: Callable[[Any], pd.DataFrame]) -> Callable[[], pd.DataFrame | None]:
+        return lambda: summary(results.analyses[name]) if name in results.analyses else None
+
+    return [
+        (
+            "The fleet over time",
+            "When did groups rebalance, and for which reasons?",
+            lambda: summaries.over_time(rebalances, span),
+            charts.rebalances_over_time,
+            "No rebalance was found.",
+        ),
+        (
+            "Storms",
+            "Which groups are restless, and when?",
+            lambda: summaries.heat(rebalances, span),
+            charts.storm_heat_map,
+            "No rebalance was found.",
+        ),
+        (
+            "Phases by group",
+            "How long do JOIN and SYNC take, in the slowest groups?",
+            lambda: summaries.by_phase(rebalances, "group_id"),
+            charts.phase_percentiles,
+            "Records alone do not tell how long phases took; events and broker logs do.",
+        ),
+        (
+            "Phases by reason",
+            "What makes rebalances slow?",
+            lambda: summaries.by_phase(rebalances, "reason"),
+            charts.phase_percentiles,
+            "Records alone do not tell how long phases took; events and broker logs do.",
+        ),
+        (
+            "Who keeps the others waiting",
+            "Which clients joined last, again and again? The number is the longest wait in ms.",
+            of("slowest", summaries.slow_members),
+            charts.slowest_members,
+            "Nobody was waited for longer than a second, or only events would tell.",
+        ),
+        (
+            "Stickiness",
+            "How many partitions keep their owner, by assignor?",
+            of("stickiness", summaries.sticky),
+            charts.stickiness,
+            "No group had two generations with partitions.",
+        ),
+        (
+            "Stuck partitions",
+            "Which partitions does nobody work on, though there is work?",
+            of("stuck", summaries.stuck_ones),
+            charts.stuck_partitions,
+            "None.",
+        ),
+        (
+            "Lag after rebalances",
+            "How long until lag is back where it was?",
+            of("recovery", summaries.recoveries),
+            charts.lag_recovery,
+            "Log ends were not sampled (table log_ends).",
+        ),
+        (
+            "Timeouts",
+            "Does max.poll.interval.ms fit what members really do?",
+            of("timeouts", summaries.timeouts_seen),
+            charts.timeout_advice,
+            "Waits of members are told by events only.",
+        ),
+        (
+            "Other schemes",
+            "What would the same changes have cost under other rebalance schemes? A model: docs/design/schemes.md.",
+            lambda: summaries.scheme_sums(results.scheme_costs),
+            charts.schemes,
+            "No membership change was found.",
+        ),
+    ]
+
+
+def _section(
+    say: Callable[[str], None],
+    title: str,
+    question: str,
+    frame_of: Callable[[], pd.DataFrame | None],
+    chart_of: Callable[[pd.DataFrame], Any],
+    nothing: str,
+) -> Section:
+    say(f"drawing: {title}")
+    frame = frame_of()
+    if frame is None or frame.empty:
+        return Section(title, question, None, nothing)
+    return Section(title, question, charts.spec(chart_of(frame)))
+
+
+def _lanes(results: Results, say: Callable[[str], None]) -> Section:
+    title = "The longest rebalance, member by member"
+    say(f"drawing: {title}")
+    found = summaries.lanes(results.tables["events"])
+    if found is None:
+        return Section(title, "Who waited for whom?", None, "Only events tell what each member did.")
+    return Section(title, found[0], charts.spec(charts.swim_lanes(found[1])))
+
+
+def _facts(results: Results) -> list[tuple[str, str]]:
+    row = (
+        results.tables["rebalances"]
+        .agg(
+            F.countDistinct("group_id").alias("groups"),
+            F.count("*").alias("rebalances"),
+            F.sum(F.when(F.col("basis") == "observed", 1).otherwise(0)).alias("observed"),
+            F.sum("total_ms").alias("stopped_ms"),
+            F.sum(F.when(F.col("outcome") != "completed", 1).otherwise(0)).alias("unfinished"),
+        )
+        .collect()[0]
+    )
+    hours = (row.stopped_ms or 0) / 3_600_000
+    return [
+        ("groups", f"{row.groups:,}"),
+        ("rebalances", f"{row.rebalances:,}"),
+        ("observed", f"{(row.observed or 0) / max(row.rebalances, 1):.0%}"),
+        ("spent rebalancing", f"{hours:,.1f} h" if hours >= 1 else f"{hours * 3600:,.1f} s"),
+        ("not completed", f"{row.unfinished or 0:,}"),
+        ("incidents", f"{results.incidents.count():,}"),
+    ]
+
+
+def _findings(results: Results) -> tuple[list[Finding], int]:
+    order = F.when(F.col("severity") == "critical", 0).when(F.col("severity") == "warning", 1).otherwise(2)
+    # Incidents first: they name a cause, the measures of the analyses stand behind them.
+    rows = results.findings.orderBy(order, F.col("analysis") != "diagnosis", F.desc_nulls_last("value"))
+    shown = [
+        Finding(
+            row.severity, row.group_id or "several", row.sentence, row.advice or "", row.basis, _evidence(row.evidence)
+        )
+        for row in rows.limit(FINDINGS_SHOWN).collect()
+    ]
+    return shown, results.findings.count()
+
+
+def _evidence(places: Any) -> str:
+    words = [
+        f"{place.topic}{'' if place.partition is None else f'-{place.partition}'} @ {place.offset}"
+        for place in (places or ())[:2]
+        if place is not None
+    ]
+    return ", ".join(words)
+
+
+def _instant(ts_ms: int) -> str:
+    return datetime.fromtimestamp(ts_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
