@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 B: Final = {"member_id": "b", "instance_id": None, "client_id": "client-b", "host": "host-b"}
 A: Final = {"member_id": "a", "instance_id": None, "client_id": "client-a", "host": "host-a"}
-JOINED: Final = {"join_ms": 3_000, "to_generation": 2, "protocol": "range", "leader_id": "a"}
-COUNTS: Final = {"expected": 2, "joined": 2, "kicked": 0, "pending_sync": 1}
+JOINED: Final[dict[str, Any]] = {"join_ms": 3_000, "to_generation": 2, "protocol": "range", "leader_id": "a"}
+COUNTS: Final[dict[str, Any]] = {"expected": 2, "joined": 2, "kicked": 0, "pending_sync": 1}
 WAITS: Final = [{**A, "is_new": False, "wait_ms": 3_000}, {**B, "is_new": True, "wait_ms": 0}]
 TOLD: Final[list[dict[str, Any]]] = [
     event(1, 5_000, "rebalance_started", trigger={**B, "client_reason": "hello"}),
@@ -61,22 +61,21 @@ RECORDS: Final = [
     group_record(2, 8_060, 2, member("a", 0), member("b", 1)),
     group_record(3, 30_500, 3, member("a", 0, 1)),
 ]
+_LINES: Final[list[tuple[int, str, dict[str, Any]]]] = [
+    (30_010, "member_failed", {"member_id": "b"}),
+    (30_010, "preparing", {"generation_id": 2, "reason_text": "removing member b on heartbeat expiration."}),
+    (30_400, "stabilized", {"generation_id": 3, "members": 1}),
+    (30_490, "assignment_received", {"generation_id": 3, "members": 1}),
+    (
+        31_000,
+        "preparing",
+        {"generation_id": 3, "reason_text": "explicit `LeaveGroup` request for (a) members."},
+    ),
+    (31_000, "emptied", {"generation_id": 4}),
+]
 LINES: Final[list[dict[str, Any]]] = [
     {"type": kind, "ts_ms": ts_ms, "group_id": "g", "evidence": {"topic": "log", "offset": line}, **more}
-    for line, (ts_ms, kind, more) in enumerate(
-        [
-            (30_010, "member_failed", {"member_id": "b"}),
-            (30_010, "preparing", {"generation_id": 2, "reason_text": "removing member b on heartbeat expiration."}),
-            (30_400, "stabilized", {"generation_id": 3, "members": 1}),
-            (30_490, "assignment_received", {"generation_id": 3, "members": 1}),
-            (
-                31_000,
-                "preparing",
-                {"generation_id": 3, "reason_text": "explicit `LeaveGroup` request for (a) members."},
-            ),
-            (31_000, "emptied", {"generation_id": 4}),
-        ]
-    )
+    for line, (ts_ms, kind, more) in enumerate(_LINES)
 ]
 
 
@@ -101,8 +100,17 @@ def test_a_rebalance_is_a_row_by_events_else_by_the_log_else_inferred(spark: Spa
         ("log", 3, None, 31_000, 31_000, "aborted", "member_left", "a", "client-a", "host-a", None, None, 0,
          None, None, None, None, None),
     ]  # fmt: skip
-    columns = ("generation_id", "ts_ms", "member_id", "change", "left_reason", "join_wait_ms", "partitions", "source")
-    assert rows_of(model["memberships"], *columns, by=("ts_ms", "member_id")) == [
+    of_members = (
+        "generation_id",
+        "ts_ms",
+        "member_id",
+        "change",
+        "left_reason",
+        "join_wait_ms",
+        "partitions",
+        "source",
+    )
+    assert rows_of(model["memberships"], *of_members, by=("ts_ms", "member_id")) == [
         (1, 1_000, "a", "joined", None, None, 2, "records"),
         (2, 8_060, "a", "kept", None, 3_000, 1, "both"),
         (2, 8_060, "b", "joined", None, 0, 1, "both"),

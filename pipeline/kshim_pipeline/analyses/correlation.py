@@ -1,0 +1,135 @@
+"""12. Did one deploy or one host move many groups at once?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from kshim_pipeline.analyses.findings import clock, finding, member, packed, places, sentence
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["client_family", "correlation", "findings"]
+
+_INSTANCE: Final = r"([-_.](\d+|[0-9a-fA-F]{6,}))+$"
+
+
+def client_family(client_id: str | Column) -> Column:
+    """A client id without the numbers and hexadecimal digits at its end: `billing-7` and `billing-12` are `billing`."""
+    return F.regexp_replace(F.col(client_id) if isinstance(client_id, str) else client_id, _INSTANCE, "")
+
+
+def correlation(
+    rebalances: DataFrame, *, window_ms: int = 300_000, min_groups: int = 3, times_usual: float = 3.0
+) -> DataFrame:
+    """One row a stretch of time in which unusually many groups rebalanced, by what they have in common.
+
+    Time is cut into windows of `window_ms` (ms); windows that touch are one stretch. `kind`: `host` (`key` is the host
+    of the triggers), `client` (the client id without its number), `fleet` (all groups, key empty). A window counts when
+    it has `min_groups` groups (the fleet: three times as many), and `times_usual` as many as the mean of all windows of
+    the history. Columns: `kind`, `key`; `from_ts_ms`, `to_ts_ms` (ms since 1970); `groups`, the most in one window;
+    `rebalances`; `usual_groups`, that mean; `is_inferred`; `first`, `last`: packed evidence.
+    """
+    window = F.floor(F.col("ts_ms") / window_ms).cast("long").alias("window")
+    counted = rebalances.groupBy(
+        window,
+        "group_id",
+        F.col("trigger.client_host").alias("host"),
+        client_family("trigger.client_id").alias("client"),
+    ).agg(
+        F.count("*").alias("n"),
+        F.max((F.col("basis") == "inferred").cast("int")).alias("is_inferred"),
+        F.min(packed()).alias("first"),
+        F.max(packed()).alias("last"),
+    )
+    keys = F.explode(
+        F.array(
+            *(
+                F.struct(F.lit(kind).alias("kind"), key.alias("key"))
+                for kind, key in (("host", F.col("host")), ("client", F.col("client")), ("fleet", F.lit("")))
+            )
+        )
+    )
+    sums = (
+        F.sum("n").alias("n"),
+        F.max("is_inferred").alias("is_inferred"),
+        F.min("first").alias("first"),
+        F.max("last").alias("last"),
+    )
+    per_group = (
+        counted.select("*", keys.alias("_k"))
+        .where("_k.key is not null")
+        .groupBy("_k.kind", "_k.key", "window", "group_id")
+        .agg(*sums)
+    )
+    per_window = per_group.groupBy("kind", "key", "window").agg(F.count("*").alias("groups"), *sums)
+    whole = per_window.where("kind = 'fleet'").agg((F.max("window") - F.min("window") + 1).alias("_windows"))
+    of_key = Window.partitionBy("kind", "key")
+    order = of_key.orderBy("window")
+    least = F.when(F.col("kind") == "fleet", F.lit(min_groups * 3)).otherwise(F.lit(min_groups))
+    unusual = (
+        per_window.crossJoin(F.broadcast(whole))  # one row
+        .withColumn("usual_groups", F.sum("groups").over(of_key) / F.col("_windows"))
+        .where((F.col("groups") >= least) & (F.col("groups") >= F.col("usual_groups") * times_usual))
+        .withColumn("_new", F.coalesce(F.col("window") - F.lag("window").over(order) > 1, F.lit(True)).cast("int"))
+        .withColumn("_stretch", F.sum("_new").over(order))
+    )
+    return (
+        unusual.groupBy("kind", "key", "_stretch", "usual_groups")
+        .agg(
+            F.min("window").alias("_from"),
+            F.max("window").alias("_to"),
+            F.max("groups").alias("groups"),
+            *sums,
+        )
+        .select(
+            "kind",
+            "key",
+            (F.col("_from") * window_ms).alias("from_ts_ms"),
+            ((F.col("_to") + 1) * window_ms).alias("to_ts_ms"),
+            "groups",
+            F.col("n").alias("rebalances"),
+            "usual_groups",
+            (F.col("is_inferred") == 1).alias("is_inferred"),
+            "first",
+            "last",
+        )
+    )
+
+
+def findings(rows: DataFrame) -> DataFrame:
+    """One finding a stretch."""
+    kind = F.col("kind")
+    what = (
+        F.when(kind == "host", sentence("began at host {}", "key"))
+        .when(kind == "client", sentence("began with clients {}", "key"))
+        .otherwise("came together")
+    )
+    return finding(
+        rows,
+        analysis="correlation",
+        severity="warning",
+        member=F.when(kind == "host", member(client_host="key")).when(kind == "client", member(client_id="key")),
+        from_ts_ms=F.col("from_ts_ms"),
+        to_ts_ms=F.col("to_ts_ms"),
+        cause=F.when(kind == "host", "host").when(kind == "client", "deploy").otherwise("fleet"),
+        sentence=sentence(
+            "{} rebalances of up to {} groups at once {}, from {} to {}; usual are {} groups.",
+            "rebalances",
+            "groups",
+            what,
+            clock("from_ts_ms"),
+            clock("to_ts_ms"),
+            F.format_string("%.2f", "usual_groups"),
+        ),
+        advice=F.when(kind == "host", "Look at that host: it moves groups that have nothing else in common.")
+        .when(kind == "client", "A deploy restarts these clients: roll it slower, or give them group.instance.id.")
+        .otherwise("Look at the brokers and the network: groups with nothing in common moved together."),
+        value=F.col("groups"),
+        unit="groups",
+        basis=F.when(F.col("is_inferred"), "inferred").otherwise("observed"),
+        evidence=places("first", "last"),
+    )

@@ -1,0 +1,110 @@
+"""Rows of analyses -> rows of the table findings; evidence packed so that it can be aggregated cheaply."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from kshim_pipeline.schemas import FINDINGS, MEMBER_REF
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["clock", "finding", "member", "packed", "percent", "places", "seconds", "sentence", "unpacked"]
+
+_TOPICS: Final = ("__consumer_offsets", "__kshim_events", "log")
+_OFFSET_BITS: Final = 44
+_PARTITION_BITS: Final = 16
+
+
+def packed(column: str = "evidence") -> Column:
+    """Evidence as one number, ordered by topic, partition and offset. Offsets from 2^44 on lose their upper bits.
+
+    Spark aggregates numbers in place; the smallest of structs or strings costs it a sort.
+    """
+    topic = F.array_position(F.array(*map(F.lit, _TOPICS)), F.col(f"{column}.topic")) - 1
+    partition = F.coalesce(F.col(f"{column}.partition"), F.lit(0)).cast("long")
+    offset = F.col(f"{column}.offset").bitwiseAND(F.lit((1 << _OFFSET_BITS) - 1))
+    high = F.shiftleft(topic.cast("long"), _PARTITION_BITS).bitwiseOR(partition)
+    return F.when(topic >= 0, F.shiftleft(high, _OFFSET_BITS).bitwiseOR(offset))
+
+
+def unpacked(place: str | Column) -> Column:
+    """The evidence that `packed` made a number of; null for null."""
+    number = F.col(place) if isinstance(place, str) else place
+    topic = F.shiftright(number, _OFFSET_BITS + _PARTITION_BITS).cast("int")
+    partition = F.shiftright(number, _OFFSET_BITS).bitwiseAND(F.lit((1 << _PARTITION_BITS) - 1)).cast("int")
+    return F.when(
+        number.isNotNull(),
+        F.struct(
+            F.element_at(F.array(*map(F.lit, _TOPICS)), topic + 1).alias("topic"),
+            F.when(topic != _TOPICS.index("log"), partition).alias("partition"),
+            number.bitwiseAND(F.lit((1 << _OFFSET_BITS) - 1)).alias("offset"),
+        ),
+    )
+
+
+def places(*numbers: str) -> Column:
+    """The column `evidence` of findings, from packed places; equal ones and nulls are left out."""
+    return F.array_compact(F.array_distinct(F.array(*(unpacked(number) for number in numbers))))
+
+
+def finding(rows: DataFrame, **columns: Column | str | None) -> DataFrame:
+    """Rows of findings; `columns` by name: a Column, or a text that is the same in all. What is left out is null."""
+    unknown = columns.keys() - set(FINDINGS.names)
+    assert not unknown, unknown
+
+    def made(name: str) -> Column:
+        given = columns.get(name)
+        return F.lit(given) if given is None or isinstance(given, str) else given
+
+    return rows.select(*(made(field.name).cast(field.dataType).alias(field.name) for field in FINDINGS.fields))
+
+
+def member(
+    client_id: Column | str | None = None,
+    client_host: Column | str | None = None,
+    member_id: Column | str | None = None,
+    group_instance_id: Column | str | None = None,
+) -> Column:
+    """The column `member` of findings, from columns or names of columns."""
+    given = {
+        "member_id": member_id,
+        "group_instance_id": group_instance_id,
+        "client_id": client_id,
+        "client_host": client_host,
+    }
+    parts = ((name, F.col(part) if isinstance(part, str) else part) for name, part in given.items())
+    return F.struct(*((F.lit(None) if part is None else part).cast("string").alias(name) for name, part in parts)).cast(
+        MEMBER_REF
+    )
+
+
+def sentence(template: str, *columns: Column | str) -> Column:
+    """`template` with each `{}` replaced by a column; a null reads `unknown`."""
+    pieces = template.split("{}")
+    assert len(pieces) == len(columns) + 1, template
+    parts: list[Column] = [F.lit(pieces[0])]
+    for column, piece in zip(columns, pieces[1:], strict=True):
+        value = F.col(column) if isinstance(column, str) else column
+        parts += [F.coalesce(value.cast("string"), F.lit("unknown")), F.lit(piece)]
+    return F.concat(*parts)
+
+
+def clock(ts_ms: str | Column) -> Column:
+    """An instant for people, UTC."""
+    value = F.col(ts_ms) if isinstance(ts_ms, str) else ts_ms
+    return F.date_format(F.timestamp_millis(value), "yyyy-MM-dd HH:mm:ss")
+
+
+def seconds(ms: str | Column) -> Column:
+    """A duration for people, as a number of seconds with one decimal."""
+    value = F.col(ms) if isinstance(ms, str) else ms
+    return F.format_string("%.1f", value / 1000)
+
+
+def percent(share: str | Column) -> Column:
+    """A share for people, as a whole number of percent."""
+    value = F.col(share) if isinstance(share, str) else share
+    return F.round(value * 100).cast("int")

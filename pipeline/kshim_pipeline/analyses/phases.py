@@ -1,0 +1,81 @@
+"""2. How long do JOIN and SYNC take, per group, reason and day?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from kshim_pipeline.analyses.findings import finding, packed, places, seconds, sentence
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["BY", "findings", "phases"]
+
+BY: Final = ("group_id", "reason", "day")
+_SHARES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+
+
+def phases(rebalances: DataFrame, *, by: Sequence[str] = BY) -> DataFrame:
+    """One row for each of `by` and basis, over completed rebalances whose phases are told.
+
+    Columns: those of `by` (`day` is the date of the begin, UTC); `basis`; `rebalances`; and `join_`, `sync_` and
+    `total_` with `p50_ms`, `p95_ms`, `p99_ms` (ms; approximate beyond 100 rows by 1 in 100 ranks; null where nobody
+    tells, as JOIN in records); `first`, `last`: packed evidence.
+    """
+    rows = rebalances.where("outcome = 'completed' and (total_ms is not null or sync_ms is not null)").withColumn(
+        "day", F.to_date(F.timestamp_millis("ts_ms"))
+    )
+    percentiles = [
+        F.percentile_approx(f"{phase}_ms", list(_SHARES.values()), 100).alias(f"_{phase}")
+        for phase in ("join", "sync", "total")
+    ]
+    counted = rows.groupBy(*by, "basis").agg(
+        F.count("*").alias("rebalances"), *percentiles, F.min(packed()).alias("first"), F.max(packed()).alias("last")
+    )
+    return counted.select(
+        *by,
+        "basis",
+        "rebalances",
+        *(
+            F.col(f"_{phase}")[place].alias(f"{phase}_{name}_ms")
+            for phase in ("join", "sync", "total")
+            for place, name in enumerate(_SHARES)
+        ),
+        "first",
+        "last",
+    )
+
+
+def findings(rows: DataFrame, *, slow_ms: int = 30_000, very_slow_ms: int = 300_000) -> DataFrame:
+    """One finding for each group, reason and day whose 95th percentile of the whole is `slow_ms` or more."""
+    day = F.unix_millis(F.col("day").cast("timestamp"))
+    joining = F.col("join_p95_ms") >= F.col("sync_p95_ms")
+    return finding(
+        rows.where(F.col("total_p95_ms") >= slow_ms),
+        analysis="phases",
+        severity=F.when(F.col("total_p95_ms") >= very_slow_ms, "critical").otherwise("warning"),
+        group_id=F.col("group_id"),
+        from_ts_ms=day,
+        to_ts_ms=day + 86_400_000,
+        cause=F.col("reason"),
+        sentence=sentence(
+            "Of {} rebalances of group {} by {} on {}, one in twenty took {} s or more (JOIN {} s, SYNC {} s).",
+            "rebalances",
+            "group_id",
+            "reason",
+            "day",
+            seconds("total_p95_ms"),
+            seconds("join_p95_ms"),
+            seconds("sync_p95_ms"),
+        ),
+        advice=F.when(joining, "Members are slow to rejoin: poll more often, or process less per poll.").otherwise(
+            "The leader is slow to assign, or members to fetch their assignment: look at the leader."
+        ),
+        value=F.col("total_p95_ms"),
+        unit="ms",
+        basis=F.col("basis"),
+        evidence=places("first", "last"),
+    )

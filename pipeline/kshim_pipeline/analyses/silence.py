@@ -1,0 +1,114 @@
+"""8. How long does nobody commit after each generation, and how much is read twice?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from kshim_pipeline.analyses.findings import clock, finding, packed, places, seconds, sentence
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["findings", "silence"]
+
+_HABIT = 10
+
+
+def silence(commits: DataFrame, generations: DataFrame) -> DataFrame:
+    """One row a partition and generation, at its first commit in it; inferred.
+
+    A commit before and one after the generation are compared. Columns: `group_id`, `topic`, `partition`,
+    `incarnation`, `generation_id`; `ts_ms`, when it was stored; `before_ts_ms`, `after_ts_ms` (ms since 1970): the
+    commits; `silent_ms` (ms between them); `usual_ms` (ms between the ten commits before, null: fewer than two);
+    `rewound`: records that the offset went back by; `replayed`: records that were read but not committed when the
+    generation came, and were read again: rate before x time from the last commit to the generation, at most what was
+    committed first after it, rounded; null: no rate is known; `first`, `last`: packed evidence.
+    """
+    order = Window.partitionBy("group_id", "topic", "partition").orderBy("evidence.partition", "evidence.offset")
+    last = F.struct("ts_ms", "committed_offset", "generation_id", "incarnation", packed().alias("place"))
+    earliest = F.struct("ts_ms", "committed_offset")
+    rows = commits.where("committed_offset is not null and generation_id is not null").withColumns(
+        {
+            "_before": F.lag(last).over(order),
+            "_habit": F.coalesce(F.lag(earliest, _HABIT + 1).over(order), F.first(earliest).over(order)),
+            "_steps": F.least(F.row_number().over(order) - 2, F.lit(_HABIT)),
+        }
+    )
+    is_first = (F.col("_before.generation_id") != F.col("generation_id")) | (
+        F.col("_before.incarnation") != F.col("incarnation")
+    )
+    stored = generations.select("group_id", "incarnation", "generation_id", F.col("ts_ms").alias("_stored"))
+    rows = rows.where(is_first).join(stored, ["group_id", "incarnation", "generation_id"])
+    span = F.col("_before.ts_ms") - F.col("_habit.ts_ms")
+    known = (F.col("_steps") > 0) & (span > 0)
+    rate = F.when(known, (F.col("_before.committed_offset") - F.col("_habit.committed_offset")) / span)
+    uncommitted = F.greatest(rate, F.lit(0.0)) * F.greatest(F.col("_stored") - F.col("_before.ts_ms"), F.lit(0))
+    grew = F.greatest(F.col("committed_offset") - F.col("_before.committed_offset"), F.lit(0))
+    return rows.select(
+        "group_id",
+        "topic",
+        "partition",
+        "incarnation",
+        "generation_id",
+        F.col("_stored").alias("ts_ms"),
+        F.col("_before.ts_ms").alias("before_ts_ms"),
+        F.col("ts_ms").alias("after_ts_ms"),
+        (F.col("ts_ms") - F.col("_before.ts_ms")).alias("silent_ms"),
+        F.when(known, (span / F.col("_steps")).cast("long")).alias("usual_ms"),
+        F.greatest(F.col("_before.committed_offset") - F.col("committed_offset"), F.lit(0)).alias("rewound"),
+        F.when(rate.isNotNull(), F.round(F.least(uncommitted, grew)).cast("long")).alias("replayed"),
+        F.col("_before.place").alias("first"),
+        packed().alias("last"),
+    )
+
+
+def findings(rows: DataFrame, *, min_silent_ms: int = 60_000, times_usual: int = 5) -> DataFrame:
+    """One finding a group and generation with a partition that fell back, or was silent for long and unusually so."""
+    unusual = (F.col("silent_ms") >= min_silent_ms) & (
+        F.col("usual_ms").isNull() | (F.col("silent_ms") >= times_usual * F.col("usual_ms"))
+    )
+    found = (
+        rows.where(unusual | (F.col("rewound") > 0))
+        .groupBy("group_id", "incarnation", "generation_id", "ts_ms")
+        .agg(
+            F.count("*").alias("partitions"),
+            F.max("silent_ms").alias("silent_ms"),
+            F.sum("rewound").alias("rewound"),
+            F.sum("replayed").alias("replayed"),
+            F.min("before_ts_ms").alias("from_ts_ms"),
+            F.max("after_ts_ms").alias("to_ts_ms"),
+            F.min("first").alias("first"),
+            F.max("last").alias("last"),
+        )
+    )
+    fell = F.col("rewound") > 0
+    return finding(
+        found,
+        analysis="silence",
+        severity=F.when(fell, "critical").otherwise("warning"),
+        group_id=F.col("group_id"),
+        from_ts_ms=F.col("from_ts_ms"),
+        to_ts_ms=F.col("to_ts_ms"),
+        cause=F.when(fell, "rewound").otherwise("commit_silence"),
+        sentence=sentence(
+            "Around generation {} of group {} at {}, {} partitions had no commit for up to {} s; about {} records were "
+            "read twice{}.",
+            "generation_id",
+            "group_id",
+            clock("ts_ms"),
+            "partitions",
+            seconds("silent_ms"),
+            "replayed",
+            F.when(fell, sentence(", and offsets went back by {}", "rewound")).otherwise(""),
+        ),
+        advice=F.when(fell, "Two owners committed, or somebody reset offsets: see who held the partitions.").otherwise(
+            "Commit when partitions are revoked, and make the rebalance shorter."
+        ),
+        value=F.col("silent_ms"),
+        unit="ms",
+        basis="inferred",
+        evidence=places("first", "last"),
+    )

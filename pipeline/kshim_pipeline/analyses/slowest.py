@@ -1,0 +1,85 @@
+"""4. Which clients and hosts keep everybody waiting, over the whole fleet?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from kshim_pipeline.analyses.findings import finding, member, packed, places, seconds, sentence
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["findings", "slowest"]
+
+
+def slowest(rebalances: DataFrame, *, min_wait_ms: int = 1_000, top: int = 1_000) -> DataFrame:
+    """The `top` clients by the time that groups waited for them, one row a client id and host; observed only.
+
+    A rebalance counts for the member that joined last, unless it was new (nobody knew to wait for it) or the wait was
+    shorter than `min_wait_ms`. Columns: `rank` from 1; `client_id`, `client_host`; `groups`; `times` last;
+    `lost_ms` (ms, sum of waits), `mean_ms`, `max_ms` (ms); `first`, `last`: packed evidence.
+    """
+    late = rebalances.where(
+        (F.col("last_to_join.wait_ms") >= min_wait_ms) & ~F.coalesce("last_to_join.is_new", F.lit(False))
+    )
+    per_group = late.groupBy(
+        F.col("last_to_join.client_id").alias("client_id"),
+        F.col("last_to_join.client_host").alias("client_host"),
+        "group_id",
+    ).agg(
+        F.count("*").alias("times"),
+        F.sum("last_to_join.wait_ms").alias("lost_ms"),
+        F.max("last_to_join.wait_ms").alias("max_ms"),
+        F.min(packed()).alias("first"),
+        F.max(packed()).alias("last"),
+    )
+    clients = per_group.groupBy("client_id", "client_host").agg(
+        F.count("*").alias("groups"),
+        F.sum("times").alias("times"),
+        F.sum("lost_ms").alias("lost_ms"),
+        F.max("max_ms").alias("max_ms"),
+        F.min("first").alias("first"),
+        F.max("last").alias("last"),
+    )
+    by_loss = (F.col("lost_ms").desc(), F.col("client_id"), F.col("client_host"))
+    ranked = clients.orderBy(*by_loss).limit(top).withColumn("_all", F.lit(0))
+    return ranked.select(
+        F.row_number().over(Window.partitionBy("_all").orderBy(*by_loss)).alias("rank"),
+        "client_id",
+        "client_host",
+        "groups",
+        "times",
+        "lost_ms",
+        (F.col("lost_ms") / F.col("times")).cast("long").alias("mean_ms"),
+        "max_ms",
+        "first",
+        "last",
+    )
+
+
+def findings(rows: DataFrame, *, top: int = 20, min_times: int = 3) -> DataFrame:
+    """One finding for each of the first `top` clients that was last at least `min_times` times."""
+    return finding(
+        rows.where((F.col("rank") <= top) & (F.col("times") >= min_times)),
+        analysis="slowest",
+        severity=F.when(F.col("lost_ms") >= 600_000, "warning").otherwise("info"),
+        member=member("client_id", "client_host"),
+        cause="slow_member",
+        sentence=sentence(
+            "Client {} on {} came last to {} rebalances of {} groups, which waited {} s for it, at most {} s at a time.",
+            "client_id",
+            "client_host",
+            "times",
+            "groups",
+            seconds("lost_ms"),
+            seconds("max_ms"),
+        ),
+        advice="It polls too seldom: lower max.poll.records or the work per poll; or its host is slow.",
+        value=F.col("lost_ms"),
+        unit="ms",
+        basis="observed",
+        evidence=places("first", "last"),
+    )

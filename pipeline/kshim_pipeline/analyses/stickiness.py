@@ -1,0 +1,107 @@
+"""6. How many partitions change hands, and how many without need, by assignor?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from kshim_pipeline.analyses.findings import finding, packed, percent, places, sentence
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["by_assignor", "findings", "stickiness"]
+
+_GENERATION = ("group_id", "incarnation", "generation_id")
+
+
+def stickiness(generations: DataFrame, ownership: DataFrame, memberships: DataFrame) -> DataFrame:
+    """One row a group and assignor; inferred from records, which is where assignments are.
+
+    A partition moved when its owner is another than the one before; without need when the one before is still there.
+    Columns: `group_id`, `protocol`; `generations` that followed another with partitions; `assigned`, partitions that
+    the generations before had, summed; `moved`; `needless`, those moved from a member that stayed; `kept_share` (0..1);
+    `first`, `last`: packed evidence.
+    """
+    moves = ownership.where("previous_owner is not null and previous_owner != owner").select(
+        "group_id",
+        "incarnation",
+        F.col("from_generation").alias("generation_id"),
+        F.col("previous_owner").alias("owner"),
+    )
+    there = memberships.where("change in ('kept', 'replaced') and source != 'events'")
+    there = there.select(*_GENERATION, "owner", F.lit(1).alias("_there"))
+    # Counted before the join: as many rows as owners who lost something, not as partitions that moved.
+    lost = moves.groupBy(*_GENERATION, "owner").agg(F.count("*").alias("moved"))
+    counted = (
+        lost.join(there, [*_GENERATION, "owner"], "left")
+        .groupBy(*_GENERATION)
+        .agg(F.sum("moved").alias("moved"), F.sum(F.when(F.col("_there") == 1, F.col("moved"))).alias("needless"))
+    )
+    followed = generations.where("previous_partitions > 0 and state = 'Stable'").select(
+        *_GENERATION, "protocol", "previous_partitions", packed().alias("place")
+    )
+    return (
+        followed.join(counted, list(_GENERATION), "left")
+        .groupBy("group_id", "protocol")
+        .agg(
+            F.count("*").alias("generations"),
+            F.sum("previous_partitions").alias("assigned"),
+            F.coalesce(F.sum("moved"), F.lit(0)).alias("moved"),
+            F.coalesce(F.sum("needless"), F.lit(0)).alias("needless"),
+            F.min("place").alias("first"),
+            F.max("place").alias("last"),
+        )
+        .select(
+            "group_id",
+            "protocol",
+            "generations",
+            "assigned",
+            "moved",
+            "needless",
+            (1 - F.least(F.col("moved") / F.col("assigned"), F.lit(1.0))).alias("kept_share"),
+            "first",
+            "last",
+        )
+    )
+
+
+def by_assignor(rows: DataFrame) -> DataFrame:
+    """The rows of `stickiness`, one an assignor: `protocol`, `groups`, and the sums and the share of above."""
+    return (
+        rows.groupBy("protocol")
+        .agg(
+            F.count("*").alias("groups"),
+            *(F.sum(name).alias(name) for name in ("generations", "assigned", "moved", "needless")),
+        )
+        .withColumn("kept_share", 1 - F.least(F.col("moved") / F.col("assigned"), F.lit(1.0)))
+    )
+
+
+def findings(rows: DataFrame, *, min_needless_share: float = 0.2, min_generations: int = 5) -> DataFrame:
+    """One finding a group and assignor that moved so large a share of partitions without need, over some generations."""
+    share = F.col("needless") / F.col("assigned")
+    return finding(
+        rows.where((share >= min_needless_share) & (F.col("generations") >= min_generations)),
+        analysis="stickiness",
+        severity="info",
+        group_id=F.col("group_id"),
+        cause="assignor",
+        sentence=sentence(
+            "In {} generations of group {} assignor {} moved {} of {} partitions, {} from members that stayed.",
+            "generations",
+            "group_id",
+            "protocol",
+            "moved",
+            "assigned",
+            "needless",
+        ),
+        advice=F.when(
+            F.col("protocol").contains("sticky"), "Members subscribe to different topics, or come and go in between."
+        ).otherwise(F.concat(F.lit("cooperative-sticky would have kept up to "), percent(share), F.lit(" % more."))),
+        value=share,
+        unit="share",
+        basis="inferred",
+        evidence=places("first", "last"),
+    )

@@ -1,0 +1,84 @@
+"""5. How long did groups stand still, and how much work was not done?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from kshim_pipeline.analyses.findings import finding, packed, places, sentence
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["findings", "stopped"]
+
+
+def stopped(rebalances: DataFrame, ownership: DataFrame | None = None) -> DataFrame:
+    """One row a group, day (UTC, of the begin) and basis.
+
+    A rebalance stops the group from its begin to its end; where only records tell of it, the SYNC phase alone counts,
+    so inferred rows are lower bounds. Eager protocols stop all partitions; cooperative ones those that changed owner in
+    the generation it made, which `ownership` tells (without it they count as none). Columns: `group_id`, `day`, `basis`;
+    `rebalances`; `stopped_ms` (ms); `longest_ms` (ms); `partition_ms` (partitions x ms; null: no partition count is
+    known); `first`, `last`: packed evidence.
+    """
+    rows = rebalances.select(
+        "group_id",
+        F.col("to_generation").alias("from_generation"),
+        F.to_date(F.timestamp_millis("ts_ms")).alias("day"),
+        "basis",
+        F.coalesce("total_ms", "sync_ms").alias("ms"),
+        "partitions",
+        F.coalesce(F.col("protocol").contains("cooperative"), F.lit(False)).alias("is_cooperative"),
+        packed().alias("place"),
+    ).where("ms is not null")
+    still = F.when(~F.col("is_cooperative"), F.col("partitions"))
+    if ownership is not None:
+        moved = (
+            ownership.where("previous_owner is not null and previous_owner != owner")
+            .groupBy("group_id", "from_generation")
+            .agg(F.count("*").alias("moved"))
+        )
+        # Only cooperative rebalances need the join; the others would only make it dear.
+        cooperative = rows.where("is_cooperative").join(moved, ["group_id", "from_generation"], "left")
+        rows = rows.where("not is_cooperative").withColumn("moved", F.lit(None).cast("long")).unionByName(cooperative)
+        still = F.when(F.col("is_cooperative"), F.coalesce("moved", F.lit(0))).otherwise(F.col("partitions"))
+    return rows.groupBy("group_id", "day", "basis").agg(
+        F.count("*").alias("rebalances"),
+        F.sum("ms").alias("stopped_ms"),
+        F.max("ms").alias("longest_ms"),
+        F.sum(still.cast("long") * F.col("ms")).alias("partition_ms"),
+        F.min("place").alias("first"),
+        F.max("place").alias("last"),
+    )
+
+
+def findings(rows: DataFrame, *, warning_ms: int = 600_000, critical_ms: int = 3_600_000) -> DataFrame:
+    """One finding a group and day that stood still for `warning_ms` in all."""
+    day = F.unix_millis(F.col("day").cast("timestamp"))
+
+    def minutes(column: str) -> Column:
+        return F.format_string("%.1f", F.col(column) / 60_000)
+
+    return finding(
+        rows.where(F.col("stopped_ms") >= warning_ms),
+        analysis="stopped",
+        severity=F.when(F.col("stopped_ms") >= critical_ms, "critical").otherwise("warning"),
+        group_id=F.col("group_id"),
+        from_ts_ms=day,
+        to_ts_ms=day + 86_400_000,
+        sentence=sentence(
+            "Group {} stood still for {} minutes on {}, in {} rebalances; that is {} partition-minutes.",
+            "group_id",
+            minutes("stopped_ms"),
+            "day",
+            "rebalances",
+            minutes("partition_ms"),
+        ),
+        advice="A cooperative assignor stops only what moves; static members do not stop anything when they restart.",
+        value=F.col("stopped_ms"),
+        unit="ms",
+        basis=F.col("basis"),
+        evidence=places("first", "last"),
+    )

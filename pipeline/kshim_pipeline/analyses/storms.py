@@ -1,0 +1,122 @@
+"""3. Which groups rebalance in storms, and does one member flap?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from kshim_pipeline.analyses.findings import clock, finding, member, packed, percent, places, seconds, sentence
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["findings", "storms"]
+
+
+def storms(rebalances: DataFrame, *, gap_ms: int = 300_000, min_rebalances: int = 5) -> DataFrame:
+    """One row an episode: at least `min_rebalances` of one group, each within `gap_ms` of the one before.
+
+    Columns: `group_id`; `from_ts_ms`, `to_ts_ms` (ms since 1970); `rebalances`; `completed`; `stopped_ms` (ms, null:
+    not told); `per_minute`; `top_client_id`, `top_client_host`: who began most, `top_share` (0..1) of them, `top_reason`: mostly
+    why; `is_flapping`: that is one client on one host, and half of them or more; `basis`: inferred if any is; `first`, `last`:
+    packed evidence.
+    """
+    order = Window.partitionBy("group_id").orderBy("ts_ms")
+    far = F.col("ts_ms") - F.lag("ts_ms").over(order) > gap_ms
+    # Grouped with the episode as a key: Spark keeps the partitioning by group, so nothing is shuffled again.
+    episodes = (
+        rebalances.select(
+            "group_id",
+            "ts_ms",
+            "outcome",
+            F.coalesce("total_ms", "sync_ms").alias("ms"),
+            "reason",
+            F.col("trigger.client_id").alias("client_id"),
+            F.col("trigger.client_host").alias("client_host"),
+            (F.col("basis") == "observed").alias("is_observed"),
+            packed().alias("place"),
+        )
+        .withColumn("_new", F.coalesce(far, F.lit(True)).cast("int"))
+        .withColumn("episode", F.sum("_new").over(order))
+    )
+    by_cause = episodes.groupBy("group_id", "episode", "reason", "client_id", "client_host").agg(
+        F.count("*").alias("n"),
+        F.count(F.when(F.col("outcome") == "completed", 1)).alias("completed"),
+        F.sum("ms").alias("ms"),
+        F.min("ts_ms").alias("from_ts_ms"),
+        F.max("ts_ms").alias("to_ts_ms"),
+        F.min(F.col("is_observed").cast("int")).alias("is_observed"),
+        F.min("place").alias("first"),
+        F.max("place").alias("last"),
+    )
+    sums = (
+        F.sum("n").alias("n"),
+        F.sum("completed").alias("completed"),
+        F.sum("ms").alias("ms"),
+        F.min("from_ts_ms").alias("from_ts_ms"),
+        F.max("to_ts_ms").alias("to_ts_ms"),
+        F.min("is_observed").alias("is_observed"),
+        F.min("first").alias("first"),
+        F.max("last").alias("last"),
+    )
+    by_client = by_cause.groupBy("group_id", "episode", "client_id", "client_host").agg(
+        F.max_by("reason", F.struct("n", "reason")).alias("reason"), *sums
+    )
+    top = F.max_by(F.struct("reason", "client_id", "client_host", "n"), F.struct("n", "client_id", "client_host"))
+    whole = by_client.groupBy("group_id", "episode").agg(top.alias("top"), *sums)
+    minutes = F.greatest(F.col("to_ts_ms") - F.col("from_ts_ms"), F.lit(1)) / 60_000
+    share = F.col("top.n") / F.col("n")
+    return whole.where(F.col("n") >= min_rebalances).select(
+        "group_id",
+        "from_ts_ms",
+        "to_ts_ms",
+        F.col("n").alias("rebalances"),
+        "completed",
+        F.col("ms").alias("stopped_ms"),
+        (F.col("n") / minutes).alias("per_minute"),
+        F.col("top.reason").alias("top_reason"),
+        F.col("top.client_id").alias("top_client_id"),
+        F.col("top.client_host").alias("top_client_host"),
+        share.alias("top_share"),
+        (F.col("top.client_id").isNotNull() & (share >= 0.5)).alias("is_flapping"),
+        F.when(F.col("is_observed") == 1, "observed").otherwise("inferred").alias("basis"),
+        "first",
+        "last",
+    )
+
+
+def findings(rows: DataFrame, *, critical_rebalances: int = 20) -> DataFrame:
+    """One finding an episode."""
+    flaps = F.col("is_flapping")
+    return finding(
+        rows,
+        analysis="storms",
+        severity=F.when(F.col("rebalances") >= critical_rebalances, "critical").otherwise("warning"),
+        group_id=F.col("group_id"),
+        member=F.when(flaps, member("top_client_id", "top_client_host")),
+        from_ts_ms=F.col("from_ts_ms"),
+        to_ts_ms=F.col("to_ts_ms"),
+        cause=F.col("top_reason"),
+        sentence=sentence(
+            "Group {} rebalanced {} times from {} to {} and stood still for {} s; {} % began with "
+            "client {} on {}, mostly {}.",
+            "group_id",
+            "rebalances",
+            clock("from_ts_ms"),
+            clock("to_ts_ms"),
+            seconds("stopped_ms"),
+            percent("top_share"),
+            "top_client_id",
+            "top_client_host",
+            "top_reason",
+        ),
+        advice=F.when(flaps, "One client comes and goes: look at its log and its host first.").otherwise(
+            "Many members come and go: look for a deploy, or give members group.instance.id."
+        ),
+        value=F.col("rebalances"),
+        unit="rebalances",
+        basis=F.col("basis"),
+        evidence=places("first", "last"),
+    )

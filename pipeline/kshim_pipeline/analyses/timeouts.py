@@ -1,0 +1,145 @@
+"""11. Do session and poll timeouts fit what members really do?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from kshim_pipeline.analyses.findings import finding, packed, places, seconds, sentence
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["findings", "timeouts"]
+
+_STEP_MS = 5_000
+
+
+def timeouts(memberships: DataFrame, *, back_ms: int = 120_000, min_waits: int = 20, spare: int = 3) -> DataFrame:
+    """One row a group: its timeouts, the waits that were seen, and what would fit. Waits are observed only.
+
+    Columns: `group_id`; `session_timeout_ms`, `rebalance_timeout_ms` (ms, the largest of the members; the second is
+    `max.poll.interval.ms` in Java clients; null: not told); `waits`, JOIN waits of members that were there before, and
+    their `wait_p50_ms`, `wait_p95_ms`, `wait_p99_ms`, `wait_max_ms` (ms); `kicked_by_session`, `kicked_by_rebalance`:
+    members lost to either; `came_back`: of the first, those whose client and host joined again within `back_ms`, and
+    `back_p95_ms` after how long (ms); `fit_session_timeout_ms`, `fit_rebalance_timeout_ms` (ms, null: leave it);
+    `first`: packed evidence.
+
+    A session timeout is too short when at least half of those it cost came back: it should outlast their pause. A
+    rebalance timeout is too short when it cost members (twice as long is advised, for how long they would have taken is
+    not seen), and too long when `min_waits` waits all stayed below a `spare`th of it and nobody was lost: a member that
+    hangs would hold up the group for all of it.
+    """
+    waited = (
+        memberships.where("change = 'kept' and join_wait_ms is not null")
+        .groupBy("group_id")
+        .agg(
+            F.count("*").alias("waits"),
+            F.percentile_approx("join_wait_ms", [0.5, 0.95, 0.99], 1000).alias("_p"),
+            F.max("join_wait_ms").alias("wait_max_ms"),
+        )
+    )
+    configured = memberships.groupBy("group_id").agg(
+        F.max("session_timeout_ms").alias("session_timeout_ms"),
+        F.max("rebalance_timeout_ms").alias("rebalance_timeout_ms"),
+    )
+    of_client = Window.partitionBy("group_id", "client_id", "client_host").orderBy("ts_ms", F.desc("change"))
+    kicked = F.col("left_reason") == "session_timeout"
+    back = F.col("_after.ts_ms") - F.col("ts_ms")
+    is_back = kicked & (F.col("_after.change") == "joined") & (back <= back_ms)
+    lost = (
+        memberships.where("change in ('joined', 'left')")
+        .withColumn("_after", F.lead(F.struct("ts_ms", "change")).over(of_client))
+        .where("left_reason in ('session_timeout', 'rebalance_timeout')")
+        .groupBy("group_id")
+        .agg(
+            F.count(F.when(kicked, 1)).alias("kicked_by_session"),
+            F.count(F.when(~kicked, 1)).alias("kicked_by_rebalance"),
+            F.count(F.when(is_back, 1)).alias("came_back"),
+            F.percentile_approx(F.when(is_back, back), 0.95, 1000).alias("back_p95_ms"),
+            F.min(packed()).alias("first"),
+        )
+    )
+    rows = configured.join(waited, "group_id", "left").join(lost, "group_id", "left")
+    rows = rows.where("waits is not null or first is not null").select(
+        "*",
+        *(F.col("_p")[place].alias(f"wait_{name}_ms") for place, name in enumerate(("p50", "p95", "p99"))),
+        *(
+            F.coalesce(name, F.lit(0)).alias(f"_{name}")
+            for name in ("waits", "kicked_by_session", "kicked_by_rebalance", "came_back")
+        ),
+    )
+    session_costs = (F.col("_kicked_by_session") > 0) & (F.col("_came_back") * 2 >= F.col("_kicked_by_session"))
+    idle = (
+        (F.col("_waits") >= min_waits)
+        & (F.col("_kicked_by_rebalance") == 0)
+        & (F.col("wait_max_ms") * spare < F.col("rebalance_timeout_ms"))
+    )
+    shorter = F.greatest(_rounded(F.col("wait_max_ms") * spare), F.lit(6 * _STEP_MS))
+    return rows.select(
+        "group_id",
+        "session_timeout_ms",
+        "rebalance_timeout_ms",
+        F.col("_waits").alias("waits"),
+        "wait_p50_ms",
+        "wait_p95_ms",
+        "wait_p99_ms",
+        "wait_max_ms",
+        F.col("_kicked_by_session").alias("kicked_by_session"),
+        F.col("_kicked_by_rebalance").alias("kicked_by_rebalance"),
+        F.col("_came_back").alias("came_back"),
+        "back_p95_ms",
+        F.when(session_costs, _rounded(F.col("session_timeout_ms") + F.col("back_p95_ms"))).alias(
+            "fit_session_timeout_ms"
+        ),
+        F.when(F.col("_kicked_by_rebalance") > 0, F.col("rebalance_timeout_ms").cast("long") * 2)
+        .when(idle & (shorter < F.col("rebalance_timeout_ms")), shorter)
+        .alias("fit_rebalance_timeout_ms"),
+        "first",
+    )
+
+
+def _rounded(ms: Column) -> Column:
+    """Up to whole steps of five seconds: nobody configures 37,412 ms."""
+    return (F.ceil(ms / _STEP_MS) * _STEP_MS).cast("long")
+
+
+def findings(rows: DataFrame) -> DataFrame:
+    """One finding a group with a timeout that does not fit."""
+    session, poll = F.col("fit_session_timeout_ms").isNotNull(), F.col("fit_rebalance_timeout_ms").isNotNull()
+    costs = (F.col("kicked_by_session") + F.col("kicked_by_rebalance")) > 0
+    said = F.concat(
+        sentence("Members of group {} let others wait {} s at most", "group_id", seconds("wait_max_ms")),
+        F.when(
+            F.col("kicked_by_rebalance") > 0,
+            sentence("; {} were lost to the rebalance timeout of {} s", "kicked_by_rebalance",
+                     seconds("rebalance_timeout_ms")),
+        ).otherwise(""),
+        F.when(
+            F.col("kicked_by_session") > 0,
+            sentence("; {} were lost to the session timeout of {} s, {} of them came back", "kicked_by_session",
+                     seconds("session_timeout_ms"), "came_back"),
+        ).otherwise(""),
+        F.when(poll & ~costs, sentence("; one that hangs holds them up for {} s", seconds("rebalance_timeout_ms")))
+        .otherwise(""),
+        F.lit("."),
+    )  # fmt: skip
+    advice = F.concat(
+        F.when(session, sentence("Set session.timeout.ms to {}. ", "fit_session_timeout_ms")).otherwise(""),
+        F.when(poll, sentence("Set max.poll.interval.ms to {}. ", "fit_rebalance_timeout_ms")).otherwise(""),
+    )
+    return finding(
+        rows.where(session | poll),
+        analysis="timeouts",
+        severity=F.when(costs, "warning").otherwise("info"),
+        group_id=F.col("group_id"),
+        cause="timeout_misfit",
+        sentence=said,
+        advice=F.trim(advice),
+        value=F.col("kicked_by_session") + F.col("kicked_by_rebalance"),
+        unit="members",
+        basis="observed",
+        evidence=places("first"),
+    )

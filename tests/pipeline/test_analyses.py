@@ -1,0 +1,114 @@
+"""The registry knows all twelve, and their rows become findings that say what, how bad, and where it is written."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import functions as F
+
+from kshim_pipeline.analyses.correlation import client_family
+from kshim_pipeline.analyses.findings import packed, unpacked
+from kshim_pipeline.analyses.registry import ANALYSES, Analysis, all_findings, run
+from kshim_pipeline.schemas import (
+    BASES,
+    COMMITS,
+    EVIDENCE,
+    FINDINGS,
+    GENERATIONS,
+    LOG_ENDS,
+    MEMBERSHIPS,
+    OWNERSHIP,
+    REBALANCES,
+    TABLES,
+)
+from tests.pipeline.model_rows import rows_of, table
+from tests.pipeline.test_analyses_of_members import LIVES, WAITS, commit, sample
+from tests.pipeline.test_analyses_of_rebalances import ROWS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_there_are_twelve_analyses_numbered_as_their_questions() -> None:
+    assert [analysis.number for analysis in ANALYSES.values()] == list(range(1, 13))
+
+
+@pytest.mark.parametrize("analysis", ANALYSES.values(), ids=lambda analysis: analysis.name)
+def test_an_analysis_takes_the_tables_it_says_it_needs(analysis: Analysis) -> None:
+    parameters = inspect.signature(analysis.function).parameters.values()
+    tables = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    assert tuple(p.name for p in tables if p.default is p.empty) == analysis.needs
+    assert tuple(p.name for p in tables if p.default is None) == analysis.may_use
+    assert {*analysis.needs, *analysis.may_use} <= TABLES.keys()
+    assert set(analysis.bases) <= set(BASES)
+    assert analysis.function.__doc__
+    assert analysis.question.endswith("?")
+
+
+def test_evidence_survives_being_packed_into_a_number(spark: SparkSession) -> None:
+    places = [("__consumer_offsets", 49, (1 << 44) - 1), ("__kshim_events", 0, 0), ("log", None, 7)]
+    rows = spark.createDataFrame([(place,) for place in places], f"evidence {EVIDENCE.simpleString()}")
+    assert rows_of(rows.select(unpacked(packed()).alias("e")).select("e.*")) == places
+    order = [offset for (offset,) in rows.orderBy(packed()).select("evidence.offset").collect()]
+    assert order == [(1 << 44) - 1, 0, 7]
+
+
+def test_client_ids_of_one_family_differ_in_the_numbers_at_their_end(spark: SparkSession) -> None:
+    ids = ["billing-7", "billing-12", "billing", "billing-7d9f86c4-2", "v2-api", "kafka-python-3.0.12-4f2a9b7c"]
+    rows = spark.createDataFrame([(name,) for name in ids], "name string").select("name", client_family("name"))
+    families = dict(tuple(row) for row in rows.collect())
+    assert families == {
+        "billing-7": "billing", "billing-12": "billing", "billing": "billing", "billing-7d9f86c4-2": "billing",
+        "v2-api": "v2-api", "kafka-python-3.0.12-4f2a9b7c": "kafka-python",
+    }  # fmt: skip
+
+
+def test_rows_of_analyses_become_findings(spark: SparkSession) -> None:
+    tables = {
+        "rebalances": table(spark, REBALANCES, ROWS),
+        "memberships": table(spark, MEMBERSHIPS, LIVES + WAITS),
+        "commits": table(spark, COMMITS, [commit("a", 0, 0, 10), commit("a", 0, 700_000, 10), commit("a", 0, 800_000, 4, generation_id=2)]),
+        "generations": table(spark, GENERATIONS, [{"group_id": "a", "incarnation": 0, "generation_id": 2, "ts_ms": 750_000, "state": "Empty"}]),
+        "ownership": table(spark, OWNERSHIP, []),
+    }  # fmt: skip
+    assert run(ANALYSES["recovery"], tables) is None
+    tables["log_ends"] = table(spark, LOG_ENDS, [sample(0, 800_000, 50), sample(0, 0, 10), sample(0, 1_200_000, 90)])
+    results = {name: rows for name, analysis in ANALYSES.items() if (rows := run(analysis, tables)) is not None}
+    assert results.keys() == ANALYSES.keys()
+    found = all_findings(results)
+    assert found.schema.names == FINDINGS.names
+    assert [f.dataType for f in found.schema.fields] == [f.dataType for f in FINDINGS.fields]
+    rows = rows_of(
+        found.where("analysis != 'phases'"), "analysis", "severity", "group_id", "cause", "sentence", "basis"
+    )
+    assert [row[:3] for row in rows] == [
+        ("correlation", "warning", None),
+        ("correlation", "warning", None),
+        ("crash_loops", "warning", "loop"),
+        ("crash_loops", "warning", "static"),
+        ("crash_loops", "warning", "zombie"),
+        ("recovery", "critical", "a"),
+        ("recovery", "critical", "a"),
+        ("silence", "critical", "a"),
+        ("stopped", "warning", "b"),
+        ("storms", "warning", "a"),
+        ("stuck", "warning", "a"),
+        ("timeouts", "warning", "late"),
+        ("timeouts", "warning", "loop"),
+        ("why", "info", "a"),
+    ]
+    of = {(analysis, group): tuple(rest) for analysis, _, group, *rest in rows}
+    assert of["storms", "a"] == (
+        "member_left",
+        "Group a rebalanced 5 times from 1970-01-01 00:00:00 to 1970-01-01 00:06:40 and stood still for 8.0 s; 80 % "
+        "began with client svc-1 on h1, mostly member_left.",
+        "observed",
+    )
+    assert of["crash_loops", "static"][0] == "crash_loop"
+    assert of["crash_loops", "zombie"][:1] == ("zombie",)
+    assert of["why", "a"][1] == "Group a rebalanced 6 times; 33 % began with member_left of client svc-1 on h1."
+    assert of["stuck", "a"][0] == "unattended_partition"
+    evidence = found.where("analysis = 'storms'").select(F.explode("evidence").alias("e")).select("e.*")
+    assert rows_of(evidence) == [("__kshim_events", 0, 1), ("__kshim_events", 0, 5)]
