@@ -48,20 +48,21 @@ async def test_chores_added_before_the_server_starts_are_done(loop: LoopName) ->
         await until(lambda: done == [0, 1, 2])
 
 
-async def test_ordinary_chores_run_one_after_the_other(loop: LoopName) -> None:
-    done: list[str] = []
+async def test_an_ordinary_chore_works_while_jobs_of_earlier_ones_are_in_threads(loop: LoopName) -> None:
+    done: list[int] = []
+    may_end = threading.Event()
 
-    def chore(name: str) -> Chore:
-        for _ in range(3):
-            done.append(name)
-            yield None
-            yield lambda: None
+    def waiting() -> Chore:
+        yield lambda: may_end.wait(20)
+        done.append(100)
 
     async with serving(router := ObeyingRouter(), loop=loop):
-        router.chores.add(chore("a"))
-        router.chores.add(chore("b"))
-        await until(lambda: len(done) == 6)
-    assert done == ["a", "a", "a", "b", "b", "b"]
+        router.chores.add(waiting())
+        router.chores.add(slices(done, 3))
+        await until(lambda: len(done) == 3)
+        may_end.set()
+        await until(lambda: len(done) == 4)
+    assert done == [0, 1, 2, 100]
 
 
 async def test_urgent_chores_run_side_by_side_and_do_not_wait_for_an_ordinary_one(loop: LoopName) -> None:
@@ -116,20 +117,22 @@ async def test_a_chore_that_raises_is_reported_and_the_next_one_runs(loop: LoopN
     assert running.log.failures[0][0] == "doing the chore broken"
 
 
-async def test_while_requests_come_a_chore_pauses_after_each_slice(loop: LoopName) -> None:
+@pytest.mark.parametrize("count", [1, 3])
+async def test_while_requests_come_ordinary_chores_pause_after_each_slice(loop: LoopName, count: int) -> None:
     done: list[int] = []
     asked = 0
 
     def chore() -> Chore:
-        for number in range(50):
+        for number in range(20):
             done.append(number)
             client.send(framed(b"echo"))  # arrives before the next slice
             yield None
 
     async with serving(router := ObeyingRouter(), loop=loop) as running, running.client() as client:
         assert await client.ask(b"echo") == b"echo"
-        router.chores.add(chore())
-        while len(done) < 50:
+        for _ in range(count):
+            router.chores.add(chore())
+        while asked < 20 * count:
             before = len(done)
             assert await client.receive_frame() == b"echo"
             asked += 1
@@ -137,6 +140,7 @@ async def test_while_requests_come_a_chore_pauses_after_each_slice(loop: LoopNam
             assert len(done) <= before + 1
             running.real_clock.advance(10)
             await moments()
+    assert len(done) == 20 * count
 
 
 async def test_what_a_slice_sets_off_is_noticed(loop: LoopName) -> None:

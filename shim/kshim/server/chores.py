@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final
 
 import trio
@@ -18,10 +19,14 @@ __all__ = ["ChoreRunner"]
 _PAUSE_TIMES: Final = 4
 """While requests come, a pause is so many times as long as the slice before it: a fifth of the loop's time."""
 _MIN_PAUSE_MS: Final = 1
+_MOST_ORDINARY: Final = 4
+"""So many may have begun: one works on the loop while jobs of the others are in threads."""
+_AT_ONCE: Final = nullcontext()
+"""The turn of urgent chores: they need none."""
 
 
 class ChoreRunner:
-    """Urgent chores at once and side by side, the others one at a time; all their jobs in threads.
+    """Urgent chores at once and side by side; of the others one at a time, while jobs of a few more are in threads.
 
     A chore that raises is reported and dropped. Slices come one after the other while no request does; while requests
     come, ordinary chores pause after each. `after_slice` is called after each.
@@ -43,6 +48,7 @@ class ChoreRunner:
         self._log = log
         self._added = trio.Event()
         self._ordinary = trio.CancelScope()
+        self._turn = trio.Lock()  # of ordinary chores: who holds it is at work on the loop, or pauses after that
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Run chores until `stop`, or cancelled: then every one that has begun is closed at its next yield."""
@@ -51,7 +57,8 @@ class ChoreRunner:
             task_status.started()
             with self._ordinary:
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._run_ordinary)
+                    for _ in range(_MOST_ORDINARY):
+                        nursery.start_soon(self._run_ordinary)
                     while True:
                         self._start_urgent(urgent)
                         await self._added.wait()
@@ -67,35 +74,35 @@ class ChoreRunner:
 
     def _start_urgent(self, nursery: trio.Nursery) -> None:
         while (chore := self._chores.next_urgent()) is not None:
-            nursery.start_soon(self._drive, chore, True)
+            nursery.start_soon(self._drive, chore, _AT_ONCE)
 
     async def _run_ordinary(self) -> None:
         while True:
             while (chore := self._chores.next()) is not None:
-                await self._drive(chore, False)
+                await self._drive(chore, self._turn)
             await self._added.wait()
 
-    async def _drive(self, chore: Chore, is_urgent: bool) -> None:
+    async def _drive(self, chore: Chore, turn: AbstractAsyncContextManager[None]) -> None:
+        """Do all of it; its slices, and the pauses after them, inside `turn`."""
         what = f"doing the chore {getattr(chore, '__name__', '')}"
         result: Any = None
         error: Exception | None = None
         try:
             while True:
-                turns = self._peers.turns
-                began_s = trio.current_time()
-                job = chore.send(result) if error is None else chore.throw(error)
-                took_s = trio.current_time() - began_s
-                result = error = None
-                self._after_slice()
+                async with turn:
+                    turns = self._peers.turns
+                    began_s = trio.current_time()
+                    job = chore.send(result) if error is None else chore.throw(error)
+                    took_s = trio.current_time() - began_s
+                    result = error = None
+                    self._after_slice()
+                    if job is None:
+                        await self._give_way(turns, took_s, is_urgent=turn is _AT_ONCE)
                 if job is not None:
                     try:
                         result = await trio.to_thread.run_sync(job)
                     except Exception as failure:
                         error = failure
-                elif is_urgent:
-                    await trio.lowlevel.checkpoint()
-                else:
-                    await self._give_way(turns, took_s)
         except StopIteration:
             pass
         except Exception as failure:
@@ -107,9 +114,11 @@ class ChoreRunner:
                 self._log.failed(what, failure)
             self._after_slice()
 
-    async def _give_way(self, turns: int, took_s: float) -> None:
+    async def _give_way(self, turns: int, took_s: float, *, is_urgent: bool) -> None:
         """Let whatever is ready run; when there were requests since `turns`, pause."""
         await trio.lowlevel.checkpoint()  # trio looks at the sockets
+        if is_urgent:
+            return
         await trio.lowlevel.checkpoint()  # who was found ready has run
         if turns != self._peers.turns:
             pause_ms = max(math.ceil(took_s * 1_000 * _PAUSE_TIMES), _MIN_PAUSE_MS)
