@@ -420,6 +420,18 @@ def test_with_interval_a_failed_sync_loses_nothing(tmp_path: Path, disk: UnsafeD
     node.close()
 
 
+def test_with_never_a_segment_is_synced_when_the_next_one_has_begun(tmp_path: Path, disk: UnsafeDisk) -> None:
+    node = a_node({"log.segment.bytes": "1048576"}, topics={"orders": 1}, storage=files_in(tmp_path, disk))
+    client = node.client()
+    for _ in range(2):
+        client.ask(produce_of("orders", a_batch(bytes(600_000))), 12)
+        assert disk.synced["orders-0"] == 0
+        node.pass_ms(1_000)
+        node.do_chores()
+    assert disk.synced["orders-0"] == 2  # the segment and what there is of the next one
+    node.close()
+
+
 def test_with_never_nothing_is_synced_before_the_end(tmp_path: Path, disk: UnsafeDisk) -> None:
     node = a_node(topics={"orders": 1}, storage=files_in(tmp_path, disk), fsync="never")
     assert commit(node, FINE, 5) == ErrorCode.NONE

@@ -31,6 +31,8 @@ Done = Callable[[Collection["Partition"]], None]
 
 _LOGS_A_CHORE: Final = 8
 """A thread for every log would cost more than most syncs; one for all would have them wait for each other."""
+_ROLL_CHECK_MS: Final = 1_000
+"""Under `never`: how often logs that have grown are looked at for a segment that is finished and not synced."""
 
 
 class _Wait:
@@ -73,7 +75,7 @@ class Durability:
         self._on_durable = on_durable
         self._on_lost = on_lost
         self._report = report
-        self._grown: dict[Partition, None] = {}  # under `interval`: since the last alarm
+        self._grown: dict[Partition, None] = {}  # since the last alarm, where nobody waits
         self._due: dict[Partition, None] = {}  # to be synced as soon as may be
         self._syncing: set[Partition] = set()
         self._is_started = False  # a chore is on its way that will look at _due
@@ -108,10 +110,13 @@ class Durability:
             if partition not in self._due:
                 self._due[partition] = None
                 self._wake()
-        elif self.policy == "interval":
-            if not self._grown:
+            return
+        if not self._grown:
+            if self.policy == "interval":
                 self._alarms.after(self._interval_ms, self._interval_over)
-            self._grown[partition] = None
+            else:
+                self._alarms.after(_ROLL_CHECK_MS, self._look_for_rolls)
+        self._grown[partition] = None
 
     def rolled(self, partition: Partition) -> None:
         """The partition's log has begun a new segment: the one before it is synced under every policy."""
@@ -159,6 +164,16 @@ class Durability:
 
     def _interval_over(self) -> None:
         self._due.update(self._grown)
+        self._grown.clear()
+        self._wake()
+
+    def _look_for_rolls(self) -> None:
+        for partition in self._grown:
+            log = partition.opened_log
+            if log is not None and log.durable_offset < log.end_offset:
+                segments = log.segments()
+                if len(segments) > 1 and segments[-1].base_offset > log.durable_offset:
+                    self._due[partition] = None
         self._grown.clear()
         self._wake()
 
