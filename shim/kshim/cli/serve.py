@@ -116,7 +116,9 @@ def _storage(options: ServeOptions, config: BrokerConfig, log: Log) -> tuple[Sto
         directory = DataDirectory.open(options.data_dir, cluster_id=cluster_id, node_id=config.node_id)
     except LogError as error:
         raise CommandError(str(error), EXIT_UNAVAILABLE) from error
-    storage = DirectoryStorage(directory, segment_bytes=config.log_segment_bytes, on_repair=on_repair)
+    storage = DirectoryStorage(
+        directory, segment_bytes=config.log_segment_bytes, recover=options.recover, on_repair=on_repair
+    )
     return storage, directory.cluster_id
 
 

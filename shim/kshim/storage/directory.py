@@ -16,6 +16,7 @@ from kshim.storage.clean_offsets import CleanOffsets
 from kshim.storage.file import DEFAULT_SEGMENT_BYTES, FileLog, free_doomed_name, remove_folder
 from kshim.storage.log import LogError
 from kshim.storage.os_calls import OsCalls
+from kshim.storage.recovery import Recover
 from kshim.storage.repairs import Repair
 from kshim.storage.topic_spec import TopicSpec
 
@@ -103,13 +104,14 @@ class DataDirectory:
         partition: int,
         *,
         segment_bytes: int = DEFAULT_SEGMENT_BYTES,
+        recover: Recover = "refuse",
         on_repair: Callable[[Repair], None] | None = None,
     ) -> FileLog:
         """The log of a partition, whether its folder is there yet or not. Raises ValueError for an illegal name."""
         if not _TOPIC_NAME.fullmatch(topic) or partition < 0:
             raise ValueError(f"{topic!r}-{partition} names no partition")
         folder = os.path.join(self.path, f"{topic}-{partition}")
-        return FileLog(folder, segment_bytes=segment_bytes, on_repair=on_repair, calls=self._calls)
+        return FileLog(folder, segment_bytes=segment_bytes, recover=recover, on_repair=on_repair, calls=self._calls)
 
     def delete_partitions(self, topic: str) -> None:
         """Remove all partition folders of a topic; their logs are closed already. Raises LogError.

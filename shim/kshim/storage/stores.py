@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kshim.storage.directory import DataDirectory
     from kshim.storage.file import FileLog
     from kshim.storage.memory import MemoryLog
+    from kshim.storage.recovery import Recover
     from kshim.storage.repairs import Repair
 
 __all__ = ["DirectoryStorage", "MemoryStorage"]
@@ -61,10 +62,12 @@ class DirectoryStorage:
         directory: DataDirectory,
         *,
         segment_bytes: int = 1 << 30,
+        recover: Recover = "refuse",
         on_repair: Callable[[Repair], None] | None = None,
     ) -> None:
         self._directory = directory
         self._segment_bytes = segment_bytes
+        self._recover = recover
         self._on_repair = on_repair
 
     def open_log(self, topic: str, partition: int) -> FileLog:
@@ -72,7 +75,9 @@ class DirectoryStorage:
         stored = self._directory.topics.get(topic)
         own = None if stored is None else stored.configs.get("segment.bytes")
         segment_bytes = self._segment_bytes if own is None else int(own)
-        return self._directory.log(topic, partition, segment_bytes=segment_bytes, on_repair=self._on_repair)
+        return self._directory.log(
+            topic, partition, segment_bytes=segment_bytes, recover=self._recover, on_repair=self._on_repair
+        )
 
     def load_topics(self) -> Iterable[TopicSpec]:
         """The topics of an earlier run."""
