@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from kshim.broker.housekeeping import DIRTY_BYTES, IDLE_DIRTY_BYTES, IDLE_MS
+from kshim.broker.housekeeping import DIRTY_BYTES, IDLE_DIRTY_BYTES, IDLE_MS, SAVE_MS
 from kshim.broker.topics import OFFSETS_TOPIC, Storage
 from kshim.coordinator.partitioner import partition_for
 from kshim.storage.log import Log
@@ -99,6 +99,7 @@ class TestTheOffsetsTopic:
         assert shard_log(node).size_bytes > IDLE_DIRTY_BYTES
         pass_with_chores(node, 3 * IDLE_MS)
         assert shard_log(node).size_bytes < 20_000
+        pass_with_chores(node, SAVE_MS)
         assert node.node.next_real_deadline() is None, "a timer although nothing grows"
         assert committed(client) == {19}
         node.close()

@@ -29,6 +29,8 @@ DIRTY_BYTES: Final = 1 << 20
 IDLE_DIRTY_BYTES: Final = 64 * 1024
 """The same once nothing has been appended to it for IDLE_MS, and at a graceful end."""
 IDLE_MS: Final = 1_000
+SAVE_MS: Final = 10_000
+"""How long it may take until it is saved up to where logs are compacted."""
 SHUTDOWN_BYTES: Final = 64 << 20
 """How much a graceful end compacts, about a second."""
 
@@ -44,7 +46,7 @@ class _Upkeep:
         "dirty_bytes",
         "horizon_ms",
         "idle_bytes",
-        "is_queued",
+        "is_busy",
         "limit_bytes",
         "sealed_offset",
     )
@@ -61,7 +63,7 @@ class _Upkeep:
         """Dirty bytes when it was last looked whether the log is idle."""
         self.sealed_offset: int | None = None
         """To be compacted up to here, as soon as that is durable."""
-        self.is_queued = False
+        self.is_busy = False
 
     def measure(self, log: Log) -> None:
         """Take the sizes anew from the log. Raises LogError."""
@@ -85,6 +87,7 @@ class Housekeeping:
         self._restless: dict[Partition, None] = {}  # of internal topics: have grown since they were found idle
         self._looks_for_idle = False
         self._is_cleaner_armed = False
+        self._saves_offsets = False
         self.next_ms: int | None = None
         """When `advance` is due (ms, `Now.mono_ms`)."""
 
@@ -221,7 +224,7 @@ class Housekeeping:
         """Have the log compacted once what is sealed of it is durable, for a record may go only after the one that
         replaces it is safe. Logs of internal topics are sealed now."""
         log = partition.opened_log
-        if log is None or upkeep.is_queued:
+        if log is None or upkeep.is_busy:
             return
         try:
             if partition.topic.is_internal:
@@ -239,8 +242,8 @@ class Housekeeping:
 
     def _queue(self, partition: Partition, upkeep: _Upkeep) -> None:
         upkeep.sealed_offset = None
-        if not upkeep.is_queued:
-            upkeep.is_queued = True
+        if not upkeep.is_busy:
+            upkeep.is_busy = True
             self._cluster.chores.add(self._compact(partition, upkeep))
 
     def _fail(self, partition: Partition, upkeep: _Upkeep, error: LogError) -> None:
@@ -250,14 +253,14 @@ class Housekeeping:
         self._cluster.report(error, partition)
 
     def _compact(self, partition: Partition, upkeep: _Upkeep) -> Chore:
-        upkeep.is_queued = False
-        log = partition.opened_log
-        if log is None or self._upkeeps.get(partition) is not upkeep or not self._may_replace(partition, log):
-            return
         try:
-            yield from self._clean(partition, upkeep, log)
+            log = partition.opened_log
+            if log is not None and self._upkeeps.get(partition) is upkeep and self._may_replace(partition, log):
+                yield from self._clean(partition, upkeep, log)
         except LogError as error:
             self._fail(partition, upkeep, error)
+        finally:
+            upkeep.is_busy = False
 
     def _clean(self, partition: Partition, upkeep: _Upkeep, log: Log) -> Chore:
         from kshim.broker.producers import EXPIRATION_MS
@@ -289,11 +292,22 @@ class Housekeeping:
         upkeep.measure(log)
         if partition in self._restless and result.first_unstable_offset is None:
             upkeep.limit_bytes = upkeep.limit(DIRTY_BYTES)
-        save = self._cluster.topics.storage.save_clean_offset(
-            partition.topic.name, partition.index, result.clean_offset
-        )
+        self._cluster.topics.storage.note_clean_offset(partition.topic.name, partition.index, result.clean_offset)
+        if not self._saves_offsets:
+            self._saves_offsets = True
+            self._cluster.alarms.after(SAVE_MS, self._save_offsets_later)
+
+    def _save_offsets_later(self) -> None:
+        self._cluster.chores.add(self._save_offsets())
+
+    def _save_offsets(self) -> Chore:
+        self._saves_offsets = False
+        save = self._cluster.topics.storage.clean_offsets_to_save()
         if save is not None:
-            yield save
+            try:
+                yield save
+            except LogError as error:
+                self._cluster.report(error, None)
 
     def _may_replace(self, partition: Partition, log: Log) -> bool:
         """Whether nobody else has taken the log, or is reading it slice by slice."""
@@ -307,6 +321,8 @@ class Housekeeping:
 
     def compact_before_end(self) -> None:
         """At a graceful end: compact what is quickly compacted of internal topics, so that the next start is quick."""
+        if self._now is None:
+            return
         left_bytes = SHUTDOWN_BYTES
         for partition, upkeep in list(self._upkeeps.items()):
             log = partition.opened_log
@@ -322,6 +338,7 @@ class Housekeeping:
                     self._cluster.report(error, partition)
                 else:
                     run_chore(self._compact(partition, upkeep))
+        run_chore(self._save_offsets())
 
     # Retention
 

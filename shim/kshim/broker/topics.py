@@ -37,8 +37,11 @@ class Storage(Protocol):
     def clean_offset(self, topic: str, partition: int) -> int:
         """Up to where a log was compacted, by what an earlier run has saved; 0 when nothing is known."""
 
-    def save_clean_offset(self, topic: str, partition: int, offset: int) -> Callable[[], None] | None:
-        """Remember it. What is returned has to be called, in any thread; it blocks. None: there is nothing to do."""
+    def note_clean_offset(self, topic: str, partition: int, offset: int) -> None:
+        """A log was compacted up to there: to be saved one day."""
+
+    def clean_offsets_to_save(self) -> Callable[[], None] | None:
+        """Saves what was noted so far: to be called in any thread; it blocks. None when there is nothing to save."""
 
     def close(self) -> None:
         """Give up the directory."""

@@ -24,16 +24,20 @@ class CleanOffsets:
         self._path = os.path.join(path, _FILE)
         self._calls = calls
         self._offsets: dict[tuple[str, int], int] | None = None
+        self._has_news = False
 
     def get(self, topic: str, partition: int) -> int:
         """The offset up to which a log is compacted; 0 when nothing is known."""
         return self._loaded().get((topic, partition), 0)
 
-    def put(self, topic: str, partition: int, offset: int) -> Callable[[], None]:
-        """Remember an offset. What is returned writes the file: blocks, in any thread; raises LogError."""
-        offsets = self._loaded()
-        offsets[topic, partition] = offset
-        return self._write(offsets)
+    def note(self, topic: str, partition: int, offset: int) -> None:
+        """Remember an offset, in memory for now."""
+        self._loaded()[topic, partition] = offset
+        self._has_news = True
+
+    def to_save(self) -> Callable[[], None] | None:
+        """Writes the file: blocks, in any thread; raises LogError. None when there is no news."""
+        return self._write(self._loaded()) if self._has_news else None
 
     def forget(self, topic: str) -> None:
         """The topic is deleted; one of the same name must not inherit. Raises LogError."""
@@ -60,6 +64,7 @@ class CleanOffsets:
     def _write(self, offsets: dict[tuple[str, int], int]) -> Callable[[], None]:
         rows = [f"{topic} {partition} {offset}\n" for (topic, partition), offset in sorted(offsets.items())]
         text = "".join(("0\n", f"{len(rows)}\n", *rows))
+        self._has_news = False
 
         def write() -> None:
             try:

@@ -43,8 +43,11 @@ class MemoryStorage:
         """Nothing is known of an earlier run."""
         return 0
 
-    def save_clean_offset(self, topic: str, partition: int, offset: int) -> None:
+    def note_clean_offset(self, topic: str, partition: int, offset: int) -> None:
         """There is no later run."""
+
+    def clean_offsets_to_save(self) -> None:
+        """Nothing."""
 
     def close(self) -> None:
         """Nothing is held."""
@@ -95,9 +98,13 @@ class DirectoryStorage:
         """Up to where a log was compacted."""
         return self._directory.clean_offsets.get(topic, partition)
 
-    def save_clean_offset(self, topic: str, partition: int, offset: int) -> Callable[[], None]:
-        """Remember it. What is returned writes the file: it blocks, in any thread, and raises LogError."""
-        return self._directory.clean_offsets.put(topic, partition, offset)
+    def note_clean_offset(self, topic: str, partition: int, offset: int) -> None:
+        """A log was compacted up to there: to be saved one day."""
+        self._directory.clean_offsets.note(topic, partition, offset)
+
+    def clean_offsets_to_save(self) -> Callable[[], None] | None:
+        """Writes what was noted so far: it blocks, in any thread, and raises LogError. None when nothing was."""
+        return self._directory.clean_offsets.to_save()
 
     def close(self) -> None:
         """Let others use the directory."""
