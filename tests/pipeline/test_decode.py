@@ -84,6 +84,14 @@ def test_a_part_of_a_batch_is_decoded_like_a_whole_one() -> None:
     assert by_columns(whole.slice(3, 20)) == by_columns(whole)[3:23]
 
 
+def test_small_batches_are_decoded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "_GATHERED_ROWS", 25)
+    whole = a_batch([*GOLDEN, COMMIT])
+    parts = [whole.slice(at, 10) for at in range(0, whole.num_rows, 10)]
+    rows = [row for made in decode_batches(parts) for row in made.to_pylist()]
+    assert sorted(rows, key=lambda row: int(row["offset"])) == by_columns(whole)
+
+
 def test_common_records_are_read_by_columns_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(key: bytes | None, _: bytes | None) -> NoReturn:
         raise AssertionError(f"read one by one: {key!r}")

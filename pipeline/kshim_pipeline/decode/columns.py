@@ -25,6 +25,8 @@ _COMMIT_VERSIONS: Final = {0: (0,), 1: (0, 1, 2, 3, 4)}
 _GROUP_VERSIONS: Final = (0, 1, 2, 3, 4)
 _NO_VALUE: Final = 1 << 15  # beyond every int16, as the next
 _NO_VERSION: Final = _NO_VALUE + 1
+_GATHERED_ROWS: Final = 16_384
+_GATHERED_BYTES: Final = 32 << 20
 _CONSUMER: Final = int.from_bytes(b"consumer", "big")
 
 _Columns = dict[str, Any]
@@ -32,9 +34,24 @@ _Columns = dict[str, Any]
 
 def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """For mapInArrow: batches of RECORDS to batches of DECODED, both without the topic, which is known."""
-    for batch in batches:
+    for batch in _gathered(batches):
         if batch.num_rows:
             yield from _Batch(batch).decoded()
+
+
+def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Larger batches of the small ones: decoding costs by the batch, too, while Spark bounds its own by rows alone."""
+    held: list[pa.RecordBatch] = []
+    rows = size_bytes = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        size_bytes += batch.nbytes
+        if rows >= _GATHERED_ROWS or size_bytes >= _GATHERED_BYTES:
+            yield pa.concat_batches(held)
+            held, rows, size_bytes = [], 0, 0
+    if held:
+        yield pa.concat_batches(held)
 
 
 class _Batch:

@@ -31,11 +31,14 @@ class Jars(Enum):
 
 _LOG4J: Final = Path(__file__).with_name("log4j2.properties")
 
+# Nobody waits for a single answer here; G1's own threads cost a tenth of two cores.
+_GARBAGE: Final = "-XX:+UseParallelGC"
+
 _BASE: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # The columnar readers cost by the batch as well as by the row.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
+    # Spark bounds batches by rows alone, and a batch must stay below 2 GiB: a group of 500 members takes 150 KB.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
     "spark.sql.adaptive.enabled": "true",
     # The other way reads __consumer_offsets as empty: see kshim_pipeline.inputs.kafka.
     "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
@@ -86,6 +89,7 @@ def make_session(
         master = master or LOCAL
         settings["spark.driver.memory"] = driver_memory
         settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}"
+        settings["spark.driver.defaultJavaOptions"] = _GARBAGE  # those that `config` may replace
         settings |= _jar_settings(jars)
         _point_spark_at(Path(pyspark.__file__).parent, master)
         if master.startswith("local"):
