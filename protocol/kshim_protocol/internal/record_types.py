@@ -6,6 +6,7 @@ The coordinator reads what it keeps (`records.py`). Types 9 and 18 are not in us
 from __future__ import annotations
 
 import struct
+from functools import cache
 from importlib import import_module
 from typing import NamedTuple
 
@@ -30,15 +31,17 @@ class RecordType(NamedTuple):
 
     def key_class(self) -> type[Struct]:
         """The key's table."""
-        return self._class("Key")
+        return _class_of(self.module, f"{self.name}Key")
 
     def value_class(self) -> type[Struct]:
         """The value's table."""
-        return self._class("Value")
+        return _class_of(self.module, f"{self.name}Value")
 
-    def _class(self, suffix: str) -> type[Struct]:
-        found: type[Struct] = getattr(import_module(f"kshim_protocol.internal.{self.module}"), self.name + suffix)
-        return found
+
+@cache
+def _class_of(module: str, name: str) -> type[Struct]:
+    found: type[Struct] = getattr(import_module(f"kshim_protocol.internal.{module}"), name)
+    return found
 
 
 RECORD_TYPES: dict[int, RecordType] = {

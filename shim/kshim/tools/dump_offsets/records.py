@@ -75,7 +75,7 @@ class PartitionDump:
             yield from self._batch(piece)
 
     def _batch(self, batch: Batch) -> Iterator[Document]:
-        about = _about_batch(batch.header)
+        about: Document | None = None
         make = self._marker if batch.header.is_control else self._record
         try:
             for record in iter_records(batch.data):
@@ -83,7 +83,7 @@ class PartitionDump:
                     continue
                 document = make(record, batch.header)
                 if document is not None:
-                    document["batch"] = about
+                    document["batch"] = about = about or _about_batch(batch.header)
                     yield document
         except (ProtocolError, CompressionUnavailableError) as error:
             self._tally.malformed_count += 1
@@ -93,7 +93,7 @@ class PartitionDump:
                 "offset": batch.header.base_offset,
                 "place": batch.place,
                 "error": str(error),
-                "batch": about,
+                "batch": _about_batch(batch.header),
             }
 
     def _damage(self, damage: Damage) -> Document:
@@ -148,15 +148,15 @@ class PartitionDump:
         if key is None:
             return self._unknown_type(document, record, number)
         type_ = RECORD_TYPES[number]
-        described = document_of(key, 0)
-        group = described.pop("group_id", None)
-        if group is None:
-            group = described.pop("group")
+        group_row = key.info.rows[0].name  # `group`, or `group_id` in newer types
+        group = getattr(key, group_row)
         if self._group is not None and group != self._group:
             return None
         if header.is_transactional:
             self._open_transactions.add(header.producer_id)
         self._tally.record_count += 1
+        described = document_of(key, 0)
+        del described[group_row]
         document["key"] = {"type": number, "name": type_.name, "group": group, **described}
         if record.value is None:
             self._tally.tombstone_count += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 __all__ = ["lines_of"]
@@ -12,6 +13,7 @@ __all__ = ["lines_of"]
 Document = dict[str, Any]
 
 _INDENT = "    "
+_MISLEADING = frozenset(' "=[](),')
 _MILLISECONDS_OF_DAYS = "timestamp_ms"
 
 
@@ -136,10 +138,10 @@ def _text(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, str):
-        is_plain = (
-            value and value != "-" and value.isprintable() and not any(character in ' "=[](),' for character in value)
-        )
-        return value if is_plain else json.dumps(value, ensure_ascii=not value.isprintable())
+        if not value.isprintable():
+            return json.dumps(value)
+        is_plain = value and value != "-" and _MISLEADING.isdisjoint(value)
+        return value if is_plain else json.dumps(value, ensure_ascii=False)
     if isinstance(value, int):
         return str(value)
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
@@ -149,8 +151,13 @@ def _time(time_ms: int) -> str:
     """UTC to the millisecond; the number itself where no calendar reaches."""
     if time_ms == -1:
         return "-"
+    second = _second(time_ms // 1000)
+    return f"{time_ms}ms" if second is None else f"{second}.{time_ms % 1000:03d}Z"
+
+
+@lru_cache
+def _second(time_s: int) -> str | None:
     try:
-        moment = datetime.datetime.fromtimestamp(time_ms // 1000, datetime.UTC)
+        return datetime.datetime.fromtimestamp(time_s, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S")
     except (OverflowError, ValueError, OSError):
-        return f"{time_ms}ms"
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03d}Z"
+        return None

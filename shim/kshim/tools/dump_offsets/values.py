@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from binascii import b2a_base64
+from functools import cache
 from typing import Any, Final
 
 from kshim.tools.logs.ids import uuid_text
@@ -26,6 +27,8 @@ _UNITS: Final = {
 }
 """Kafka's rows that are times and do not say in what unit."""
 
+_SHOWN_AS_IT_IS: Final = frozenset({"boolean", "int8", "int16", "int32", "int64", "string", "uint16"})
+
 _EMBEDDED: Final[dict[tuple[str, str], type[Struct]]] = {
     ("MemberMetadata", "subscription"): ConsumerProtocolSubscription,
     ("MemberMetadata", "assignment"): ConsumerProtocolAssignment,
@@ -40,11 +43,10 @@ def document_of(message: Struct, version: int, protocol_type: str | None = None)
     What is embedded in it is decoded when `protocol_type` is "consumer".
     """
     protocol_type = getattr(message, "protocol_type", protocol_type)
-    document = {}
-    for row in message.info.rows:
-        if row_is_in(row, version):
-            name = _UNITS.get(row.name, row.name)
-            document[name] = _value(message, row, version, protocol_type)
+    document: dict[str, Any] = {}
+    for name, shown_name, row in _rows(type(message), version):
+        value = getattr(message, name)
+        document[shown_name] = value if row is None else _value(message, value, row, version, protocol_type)
     if message.unknown_tagged_fields:
         document["unknown_tagged_fields"] = {str(tag): base64_text(data) for tag, data in message.unknown_tagged_fields}
     return document
@@ -73,8 +75,17 @@ def base64_text(data: bytes) -> str:
     return b2a_base64(data, newline=False).decode()
 
 
-def _value(message: Struct, row: Row, version: int, protocol_type: str | None) -> Any:
-    value = getattr(message, row.name)
+@cache
+def _rows(cls: Any, version: int) -> list[tuple[str, str, Row | None]]:
+    """(name, name to show, row) of what travels in a version; the row is None where the value is shown as it is."""
+    return [
+        (row.name, _UNITS.get(row.name, row.name), None if row.type in _SHOWN_AS_IT_IS else row)
+        for row in cls.info.rows
+        if row_is_in(row, version)
+    ]
+
+
+def _value(message: Struct, value: Any, row: Row, version: int, protocol_type: str | None) -> Any:
     if value is None:
         return None
     match row.type:
