@@ -1,0 +1,122 @@
+"""What is said about a rebalance, to somebody who was woken by it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kshim_pipeline.problems import PipelineError
+from kshim_pipeline.report.command_explain import instant
+from kshim_pipeline.report.explain import explain, nearest
+from kshim_pipeline.schemas import REBALANCES
+
+LATE = {
+    "member_id": "app-2-9f",
+    "group_instance_id": None,
+    "client_id": "app-2",
+    "client_host": "10.0.0.6",
+    "is_new": False,
+    "wait_ms": 2_800,
+}
+LEAVER = {
+    "member_id": "app-1-3c",
+    "group_instance_id": None,
+    "client_id": "app-1",
+    "client_host": "10.0.0.5",
+    "client_reason": "consumer poll timeout has expired.",
+}
+
+
+def a_rebalance(**fields: Any) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(REBALANCES.fieldNames())
+    row |= {
+        "group_id": "orders",
+        "from_generation": 41,
+        "to_generation": 42,
+        "ts_ms": 1_763_730_245_120,
+        "ended_ts_ms": 1_763_730_248_000,
+        "outcome": "completed",
+        "reason": "member_left",
+        "trigger": LEAVER,
+        "join_ms": 2_868,
+        "sync_ms": 12,
+        "total_ms": 2_880,
+        "joined": 11,
+        "went": 1,
+        "kicked": 0,
+        "partitions": 12,
+        "last_to_join": LATE,
+        "basis": "observed",
+        "source": "events",
+        "evidence": {"topic": "__kshim_events", "partition": 0, "offset": 977},
+    }
+    return row | fields
+
+
+def test_everything_that_is_known_is_said_in_the_order_in_which_one_asks() -> None:
+    incident = {"sentence": "app-1 exceeded max.poll.interval.ms.", "advice": "Raise it.", "confidence": "certain"}
+    assert explain(a_rebalance(), [incident], in_the_hour=14) == [
+        "Group orders, generation 41 to 42, 2025-11-21 13:04:05.120 UTC, observed.",
+        "It began because app-1 on 10.0.0.5 (app-1-3c) left; the client's own words: "
+        '"consumer poll timeout has expired.".',
+        "JOIN took 2.9 s and SYNC took 12 ms, 2.9 s in all; 12 partitions stood still.",
+        "Last to join was app-2 on 10.0.0.6 (app-2-9f): the others waited 2.8 s for it.",
+        "11 members are in the new generation, 1 of the one before are gone.",
+        "Behind it: app-1 exceeded max.poll.interval.ms.",
+        "What to do: Raise it.",
+        "The group rebalanced 14 times within half an hour before and after.",
+        "Evidence: __kshim_events-0, offset 977.",
+    ]
+
+
+def test_what_was_inferred_says_what_it_cannot_know() -> None:
+    unknown = dict.fromkeys(("trigger", "join_ms", "sync_ms", "total_ms", "last_to_join", "partitions"))
+    place = {"topic": "__consumer_offsets", "partition": 7, "offset": 3}
+    row = a_rebalance(**unknown, reason="member_gone", basis="inferred", source="records", evidence=place)
+    lines = explain(row)
+    assert "whether it left or died is not recorded" in lines[1]
+    assert any("does not record when a rebalance begins" in line for line in lines)
+    assert not any("JOIN took" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"), [("superseded", "the next one began"), ("open", "still open"), ("cut_off", "not known")]
+)
+def test_a_rebalance_that_did_not_complete_says_so(outcome: str, words: str) -> None:
+    assert any(words in line for line in explain(a_rebalance(outcome=outcome, to_generation=None)))
+
+
+def test_a_line_of_a_log_is_named_by_its_number() -> None:
+    evidence = {"topic": "log", "partition": None, "offset": 1203}
+    assert explain(a_rebalance(evidence=evidence))[-1] == "Evidence: log, line 1203."
+
+
+@pytest.mark.parametrize(("at_ms", "expected"), [(5, 10), (10, 10), (15, 10), (22, 20), (99, 30)])
+def test_the_rebalance_under_way_is_meant_or_else_the_last_before(at_ms: int, expected: int) -> None:
+    rows = [{"ts_ms": begin, "ended_ts_ms": begin + 4} for begin in (30, 10, 20)]
+    found = nearest(rows, at_ms)
+    assert found is not None
+    assert found["ts_ms"] == expected
+
+
+def test_without_rebalances_none_is_meant() -> None:
+    assert nearest([], 0) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        ("2025-11-21T13:04:05", 1_763_730_245_000),
+        ("2025-11-21T14:04:05+01:00", 1_763_730_245_000),
+        ("1763730245120", 1_763_730_245_120),
+        ("latest", None),
+    ],
+)
+def test_instants_are_written_as_people_do(text: str, ms: int | None) -> None:
+    assert instant(text) == ms
+
+
+def test_an_instant_that_is_none_is_refused_with_an_example() -> None:
+    with pytest.raises(PipelineError, match="write 2026"):
+        instant("yesterday")
