@@ -6,6 +6,8 @@ import json
 import os
 import signal
 import socket
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,11 @@ import pytest
 from kshim.tools.client import Client
 from kshim_protocol.messages.describe_cluster import DescribeClusterRequest
 from kshim_protocol.messages.metadata import MetadataRequest
+from kshim_protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from tests.cli.process import Kshim, run
 
 CLUSTER = DescribeClusterRequest(include_cluster_authorized_operations=False)
@@ -180,3 +187,56 @@ def test_a_reader_that_goes_away_after_the_first_line_changes_nothing(log: Path)
         kshim.process.stdout = None
         assert partition_counts(kshim) == {}
         assert kshim.process.poll() is None
+
+
+def commit(kshim: Kshim, offset: int) -> None:
+    """Commit for group g, once its shard is there."""
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
+    topics = (OffsetCommitRequestTopic(name="orders", partitions=(partition,)),)
+    deadline = time.monotonic() + 20
+    while (
+        ask(kshim, OffsetCommitRequest(group_id="g", member_id="", topics=topics), 2).topics[0].partitions[0].error_code
+    ):
+        assert time.monotonic() < deadline, "the shard never loads"
+
+
+def damaged_log(log: Path, data: Path) -> Path:
+    """The log of a shard with several commits, the first of which has a flipped bit."""
+    with Kshim(log, "--listen=127.0.0.1:0", f"--data-dir={data}", "--topic=orders:1") as kshim:
+        for offset in range(5):
+            commit(kshim, offset)
+        assert kshim.end(signal.SIGTERM)[0] == 0
+    (path,) = (path for path in data.glob("__consumer_offsets-*/*.log") if path.stat().st_size)
+    content = bytearray(path.read_bytes())
+    content[100] ^= 1
+    path.write_bytes(content)
+    return path
+
+
+def test_a_damaged_log_is_exit_code_3_and_says_where_and_what_to_do(log: Path, tmp_path: Path) -> None:
+    path = damaged_log(log, tmp_path / "data")
+    done = run("serve", "--listen=127.0.0.1:0", f"--data-dir={tmp_path / 'data'}")
+    assert done.returncode == 3
+    sentence = done.stderr.splitlines()[-1]
+    for part in (str(path), "byte 0", "offset 0", "--recover=skip-corrupt"):
+        assert part in sentence
+
+
+def test_a_damaged_log_is_served_without_what_is_damaged_when_that_is_asked_for(log: Path, tmp_path: Path) -> None:
+    path = damaged_log(log, tmp_path / "data")
+    options = ["--listen=127.0.0.1:0", f"--data-dir={tmp_path / 'data'}", "--recover=skip-corrupt"]
+    with Kshim(log, *options) as kshim:
+        commit(kshim, 7)
+        assert kshim.end(signal.SIGTERM)[0] == 0
+    assert path.name in log.read_text()
+    assert list(path.parent.glob("*.damaged"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
+def test_a_directory_that_cannot_be_written_is_exit_code_3(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir(mode=0o500)
+    if os.access(data, os.W_OK):  # root may write anywhere but here
+        data = Path("/proc/kshim")
+    done = run("serve", "--listen=127.0.0.1:0", f"--data-dir={data}")
+    assert (done.returncode, str(data) in done.stderr, len(done.stderr.splitlines())) == (3, True, 1)
