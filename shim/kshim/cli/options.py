@@ -166,30 +166,7 @@ def _add_serve(commands: argparse._SubParsersAction[_Parser], environment: Mappi
         default=default("KSHIM_ADVERTISED"),
         help="what clients are told to dial; port 0 means the port bound (default: where it listens)",
     )
-    option(
-        "--data-dir",
-        metavar="DIR",
-        default=default("KSHIM_DATA_DIR"),
-        help="keep topics, records and groups in DIR (default: in memory)",
-    )
-    option(
-        "--fsync",
-        metavar="always|interval|never",
-        default=default("KSHIM_FSYNC"),
-        help="what power loss may take: nothing that was acknowledged, the last --fsync-interval-ms (default), or more",
-    )
-    option(
-        "--fsync-interval-ms",
-        metavar="MS",
-        default=default("KSHIM_FSYNC_INTERVAL_MS"),
-        help="with --fsync=interval: how long appended records may stay unsynced (default 100)",
-    )
-    option(
-        "--recover",
-        metavar="skip-corrupt",
-        default="refuse",
-        help="start although a log is damaged in the middle: damaged batches are put aside and left out",
-    )
+    _add_durability(serve, environment)
     option(
         "--config",
         metavar="KEY=VALUE",
@@ -224,6 +201,35 @@ def _add_serve(commands: argparse._SubParsersAction[_Parser], environment: Mappi
     )
     option("-v", "--verbose", action="store_true", help="also log connections and every failed request")
     serve.set_defaults(topics_from_environment=default("KSHIM_TOPICS", ""))
+
+
+def _add_durability(serve: _Parser, environment: Mapping[str, str]) -> None:
+    default = environment.get
+    option = serve.add_argument
+    option(
+        "--data-dir",
+        metavar="DIR",
+        default=default("KSHIM_DATA_DIR"),
+        help="keep topics, records and groups in DIR (default: in memory)",
+    )
+    option(
+        "--fsync",
+        metavar="always|interval|never",
+        default=default("KSHIM_FSYNC"),
+        help="what power loss may take: nothing that was acknowledged, the last --fsync-interval-ms (default), or more",
+    )
+    option(
+        "--fsync-interval-ms",
+        metavar="MS",
+        default=default("KSHIM_FSYNC_INTERVAL_MS"),
+        help="with --fsync=interval: how long appended records may stay unsynced (default 100)",
+    )
+    option(
+        "--recover",
+        metavar="skip-corrupt",
+        default="refuse",
+        help="start although a log is damaged in the middle: damaged batches are put aside and left out",
+    )
 
 
 def _add_demo(commands: argparse._SubParsersAction[_Parser]) -> None:
