@@ -304,7 +304,7 @@ def build_key_value_batch(
                 size = 3 + len(offset_delta) + len(key_length) + len(value_length) + len(key) + len(value)
                 parts += (small[size], b"\0\0", offset_delta, key_length, key, value_length, value, b"\0")
         except IndexError:  # something is too long for the table
-            parts.append(_encode_key_value(key, value, count))
+            parts += _key_value_parts(key, value, count)
         count += 1
     if not count:
         raise ValueError("a batch needs a record")
@@ -321,10 +321,15 @@ def build_key_value_batch(
     return _sealed(after_crc, base_offset, 0)
 
 
-def _encode_key_value(key: bytes, value: bytes | None, offset_delta: int) -> bytes:
-    tail = b"\1\0" if value is None else b"%b%b\0" % (encode_varint(len(value)), value)
-    body = b"\0\0%b%b%b%b" % (encode_varint(offset_delta), encode_varint(len(key)), key, tail)
-    return encode_varint(len(body)) + body
+def _key_value_parts(key: bytes, value: bytes | None, offset_delta: int) -> tuple[bytes, ...]:
+    """The pieces of one record, however long; the value is not copied."""
+    delta, key_length = encode_varint(offset_delta), encode_varint(len(key))
+    size = 2 + len(delta) + len(key_length) + len(key)
+    if value is None:
+        return (encode_varint(size + 2), b"\0\0", delta, key_length, key, b"\1\0")
+    value_length = encode_varint(len(value))
+    size += len(value_length) + len(value) + 1
+    return (encode_varint(size), b"\0\0", delta, key_length, key, value_length, value, b"\0")
 
 
 def _sealed(after_crc: bytes, base_offset: int, leader_epoch: int) -> bytes:

@@ -87,7 +87,12 @@ class Fact:
 
 
 class MemberRef(Fact):
-    """Who a fact is about, as it was then. `client_reason` is the client's own text (KIP-800), verbatim."""
+    """Who a fact is about, as it was then. `client_reason` is the client's own text (KIP-800), verbatim.
+
+    `rendered` is no part of the fact: whoever writes facts down may keep the member's text here, for it comes often.
+    """
+
+    __slots__ = ("rendered",)
 
     member_id: str
     group_instance_id: str | None = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from kshim.broker.history.history import PENDING_MAX_EVENTS
 from kshim.broker.history.names import EVENTS_TOPIC, create_events_topic
 from kshim.broker.history.topic import EventsTopic
@@ -13,7 +15,7 @@ from kshim.storage.log import LogError
 from kshim.storage.memory import MemoryLog
 from kshim.storage.stores import MemoryStorage
 from kshim_protocol.messages.metadata import MetadataRequest
-from tests.broker.harness import START_WALL_MS, a_node, files_in
+from tests.broker.harness import START_WALL_MS, NodeUnderTest, a_node, files_in
 from tests.broker.history.members import Member, a_telling_node, batches, written
 from tests.broker.history.page import problems
 from tests.broker.history.told import told_of, types
@@ -208,23 +210,50 @@ def test_nothing_waits_for_ever_to_be_followed() -> None:
     assert history.followed_count == PENDING_MAX_EVENTS
 
 
-def test_a_backlog_that_is_full_loses_the_oldest_events_and_a_gap_tells() -> None:
-    storage, alarms = MemoryStorage(), Alarm()
-    node = a_node(topics={EVENTS_TOPIC: 1}, storage=storage)
-    topic = EventsTopic(
+def a_backlog(node: NodeUnderTest, alarm: Alarm, **bounds: int) -> EventsTopic:
+    """What waits for the topic of `node`."""
+    return EventsTopic(
         lambda: node.cluster.topics.named(EVENTS_TOPIC),
         lambda partition, batch: partition.log.append(batch),
-        alarms.after,
+        alarm.after,
         node.defects.append,
-        max_events=3,
+        **bounds,
     )
+
+
+@pytest.mark.parametrize("bound", ["max_events", "max_bytes"])
+def test_a_backlog_that_is_full_loses_the_oldest_events_and_a_gap_tells(bound: str) -> None:
+    node, alarm = a_node(topics={EVENTS_TOPIC: 1}), Alarm()
     events = told_of(a_group().stable("a", "b").events)
+    room = 3 if bound == "max_events" else sum(event.size_bytes for event in events[-3:])
+    backlog = a_backlog(node, alarm, **{bound: room})
     for event in events:
-        topic.add(event)
-    assert (len(topic), topic.dropped_count) == (3, len(events) - 3)
-    alarms.ring()
+        backlog.add(event)
+    assert (len(backlog), backlog.dropped_count) == (3, len(events) - 3)
+    alarm.ring()
     assert [event["seq"] for event in written(node)] == [event.seq for event in events[-3:]]
-    assert len(topic) == 0
+    assert len(backlog) == 0
+
+
+def test_a_long_backlog_is_written_in_turns_that_leave_room_for_requests() -> None:
+    node, alarm = a_node(topics={EVENTS_TOPIC: 1}), Alarm()
+    backlog = a_backlog(node, alarm)
+    sim = a_group().stable("a")
+    for _ in range(150):
+        sim["a"].take(sim["a"].join())
+        sim.settle()
+    events = told_of(sim.events)
+    for event in events:
+        backlog.add(event)
+    turns = 0
+    while len(backlog):
+        before = len(batches(node))
+        alarm.ring()
+        turns += 1
+        assert 0 < len(batches(node)) - before <= 4
+    assert turns > 1
+    assert max(len(batch) for batch in node.log(EVENTS_TOPIC).batches()) < 128 * 1024
+    assert [event["seq"] for event in written(node)] == [event.seq for event in events]
 
 
 class Alarm:
@@ -239,14 +268,6 @@ class Alarm:
 
     def ring(self) -> None:
         self.actions.pop()()
-
-
-def test_a_long_backlog_is_written_in_batches_that_leave_room_for_requests() -> None:
-    node = a_telling_node()
-    for number in range(100):
-        Member(node, f"group-{number}").work()
-    node.pass_ms(LINGER_MS)
-    assert [len(batch) for batch in batches(node)] == [200, 200, 100]
 
 
 def test_a_topic_that_somebody_deletes_is_not_made_again_but_used_when_it_is() -> None:

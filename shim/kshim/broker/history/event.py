@@ -7,7 +7,6 @@ them, so that an event costs little while nobody reads it, and its JSON not much
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from json.encoder import encode_basestring as _quoted
 from typing import Any, Final, NamedTuple
 
@@ -20,7 +19,7 @@ EVENT_VERSION: Final = 1
 LIST_MAX_BYTES: Final = 400_000
 """About how much `waits`, and `kicked`, may take of an event's JSON; records of 1 MB are the usual limit of topics."""
 
-_CACHED_NAMES_LENGTH: Final = 400
+_BOOL: Final = ("false", "true")
 
 
 class Arrival(NamedTuple):
@@ -150,11 +149,14 @@ class Course(Why):
     def close(self) -> None:
         """Nothing more comes: work out `size_bytes`."""
         size_bytes = 0
-        if self.arrivals is not None:  # the members' names may live on here alone
-            names = [len(member.member_id) + len(member.client_id) for member in self.arrivals.members]
-            size_bytes = sum(names) + 200 * len(names)
+        arrivals = self.arrivals
+        if arrivals is not None:
+            size_bytes = 60 * len(arrivals.members)
+            if 1 in arrivals.is_new:  # the names of the others are those of earlier rebalances
+                newcomers = [member for member, is_new in zip(*arrivals[::2], strict=True) if is_new]
+                size_bytes += sum([600 + 2 * (len(each.member_id) + len(each.client_id)) for each in newcomers])
         if self.kicked:
-            size_bytes += sum([400 + 2 * len(kicked.member.member_id) for kicked in self.kicked])
+            size_bytes += sum([600 + 2 * len(kicked.member.member_id) for kicked in self.kicked])
         self.size_bytes = size_bytes
 
     def joined_json(self) -> tuple[str, str, str]:
@@ -239,7 +241,7 @@ class HistoryEvent:
         self.ended_by = ended_by
         self.replaced_member_id = replaced_member_id
         self.injected_fault: str | None = None
-        self.size_bytes = 700 + len(why.reason_text)
+        self.size_bytes = 900 + 2 * len(why.reason_text)
         if outcome is not None:
             assert isinstance(why, Course)
             self.size_bytes += why.size_bytes
@@ -263,12 +265,15 @@ class HistoryEvent:
         """The event as a JSON object in UTF-8."""
         # By hand, for a dict through `json` takes five times as long.
         group_json, cause_json = self.why.head_json()
+        state_from = "null" if self.state_from is None else f'"{self.state_from}"'
+        replaced = "null" if self.replaced_member_id is None else _quoted(self.replaced_member_id)
+        fault = "null" if self.injected_fault is None else _quoted(self.injected_fault)
         text = (
             f'{{"v":{EVENT_VERSION},"event_id":"{self.run}-{self.number}","run":"{self.run}","seq":{self.seq},'
             f'"ts_ms":{self.now.wall_ms},"mono_ms":{self.now.mono_ms},"broker":{self.broker},{group_json},'
-            f'"to_generation":{_number(self.to_generation)},"type":"{self.type}","state_from":{_text(self.state_from)},'
-            f'"state_to":"{self.state_to}",{cause_json},"replaced_member_id":{_text(self.replaced_member_id)},'
-            f'{self._course_json()},"injected_fault":{_text(self.injected_fault)}}}'
+            f'"to_generation":{_number(self.to_generation)},"type":"{self.type}","state_from":{state_from},'
+            f'"state_to":"{self.state_to}",{cause_json},"replaced_member_id":{replaced},'
+            f'{self._course_json()},"injected_fault":{fault}}}'
         )
         return text.encode("utf-8", "backslashreplace")  # half a surrogate pair becomes \udxxx, which JSON knows, too
 
@@ -320,28 +325,32 @@ def _member(member: MemberRef | None) -> str:
 
 
 def _names(member: MemberRef) -> str:
-    """Who a member is. The same members come again and again, so those with names of ordinary length are kept."""
-    member_id, instance_id, client_id = member.member_id, member.group_instance_id, member.client_id
-    is_ordinary = len(member_id) + len(client_id) + len(instance_id or "") <= _CACHED_NAMES_LENGTH
-    return (_cached_names_json if is_ordinary else _names_json)(member_id, instance_id, client_id, member.client_host)
-
-
-def _names_json(member_id: str, instance_id: str | None, client_id: str, client_host: str) -> str:
-    return (
-        f'"member_id":{_quoted(member_id)},"instance_id":{_text(instance_id)},"client_id":{_quoted(client_id)},'
-        f'"host":{_quoted(client_host.removeprefix("/"))}'
-    )
-
-
-_cached_names_json = lru_cache(maxsize=4_096)(_names_json)
+    """Who a member is; made once, for the same ones come again and again."""
+    try:
+        return member.rendered  # type: ignore[attr-defined, no-any-return]
+    except AttributeError:
+        rendered = (
+            f'"member_id":{_quoted(member.member_id)},"instance_id":{_text(member.group_instance_id)},'
+            f'"client_id":{_quoted(member.client_id)},"host":{_quoted(member.client_host.removeprefix("/"))}'
+        )
+        member.rendered = rendered  # type: ignore[attr-defined]
+        return rendered
 
 
 def _last(arrival: Arrival | None) -> str:
-    return "null" if arrival is None else _wait(*arrival)
+    return "null" if arrival is None else _entries([arrival.member], [arrival.is_new], [arrival.wait_ms])[0]
 
 
-def _wait(member: MemberRef, is_new: int, wait_ms: int) -> str:
-    return f'{{{_names(member)},"is_new":{"true" if is_new else "false"},"wait_ms":{wait_ms}}}'
+def _entries(members: Sequence[MemberRef], is_new: Sequence[int], wait_ms: Sequence[int]) -> list[str]:
+    try:
+        return [
+            f'{{{member.rendered},"is_new":{_BOOL[new]},"wait_ms":{ms}}}'  # type: ignore[attr-defined]
+            for member, new, ms in zip(members, is_new, wait_ms, strict=True)
+        ]
+    except AttributeError:
+        for member in members:
+            _names(member)
+        return _entries(members, is_new, wait_ms)
 
 
 def _waits(course: Course) -> str:
@@ -349,7 +358,7 @@ def _waits(course: Course) -> str:
     arrivals = course.arrivals
     if arrivals is None:
         return '"waits":null,"waits_omitted":0'
-    entries = list(map(_wait, arrivals.members, arrivals.is_new, arrivals.wait_ms))
+    entries = _entries(arrivals.members, arrivals.is_new, arrivals.wait_ms)
     kept = entries
     if sum(map(len, entries)) > LIST_MAX_BYTES:
         slowest = sorted(range(len(entries)), key=lambda index: -arrivals.wait_ms[index])

@@ -21,10 +21,12 @@ __all__ = ["EventsTopic"]
 
 LINGER_MS: Final = 50
 RETRY_MS: Final = 1_000
-BATCH_MAX_EVENTS: Final = 200
-"""A flush takes at most so many: some milliseconds of the loop."""
+BATCH_MAX_BYTES: Final = 64_000
+"""About; what is larger costs fresh pages for each copy."""
 
-BATCH_MAX_BYTES: Final = 500_000
+TURN_MAX_BATCHES: Final = 4
+"""So many are written in a row: about a millisecond of the loop."""
+
 BACKLOG_MAX_EVENTS: Final = 10_000
 BACKLOG_MAX_BYTES: Final = 32 << 20
 
@@ -105,7 +107,10 @@ class EventsTopic:
 
     def _rung(self) -> None:
         self.before_writing()
-        is_written = not self._backlog or self._write_batch()
+        is_written = True
+        for _ in range(TURN_MAX_BATCHES):
+            if is_written and self._backlog:
+                is_written = self._write_batch()
         self._is_armed = False
         if self._backlog:
             self._arm(0 if is_written else RETRY_MS)
@@ -120,7 +125,7 @@ class EventsTopic:
             return True
         taken: list[HistoryEvent] = []
         size_bytes = 0
-        while self._backlog and len(taken) < BATCH_MAX_EVENTS and size_bytes < BATCH_MAX_BYTES:
+        while self._backlog and size_bytes < BATCH_MAX_BYTES:
             event = self._take()
             taken.append(event)
             size_bytes += event.size_bytes
