@@ -44,7 +44,8 @@ def document_of(message: Struct, version: int, protocol_type: str | None = None)
     """
     protocol_type = getattr(message, "protocol_type", protocol_type)
     document: dict[str, Any] = {}
-    for name, shown_name, row in _rows(type(message), version):
+    cls: Any = type(message)  # classes can be keys, though mypy thinks of their objects, which cannot
+    for name, shown_name, row in _rows(cls, version):
         value = getattr(message, name)
         document[shown_name] = value if row is None else _value(message, value, row, version, protocol_type)
     if message.unknown_tagged_fields:
