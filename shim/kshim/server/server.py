@@ -66,8 +66,7 @@ async def serve(
     `clock` drives group timers, `real_clock` fetch waits, idle limits and pauses; both are the machine's by default.
     `on_listening(host, port)` is called, and `task_status` told, once connections are accepted. A graceful end stops
     accepting and reading, handles what was read whole, and gives the peers `limits.shutdown_grace_ms` to take their
-    answers; parked requests are not waited for. Then urgent chores end and others are closed, wherever they are.
-    Cancelled, everything is closed at once.
+    answers; parked requests are not waited for. Then urgent chores end, others are closed. Cancelled, all closes at once.
 
     Raises CannotBind; ValueError for a loop this platform lacks.
     """
