@@ -25,7 +25,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kshim_pipeline.decode import decode, decode_batches
+from kshim_pipeline.decode import decode, decode_batches, decode_files
 from kshim_pipeline.decode.rows import decode_row
 from kshim_pipeline.setup.session import make_session
 from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
@@ -158,7 +158,13 @@ def main() -> None:
             print(f"alone, {name}: {spent:.2f} us of CPU a record")
         spark = make_session("bench", "local[2]")
         records = spark.read.parquet(str(home))
-        for name, frame in (("scan", records), ("decode", decode(records))):
+        files = sorted(map(str, home.glob("*.parquet")))
+        frames = {
+            "scan": records,
+            "decode, records from Spark": decode(records),
+            "decode, files read by the workers": decode_files(spark, files),
+        }
+        for name, frame in frames.items():
             seconds(frame)  # starts the workers, warms the JVM
             rounds = [seconds(frame) for _ in range(options.rounds)]
             rate = options.records / statistics.median(clock for clock, _ in rounds)

@@ -17,7 +17,7 @@ from kshim_pipeline.decode import decode
 from kshim_pipeline.inputs import kafka
 from kshim_pipeline.inputs.kafka import Cluster, Span, read_topics
 from kshim_pipeline.land.counts import OBSERVATION, Counts, observed
-from kshim_pipeline.land.stream import Loss, land, landed_offsets, losses, read_landed
+from kshim_pipeline.land.stream import Loss, decode_landed, land, landed_offsets, losses, read_landed
 from kshim_pipeline.problems import PipelineError
 from kshim_pipeline.records import OFFSETS_TOPIC, RECORDS
 from kshim_pipeline.setup.jars import kafka_jars
@@ -115,6 +115,9 @@ def test_batch_and_stream_read_the_same_records(
     direct = read_topics(kafka_spark, cluster, [OFFSETS_TOPIC])
     assert direct.schema.names == RECORDS.names
     place = ("partition", "offset")
+    assert (
+        decode(direct).orderBy(*place).collect() == decode_landed(kafka_spark, str(tmp_path)).orderBy(*place).collect()
+    )
     assert direct.orderBy(*place).collect() == read_landed(kafka_spark, str(tmp_path)).orderBy(*place).collect()
 
 

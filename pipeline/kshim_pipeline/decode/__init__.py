@@ -8,18 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from kshim_pipeline.decode.columns import decode_batches
-from kshim_pipeline.records import DECODED, OFFSETS_TOPIC, RECORDS
+from kshim_pipeline.decode.parquet import decode_files
+from kshim_pipeline.decode.types import WITHOUT_TOPIC, with_topic
+from kshim_pipeline.records import OFFSETS_TOPIC, RECORDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["decode", "decode_batches"]
-
-
-_WITHOUT_TOPIC = StructType([field for field in DECODED.fields if field.name != "topic"])
+__all__ = ["decode", "decode_batches", "decode_files"]
 
 
 def decode(records: DataFrame) -> DataFrame:
@@ -29,5 +27,4 @@ def decode(records: DataFrame) -> DataFrame:
     """
     of_offsets = records.where(F.col("topic") == OFFSETS_TOPIC)
     columns = [name for name in RECORDS.names if name != "topic"]  # it need not go to Python and back
-    decoded = of_offsets.select(*columns).mapInArrow(decode_batches, _WITHOUT_TOPIC)
-    return decoded.select(F.lit(OFFSETS_TOPIC).alias("topic"), *_WITHOUT_TOPIC.names)
+    return with_topic(of_offsets.select(*columns).mapInArrow(decode_batches, WITHOUT_TOPIC))

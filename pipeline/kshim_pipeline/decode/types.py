@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -19,7 +20,13 @@ from pyspark.sql.types import (
 
 from kshim_pipeline import records
 
-__all__ = ["DECODED", "MEMBER", "SUBSCRIPTION", "TOPIC_PARTITIONS"]
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["DECODED", "MEMBER", "SUBSCRIPTION", "TOPIC_PARTITIONS", "WITHOUT_TOPIC", "with_topic"]
+
+WITHOUT_TOPIC: Final = StructType([field for field in records.DECODED.fields if field.name != "topic"])
+"""What workers make: the topic is known and need not go to Python and back."""
 
 _SCALARS: dict[type[DataType], Any] = {
     BinaryType: pa.binary(),
@@ -42,6 +49,9 @@ def _arrow(kind: DataType) -> Any:
 MEMBER = _arrow(records.MEMBER)
 SUBSCRIPTION = _arrow(records.SUBSCRIPTION)
 TOPIC_PARTITIONS = _arrow(records.TOPIC_PARTITIONS)
-DECODED = pa.schema(
-    [pa.field(field.name, _arrow(field.dataType)) for field in records.DECODED if field.name != "topic"]
-)
+DECODED = pa.schema([pa.field(field.name, _arrow(field.dataType)) for field in WITHOUT_TOPIC])
+
+
+def with_topic(decoded: DataFrame) -> DataFrame:
+    """The columns of DECODED from those that workers make."""
+    return decoded.select(F.lit(records.OFFSETS_TOPIC).alias("topic"), *WITHOUT_TOPIC.names)

@@ -13,22 +13,25 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, StructField, StructType
 
+from kshim_pipeline.decode import decode, decode_files
 from kshim_pipeline.inputs.kafka import Cluster, Span, stream_topics
 from kshim_pipeline.land.counts import OBSERVATION, Counts, observed
 from kshim_pipeline.problems import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.progress import Progress
-from kshim_pipeline.records import RECORDS
+from kshim_pipeline.records import OFFSETS_TOPIC, RECORDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["Loss", "land", "landed_offsets", "losses", "read_landed"]
+__all__ = ["Loss", "decode_landed", "land", "landed_offsets", "losses", "read_landed"]
 
 _DAY: Final = "day"
 _POLL_S: Final = 0.5
@@ -58,6 +61,18 @@ def read_landed(spark: SparkSession, folder: str) -> DataFrame:
         return spark.read.schema(schema).parquet(f"{folder}/records").select(*RECORDS.names)
     except AnalysisException as error:
         raise PipelineError(f"Nothing was landed in {folder}", EXIT_UNAVAILABLE) from error
+
+
+def decode_landed(spark: SparkSession, folder: str) -> DataFrame:
+    """The landed records of `__consumer_offsets`, as DECODED. Raises PipelineError: nothing was landed.
+
+    Files on a local disk, read by local workers, are decoded without going through the JVM first.
+    """
+    records = read_landed(spark, folder)
+    files = [file for file in records.inputFiles() if f"/topic={OFFSETS_TOPIC}/" in file]
+    if str(spark.sparkContext.master).startswith("local") and all(file.startswith("file:") for file in files):
+        return decode_files(spark, [url2pathname(urlsplit(file).path) for file in files])
+    return decode(records)
 
 
 def land(
