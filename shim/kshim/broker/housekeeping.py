@@ -261,6 +261,8 @@ class Housekeeping:
             self._fail(partition, upkeep, error)
         finally:
             upkeep.is_busy = False
+        if upkeep.dirty_bytes > upkeep.limit_bytes >= 0:  # more than that was appended meanwhile
+            self._grown(partition, upkeep)
 
     def _clean(self, partition: Partition, upkeep: _Upkeep, log: Log) -> Chore:
         from kshim.broker.producers import EXPIRATION_MS

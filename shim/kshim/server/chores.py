@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final
@@ -16,9 +15,10 @@ from kshim.server.loop import Loop
 
 __all__ = ["ChoreRunner"]
 
-_PAUSE_TIMES: Final = 4
-"""While requests come, a pause is so many times as long as the slice before it: a fifth of the loop's time."""
-_MIN_PAUSE_MS: Final = 1
+_SHARE: Final = 5
+"""While requests come, ordinary chores get a fifth of the loop's time."""
+_MOST_CREDIT_MS: Final = 25
+"""A pause that became longer than it had to be is made up for by shorter ones, up to this much."""
 _MOST_ORDINARY: Final = 4
 """So many may have begun: one works on the loop while jobs of the others are in threads."""
 _AT_ONCE: Final = nullcontext()
@@ -48,6 +48,8 @@ class ChoreRunner:
         self._log = log
         self._added = trio.Event()
         self._ordinary = trio.CancelScope()
+        self._owed_ms = 0.0  # of pauses
+        self._counted_at_ms = real_clock.now().mono_ms
         self._turn = trio.Lock()  # of ordinary chores: who holds it is at work on the loop, or pauses after that
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -115,11 +117,16 @@ class ChoreRunner:
             self._after_slice()
 
     async def _give_way(self, turns: int, took_s: float, *, is_urgent: bool) -> None:
-        """Let whatever is ready run; when there were requests since `turns`, pause."""
+        """Let whatever is ready run; when there were requests since `turns`, pause until the slice is paid for."""
         await trio.lowlevel.checkpoint()  # trio looks at the sockets
         if is_urgent:
             return
         await trio.lowlevel.checkpoint()  # who was found ready has run
-        if turns != self._peers.turns:
-            pause_ms = max(math.ceil(took_s * 1_000 * _PAUSE_TIMES), _MIN_PAUSE_MS)
-            await self._real_clock.sleep_until(self._real_clock.now().mono_ms + pause_ms)
+        if turns == self._peers.turns:
+            return
+        now_ms = self._real_clock.now().mono_ms
+        self._owed_ms = max(self._owed_ms - (now_ms - self._counted_at_ms), -_MOST_CREDIT_MS)
+        self._owed_ms += took_s * 1_000 * _SHARE
+        self._counted_at_ms = now_ms
+        if self._owed_ms >= 1:  # what the clock cannot measure is paid for later
+            await self._real_clock.sleep_until(now_ms + int(self._owed_ms))
