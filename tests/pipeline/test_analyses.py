@@ -75,7 +75,7 @@ def test_rows_of_analyses_become_findings(spark: SparkSession) -> None:
     }  # fmt: skip
     assert run(ANALYSES["recovery"], tables) is None
     tables["log_ends"] = table(spark, LOG_ENDS, [sample(0, 800_000, 50), sample(0, 0, 10), sample(0, 1_200_000, 90)])
-    results = {name: rows for name, analysis in ANALYSES.items() if (rows := run(analysis, tables)) is not None}
+    results = {name: answer for name, analysis in ANALYSES.items() if (answer := run(analysis, tables)) is not None}
     assert results.keys() == ANALYSES.keys()
     found = all_findings(results)
     assert found.schema.names == FINDINGS.names
@@ -108,7 +108,7 @@ def test_rows_of_analyses_become_findings(spark: SparkSession) -> None:
     )
     assert of["crash_loops", "static"][0] == "crash_loop"
     assert of["crash_loops", "zombie"][:1] == ("zombie",)
-    assert of["why", "a"][1] == "Group a rebalanced 6 times; 33 % began with member_left of client svc-1 on h1."
+    assert of["why", "a"][1] == "Group a rebalanced 6 times; 33 % began with session_timeout of client svc-1 on h1."
     assert of["stuck", "a"][0] == "unattended_partition"
     evidence = found.where("analysis = 'storms'").select(F.explode("evidence").alias("e")).select("e.*")
     assert rows_of(evidence) == [("__kshim_events", 0, 1), ("__kshim_events", 0, 5)]

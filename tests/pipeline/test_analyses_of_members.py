@@ -73,13 +73,15 @@ def test_timeouts_are_held_against_waits_and_against_who_was_lost(spark: SparkSe
     columns = ("group_id", "waits", "wait_p50_ms", "wait_p95_ms", "wait_max_ms", "kicked_by_session",
                "kicked_by_rebalance", "came_back", "back_p95_ms", "fit_session_timeout_ms",
                "fit_rebalance_timeout_ms")  # fmt: skip
-    lives = [row for row in LIVES if row["group_id"] == "loop"]
+    lives = [row for row in LIVES if row["group_id"] in ("loop", "zombie")]
     assert rows_of(timeouts(table(spark, MEMBERSHIPS, lives + WAITS), min_waits=4), *columns) == [
         # Nobody needs 300 s; three times 4 s are 12 s, and less than 30 s is never advised.
         ("calm", 4, 200, 4_000, 4_000, 0, 0, 0, None, None, 30_000),
         ("late", 1, 290_000, 290_000, 290_000, 0, 1, 0, None, None, 600_000),
         # All three were back within 2 s: 45 s and 2 s would have kept them.
         ("loop", 0, None, None, None, 3, 0, 3, 2_000, 50_000, None),
+        # Each one's successor was there before it was lost.
+        ("zombie", 0, None, None, None, 3, 0, 0, None, None, None),
     ]
 
 
@@ -105,7 +107,7 @@ def sample(partition: int, ts_ms: int, end: int, topic: str = "t") -> dict[str, 
 
 
 @pytest.fixture(scope="module")
-def standing(spark: SparkSession) -> dict[str, DataFrame]:
+def standing(spark: SparkSession) -> tuple[DataFrame, DataFrame, DataFrame]:
     commits = [
         commit("g", 0, 0, 10), commit("g", 0, 1_000_000, 10),
         commit("g", 1, 0, 1), commit("g", 1, 900_000, 5),
@@ -114,30 +116,32 @@ def standing(spark: SparkSession) -> dict[str, DataFrame]:
         commit("e", 4, 500_000, 7),
     ]  # fmt: skip
     held = {"group_id": "g", "topic": "t", "from_ts_ms": 0, "client_id": "c", "client_host": "h"}
-    return {
-        "commits": table(spark, COMMITS, commits),
-        "ownership": table(spark, OWNERSHIP, [
+    return (
+        table(spark, COMMITS, commits),
+        table(spark, OWNERSHIP, [
             {**held, "partition": 0, "owner": "a"}, {**held, "partition": 1, "owner": "b"},
             {**held, "partition": 2, "owner": "a", "to_ts_ms": 400_000},
         ]),
-        "generations": table(spark, GENERATIONS, [
+        table(spark, GENERATIONS, [
             {"group_id": "g", "ts_ms": 0, "state": "Empty", "until_ts_ms": 1},
             {"group_id": "g", "ts_ms": 1, "state": "Stable"}, {"group_id": "e", "ts_ms": 9, "state": "Empty"},
         ]),
-    }  # fmt: skip
+    )  # fmt: skip
 
 
-def test_partitions_are_stuck_orphaned_or_unattended(spark: SparkSession, standing: dict[str, DataFrame]) -> None:
+def test_partitions_are_stuck_orphaned_or_unattended(
+    spark: SparkSession, standing: tuple[DataFrame, DataFrame, DataFrame]
+) -> None:
     ends = table(
         spark, LOG_ENDS, [sample(0, 5, 20), *(sample(p, 1_000_000, n) for p, n in enumerate((50, 9, 3, 3, 8)))]
     )
     columns = ("group_id", "partition", "kind", "owner", "committed_offset", "lag", "last_progress_ts_ms", "silent_ms")
-    assert rows_of(stuck(**standing, log_ends=ends), *columns) == [
+    assert rows_of(stuck(*standing, log_ends=ends), *columns) == [
         ("e", 4, "unattended", None, 7, 1, 500_000, 500_000),
         ("g", 0, "stuck", "a", 10, 40, 0, 1_000_000),
         ("g", 2, "orphan", None, 3, 0, 0, 1_000_000),
     ]
-    assert rows_of(stuck(**standing, now_ms=700_000), "partition", "kind", "lag", "silent_ms") == [
+    assert rows_of(stuck(*standing, now_ms=700_000), "partition", "kind", "lag", "silent_ms") == [
         (0, "stuck", None, 700_000),
         (2, "orphan", None, 700_000),
     ]

@@ -24,7 +24,7 @@ def timeouts(memberships: DataFrame, *, back_ms: int = 120_000, min_waits: int =
     `max.poll.interval.ms` in Java clients; null: not told); `waits`, JOIN waits of members that were there before, and
     their `wait_p50_ms`, `wait_p95_ms`, `wait_p99_ms`, `wait_max_ms` (ms); `kicked_by_session`, `kicked_by_rebalance`:
     members lost to either; `came_back`: of the first, those whose client and host joined again within `back_ms`, and
-    `back_p95_ms` after how long (ms); `fit_session_timeout_ms`, `fit_rebalance_timeout_ms` (ms, null: leave it);
+    `back_p95_ms` after how long (ms; zombies, whose successor was there before, do not count); `fit_session_timeout_ms`, `fit_rebalance_timeout_ms` (ms, null: leave it);
     `first`: packed evidence.
 
     A session timeout is too short when at least half of those it cost came back: it should outlast their pause. A
@@ -48,10 +48,17 @@ def timeouts(memberships: DataFrame, *, back_ms: int = 120_000, min_waits: int =
     of_client = Window.partitionBy("group_id", "client_id", "client_host").orderBy("ts_ms", F.desc("change"))
     kicked = F.col("left_reason") == "session_timeout"
     back = F.col("_after.ts_ms") - F.col("ts_ms")
-    is_back = kicked & (F.col("_after.change") == "joined") & (back <= back_ms)
+    # Its successor was there already: what timed out was a zombie, and a longer timeout would only keep it longer.
+    is_zombie = (
+        (F.col("_before.change") == "joined")
+        & (F.col("_before.owner") != F.col("owner"))
+        & (F.col("ts_ms") - F.col("_before.ts_ms") <= F.col("session_timeout_ms"))
+    )
+    is_back = kicked & ~F.coalesce(is_zombie, F.lit(False)) & (F.col("_after.change") == "joined") & (back <= back_ms)
     lost = (
         memberships.where("change in ('joined', 'left')")
         .withColumn("_after", F.lead(F.struct("ts_ms", "change")).over(of_client))
+        .withColumn("_before", F.lag(F.struct("ts_ms", "change", "owner")).over(of_client))
         .where("left_reason in ('session_timeout', 'rebalance_timeout')")
         .groupBy("group_id")
         .agg(
