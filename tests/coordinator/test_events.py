@@ -99,6 +99,16 @@ def test_newcomers_are_told_apart_by_whether_they_had_an_id() -> None:
     assert added[1].member.group_instance_id == "s-instance"
 
 
+def test_a_newcomer_is_told_of_with_its_first_words_for_the_second_only_say_that_it_was_told_to_come_again() -> None:
+    sim = a_group().stable("a")
+    late = sim.peer("b", reason="encountered UNKNOWN_MEMBER_ID from HEARTBEAT response")
+    late.member_id = late.send_join().reply.member_id
+    late.reason = f"need to re-join with the given member-id: {late.member_id}"
+    late.send_join()
+    added = [event for event in sim.events if isinstance(event, MemberAdded)][-1]
+    assert added.member.client_reason == "encountered UNKNOWN_MEMBER_ID from HEARTBEAT response"
+
+
 def test_the_assignment_says_how_many_members_are_static() -> None:
     sim = a_group().stable("a", "s", static=["s"])
     event = next(event for event in sim.events if isinstance(event, AssignmentReceived))

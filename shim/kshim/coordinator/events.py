@@ -158,7 +158,10 @@ class MemberIdIssued(GroupEvent):
 
 
 class MemberAdded(GroupEvent):
-    """A member entered. `had_id` is True when it came with the id it was issued before."""
+    """A member entered. `had_id` is True when it came with the id it was issued before.
+
+    Its reason is then that of the Join which asked for the id: the second only says that it was told to come again.
+    """
 
     state: GroupState
     member: MemberRef

@@ -208,6 +208,7 @@ class _Join:
     def add(self, member_id: str, step: Step) -> None:
         """A new member, under an id it has just been given or was issued before."""
         group = self.group
+        issued_to = group.pending_joins.get(member_id)
         member = self.new_member(member_id)
         member.is_new = True
         step.events.append(
@@ -217,8 +218,8 @@ class _Join:
                 group_id=group.group_id,
                 generation_id=group.generation_id,
                 state=group.state,
-                member=self.ref(member_id),
-                had_id=member_id in group.pending_joins,
+                member=self.ref(member_id) if issued_to is None else issued_to,
+                had_id=issued_to is not None,
             )
         )
         if group.state is GroupState.EMPTY:
