@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from kshim.tools.incidents.truth import Accident, Play, SubjectKind, Truth
 
-__all__ = ["CauseScore", "Found", "Score", "found_of", "score"]
+__all__ = ["MISSED", "CauseScore", "Found", "Score", "found_of", "score"]
 
 _SLACK_MS = 500
 """Clocks of one machine, and a group that settles a little after its script thinks so."""
@@ -53,20 +53,10 @@ class Score(NamedTuple):
     left_out: int
 
     @property
-    def cause_recall(self) -> float:
-        return self.right / max(self.truths, 1)
-
-    @property
-    def cause_precision(self) -> float:
-        return self.right / max(self.found, 1)
-
-    @property
-    def member_recall(self) -> float:
-        return self.members_right / max(self.truths, 1)
-
-    @property
-    def member_precision(self) -> float:
-        return self.members_right / max(self.found, 1)
+    def figures(self) -> tuple[float, float, float, float]:
+        """Recall and precision of cause, then of member, 0 to 1."""
+        truths, found = max(self.truths, 1), max(self.found, 1)
+        return self.right / truths, self.right / found, self.members_right / truths, self.members_right / found
 
 
 def found_of(row: Mapping[str, Any]) -> Found:

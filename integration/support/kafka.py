@@ -36,6 +36,7 @@ _PROPERTIES = {
     "group.initial.rebalance.delay.ms": "0",
 }
 _LOGGING = [f"-Dorg.slf4j.simpleLogger.{key}=true" for key in ("showDateTime", "showShortLogName")]
+_LOGGING += ["-Dorg.slf4j.simpleLogger.dateTimeFormat=[yyyy-MM-dd HH:mm:ss,SSS]", "-Duser.timezone=UTC"]
 
 
 class RealKafka:

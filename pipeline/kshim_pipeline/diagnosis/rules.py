@@ -22,8 +22,14 @@ MOST = 0.6
 _LEFT_BY_ITSELF = "pro-actively leaving"
 """What Java's static members say when they come back after a poll timeout, of which nobody was told."""
 
+_TOLD_TO = "need to re-join with the given member-id"
+"""What Java's dynamic members always say at last, whatever they said before."""
+
 HEARTBEAT_SHARE = 0.4
 """Members learn of a rebalance by their next heartbeat, and the interval is at most a third of the session timeout."""
+
+UNUSUAL = 1.5
+"""So many times what is usual in a group is not usual any more."""
 
 SLOW_SYNC_SHARE = 0.2
 """An assignment that takes this share of the session timeout endangers the leader, which does not heartbeat meanwhile."""
@@ -46,14 +52,16 @@ def _explain(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Dia
 
 
 class _Usual:
-    """How long a phase takes in this group when nothing is wrong with it."""
+    """How long a JOIN phase takes in this group when nothing is wrong with it."""
 
     def __init__(self, history: GroupHistory) -> None:
-        self.join_ms = _median_wait(history, Kind.JOIN_OVER)
+        self._waits = sorted(signal.wait_ms or 0 for signal in history.signals if signal.kind is Kind.JOIN_OVER)
 
-
-def _median_wait(history: GroupHistory, kind: Kind) -> float:
-    return median([signal.wait_ms or 0 for signal in history.signals if signal.kind is kind] or [0])
+    def join_ms_but(self, wait_ms: int) -> float:
+        """The median of all others but one of `wait_ms`; 0 where there are too few to call anything usual."""
+        others = list(self._waits)
+        others.remove(wait_ms)
+        return median(others) if len(others) >= MANY else 0.0
 
 
 def _host_stalled(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
@@ -156,6 +164,10 @@ def _cause_of_death(history: GroupHistory, conduct: Conduct) -> Cause:
     return Cause.SLOW_POLL if reason and _LEFT_BY_ITSELF in reason else Cause.PAUSED
 
 
+def _is_telling(client_reason: str | None) -> bool:
+    return bool(client_reason) and _TOLD_TO not in str(client_reason)
+
+
 def _slow_leader(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
     """The assignment took its time."""
     slow = [s for s in episode.syncs_over if (s.wait_ms or 0) > SLOW_SYNC_SHARE * history.session_ms]
@@ -167,9 +179,12 @@ def _slow_leader(history: GroupHistory, episode: Episode, usual: _Usual) -> list
 
 def _slow_join(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
     """Everybody waited for one that was there before: longer than heartbeats explain, longer than usual."""
-    least_ms = max(HEARTBEAT_SHARE * history.session_ms, 1.5 * usual.join_ms)
+    least_ms = HEARTBEAT_SHARE * history.session_ms
     for signal in sorted(episode.joins_over, key=lambda signal: -(signal.wait_ms or 0)):
-        if (signal.wait_ms or 0) <= least_ms or signal.is_new or _ended_by_departure(episode, signal):
+        wait_ms = signal.wait_ms or 0
+        if wait_ms <= max(least_ms, UNUSUAL * usual.join_ms_but(wait_ms)) or signal.is_new:
+            continue
+        if _ended_by_departure(episode, signal):
             continue
         if (member_id := signal.member_id or _last_to_commit(history, signal)) is not None:
             return [_finding(history, episode, Cause.SLOW_POLL, [_conduct_of(history, episode, member_id)])]
@@ -302,7 +317,7 @@ def _conduct_of(history: GroupHistory, episode: Episode, member_id: str | None) 
 def _finding(
     history: GroupHistory, episode: Episode, cause: Cause, conducts: list[Conduct], *, host: str | None = None
 ) -> Diagnosed:
-    subject = _SUBJECTS.get(cause, Subject.CLIENT)
+    subject = _SUBJECTS.get(cause, Subject.CLIENT) if conducts else Subject.GROUP
     if subject is Subject.CLIENT:
         host = conducts[0].client.host
     clients = tuple(sorted({conduct.client.name for conduct in conducts}))
@@ -329,7 +344,7 @@ def _confidence(history: GroupHistory, episode: Episode, cause: Cause, conducts:
         return Confidence.LOW
     if cause is Cause.CRASH_LOOP and all(c.replacements and not c.deaths and not any(c.hosts) for c in conducts):
         return Confidence.LOW  # two processes with one instance id look the same to whoever cannot see their hosts
-    if cause is Cause.PAUSED and not any(start.client_reason for c in conducts for start in c.starts):
+    if cause is Cause.PAUSED and not any(_is_telling(start.client_reason) for c in conducts for start in c.starts):
         return Confidence.LOW  # as does a process that was killed and started again late
     if not episode.is_observed:
         return Confidence.LOW if cause in (Cause.SLOW_POLL, Cause.KILLED, Cause.PAUSED) else Confidence.MEDIUM
