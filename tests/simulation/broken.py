@@ -15,6 +15,7 @@ from kshim.coordinator.coordinator import GroupCoordinator
 from kshim.coordinator.deadlines import Deadlines
 from kshim.coordinator.group import Group
 from kshim.coordinator.member import Member, ParkedJoin
+from kshim.coordinator.replay import Replay
 from kshim.coordinator.shard import Shard
 from kshim.coordinator.state import GroupState
 from kshim_protocol.errors import ErrorCode
@@ -122,13 +123,7 @@ def _replay_forgets_instance_ids() -> AbstractContextManager[Any]:
 
 
 def _replay_ignores_tombstones() -> AbstractContextManager[Any]:
-    forget = Shard.forget_offset
-
-    def forget_when_live(self: Shard, *arguments: Any) -> None:
-        if not self.is_loading:
-            forget(self, *arguments)
-
-    return patch.object(Shard, "forget_offset", forget_when_live)
+    return patch.object(Replay, "_forget", lambda self, key, offset: None)
 
 
 @contextmanager

@@ -34,6 +34,8 @@ __all__ = [
     "build_offset_commit_value",
     "parse_key",
     "parse_value",
+    "split_offset_commit_key",
+    "split_offset_commit_value",
 ]
 
 S = TypeVar("S", bound=Struct)
@@ -69,6 +71,7 @@ _VALUES: dict[type[Struct], type[Struct]] = {
 }
 
 _INT16 = struct.Struct(">h")
+_INT64 = struct.Struct(">q")
 _TYPE_AND_LENGTH = struct.Struct(">hh")
 _PARTITION = struct.Struct(">i")
 _VALUE_V1_START = struct.Struct(">hqh")
@@ -77,6 +80,7 @@ _VALUE_V4_START = struct.Struct(">hqiB")
 _VALUE_V4_END = struct.Struct(">qx")
 _VALUE_V4_END_WITH_TOPIC_ID = struct.Struct(">q3s16s")
 _TOPIC_ID_TAG = b"\x01\x00\x10"  # one tagged field: tag 0, 16 bytes
+_ANY_OFFSET_KEY = OffsetCommitKey(group="", topic="", partition=0)
 _LONGEST_PLAIN = 126  # the longest compact string whose length takes one byte
 
 
@@ -171,6 +175,49 @@ def build_group_metadata_key(group: str) -> bytes:
 def build_group_metadata_value(value: GroupMetadataValue) -> bytes:
     """Value to a key of type 2, v3. Raises BuildError."""
     return _INT16.pack(GROUP_METADATA_VERSION) + codec(GroupMetadataValue, GROUP_METADATA_VERSION).build(value)
+
+
+def split_offset_commit_key(data: bytes) -> tuple[bytes, bytes, int]:
+    """(group, topic, partition) of a key of type 1, quickly; the names as UTF-8. Raises ProtocolError."""
+    try:
+        type_, length = _TYPE_AND_LENGTH.unpack_from(data)
+        group_end = 4 + length
+        topic_at = group_end + 2
+        topic_end = topic_at + _INT16.unpack_from(data, group_end)[0]
+        if type_ == 1 and length >= 0 and topic_end >= topic_at and topic_end + 4 == len(data):
+            return data[4:group_end], data[topic_at:topic_end], _PARTITION.unpack_from(data, topic_end)[0]
+    except struct.error:
+        pass
+    key = parse_key(data)  # says what is wrong
+    raise ProtocolError(f"{key} is no key of type 1", message="OffsetCommitKey", field="version", offset=0)
+
+
+def split_offset_commit_value(data: bytes) -> tuple[int, int, str, int, int, bytes]:
+    """(offset, leader epoch, metadata, commit timestamp, expire timestamp, topic id) of a value, quickly.
+
+    Raises ProtocolError as `parse_value` does.
+    """
+    try:
+        if data[1] == OFFSET_COMMIT_VERSION and not data[0]:
+            _, offset, leader_epoch, length = _VALUE_V4_START.unpack_from(data)
+            end = 14 + length  # 15 bytes before the metadata, and the length counts itself
+            tail = len(data) - end
+            if 0 < length <= _LONGEST_PLAIN + 1 and (
+                (tail == 9 and not data[-1]) or (tail == 28 and data[end + 8 : end + 11] == _TOPIC_ID_TAG)
+            ):
+                topic_id = ZERO_UUID if tail == 9 else data[-16:]
+                return offset, leader_epoch, data[15:end].decode(), _INT64.unpack_from(data, end)[0], -1, topic_id
+    except (IndexError, ValueError, struct.error):
+        pass
+    value = parse_value(_ANY_OFFSET_KEY, data)
+    return (
+        value.offset,
+        value.leader_epoch,
+        value.metadata,
+        value.commit_timestamp,
+        value.expire_timestamp,
+        value.topic_id,
+    )
 
 
 def _version(data: bytes, message: str) -> int:

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from kshim.broker.chores import Chore
     from kshim.broker.cluster import Cluster
     from kshim.coordinator.coordinator import GroupCoordinator
+    from kshim.coordinator.replay import Replay
     from kshim.coordinator.step import Now
+    from kshim.storage.log import Log
 
 __all__ = ["ShardLoads"]
 
 RETRY_PAUSE_MS: Final = 1_000
 """How long a shard is left alone whose log could not be read; requests get COORDINATOR_NOT_AVAILABLE meanwhile."""
-
-_SLICE_BYTES: Final = 16 * 1024
 
 
 class ShardLoads:
@@ -104,8 +104,7 @@ class ShardLoads:
         is_start = index in self._at_start
         self._at_start.discard(index)
         try:
-            for batches in _slices(cluster.offsets_partition(index).log.batches()):
-                cluster.coordinator.replay(index, batches)
+            for _ in _replaying(cluster.coordinator.begin_replay(index), cluster.offsets_partition(index).log):
                 yield None
                 if self._pending.get(index) is not reading:
                     return  # dropped meanwhile
@@ -137,15 +136,9 @@ class ShardLoads:
             self.load(index)
 
 
-def _slices(batches: Iterator[bytes]) -> Iterator[list[bytes]]:
-    """Batches in portions that take about a millisecond."""
-    portion: list[bytes] = []
-    size_bytes = 0
-    for batch in batches:
-        portion.append(batch)
-        size_bytes += len(batch)
-        if size_bytes >= _SLICE_BYTES:
-            yield portion
-            portion, size_bytes = [], 0
-    if portion:
-        yield portion
+def _replaying(replay: Replay, log: Log) -> Iterator[None]:
+    """All of it, in slices of less than a millisecond."""
+    for run in log.runs():
+        yield from replay.feed(run)
+        yield None
+    yield from replay.finish()

@@ -20,7 +20,7 @@ from kshim.coordinator.offset_commit import offset_commit
 from kshim.coordinator.offset_delete import offset_delete
 from kshim.coordinator.offset_fetch import offset_fetch
 from kshim.coordinator.partitioner import partition_for
-from kshim.coordinator.replay import replay
+from kshim.coordinator.replay import Replay, replay
 from kshim.coordinator.shard import Shard
 from kshim.coordinator.step import Now, RequestContext, Step, Ticket
 from kshim.coordinator.sync_group import sync_group
@@ -231,15 +231,21 @@ class GroupCoordinator:
 
     def replay(self, partition: int, batches: Iterable[bytes]) -> None:
         """Feed a loading shard whole batches in offset order; may be called several times. Raises ProtocolError."""
+        replay(self._loading(partition), batches)
+
+    def begin_replay(self, partition: int) -> Replay:
+        """The same in slices: what is returned is to be fed the log and then finished, before `finish_load`."""
+        return Replay(self._loading(partition))
+
+    def _loading(self, partition: int) -> Shard:
         shard = self._shards[partition]
         assert shard.is_loading, f"shard {partition} is not loading"
-        replay(shard, batches)
+        return shard
 
     def finish_load(self, partition: int, now: Now) -> Step:
         """The shard has seen its whole log: it serves requests from now on."""
         step = Step()
-        shard = self._shards[partition]
-        assert shard.is_loading, f"shard {partition} is not loading"
+        shard = self._loading(partition)
         shard.is_loading = False
         self._homes.update(dict.fromkeys(shard.groups, shard))
         self._schedule_expiry(shard, now)

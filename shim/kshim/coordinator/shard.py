@@ -102,18 +102,21 @@ class Shard:
         for member_id in (*group.members, *group.pending_joins):
             self.deadlines.cancel(("session", group_id, member_id))
 
-    def put_offset(self, group_id: str, topic: str, partition: int, offset: CommittedOffset) -> None:
-        """An offset record. A group that is not known yet is made: Empty and without protocol type."""
+    def require_group(self, group_id: str) -> None:
+        """There was an offset record for the group: if it is not known yet it is made, Empty and without protocol type."""
         if group_id not in self.groups:
             self._add(Group(group_id, self.partition))
+
+    def put_offset(self, group_id: str, topic: str, partition: int, offset: CommittedOffset) -> None:
+        """An offset record."""
+        self.require_group(group_id)
         self.offsets.put(group_id, topic, partition, offset)
 
     def put_pending_offset(
         self, producer_id: int, group_id: str, topic: str, partition: int, offset: CommittedOffset
     ) -> None:
         """An offset record inside a transaction."""
-        if group_id not in self.groups:
-            self._add(Group(group_id, self.partition))
+        self.require_group(group_id)
         self.offsets.put_pending(producer_id, group_id, topic, partition, offset)
 
     def forget_offset(self, group_id: str, topic: str, partition: int) -> None:

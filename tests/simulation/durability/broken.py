@@ -11,7 +11,10 @@ from kshim.broker.cluster import Cluster
 from kshim.broker.durability import Durability, FsyncPolicy
 from kshim.broker.shard_loads import ShardLoads
 from kshim.broker.topics import Partition
+from kshim.coordinator.replay import Replay
 from kshim.storage.file import FileLog
+from kshim.storage.log import Log
+from kshim_protocol.records.batch import iter_batches
 
 __all__ = ["DEFECTS"]
 
@@ -141,13 +144,12 @@ def _producers_do_not_wait() -> AbstractContextManager[Any]:
 def _a_shard_is_read_in_part() -> AbstractContextManager[Any]:
     from kshim.broker import shard_loads
 
-    original = shard_loads._slices
+    def all_but_the_newest(replay: Replay, log: Log) -> Iterator[None]:
+        for run in log.runs():
+            yield from replay.feed(b"".join(list(iter_batches(run))[:-1]))
+        yield from replay.finish()
 
-    def all_but_the_newest(batches: Any) -> Iterator[list[bytes]]:
-        for portion in original(batches):
-            yield portion[:-1]
-
-    return patch.object(shard_loads, "_slices", all_but_the_newest)
+    return patch.object(shard_loads, "_replaying", all_but_the_newest)
 
 
 DEFECTS: dict[str, Defect] = {
