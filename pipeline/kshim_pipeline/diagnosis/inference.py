@@ -127,15 +127,17 @@ class _Rebalance:
         after = self._after
         if after.members and self._last:
             last_ms, member_id = self._last[-1]
-            gaps = Signal(
+            others = self._last[:-1]
+            # Half of the others: one that had nothing to commit any more must not make the last one late.
+            others_ms = others[len(others) // 2][0] if others else last_ms
+            yield Signal(
                 self._ended_ms,
                 Kind.JOIN_OVER,
-                member_id=member_id if len(self._last) > 1 and not self._gone else None,
-                wait_ms=last_ms - began_ms,
+                member_id=member_id if others and not self._gone else None,
+                wait_ms=last_ms - max(began_ms, others_ms),
                 is_observed=False,
                 evidence=after.evidence,
             )
-            yield gaps
         if after.members and after.joined_ms is not None and after.joined_ms > 0:
             yield Signal(
                 after.ts_ms,

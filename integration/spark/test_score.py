@@ -1,0 +1,66 @@
+"""The diagnosis against incidents of known cause: a handful in every run, a thousand on each broker in the long one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from integration.spark.score import KAFKA_SEED, KSHIM_SEED, LEAST, Run, score_on_kafka, score_on_kshim
+from integration.support.fixtures import available
+from integration.support.unavailable import Unavailable
+from kshim_pipeline.problems import PipelineError
+from kshim_pipeline.setup.jars import kafka_jars
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+INCIDENTS = 1_000
+
+
+def _require(run: Run) -> None:
+    """What was promised of each level, in figures of at least so many incidents."""
+    assert run.played.failed_count == 0
+    for level, of in run.scores.items():
+        assert of.truths >= 0.97 * INCIDENTS, "too much was spoiled by accidents to be a score"
+        names = ("cause recall", "cause precision", "member recall", "member precision")
+        figures = dict(zip(names, of.figures, strict=True))
+        assert {name: figure for name, figure in figures.items() if figure < LEAST.get(level, 0.0)} == {}, of.confusions
+
+
+@pytest.fixture
+def _jars() -> None:
+    def found() -> None:
+        try:
+            kafka_jars()
+        except PipelineError as error:
+            raise Unavailable(str(error)) from error
+
+    available(found)
+
+
+@pytest.mark.usefixtures("_jars")
+def test_a_handful_of_incidents_on_kshim_is_diagnosed_for_the_most_part(spark: SparkSession, tmp_path: Path) -> None:
+    run = score_on_kshim(spark, tmp_path, seed=1, service_count=8, incident_count=24)
+    of = run.scores["events"]
+    assert of.truths >= 12
+    assert min(of.figures) >= 0.7, of.confusions
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.usefixtures("_jars")
+def test_a_thousand_incidents_are_diagnosed_from_events(spark: SparkSession, tmp_path: Path) -> None:
+    _require(score_on_kshim(spark, tmp_path, seed=KSHIM_SEED, service_count=100, incident_count=INCIDENTS))
+
+
+@pytest.mark.long
+@pytest.mark.kafka
+@pytest.mark.timeout(1800)
+@pytest.mark.usefixtures("_jars")
+def test_a_thousand_incidents_are_diagnosed_from_a_real_kafkas_log(spark: SparkSession, tmp_path: Path) -> None:
+    run = available(
+        lambda: score_on_kafka(spark, tmp_path, seed=KAFKA_SEED, service_count=100, incident_count=INCIDENTS)
+    )
+    _require(run)

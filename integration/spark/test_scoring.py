@@ -1,0 +1,75 @@
+"""The counting itself: who is paired with whom, and what counts as right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from integration.spark.page import page
+from integration.spark.score import Run
+from integration.spark.scoring import MISSED, Found, score
+from kshim.tools.incidents.play import Played
+from kshim.tools.incidents.truth import Accident, Cause, Play, Subject, SubjectKind, Truth
+
+ROOT = Path(__file__).parents[2]
+
+
+def a_truth(number: int, start_ms: int, *groups: str, cause: Cause = Cause.KILLED, client: str = "a") -> Truth:
+    subject = Subject(SubjectKind.CLIENT, (client,))
+    return Truth(number, cause, "", groups, subject, start_ms, start_ms + 1_000)
+
+
+def a_finding(from_ms: int, *groups: str, cause: str = "killed", clients: str = "a", subject: str = "client") -> Found:
+    return Found(frozenset(groups), from_ms, from_ms + 1_000, cause, subject, frozenset(clients), None)
+
+
+def a_play(*truths: Truth, accidents: tuple[Accident, ...] = ()) -> Play:
+    return Play(truths, accidents, 1_000_000)
+
+
+def test_what_is_named_right_counts_as_right() -> None:
+    assert score(a_play(a_truth(1, 10_000, "g")), [a_finding(10_500, "g")]).figures == (1, 1, 1, 1)
+
+
+def test_another_group_or_time_is_another_incident() -> None:
+    of = score(a_play(a_truth(1, 10_000, "g")), [a_finding(10_000, "h"), a_finding(50_000, "g")])
+    assert of.figures == (0, 0, 0, 0)
+    assert of.confusions == {("killed", MISSED): 1, (MISSED, "killed"): 2}
+
+
+def test_the_cause_may_be_right_and_the_member_wrong_or_the_other_way_round() -> None:
+    truths = a_play(a_truth(1, 10_000, "g"), a_truth(2, 10_000, "h"))
+    of = score(truths, [a_finding(10_000, "g", clients="b"), a_finding(10_000, "h", cause="paused")])
+    assert of.figures == (0.5, 0.5, 0.5, 0.5)
+
+
+def test_all_culprits_have_to_be_named_and_nobody_else() -> None:
+    assert score(a_play(a_truth(1, 10_000, "g")), [a_finding(10_000, "g", clients="ab")]).figures == (1, 1, 0, 0)
+
+
+def test_two_findings_about_one_truth_are_one_right_and_one_wrong() -> None:
+    of = score(a_play(a_truth(1, 10_000, "g")), [a_finding(10_000, "g", cause="paused"), a_finding(10_400, "g")])
+    assert of.figures == (1, 0.5, 1, 0.5)
+
+
+def test_a_finding_counts_for_one_truth_only() -> None:
+    of = score(a_play(a_truth(1, 10_000, "g"), a_truth(2, 10_900, "g")), [a_finding(10_500, "g")])
+    assert of.figures == (0.5, 1, 0.5, 1)
+
+
+def test_what_an_accident_spoiled_is_left_out_on_both_sides() -> None:
+    accident = Accident("g", "z", 10_200)
+    of = score(a_play(a_truth(1, 10_000, "g"), accidents=(accident,)), [a_finding(10_000, "g", cause="paused")])
+    assert (of.truths, of.found, of.left_out) == (0, 0, 1)
+
+
+def test_what_begins_after_the_play_is_only_its_end() -> None:
+    assert score(a_play(a_truth(1, 10_000, "g")), [a_finding(10_000, "g"), a_finding(1_000_000, "g")]).found == 1
+
+
+def test_the_page_in_the_docs_is_of_this_form() -> None:
+    of = score(a_play(a_truth(1, 10_000, "g")), [a_finding(10_000, "g")])
+    text = page([Run("kshim", 1, 2, Played(1, 0, 0, 3.0, 0.0), {"events": of})], command="COMMAND")
+    assert "| 1 | 1 | 100.0% | 100.0% | 100.0% | 100.0% |" in text
+    written = (ROOT / "docs" / "diagnosis-scores.md").read_text().splitlines()
+    headings = [line for line in text.splitlines() if line.startswith(("#", "| Input", "| Cause"))]
+    assert [line for line in headings if line not in written] == []

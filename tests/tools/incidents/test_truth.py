@@ -1,0 +1,26 @@
+"""The file of truths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kshim.tools.incidents.truth import Accident, Cause, Subject, SubjectKind, Truth, TruthFile, read_truth
+from kshim_pipeline.diagnosis import causes
+
+
+def test_what_was_written_is_read_back(tmp_path: Path) -> None:
+    subject = Subject(SubjectKind.CLIENT, ("a@127.0.1.1",), "127.0.1.1", ("a-1", "a-2"))
+    truth = Truth(1, Cause.KILLED, "late", ("g", "h"), subject, 1_000, 2_000)
+    accident = Accident("g", "b@127.0.1.2", 1_500)
+    file = TruthFile(tmp_path / "truth.jsonl")
+    file.add(truth)
+    file.add_accident(accident)
+    file.end(3_000)
+    file.close()
+    assert read_truth(tmp_path / "truth.jsonl") == ((truth,), (accident,), 3_000)
+    assert file.accident_count == 1
+
+
+def test_the_diagnosis_knows_the_causes_that_are_played_and_one_for_what_it_does_not_know() -> None:
+    assert {str(cause) for cause in causes.Cause} - {str(cause) for cause in Cause} == {"unexplained"}
+    assert {str(kind) for kind in SubjectKind} == {str(kind) for kind in causes.Subject}
