@@ -1,6 +1,6 @@
 """What the history costs: a heartbeat and a rebalance with it and without.
 
-    python -m bench.history [--rounds 60] [--slice-ms 20]
+    python -m bench.history [--lives 5] [--rounds 15] [--slice-ms 20]
 
 Three nodes, each in a process of its own without sockets, take turns in short slices: one whose history is cut out
 (`none`, which no option offers), one with its ring (`ring`, as always), one with `--events-topic` (`topic`). All write
@@ -9,10 +9,10 @@ because its leader joins again. `bare`: a JoinGroup and a SyncGroup of every mem
 also the Heartbeat that tells a member to rejoin, the OffsetCommit before it does, and the OffsetFetch after its Sync, as
 with the default settings of Java and kafka-python. Before it is measured a node has filled its ring.
 
-Then one node of each kind serves the same over sockets, and the broker's CPU time of a piece of work is taken, kernel and
+Then kshim serves the same over sockets, and its CPU time of a piece of work is taken, kernel and
 all threads, because that is what limits how much it serves. Printed: CPU us of `none` without sockets; what the others
-add to it, median over the rounds of the difference to `none` in the same round; CPU us of `none` with sockets, and the
-addition as a share of that.
+add to it, median over the lives of the median over the rounds of the difference to `none` in the same round; CPU us of
+kshim with sockets, and the addition as a share of that.
 """
 
 from __future__ import annotations
@@ -187,30 +187,41 @@ def over_sockets(broker: MeasuredBroker, work: str, size: int, count: int) -> fl
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--lives", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--slice-ms", type=int, default=20)
     parser.add_argument("--measure", choices=VARIANTS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
         measure(options.measure)
         return
+    rows: dict[str, list[tuple[float, float, float]]] = {name: [] for _, _, name in WORKS}
+    for _ in range(options.lives):
+        with children() as found:
+            for work, size, name in WORKS:
+                rows[name].append(one_life(found, work, size, options.rounds, options.slice_ms))
     print(f"{'work':<34}{'none':>8}{'+ ring':>9}{'+ topic':>9}{'sockets':>9}{'ring':>8}{'topic':>8}")
-    with children() as found, running_kshim() as broker:
+    with running_kshim() as broker:
         for work, size, name in WORKS:
-            rough_us = max([child.us(work, size, 3) for child in found])
-            count = max(int(options.slice_ms * 1000 / rough_us), 1)
-            rows = []
-            for number in range(options.rounds):
-                order = [(number + place) % len(VARIANTS) for place in range(len(VARIANTS))]
-                row = {index: found[index].us(work, size, count) for index in order}
-                rows.append([row[index] for index in range(len(VARIANTS))])
-            none_us = statistics.median(row[0] for row in rows)
-            ring_us, topic_us = (statistics.median(row[index] - row[0] for row in rows) for index in (1, 2))
-            base_us = over_sockets(broker, work, size, count)
+            none_us, ring_us, topic_us = (statistics.median(column) for column in zip(*rows[name], strict=True))
+            base_us = over_sockets(broker, work, size, max(int(options.slice_ms * 1000 / none_us), 1))
             print(
                 f"{name:<34}{none_us:>8.1f}{ring_us:>+9.1f}{topic_us:>+9.1f}{base_us:>9.1f}"
                 f"{ring_us / base_us:>8.1%}{topic_us / base_us:>8.1%}"
             )
+
+
+def one_life(found: list[Child], work: str, size: int, rounds: int, slice_ms: int) -> tuple[float, float, float]:
+    """CPU us of `none`, and what the others add to it: medians of the rounds, in which they take turns."""
+    rough_us = max([child.us(work, size, 3) for child in found])
+    count = max(int(slice_ms * 1000 / rough_us), 1)
+    rows = []
+    for number in range(rounds):
+        order = [(number + place) % len(VARIANTS) for place in range(len(VARIANTS))]
+        row = {index: found[index].us(work, size, count) for index in order}
+        rows.append((row[0], row[1] - row[0], row[2] - row[0]))
+    none_us, ring_us, topic_us = (statistics.median(column) for column in zip(*rows, strict=True))
+    return none_us, ring_us, topic_us
 
 
 if __name__ == "__main__":

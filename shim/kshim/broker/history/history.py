@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["History", "is_reader"]
 
-PENDING_MAX_EVENTS: Final = 256
-"""So many events of the coordinator wait to be followed; to do so takes well under a millisecond."""
+PENDING_MAX_EVENTS: Final = 32
+"""So many events of the coordinator wait to be followed: some rebalances, which the processor's caches still hold."""
 
 _TELLING: Final = (JoinCompleted, GroupLoaded)
 """Events after which a group may read other topics than before."""
