@@ -27,10 +27,14 @@ class Command(NamedTuple):
 COMMANDS: Final[Mapping[str, Command]] = {
     "setup": Command("kshim_pipeline.setup.command", "fetch and check what Spark needs on this machine"),
     "land": Command("kshim_pipeline.land.command", "copy raw records into Parquet before compaction erases them"),
+    "watch": Command("kshim_pipeline.detector.command", "write alerts about rebalances that stay open into a topic"),
     "analyse": Command("kshim_pipeline.report.command_analyse", "work out every table and finding, as Parquet"),
     "report": Command("kshim_pipeline.report.command_report", "draw one HTML file that answers what operators ask"),
     "explain": Command("kshim_pipeline.report.command_explain", "say in sentences why a group rebalanced"),
-    "budget": Command("kshim_pipeline.report.command_budget", "judge groups by a budget, for CI: JSON and an exit code"),
+    "budget": Command(
+        "kshim_pipeline.report.command_budget", "judge groups by a budget, for CI: JSON and an exit code"
+    ),
+    "demo": Command("kshim_pipeline.demo.command", "let consumers get into trouble for half a minute, and say why"),
 }
 """In the order of the help. To add one: its module, and a line here."""
 

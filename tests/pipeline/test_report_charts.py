@@ -10,6 +10,8 @@ import pytest
 import vl_convert
 
 from kshim_pipeline.report import charts
+from kshim_pipeline.report.page import Page, Section
+from kshim_pipeline.report.picture import picture
 
 AT = pd.date_range("2026-11-01", periods=3, freq="h", tz="UTC")
 FRAMES: list[tuple[Callable[[pd.DataFrame], Any], pd.DataFrame]] = [
@@ -58,3 +60,12 @@ FRAMES: list[tuple[Callable[[pd.DataFrame], Any], pd.DataFrame]] = [
 def test_a_chart_draws_its_frame(chart: Callable[[pd.DataFrame], Any], frame: pd.DataFrame) -> None:
     svg = vl_convert.vegalite_to_svg(charts.spec(chart(frame)))
     assert svg.count("aria-roledescription=") > 1  # marks, beside axes and titles
+
+
+def test_a_picture_of_a_page_shows_the_rows_of_its_charts() -> None:
+    sections = [Section(chart.__name__, "?", charts.spec(chart(frame))) for chart, frame in FRAMES[:3]]
+    page = Page("Rebalances", "", [("groups", "3")], [], [*sections, Section("Lag", "?", None, "nothing")])
+    png = picture(page)
+    assert png.startswith(b"\x89PNG")
+    empty = [Section(chart.__name__, "?", charts.spec(chart(frame[:0]))) for chart, frame in FRAMES[:3]]
+    assert len(png) > 1.2 * len(picture(page._replace(sections=empty)))

@@ -1,0 +1,96 @@
+"""`kshim pipeline demo`: half a minute of trouble, then land, analyse, report, and a comparison with the truth."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import vl_convert
+
+from kshim_pipeline.demo.judge import Judged, judge
+from kshim_pipeline.demo.stage import Truth, broker, play
+from kshim_pipeline.inputs.kafka import Cluster
+from kshim_pipeline.land.stream import land
+from kshim_pipeline.model.events import EVENTS_TOPIC
+from kshim_pipeline.problems import EXIT_FAILURE, EXIT_OK
+from kshim_pipeline.progress import Progress
+from kshim_pipeline.records import OFFSETS_TOPIC
+from kshim_pipeline.report.gather import add_input_options, gather
+from kshim_pipeline.report.make import make_page
+from kshim_pipeline.report.page import render
+from kshim_pipeline.report.results import Results, compute
+from kshim_pipeline.setup.session import Jars, make_session
+
+__all__ = ["add_options", "run"]
+
+_RIGHT_ENOUGH = 0.8
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    option = parser.add_argument
+    option("--out", default="kshim-report.html", metavar="FILE", help="the report (default: kshim-report.html)")
+    option("--picture", metavar="FILE", help="also draw the main charts as a PNG")
+    option("--services", type=int, default=9, metavar="N", help="simulated services, each with one to three groups")
+    option("--incidents", type=int, default=24, metavar="N", help="incidents to play (default 24, about half a minute)")
+    option("--seed", type=int, default=11, metavar="N")
+    option("--master", metavar="URL", help="Spark's master (default: local[*])")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Exit code 1: less than four of five incidents were named right. Raises PipelineError."""
+    with tempfile.TemporaryDirectory(prefix="kshim-demo-") as name:
+        folder = Path(name)
+        progress = Progress()
+        with broker(folder) as bootstrap:
+            print(f"A broker on {bootstrap}; {options.services} services and two real consumers get into trouble ...")
+            truths = play(bootstrap, folder, services=options.services, incidents=options.incidents, seed=options.seed)
+            print(f"{len(truths)} incidents happened. Spark lands what the coordinator wrote ...")
+            spark = make_session("kshim pipeline demo", options.master, jars=Jars.REQUIRED)
+            try:
+                landed = str(folder / "landed")
+                counts = land(spark, Cluster(bootstrap), [OFFSETS_TOPIC, EVENTS_TOPIC], landed, progress=progress)
+                print(f"Landed: {'; '.join(counts.sentences())}. Working out what happened ...")
+                results = compute(spark, gather(spark, _sources(landed)))
+                judged = judge(truths, [row.asDict(recursive=True) for row in results.incidents.collect()])
+                _draw(results, options, progress)
+            finally:
+                progress.done()
+                spark.stop()
+    return _tell(judged, options.out)
+
+
+def _sources(landed: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    add_input_options(parser)
+    return parser.parse_args([f"--landed={landed}"])
+
+
+def _draw(results: Results, options: argparse.Namespace, progress: Progress) -> None:
+    page = make_page(results, progress.say)
+    javascript = vl_convert.javascript_bundle()  # type: ignore[call-arg]
+    Path(options.out).write_text(render(page, javascript), encoding="utf-8")
+    if options.picture is not None:
+        from kshim_pipeline.report.picture import picture
+
+        Path(options.picture).write_bytes(picture(page))
+
+
+def _tell(judged: list[Judged], out: str) -> int:
+    for one in judged:
+        print(_line(one))
+    right = sum(one.is_cause_right for one in judged)
+    who = sum(one.is_culprit_right for one in judged)
+    print(f"{right} of {len(judged)} causes and {who} of {len(judged)} culprits were named right.")
+    print(f"The report: {Path(out).resolve()}")
+    return EXIT_OK if right >= _RIGHT_ENOUGH * len(judged) else EXIT_FAILURE
+
+
+def _line(one: Judged) -> str:
+    truth: Truth = one.truth
+    groups = ", ".join(sorted(truth.groups))
+    mark = "right" if one.is_cause_right and one.is_culprit_right else "half " if one.is_cause_right else "WRONG"
+    named = "" if one.is_cause_right else f", named {one.named or 'nothing'}"
+    whose = f" by {', '.join(sorted(truth.culprits))}" if truth.culprits else ""
+    return f"  {mark}  {truth.cause}{whose} in {groups}{named}"

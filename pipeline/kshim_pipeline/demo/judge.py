@@ -1,0 +1,50 @@
+"""Whether what was named is what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from kshim_pipeline.demo.stage import Truth
+
+__all__ = ["Judged", "judge"]
+
+_SLACK_MS = 1_000
+
+
+class Judged(NamedTuple):
+    """A truth and the cause that was named for it (None: nothing was), and whether cause and culprit are right."""
+
+    truth: Truth
+    named: str | None
+    is_cause_right: bool
+    is_culprit_right: bool
+
+
+def judge(truths: Iterable[Truth], incidents: Iterable[Mapping[str, Any]]) -> list[Judged]:
+    """Each truth with the incident that shares its groups and time, the one of the same cause first."""
+    left = list(incidents)
+    judged = []
+    for truth in sorted(truths, key=lambda truth: truth.start_ms):
+        candidates = [row for row in left if _concerns(row, truth)]
+        candidates.sort(key=lambda row: (row["cause"] != truth.cause, abs(row["from_ms"] - truth.start_ms)))
+        if not candidates:
+            judged.append(Judged(truth, None, False, False))
+            continue
+        found = candidates[0]
+        left.remove(found)
+        is_right = found["cause"] == truth.cause
+        judged.append(Judged(truth, found["cause"], is_right, not truth.culprits or _names(found, truth)))
+    return judged
+
+
+def _concerns(row: Mapping[str, Any], truth: Truth) -> bool:
+    overlaps = row["from_ms"] <= truth.end_ms + _SLACK_MS and row["to_ms"] >= truth.start_ms - _SLACK_MS
+    return overlaps and bool(truth.groups & set(row["groups"]))
+
+
+def _names(row: Mapping[str, Any], truth: Truth) -> bool:
+    if row["subject"] == "host":
+        return row["host"] in truth.culprits
+    named = {client.partition("@")[0] for client in row["clients"]}
+    return named == {culprit.partition("@")[0] for culprit in truth.culprits}

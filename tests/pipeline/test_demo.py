@@ -1,0 +1,55 @@
+"""The demo holds what was named against what was done."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from kshim_pipeline.demo.judge import judge
+from kshim_pipeline.demo.stage import Truth, read_truth
+
+KILLED = Truth("killed", frozenset({"orders"}), frozenset({"app-2@10.0.0.2"}), 10_000, 20_000)
+
+
+def named(**fields: Any) -> dict[str, Any]:
+    row = {"groups": ["orders"], "from_ms": 12_000, "to_ms": 15_000, "cause": "killed", "subject": "client"}
+    return row | {"clients": ["app-2@10.0.0.2"], "host": None} | fields
+
+
+def test_the_right_cause_of_the_right_member_at_the_right_time_is_right() -> None:
+    (judged,) = judge([KILLED], [named()])
+    assert judged.is_cause_right
+    assert judged.is_culprit_right
+
+
+def test_another_member_or_cause_is_wrong() -> None:
+    assert not judge([KILLED], [named(clients=["app-1@10.0.0.2"])])[0].is_culprit_right
+    (judged,) = judge([KILLED], [named(cause="paused")])
+    assert judged.named == "paused"
+    assert not judged.is_cause_right
+
+
+def test_what_happened_elsewhere_or_later_is_not_what_was_done() -> None:
+    assert judge([KILLED], [named(groups=["billing"])])[0].named is None
+    assert judge([KILLED], [named(from_ms=40_000, to_ms=50_000)])[0].named is None
+
+
+def test_one_answer_serves_one_truth() -> None:
+    first, second = judge([KILLED, KILLED], [named()])
+    assert [first.named, second.named] == ["killed", None]
+
+
+def test_a_host_is_named_as_a_host() -> None:
+    stalled = KILLED._replace(cause="host_stalled", culprits=frozenset({"10.0.0.9"}))
+    found = named(cause="host_stalled", subject="host", clients=[], host="10.0.0.9")
+    assert judge([stalled], [found])[0].is_culprit_right
+
+
+def test_the_truth_is_read_from_the_play(tmp_path: Path) -> None:
+    file = tmp_path / "truth.jsonl"
+    subject = {"kind": "client", "clients": ["app-2@10.0.0.2"], "host": "10.0.0.2", "member_ids": []}
+    incident = {"cause": "killed", "groups": ["orders"], "subject": subject, "start_ms": 10_000, "end_ms": 20_000}
+    rows = [{"type": "incident", **incident}, {"type": "end", "at_ms": 30_000}]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert read_truth(file) == [KILLED]
