@@ -1,0 +1,87 @@
+"""`kshim pipeline watch`: alerts about rebalances that stay open, into a topic, until interrupted."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kshim_pipeline.detector.stream import ALERTS_TOPIC, alert_records, open_rebalances
+from kshim_pipeline.inputs.kafka import Cluster, stream_topics
+from kshim_pipeline.model.events import EVENTS_TOPIC
+from kshim_pipeline.problems import EXIT_OK, EXIT_USAGE, PipelineError
+from kshim_pipeline.setup.session import Jars, make_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+__all__ = ["add_options", "run", "watch"]
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    option = parser.add_argument
+    option(
+        "--bootstrap-server", required=True, metavar="HOST:PORT", help="a kshim that was started with --events-topic"
+    )
+    option("--alerts-topic", default=ALERTS_TOPIC, metavar="NAME", help=f"where alerts go (default: {ALERTS_TOPIC})")
+    option(
+        "--open-after",
+        type=float,
+        default=60,
+        metavar="SECONDS",
+        help="how long is too long (default: 60); then 120, ...",
+    )
+    option("--every", type=float, default=5, metavar="SECONDS", help="how often is looked (default: 5)")
+    option("--checkpoint", required=True, type=Path, metavar="DIR", help="what a restart goes on from")
+    option("--master", metavar="URL", help="Spark's master (default: local[*], or what spark-submit says)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Watch until interrupted. Raises PipelineError."""
+    if options.open_after <= 0 or options.every <= 0:
+        raise PipelineError("--open-after and --every want a number of seconds above 0", EXIT_USAGE)
+    spark = make_session("kshim pipeline watch", options.master, jars=Jars.REQUIRED)
+    try:
+        query = watch(
+            spark,
+            Cluster(options.bootstrap_server),
+            options.checkpoint,
+            alerts_topic=options.alerts_topic,
+            open_after_ms=int(options.open_after * 1000),
+            every_ms=int(options.every * 1000),
+        )
+        print(f"Watching {options.bootstrap_server}; alerts go to the topic {options.alerts_topic}.")
+        query.awaitTermination()
+    finally:
+        spark.stop()
+    return EXIT_OK
+
+
+def watch(
+    spark: SparkSession,
+    cluster: Cluster,
+    checkpoint: Path,
+    *,
+    alerts_topic: str = ALERTS_TOPIC,
+    open_after_ms: int,
+    every_ms: int,
+) -> StreamingQuery:
+    """The running query. Alerts are written at least once: one that was being written when it died comes again.
+
+    Raises PipelineError: the cluster does not answer, or has no topic of events.
+    """
+    records = stream_topics(spark, cluster, [EVENTS_TOPIC])
+    sink = {f"kafka.{key}": value for key, value in cluster.options.items()}
+    return (
+        alert_records(open_rebalances(records, open_after_ms=open_after_ms))
+        .writeStream.format("kafka")
+        .options(**sink)
+        .option("kafka.bootstrap.servers", cluster.bootstrap_servers)
+        .option("topic", alerts_topic)
+        .option("checkpointLocation", str(checkpoint))
+        .outputMode("append")
+        .trigger(processingTime=f"{every_ms} milliseconds")
+        .start()
+    )

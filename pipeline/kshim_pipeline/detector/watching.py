@@ -1,0 +1,176 @@
+"""What the detector knows of one group, and what an event or the passing of time makes of it. No Spark, no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+__all__ = ["ENDED", "NOTHING", "OPEN", "Alert", "Watched", "after_events", "after_time"]
+
+OPEN: Final = "rebalance_open"
+ENDED: Final = "rebalance_ended"
+
+_ENDS: Final = frozenset({"rebalance_completed", "rebalance_aborted", "group_emptied", "group_dead"})
+
+
+class Watched(NamedTuple):
+    """One group. Positions and sizes are those of Spark's state, see `stream.STATE`.
+
+    `run`, `seq`, `ts_ms`: the latest event seen, so that what comes twice is known. While the group is not stable,
+    `since_ts_ms` is when that began (ms since 1970; None: it is stable), and the rest is of its present rebalance.
+    """
+
+    run: str = ""
+    seq: int = 0
+    ts_ms: int = 0
+    since_ts_ms: int | None = None
+    epoch: int = 0
+    attempts: int = 0
+    """Rebalances since the group was stable: the first, and those that superseded it."""
+    phase: str = ""
+    """`JOIN` or `SYNC`."""
+    reason: str = ""
+    """Why the first began; `trigger_*` is who."""
+    reason_text: str = ""
+    trigger_member_id: str | None = None
+    trigger_client_id: str | None = None
+    trigger_host: str | None = None
+    expected: int | None = None
+    """Members that the coordinator waits for."""
+    pending_sync: int | None = None
+    """Those whose SyncGroup has not come, in the phase SYNC."""
+    alerts: int = 0
+    """How often it was told."""
+    due_ms: int | None = None
+    """When it is told next (ms since 1970)."""
+
+
+NOTHING: Final = Watched()
+
+
+class Alert(NamedTuple):
+    """`type` is OPEN or ENDED; `open_ms`: how long the group has not been stable; `outcome`: of its end, else None."""
+
+    type: str
+    at_ms: int
+    since_ts_ms: int
+    open_ms: int
+    epoch: int
+    attempts: int
+    phase: str
+    reason: str
+    reason_text: str
+    trigger_member_id: str | None
+    trigger_client_id: str | None
+    trigger_host: str | None
+    expected: int | None
+    pending_sync: int | None
+    outcome: str | None
+
+
+def after_events(
+    watched: Watched, events: Iterable[Mapping[str, Any]], *, now_ms: int, open_after_ms: int
+) -> tuple[Watched, list[Alert]]:
+    """The group after `events` (of docs/design/events.md, in the order of their offsets) and at `now_ms`.
+
+    Superseded rebalances are one: the group is not stable until one is completed or everybody has gone. An end is only
+    told when it had been told that it was open, or when it had lasted that long though nobody looked.
+    """
+    alerts: list[Alert] = []
+    for event in events:
+        if _was_seen(watched, event):
+            continue
+        watched = watched._replace(run=event["run"], seq=event["seq"], ts_ms=event["ts_ms"])
+        watched, ended = _after(watched, event, open_after_ms)
+        alerts += ended
+    watched, late = after_time(watched, now_ms=now_ms, open_after_ms=open_after_ms)
+    return watched, alerts + late
+
+
+def after_time(watched: Watched, *, now_ms: int, open_after_ms: int) -> tuple[Watched, list[Alert]]:
+    """The group at `now_ms`, with an alert when one is due. Each further one takes twice as long to come."""
+    if watched.since_ts_ms is None or watched.due_ms is None or now_ms < watched.due_ms:
+        return watched, []
+    due_ms = watched.since_ts_ms + open_after_ms
+    while due_ms <= now_ms:
+        due_ms = watched.since_ts_ms + (due_ms - watched.since_ts_ms) * 2
+    told = watched._replace(alerts=watched.alerts + 1, due_ms=due_ms)
+    return told, [_alert(OPEN, watched, now_ms)]
+
+
+def _was_seen(watched: Watched, event: Mapping[str, Any]) -> bool:
+    if event["run"] == watched.run:
+        # From 1 again after group_dead, later in time.
+        return bool(event["seq"] <= watched.seq and event["ts_ms"] <= watched.ts_ms)
+    return bool(event["ts_ms"] < watched.ts_ms)
+
+
+def _after(watched: Watched, event: Mapping[str, Any], open_after_ms: int) -> tuple[Watched, list[Alert]]:
+    match event["type"]:
+        case "rebalance_started":
+            return _begun(watched, event, open_after_ms), []
+        case "join_completed":
+            return _counted(watched._replace(phase="SYNC"), event), []
+        case "rebalance_aborted" if event["outcome"] == "superseded":
+            return watched, []
+        case "coordinator_loaded":
+            return _ended(watched, event, "cut_off", open_after_ms)
+        case kind if kind in _ENDS:
+            return _ended(watched, event, event["outcome"] or "aborted", open_after_ms)
+        case _:  # members came or went
+            return watched, []
+
+
+def _begun(watched: Watched, event: Mapping[str, Any], open_after_ms: int) -> Watched:
+    if watched.since_ts_ms is not None:
+        again = watched._replace(epoch=event["epoch"], attempts=watched.attempts + 1, phase="JOIN")
+        return _counted(again, event)
+    trigger = event["trigger"] or {}
+    begun = watched._replace(
+        since_ts_ms=event["ts_ms"],
+        epoch=event["epoch"],
+        attempts=1,
+        phase="JOIN",
+        reason=event["reason"],
+        reason_text=event["reason_text"] or "",
+        trigger_member_id=trigger.get("member_id"),
+        trigger_client_id=trigger.get("client_id"),
+        trigger_host=trigger.get("host"),
+        alerts=0,
+        due_ms=event["ts_ms"] + open_after_ms,
+    )
+    return _counted(begun, event)
+
+
+def _counted(watched: Watched, event: Mapping[str, Any]) -> Watched:
+    members = event["members"] or {}
+    return watched._replace(expected=members.get("expected"), pending_sync=members.get("pending_sync"))
+
+
+def _ended(watched: Watched, event: Mapping[str, Any], outcome: str, open_after_ms: int) -> tuple[Watched, list[Alert]]:
+    if watched.since_ts_ms is None:
+        return watched, []
+    was_long = event["ts_ms"] - watched.since_ts_ms >= open_after_ms
+    alerts = [_alert(ENDED, watched, event["ts_ms"], outcome)] if watched.alerts or was_long else []
+    return NOTHING._replace(run=watched.run, seq=watched.seq, ts_ms=watched.ts_ms), alerts
+
+
+def _alert(kind: str, watched: Watched, at_ms: int, outcome: str | None = None) -> Alert:
+    assert watched.since_ts_ms is not None
+    return Alert(
+        type=kind,
+        at_ms=at_ms,
+        since_ts_ms=watched.since_ts_ms,
+        open_ms=at_ms - watched.since_ts_ms,
+        epoch=watched.epoch,
+        attempts=watched.attempts,
+        phase=watched.phase,
+        reason=watched.reason,
+        reason_text=watched.reason_text,
+        trigger_member_id=watched.trigger_member_id,
+        trigger_client_id=watched.trigger_client_id,
+        trigger_host=watched.trigger_host,
+        expected=watched.expected,
+        pending_sync=watched.pending_sync,
+        outcome=outcome,
+    )
