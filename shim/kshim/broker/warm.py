@@ -44,6 +44,7 @@ COORDINATOR = (
     "kshim.coordinator.join_group",
     "kshim.coordinator.offset_commit",
     "kshim.coordinator.coordinator",
+    "kshim.broker.history.making",
 )
 
 

@@ -7,11 +7,15 @@ them, so that an event costs little while nobody reads it, and its JSON not much
 from __future__ import annotations
 
 from collections.abc import Sequence
-from json.encoder import encode_basestring as _quoted
 from typing import Any, Final, NamedTuple
 
 from kshim.coordinator.events import Arrivals, MemberRef
 from kshim.coordinator.step import Now
+
+try:  # the rest of `json` takes longer to import than the history
+    from _json import encode_basestring as _quoted
+except ImportError:
+    from json.encoder import encode_basestring as _quoted
 
 __all__ = ["EVENT_VERSION", "Arrival", "Course", "Ending", "HistoryEvent", "Kicked", "Why"]
 
