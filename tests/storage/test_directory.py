@@ -37,7 +37,7 @@ def test_a_new_directory_is_made_and_keeps_its_cluster_id(tmp_path: Path) -> Non
         "version=1",
         "cluster.id=cluster-a",
         "node.id=1",
-        "kshim.format.version=1",
+        "kshim.format.version=2",
     ]
     directory.close()
     again = opened(path, cluster_id="cluster-b")
@@ -208,8 +208,8 @@ def test_a_folder_that_cannot_be_renamed_is_an_error(tmp_path: Path) -> None:
     directory.close()
 
 
-def test_a_folder_with_partitions_of_an_unknown_cluster_is_refused_and_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "orders-0").mkdir()
+def test_a_folder_with_topics_of_an_unknown_cluster_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "topics.json").write_text('{"version": 2, "topics": []}')
     with pytest.raises(LogError, match="holds topics but no meta"):
         DataDirectory.open(str(tmp_path), cluster_id="c", node_id=1)
     assert not (tmp_path / "meta.properties").exists()
@@ -228,7 +228,7 @@ def test_files_of_others_may_lie_in_the_folder(tmp_path: Path) -> None:
     ("meta", "reason"),
     [
         ("version=1\nnode.id=1\ncluster.id=c\n", "belongs to another program"),
-        ("kshim.format.version=2\nnode.id=1\ncluster.id=c\n", "has kshim.format.version 2; this kshim knows 1"),
+        ("kshim.format.version=3\nnode.id=1\ncluster.id=c\n", "has kshim.format.version 3; this kshim knows 2"),
         ("kshim.format.version=1\nnode.id=2\ncluster.id=c\n", "belongs to node 2, not to 1"),
         ("kshim.format.version=1\ncluster.id=c\n", "belongs to node None"),
         ("kshim.format.version=1\nnode.id=1\n", "has no cluster.id"),
@@ -275,8 +275,8 @@ def test_a_damaged_topics_file_is_an_error(tmp_path: Path, text: str) -> None:
 
 def test_a_newer_topics_file_is_refused(tmp_path: Path) -> None:
     opened(tmp_path).close()
-    (tmp_path / "topics.json").write_text('{"version": 2, "topics": []}')
-    with pytest.raises(LogError, match="has version 2; this kshim knows 1"):
+    (tmp_path / "topics.json").write_text('{"version": 3, "topics": []}')
+    with pytest.raises(LogError, match="has version 3; this kshim knows 2"):
         opened(tmp_path)
 
 

@@ -295,6 +295,7 @@ def test_a_crash_at_any_moment_leaves_the_old_batches_or_the_new(folder: Path, i
         with contextlib.suppress(Crash):
             is_done = cleaning(log).finish()
             log.sync()
+        log.forget()
         if is_swap_made_by_kafka and (here / f"{0:020}.log.swap").exists():
             (here / f"{0:020}.index.swap").write_bytes(b"")
             (here / f"{0:020}.timeindex.swap").write_bytes(b"")

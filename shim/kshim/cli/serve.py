@@ -119,6 +119,15 @@ def _storage(options: ServeOptions, config: BrokerConfig, log: Log) -> tuple[Sto
     storage = DirectoryStorage(
         directory, segment_bytes=config.log_segment_bytes, recover=options.recover, on_repair=on_repair
     )
+    for name in directory.adopted:
+        sentence = f"Took over topic {name} with {directory.topics[name].partition_count} partitions from its folders"
+        log.note("adopted", sentence, topic=name)
+    try:
+        storage.check()
+    except LogError as error:
+        storage.close()
+        ways_out = f"; {_WAYS_OUT}" if isinstance(error, CorruptLog) else ""
+        raise CommandError(f"{error}{ways_out}", EXIT_UNAVAILABLE) from error
     return storage, directory.cluster_id
 
 

@@ -6,37 +6,37 @@ import contextlib
 import json
 import os
 import re
-import sys
-from binascii import Error as Base64Error
-from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from kshim.storage.adoption import adopt
 from kshim.storage.clean_offsets import CleanOffsets
+from kshim.storage.directory_lock import DirectoryLock, DirectoryLocked
 from kshim.storage.file import DEFAULT_SEGMENT_BYTES, FileLog, free_doomed_name, remove_folder
 from kshim.storage.log import LogError
 from kshim.storage.os_calls import OsCalls
 from kshim.storage.recovery import Recover
-from kshim.storage.repairs import Repair
+from kshim.storage.repairs import IndexRebuilt, Repair
+from kshim.storage.topic_id import id_bytes, id_text
 from kshim.storage.topic_spec import TopicSpec
 
 __all__ = ["FORMAT_VERSION", "DataDirectory", "DirectoryLocked"]
 
-FORMAT_VERSION = 1
-"""Of everything in here that is not Kafka's own format. A newer one is refused."""
+FORMAT_VERSION = 2
+"""Of everything in here that is not Kafka's own format. A newer one is refused.
+
+1: no indexes beside the segments, nothing left over of replaced segments; read as it is and upgraded by its first use.
+"""
 
 _FORMAT_KEY = "kshim.format.version"
 _META_FILE = "meta.properties"
 _TOPICS_FILE = "topics.json"
 _LOCK_FILE = ".lock"
+_CLOSED_FILE = ".kafka_cleanshutdown"
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")  # Kafka's rule; it also keeps a name from being a path
 _PARTITION_FOLDER = re.compile(r"([a-zA-Z0-9._-]{1,249})-(\d+)")
 _DOOMED_SUFFIX = "-delete"
-
-
-class DirectoryLocked(LogError):
-    """Another process uses the folder."""
 
 
 class DataDirectory:
@@ -44,34 +44,54 @@ class DataDirectory:
 
     It holds `meta.properties` (as Kafka's, with our format version), `topics.json`, and one folder a partition as Kafka
     names them. `topics` is what `topics.json` says, by name; `write_topics` replaces both.
+
+    Folders of topics that are in no `topics.json` are taken over as those of a Kafka: `adopted` names these topics.
+    `was_closed`: all logs were closed properly by the process before. Else their tails are to be checked before use,
+    and `is_checked` set; only then does `close` say so to the next process.
     """
 
-    def __init__(self, path: str, cluster_id: str, node_id: int, lock: _Lock, calls: OsCalls) -> None:
+    def __init__(self, path: str, cluster_id: str, node_id: int, lock: DirectoryLock, calls: OsCalls) -> None:
         self.path = path
         self.cluster_id = cluster_id
         self.node_id = node_id
         self._lock = lock
         self._calls = calls
         self.topics: dict[str, TopicSpec] = {}
+        self.adopted: list[str] = []
+        self.was_closed = False
+        self.is_checked = False
+        self._format_version = FORMAT_VERSION
+        self._deleted: list[str] = []  # topics whose folders may still be there
+        self._logs: dict[str, FileLog] = {}
         self.clean_offsets = CleanOffsets(path, calls)
 
     @classmethod
-    def open(cls, path: str, *, cluster_id: str, node_id: int, calls: OsCalls | None = None) -> DataDirectory:
+    def open(
+        cls,
+        path: str,
+        *,
+        cluster_id: str,
+        node_id: int,
+        calls: OsCalls | None = None,
+        new_topic_id: Callable[[], bytes] = lambda: os.urandom(16),
+    ) -> DataDirectory:
         """Take the folder, made if need be. A new one gets `cluster_id`; one in use before keeps its own.
 
-        Raises DirectoryLocked; LogError when it belongs to another node or program, or cannot be read.
+        `new_topic_id` makes ids for adopted topics that have none. Raises DirectoryLocked; LogError when it belongs to another node or program, or cannot be read.
         """
         path = os.path.abspath(path)
         try:
             os.makedirs(path, exist_ok=True)
-            lock = _Lock(os.path.join(path, _LOCK_FILE))
+            lock = DirectoryLock(os.path.join(path, _LOCK_FILE))
         except OSError as error:
             raise LogError(f"cannot use {path}: {error.strerror or error}") from error
         try:
             directory = cls(path, cluster_id, node_id, lock, OsCalls() if calls is None else calls)
-            directory._read_or_write_meta()
+            directory._read_meta()
             directory._read_topics()
             directory._remove_doomed()
+            directory._forget_end()
+            directory._adopt(new_topic_id)
         except BaseException:
             lock.release()
             raise
@@ -80,18 +100,25 @@ class DataDirectory:
     def write_topics(self, topics: Iterable[TopicSpec]) -> None:
         """Replace what is stored of all topics, in one step that survives power loss. Raises LogError, unchanged."""
         by_name = {topic.name: topic for topic in topics}
+        gone = dict.fromkeys([*self._deleted, *self.topics])  # `delete_partitions` is to follow
+        self._write_topics(by_name, [name for name in gone if name not in by_name])
+
+    def _write_topics(self, by_name: dict[str, TopicSpec], deleted: list[str]) -> None:
         rows = [
             {
                 "name": topic.name,
-                "topic_id": _id_text(topic.topic_id),
+                "topic_id": id_text(topic.topic_id),
                 "partitions": topic.partition_count,
                 "configs": topic.configs,
             }
             for topic in sorted(by_name.values())
         ]
-        document = json.dumps({"version": FORMAT_VERSION, "topics": rows}, indent=1, ensure_ascii=False)
-        self._write(_TOPICS_FILE, document + "\n")
+        document: dict[str, Any] = {"version": FORMAT_VERSION, "topics": rows}
+        if deleted:
+            document["deleted"] = deleted
+        self._write(_TOPICS_FILE, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
         self.topics = by_name
+        self._deleted = deleted
 
     def partitions(self) -> list[tuple[str, int]]:
         """(topic, partition) of every partition folder there is, sorted. Raises LogError."""
@@ -111,53 +138,104 @@ class DataDirectory:
         if not _TOPIC_NAME.fullmatch(topic) or partition < 0:
             raise ValueError(f"{topic!r}-{partition} names no partition")
         folder = os.path.join(self.path, f"{topic}-{partition}")
-        return FileLog(folder, segment_bytes=segment_bytes, recover=recover, on_repair=on_repair, calls=self._calls)
+        if on_repair is not None and topic in self.adopted:
+            on_repair = _without_indexes(on_repair)
+        log = self._logs[folder] = FileLog(
+            folder,
+            segment_bytes=segment_bytes,
+            recover=recover,
+            was_closed=self.was_closed and topic not in self.adopted,
+            on_repair=on_repair,
+            calls=self._calls,
+        )
+        return log
 
     def delete_partitions(self, topic: str) -> None:
         """Remove all partition folders of a topic; their logs are closed already. Raises LogError.
 
         Every folder is renamed before any is removed, so that after a crash the next start removes the rest.
         """
-        doomed: list[str] = []
         try:
-            for name, partition in self.partitions():
-                if name == topic:
-                    folder = os.path.join(self.path, f"{name}-{partition}")
-                    doomed.append(free_doomed_name(folder))
-                    self._calls.rename(folder, doomed[-1])
-            if doomed:
-                self._calls.sync_directory(self.path)
-            for folder in doomed:
-                remove_folder(folder)
+            self._remove_partitions(topic)
             self.clean_offsets.forget(topic)
+            if topic in self._deleted:
+                self._write_topics(self.topics, [name for name in self._deleted if name != topic])
         except OSError as error:
             raise LogError(f"cannot delete {topic} from {self.path}: {error.strerror or error}") from error
 
+    def _remove_partitions(self, topic: str) -> None:
+        doomed: list[str] = []
+        for name, partition in self.partitions():
+            if name == topic:
+                folder = os.path.join(self.path, f"{name}-{partition}")
+                self._logs.pop(folder, None)
+                doomed.append(free_doomed_name(folder))
+                self._calls.rename(folder, doomed[-1])
+        if doomed:
+            self._calls.sync_directory(self.path)
+        for folder in doomed:
+            remove_folder(folder)
+
     def close(self) -> None:
-        """Let others use the folder. Logs are closed before."""
+        """Let others use the folder. Logs are closed before; unless one could not be, the next process is told so."""
+        if (self.was_closed or self.is_checked) and all(log.is_safe for log in self._logs.values()):
+            with contextlib.suppress(LogError):  # then the next start checks more than it needs to
+                self._write(_CLOSED_FILE, '{"version":0,"brokerEpoch":-1}')
         self._lock.release()
 
-    def _read_or_write_meta(self) -> None:
+    def _read_meta(self) -> None:
         path = os.path.join(self.path, _META_FILE)
         if not os.path.exists(path):
-            # Files of others may lie beside ours; partitions or topics whose cluster is unknown may not.
-            if self.partitions() or os.path.exists(os.path.join(self.path, _TOPICS_FILE)):
+            # Files of others may lie beside ours, folders of a Kafka too; topics of a kshim whose cluster is unknown not.
+            if os.path.exists(os.path.join(self.path, _TOPICS_FILE)):
                 raise LogError(f"{self.path} holds topics but no {_META_FILE}: whose they are is unknown")
-            self._write(
-                _META_FILE,
-                f"version=1\ncluster.id={self.cluster_id}\nnode.id={self.node_id}\n{_FORMAT_KEY}={FORMAT_VERSION}\n",
-            )
+            self._format_version = 0
             return
         meta = _properties(_read(path))
         if _FORMAT_KEY not in meta:
-            raise LogError(f"{path} has no {_FORMAT_KEY}: the directory belongs to another program")
-        if meta[_FORMAT_KEY] != str(FORMAT_VERSION):
-            raise LogError(f"{path} has {_FORMAT_KEY} {meta[_FORMAT_KEY]}; this kshim knows {FORMAT_VERSION}")
+            raise LogError(
+                f"{path} has no {_FORMAT_KEY}: the directory belongs to another program. To take over topics of a Kafka, "
+                f"stop it and copy their folders, such as __consumer_offsets-0, into a directory of their own"
+            )
+        if meta[_FORMAT_KEY] not in ("1", str(FORMAT_VERSION)):
+            raise LogError(
+                f"{path} has {_FORMAT_KEY} {meta[_FORMAT_KEY]}; this kshim knows {FORMAT_VERSION} and those before"
+            )
+        self._format_version = int(meta[_FORMAT_KEY])
         if meta.get("node.id") != str(self.node_id):
             raise LogError(f"{path} belongs to node {meta.get('node.id')}, not to {self.node_id}")
         self.cluster_id = meta.get("cluster.id", "")
         if not self.cluster_id:
             raise LogError(f"{path} has no cluster.id")
+
+    def _write_meta(self) -> None:
+        if self._format_version != FORMAT_VERSION:
+            self._write(
+                _META_FILE,
+                f"version=1\ncluster.id={self.cluster_id}\nnode.id={self.node_id}\n{_FORMAT_KEY}={FORMAT_VERSION}\n",
+            )
+
+    def _forget_end(self) -> None:
+        """Find out how the process before ended; as long as this one lives, nobody is to know that it ended well."""
+        path = os.path.join(self.path, _CLOSED_FILE)
+        if os.path.exists(path):
+            self.was_closed = self._format_version == FORMAT_VERSION
+            try:
+                self._calls.unlink(path)
+                self._calls.sync_directory(self.path)
+            except OSError as error:
+                raise LogError(f"cannot remove {path}: {error.strerror or error}") from error
+        elif not self.partitions():
+            self.was_closed = True
+
+    def _adopt(self, new_topic_id: Callable[[], bytes]) -> None:
+        """Take over the folders of topics that nobody has told of."""
+        strays = [(topic, partition) for topic, partition in self.partitions() if topic not in self.topics]
+        specs = adopt(self.path, strays, new_topic_id, self._calls) if strays else []
+        self._write_meta()
+        if specs:
+            self.adopted = [spec.name for spec in specs]
+            self._write_topics({**self.topics, **{spec.name: spec for spec in specs}}, self._deleted)
 
     def _read_topics(self) -> None:
         path = os.path.join(self.path, _TOPICS_FILE)
@@ -165,8 +243,9 @@ class DataDirectory:
             return
         try:
             document = json.loads(_read(path))
-            if document["version"] != FORMAT_VERSION:
+            if document["version"] not in (1, FORMAT_VERSION):
                 raise LogError(f"{path} has version {document['version']}; this kshim knows {FORMAT_VERSION}")
+            self._deleted = [str(name) for name in document.get("deleted", ())]
             self.topics = {row["name"]: _topic(row) for row in document["topics"]}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise LogError(f"{path} is damaged: {error!r}") from error
@@ -176,6 +255,8 @@ class DataDirectory:
             if name.endswith(_DOOMED_SUFFIX):
                 with contextlib.suppress(OSError):  # another start may succeed; nothing in there is read
                     remove_folder(os.path.join(self.path, name))
+        for topic in list(self._deleted):
+            self.delete_partitions(topic)
 
     def _names(self) -> list[str]:
         try:
@@ -189,44 +270,6 @@ class DataDirectory:
             self._calls.write_whole_file(path, text.encode())
         except OSError as error:
             raise LogError(f"cannot write {path}: {error.strerror or error}") from error
-
-
-class _Lock:
-    """An exclusive lock on a file, which ends with the process however that ends. The file tells the process id."""
-
-    def __init__(self, path: str) -> None:
-        self._file = open(path, "a+b")  # noqa: SIM115 - open as long as the lock is held
-        try:
-            _lock_file(self._file.fileno())
-        except OSError as error:
-            self._file.seek(0)
-            owner = self._file.read(20).decode(errors="replace").strip()
-            self._file.close()
-            who = f"process {owner}" if owner else "another process"
-            raise DirectoryLocked(f"{os.path.dirname(path)} is in use by {who}") from error
-        self._file.truncate(0)
-        self._file.write(b"%d\n" % os.getpid())
-        self._file.flush()
-
-    def release(self) -> None:
-        """Unlock; nothing when it is done already."""
-        self._file.close()
-
-
-if sys.platform == "win32":
-
-    def _lock_file(descriptor: int) -> None:
-        import msvcrt
-
-        os.lseek(descriptor, 1 << 30, os.SEEK_SET)  # far behind the process id, which others must be able to read
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-
-else:
-
-    def _lock_file(descriptor: int) -> None:
-        import fcntl
-
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _read(path: str) -> str:
@@ -254,19 +297,14 @@ def _topic(row: dict[str, Any]) -> TopicSpec:
         raise ValueError(f"{name}: {partition_count!r} partitions")
     if not all(isinstance(key, str) and isinstance(value, str) for key, value in configs.items()):
         raise ValueError(f"{name}: configs are not strings")
-    return TopicSpec(name, _id_bytes(row["topic_id"]), partition_count, configs)
+    return TopicSpec(name, id_bytes(row["topic_id"]), partition_count, configs)
 
 
-def _id_text(topic_id: bytes) -> str:
-    """22 characters of URL-safe base64, as Kafka prints ids."""
-    return b2a_base64(topic_id, newline=False).decode().rstrip("=").replace("+", "-").replace("/", "_")
+def _without_indexes(on_repair: Callable[[Repair], None]) -> Callable[[Repair], None]:
+    """That the indexes of a Kafka are made anew is nothing to report."""
 
+    def report(repair: Repair) -> None:
+        if not isinstance(repair, IndexRebuilt):
+            on_repair(repair)
 
-def _id_bytes(text: str) -> bytes:
-    try:
-        topic_id = a2b_base64(text.replace("-", "+").replace("_", "/") + "==", strict_mode=True)
-    except Base64Error as error:
-        raise ValueError(f"{text!r} is no topic id: {error}") from None
-    if len(topic_id) != 16:
-        raise ValueError(f"{text!r} is no topic id")
-    return topic_id
+    return report

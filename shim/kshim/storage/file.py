@@ -256,7 +256,7 @@ class FileLog:
 
     def delete(self) -> None:
         """Close and remove the folder: first by name, so that a crash leaves a log or none."""
-        self._forget()
+        self.forget()
         try:
             if os.path.isdir(self.path):
                 doomed = free_doomed_name(self.path)
@@ -342,9 +342,10 @@ class FileLog:
             self.sync()
             self._was_closed = True
         finally:
-            self._forget()
+            self.forget()
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Close the files without syncing: what they hold is no longer wanted."""
         self._segments.close()
         self._unsynced.reset(0)
         self._is_open = False
@@ -362,7 +363,7 @@ class FileLog:
             self._find_durable()
             self._remove_before_start()
         except BaseException:
-            self._forget()
+            self.forget()
             raise
 
     def _find_durable(self) -> None:
@@ -383,6 +384,11 @@ class FileLog:
         unsynced.sealed = segments[first:-1]
         unsynced.is_cut = True
         unsynced.has_names = True
+
+    def close_files(self) -> None:
+        """Close the files until they are used again; the log stays open."""
+        for segment in self._segments.all:
+            segment.close()
 
     def check_tails(self) -> None:
         """After an unclean end: check every segment behind its last index entry. Raises CorruptLog, LogError."""

@@ -29,6 +29,9 @@ class MemoryStorage:
 
         return MemoryLog()
 
+    def check(self) -> None:
+        """Nothing can be wrong."""
+
     def load_topics(self) -> Iterable[TopicSpec]:
         """No topics: every start is the first."""
         return ()
@@ -72,9 +75,30 @@ class DirectoryStorage:
         self._segment_bytes = segment_bytes
         self._recover = recover
         self._on_repair = on_repair
+        self._checked: dict[tuple[str, int], FileLog] = {}
+
+    def check(self) -> None:
+        """Unless the process before ended properly: check the tails of all logs. To be done before anybody uses them.
+
+        When corruption is to be skipped, all of every log is checked. Raises CorruptLog, LogError.
+        """
+        directory = self._directory
+        if directory.was_closed and self._recover == "refuse" and not directory.adopted:
+            return
+        for topic, partition in directory.partitions():
+            spec = directory.topics.get(topic)
+            if spec is not None and partition < spec.partition_count:
+                log = self._checked[topic, partition] = self._log(topic, partition)
+                log.check_tails()
+                log.close_files()
+        directory.is_checked = True
 
     def open_log(self, topic: str, partition: int) -> FileLog:
         """The log of one partition; its files are opened on first use."""
+        checked = self._checked.pop((topic, partition), None)
+        return self._log(topic, partition) if checked is None else checked
+
+    def _log(self, topic: str, partition: int) -> FileLog:
         stored = self._directory.topics.get(topic)
         own = None if stored is None else stored.configs.get("segment.bytes")
         segment_bytes = self._segment_bytes if own is None else int(own)
@@ -92,6 +116,8 @@ class DirectoryStorage:
 
     def delete_topic(self, topic: str) -> None:
         """Remove the records of a topic whose logs are closed. Raises LogError."""
+        for key in [key for key in self._checked if key[0] == topic]:
+            self._checked.pop(key).forget()
         self._directory.delete_partitions(topic)
 
     def clean_offset(self, topic: str, partition: int) -> int:
@@ -107,5 +133,10 @@ class DirectoryStorage:
         return self._directory.clean_offsets.to_save()
 
     def close(self) -> None:
-        """Let others use the directory."""
-        self._directory.close()
+        """Let others use the directory. Raises LogError when a repaired log could not be closed."""
+        try:
+            for log in self._checked.values():
+                log.close()
+        finally:
+            self._checked.clear()
+            self._directory.close()
