@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final
 
 import trio
@@ -21,8 +20,6 @@ _MOST_CREDIT_MS: Final = 25
 """A pause that became longer than it had to be is made up for by shorter ones, up to this much."""
 _MOST_ORDINARY: Final = 4
 """So many may have begun: one works on the loop while jobs of the others are in threads."""
-_AT_ONCE: Final = nullcontext()
-"""The turn of urgent chores: they need none."""
 
 
 class ChoreRunner:
@@ -50,7 +47,7 @@ class ChoreRunner:
         self._ordinary = trio.CancelScope()
         self._owed_ms = 0.0  # of pauses
         self._counted_at_ms = real_clock.now().mono_ms
-        self._turn = trio.Lock()  # of ordinary chores: who holds it is at work on the loop, or pauses after that
+        self._lock = trio.Lock()  # of the ordinary chore that works on the loop, or pauses after that
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Run chores until `stop`, or cancelled: then every one that has begun is closed at its next yield."""
@@ -76,35 +73,45 @@ class ChoreRunner:
 
     def _start_urgent(self, nursery: trio.Nursery) -> None:
         while (chore := self._chores.next_urgent()) is not None:
-            nursery.start_soon(self._drive, chore, _AT_ONCE)
+            nursery.start_soon(self._drive, chore, None)
 
     async def _run_ordinary(self) -> None:
+        turn = _Turn(self._lock)
         while True:
             while (chore := self._chores.next()) is not None:
-                await self._drive(chore, self._turn)
+                try:
+                    await turn.take()
+                    await self._drive(chore, turn)
+                finally:
+                    turn.leave()
             await self._added.wait()
 
-    async def _drive(self, chore: Chore, turn: AbstractAsyncContextManager[None]) -> None:
-        """Do all of it; its slices, and the pauses after them, inside `turn`."""
+    async def _drive(self, chore: Chore, turn: _Turn | None) -> None:
+        """Do all of it. `turn` is taken, and is left to others while jobs are done; None: an urgent one needs none."""
         what = f"doing the chore {getattr(chore, '__name__', '')}"
         result: Any = None
         error: Exception | None = None
         try:
             while True:
-                async with turn:
-                    turns = self._peers.turns
-                    began_s = trio.current_time()
-                    job = chore.send(result) if error is None else chore.throw(error)
-                    took_s = trio.current_time() - began_s
-                    result = error = None
-                    self._after_slice()
-                    if job is None:
-                        await self._give_way(turns, took_s, is_urgent=turn is _AT_ONCE)
-                if job is not None:
-                    try:
-                        result = await trio.to_thread.run_sync(job)
-                    except Exception as failure:
-                        error = failure
+                turns = self._peers.turns
+                began_s = trio.current_time()
+                job = chore.send(result) if error is None else chore.throw(error)
+                took_s = trio.current_time() - began_s
+                result = error = None
+                self._after_slice()
+                if job is None:
+                    await trio.lowlevel.checkpoint()  # trio looks at the sockets
+                    if turn is not None:
+                        await self._give_way(turns, took_s)
+                    continue
+                if turn is not None:
+                    turn.leave()
+                try:
+                    result = await trio.to_thread.run_sync(job)
+                except Exception as failure:
+                    error = failure
+                if turn is not None:
+                    await turn.take()
         except StopIteration:
             pass
         except Exception as failure:
@@ -116,17 +123,34 @@ class ChoreRunner:
                 self._log.failed(what, failure)
             self._after_slice()
 
-    async def _give_way(self, turns: int, took_s: float, *, is_urgent: bool) -> None:
-        """Let whatever is ready run; when there were requests since `turns`, pause until the slice is paid for."""
-        await trio.lowlevel.checkpoint()  # trio looks at the sockets
-        if is_urgent:
-            return
-        await trio.lowlevel.checkpoint()  # who was found ready has run
+    async def _give_way(self, turns: int, took_s: float) -> None:
+        """When there were requests since `turns`, pause until the slice is paid for."""
         if turns == self._peers.turns:
-            return
+            await trio.lowlevel.checkpoint()  # who was found ready by the one before runs in this one
+            if turns == self._peers.turns:
+                return
         now_ms = self._real_clock.now().mono_ms
         self._owed_ms = max(self._owed_ms - (now_ms - self._counted_at_ms), -_MOST_CREDIT_MS)
         self._owed_ms += took_s * 1_000 * _SHARE
         self._counted_at_ms = now_ms
         if self._owed_ms >= 1:  # what the clock cannot measure is paid for later
             await self._real_clock.sleep_until(now_ms + int(self._owed_ms))
+
+
+class _Turn:
+    """One ordinary chore's right to work on the loop."""
+
+    def __init__(self, lock: trio.Lock) -> None:
+        self._lock = lock
+        self._is_taken = False
+
+    async def take(self) -> None:
+        """Wait for it."""
+        await self._lock.acquire()
+        self._is_taken = True
+
+    def leave(self) -> None:
+        """Leave it to others, if it is taken."""
+        if self._is_taken:
+            self._is_taken = False
+            self._lock.release()
