@@ -34,4 +34,6 @@ def _decoded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for path in batch.column("path").to_pylist():
             with pq.ParquetFile(path) as file:
-                yield from decode_batches(file.iter_batches(batch_size=_ROWS_A_BATCH, columns=columns))
+                yield from decode_batches(
+                    file.iter_batches(batch_size=_ROWS_A_BATCH, columns=columns, use_threads=False)
+                )

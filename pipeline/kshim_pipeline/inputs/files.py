@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql import functions as F
 
 from kshim_pipeline.problems import EXIT_UNAVAILABLE, PipelineError
 
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["expanded", "one_to_a_task"]
-
-_PATH = StructType([StructField("path", StringType(), nullable=False)])
 
 
 def expanded(patterns: Sequence[str]) -> list[str]:
@@ -32,5 +30,8 @@ def expanded(patterns: Sequence[str]) -> list[str]:
 
 def one_to_a_task(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     """`path`: each in a partition of its own. Workers open them, so on a cluster they have to be on a shared disk."""
-    rows = spark.sparkContext.parallelize([(path,) for path in paths], max(len(paths), 1))
-    return spark.createDataFrame(rows, _PATH)
+    # A range has exactly one row a partition; a list of rows would be dealt out by chance, an RDD made by Python workers.
+    count = len(paths)
+    return spark.range(0, count, 1, max(count, 1)).select(
+        F.element_at(F.lit(list(paths)), F.col("id").cast("int") + 1).alias("path")
+    )
