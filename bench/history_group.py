@@ -158,7 +158,7 @@ class Group:
         for number in range(self._size):
             self.transport.receive(number)
         self._generation_id += 1
-        self._exchange(range(self._size), syncs)
+        self._exchange(range(self._size - 1, -1, -1), syncs)  # the leader last: it has to work out who gets what
         self.transport.work_is_done()
 
     def _exchange(self, members: range, frames: list[bytes]) -> None:

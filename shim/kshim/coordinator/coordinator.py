@@ -221,7 +221,8 @@ class GroupCoordinator:
 
     def shard_of(self, group_id: str) -> Shard | None:
         """The shard a group lives or would live in, for inspection; None when it has not been used yet."""
-        return self._shards.get(self.partition_for(group_id))
+        home = self._homes.get(group_id)
+        return home if home is not None else self._shards.get(self.partition_for(group_id))
 
     def begin_load(self, partition: int) -> None:
         """Refuse requests to this shard (COORDINATOR_LOAD_IN_PROGRESS) until `finish_load`. It must not be there."""

@@ -21,7 +21,7 @@ from tests.broker.history.page import problems
 from tests.broker.history.told import told_of, types
 from tests.coordinator.peers import a_group
 
-ONE_REBALANCE = ["member_joined", "rebalance_started", "join_completed", "rebalance_completed", "sync_completed"]
+ONE_REBALANCE = ["member_joined", "rebalance_started", "join_completed", "rebalance_completed"]
 LINGER_MS, RETRY_MS = 50, 1_000
 
 
@@ -73,7 +73,7 @@ def test_events_are_gathered_for_some_milliseconds() -> None:
     member.leave()
     node.pass_ms(LINGER_MS)
     first, second = batches(node)
-    assert [key for key, _, _ in first] == ["g"] * 5 + ["h"] * 5
+    assert [key for key, _, _ in first] == ["g"] * 4 + ["h"] * 4
     assert [event["type"] for _, _, event in second][-1] == "group_emptied"
 
 

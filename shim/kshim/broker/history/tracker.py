@@ -231,10 +231,6 @@ class Tracker:
             outcome="completed",
             ended_by=course.ending,
         )
-        if not event.pending_sync_count:
-            self._tell_of_course(
-                "sync_completed", event, group, course, _STABLE, _STABLE, sync_ms=event.sync_ms, last_to_sync=last
-            )
 
     def _sync_completed(self, event: SyncCompleted, group: GroupHistory) -> None:
         course = group.last
