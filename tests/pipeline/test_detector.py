@@ -74,7 +74,7 @@ def test_what_comes_twice_changes_nothing_and_another_run_cuts_off() -> None:
 
 @pytest.mark.timeout(120)
 def test_spark_keeps_a_state_a_group_and_tells_when_its_time_is_up(spark: SparkSession, tmp_path: Path) -> None:
-    """Group g has been open for long when it is first seen; group h comes to it while nothing happens."""
+    """Group g, with two events, has been open for long when it is seen; h comes to it while nothing happens."""
     now_ms = int(time.time() * 1000)
     source = tmp_path / "records"
 
@@ -83,6 +83,7 @@ def test_spark_keeps_a_state_a_group_and_tells_when_its_time_is_up(spark: SparkS
 
     write(
         told(1, now_ms - 90_000, "rebalance_started"),
+        told(0, now_ms - 95_000, "rebalance_completed", event_id="g-0", outcome="completed"),
         told(2, now_ms - 59_000, "rebalance_started", group="h", event_id="h-1", trigger=None),
         {**told(3, now_ms, "rebalance_started"), "v": 2},
     )

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
+from kshim_pipeline.detector.state_column import repair
 from kshim_pipeline.detector.watching import NOTHING, Alert, Watched, after_events, after_time
 from kshim_pipeline.model.events import EVENT_VERSION, EVENTS_TOPIC, parsed
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["ALERT", "ALERTS_TOPIC", "STATE", "alert_records", "open_rebalances"]
 
 ALERTS_TOPIC: Final = "kshim_alerts"
+
+repair()
 
 _TYPES: Final = {str: StringType(), int: LongType()}
 
