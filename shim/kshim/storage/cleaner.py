@@ -104,7 +104,7 @@ def _index(
                 more = keys.read(batch)
                 if more is not None:
                     yield from more
-                left -= 2 + record_count
+                left -= 4 + record_count
                 if left <= 0:
                     left = RECORDS_A_SLICE
                     yield None
@@ -135,14 +135,17 @@ def _replace(
 
 def _filter(filter_: Filter, chunk: bytes, replacement: Replacement) -> Generator[Callable[[], Any] | None, Any, int]:
     left = RECORDS_A_SLICE
-    for batch, base_offset, _, record_count in _batches(chunk):
+    for batch, base_offset, _, _ in _batches(chunk):
         if base_offset > filter_.latest_offset:
             filter_.kept.append(batch)
         else:
+            decoded_count = filter_.decoded_count
             more = filter_.take(batch)
             if more is not None:
                 yield from more
-        left -= 1 + record_count
+            if filter_.decoded_count != decoded_count:
+                left -= 4 + 2 * (filter_.decoded_count - decoded_count)
+        left -= 2
         if left <= 0:
             left = RECORDS_A_SLICE
             yield None

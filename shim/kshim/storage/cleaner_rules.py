@@ -31,9 +31,9 @@ __all__ = ["Filter", "KeyMap", "Survey", "UncleanableBatch"]
 
 Work = Generator[Callable[[], Any] | None, Any, None]
 
-RECORDS_A_SLICE = 1024
-"""Half a millisecond to a whole one of Python."""
-_HEADERS_A_SLICE = 2048
+RECORDS_A_SLICE = 2048
+"""Under a millisecond of Python; what a batch costs besides its records is counted as some more of them."""
+_HEADERS_A_SLICE = 4096
 _KEY_OVERHEAD_BYTES = 140
 """What CPython takes for an entry of the map besides the key's own bytes."""
 _LARGE_BATCH_BYTES = 64 * 1024
@@ -246,6 +246,7 @@ class Filter:
         "_now_ms",
         "_producers_since_ms",
         "_survey",
+        "decoded_count",
         "kept",
         "latest_offset",
         "next_horizon_ms",
@@ -262,6 +263,8 @@ class Filter:
         end_offset: int,
     ) -> None:
         self.kept: list[bytes] = []
+        self.decoded_count = 0
+        """Records looked at so far."""
         self.latest_offset = keys.latest_offset
         self.next_horizon_ms: int | None = None
         """When the first of the tombstones and markers that stayed may go (Unix time); None if there is none."""
@@ -295,6 +298,7 @@ class Filter:
         ):
             self._keep_empty(batch, header)
             return None
+        self.decoded_count += record_count
         if attributes & _CONTROL_BIT:
             if is_idle_marker and not attributes & _DELETE_HORIZON_BIT:
                 return self._rebuild(batch, header, None)

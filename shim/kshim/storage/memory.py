@@ -8,6 +8,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -18,7 +19,7 @@ from kshim_protocol.records.batch import LOG_FIELDS, iter_batches, set_base_offs
 
 __all__ = ["MemoryLog", "MemorySegment"]
 
-_CHUNK_BATCHES = 4096
+_CHUNK_BYTES = 1 << 20
 
 _unpack_fields = LOG_FIELDS.unpack_from
 
@@ -292,9 +293,12 @@ class MemorySegment:
     def chunks(self) -> Iterator[Callable[[], bytes]]:
         """The batches, some at a time."""
         batches = self._log.between(self.base_offset, self.end_offset)
-        for at in range(0, len(batches), _CHUNK_BATCHES):
-            chunk = b"".join(batches[at : at + _CHUNK_BATCHES])
-            yield lambda chunk=chunk: chunk  # type: ignore[misc]
+        begin = size_bytes = 0
+        for end, batch in enumerate(batches, start=1):
+            size_bytes += len(batch)
+            if size_bytes >= _CHUNK_BYTES or end == len(batches):
+                yield partial(b"".join, batches[begin:end])
+                begin, size_bytes = end, 0
 
 
 class MemoryReplacement:
