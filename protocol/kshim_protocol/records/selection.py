@@ -117,12 +117,29 @@ def read_records(data: bytes, at: int, count: int, base_offset: int, into: list[
     """Add the next `count` records to `into`; returns where the one after them begins. Raises ProtocolError."""
     try:
         for _ in range(count):
-            size, at = decode_varint(data, at)
-            end = at + size
-            timestamp_delta, at = decode_varlong(data, at + 1)
+            if (more := data[at + 1]) < 0x80 <= (byte := data[at]) and not byte & 1:
+                end = at + 2 + (byte >> 1 & 0x3F | more << 6)
+                at += 3
+            else:
+                size, at = decode_varint(data, at)
+                end = at + size
+                at += 1
+            timestamp_delta = 0
+            if data[at]:
+                timestamp_delta, at = decode_varlong(data, at)
+            else:
+                at += 1
             rest_at = at
-            offset, at = decode_varint(data, at)
-            size, at = decode_varint(data, at)
+            if (byte := data[at]) < 0x80 and not byte & 1:
+                offset = byte >> 1
+                at += 1
+            else:
+                offset, at = decode_varint(data, at)
+            if (byte := data[at]) < 0x80:
+                size = -1 if byte & 1 else byte >> 1
+                at += 1
+            else:
+                size, at = decode_varint(data, at)
             key = None
             if size >= 0:
                 key = data[at : at + size]

@@ -144,8 +144,8 @@ def _filter(filter_: Filter, chunk: bytes, replacement: Replacement) -> Generato
             if more is not None:
                 yield from more
             if filter_.decoded_count != decoded_count:
-                left -= 4 + 2 * (filter_.decoded_count - decoded_count)
-        left -= 2
+                left -= 8 + 3 * (filter_.decoded_count - decoded_count)
+        left -= 3
         if left <= 0:
             left = RECORDS_A_SLICE
             yield None
