@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,13 +12,14 @@ from kshim_pipeline.inputs.broker_log import read_broker_log
 from kshim_pipeline.inputs.kafka import Cluster, read_topics
 from kshim_pipeline.inputs.segments import partition_folders, read_segments
 from kshim_pipeline.land.command import client_options
-from kshim_pipeline.land.stream import read_landed
+from kshim_pipeline.land.stream import decode_landed, read_landed
 from kshim_pipeline.model.events import EVENTS_TOPIC, events
 from kshim_pipeline.problems import EXIT_USAGE, PipelineError
-from kshim_pipeline.records import OFFSETS_TOPIC
+from kshim_pipeline.records import DECODED, OFFSETS_TOPIC, RECORDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 __all__ = ["Gathered", "add_input_options", "gather", "needs_kafka"]
 
@@ -53,22 +55,28 @@ def needs_kafka(options: argparse.Namespace) -> bool:
 def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
     """Read what the options name. Raises PipelineError: nothing is named, or something is not there."""
     records: list[DataFrame] = []
+    decoded: list[DataFrame] = []
     sources: list[str] = []
     if options.bootstrap_server is not None:
         cluster = Cluster(options.bootstrap_server, options=client_options(options.command_config))
         there = cluster.spans(spark, [OFFSETS_TOPIC, EVENTS_TOPIC])
         topics = [OFFSETS_TOPIC, *(topic for topic in (EVENTS_TOPIC,) if there.get(topic))]
-        records.append(read_topics(spark, cluster, topics))
+        read = read_topics(spark, cluster, topics).cache()
+        records.append(read)
+        decoded.append(decode(read))
         sources.append(f"{options.bootstrap_server} ({', '.join(topics)})")
     if options.landed is not None:
         records.append(read_landed(spark, options.landed))
+        decoded.append(decode_landed(spark, options.landed))
         sources.append(options.landed)
     if options.data_dir is not None:
         folder = Path(options.data_dir)
         has_events = any(folder.glob(f"{EVENTS_TOPIC}-*"))
         topics = [OFFSETS_TOPIC, EVENTS_TOPIC] if has_events else [OFFSETS_TOPIC]
         partition_folders(folder, topics)
-        records.append(read_segments(spark, options.data_dir, topics))
+        segments = read_segments(spark, options.data_dir, topics).cache()
+        records.append(segments)
+        decoded.append(decode(segments))
         sources.append(options.data_dir)
     log_lines = None
     if options.broker_log:
@@ -78,20 +86,13 @@ def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
         raise PipelineError(
             "Say where the history is: --bootstrap-server, --landed, --data-dir or --broker-log", EXIT_USAGE
         )
-    return _model_inputs(spark, records, log_lines, sources)
-
-
-def _model_inputs(
-    spark: SparkSession, records: list[DataFrame], log_lines: DataFrame | None, sources: list[str]
-) -> Gathered:
-    from kshim_pipeline.records import RECORDS
-
-    all_records = spark.createDataFrame([], RECORDS)
-    for frame in records:
-        all_records = all_records.unionByName(frame)
-    all_records = all_records.cache()
-    told = events(all_records).cache() if records else None
+    told = events(_together(spark, records, RECORDS)).cache() if records else None
     if told is not None and told.isEmpty():
         told = None
-    decoded = decode(all_records.where(all_records.topic == OFFSETS_TOPIC)).cache()
-    return Gathered(decoded, told, log_lines, tuple(sources))
+    return Gathered(_together(spark, decoded, DECODED).cache(), told, log_lines, tuple(sources))
+
+
+def _together(spark: SparkSession, frames: list[DataFrame], schema: StructType) -> DataFrame:
+    if not frames:
+        return spark.createDataFrame([], schema)
+    return reduce(lambda one, other: one.unionByName(other), frames)
