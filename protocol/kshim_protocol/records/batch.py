@@ -63,6 +63,7 @@ offset delta, max timestamp."""
 _MAGIC = 2
 _MAGIC_AT = 16
 _MIN_BATCH_LENGTH = HEADER_BYTES - OVERHEAD_BYTES
+_LARGE_VALUE_BYTES = 500  # some less than what SMALL_VARINTS reaches to
 _WORTH_A_VIEW_BYTES = 4096  # below that, copying a slice is cheaper than a memoryview
 
 
@@ -293,6 +294,10 @@ def build_key_value_batch(
     parts: list[bytes] = []
     count = 0
     for key, value in pairs:
+        if value is not None and len(value) > _LARGE_VALUE_BYTES:  # cheaper than to be thrown out of the table below
+            parts += _key_value_parts(key, value, count)
+            count += 1
+            continue
         try:
             key_length = small[len(key)]
             offset_delta = small[count]

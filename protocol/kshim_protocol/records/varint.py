@@ -35,6 +35,8 @@ def encode_varint(value: int) -> bytes:
     """The zig-zag varint of an int32. Raises ValueError beyond that."""
     if 0 <= value < 512:
         return SMALL_VARINTS[value]
+    if 0 < value < 8_192:
+        return bytes((value << 1 & 0x7F | 0x80, value >> 6))
     if not -(1 << 31) <= value < 1 << 31:
         raise ValueError(f"{value} does not fit a varint of 32 bits")
     return _encode(value << 1 ^ value >> 31)
