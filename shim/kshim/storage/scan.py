@@ -62,8 +62,8 @@ class Sound(NamedTuple):
     reason: str
 
 
-def sound_batches(data: bytes, next_offset: int) -> Sound:
-    """Check batches from the start of `data`: headers, CRCs, and that offsets rise from `next_offset` on."""
+def sound_batches(data: bytes, next_offset: int, offset_limit: int) -> Sound:
+    """Check batches from the start of `data`: headers, CRCs, and that offsets rise from `next_offset` to the limit."""
     view = memoryview(data)
     checksum = crc32c
     unpack = _unpack
@@ -72,7 +72,7 @@ def sound_batches(data: bytes, next_offset: int) -> Sound:
     last_at = size_bytes - HEADER_BYTES
     while at <= last_at:
         offset, length, magic, crc, last_offset_delta = unpack(data, at)
-        if offset < next_offset or magic != 2 or length < MIN_BATCH_LENGTH or last_offset_delta < 0:
+        if not next_offset <= offset < offset_limit or magic != 2 or length < MIN_BATCH_LENGTH or last_offset_delta < 0:
             return Sound(at, next_offset, "no batch header")
         end = at + OVERHEAD_BYTES + length
         if end > size_bytes:

@@ -24,6 +24,7 @@ _READ_BYTES = 1 << 20
 _PIECE_BYTES = 1 << 15
 _NO_TIMESTAMP = -(1 << 63)
 _NOT_YET = 1 << 62
+_MAX_OFFSETS = 1 << 31  # what an index can hold
 
 _NO_LIMIT = 1 << 63
 _WINDOW_BYTES = INDEX_INTERVAL_BYTES + HEADER_BYTES  # from one index entry to the next
@@ -57,6 +58,7 @@ class Segment(SegmentFile):
         "_greatest_ms",
         "_is_loaded",
         "_next_index_position",
+        "_offset_limit",
         "_owner",
         "base_offset",
         "checked_position",
@@ -70,6 +72,7 @@ class Segment(SegmentFile):
     def __init__(self, path: str, base_offset: int, owner: Owner, size_bytes: int = 0) -> None:
         super().__init__(path, owner.calls)
         self.base_offset = base_offset
+        self._offset_limit = base_offset + _MAX_OFFSETS
         self.size_bytes = size_bytes
         self.index = SegmentIndex(os.path.join(os.path.dirname(path), f"{base_offset:020}"), base_offset, owner.calls)
         self.checked_position = 0
@@ -203,10 +206,16 @@ class Segment(SegmentFile):
         last_at = len(chunk) - HEADER_BYTES
         next_offset, greatest_ms = self._end_offset, self._greatest_ms
         next_index_at = self._next_index_position - position
+        offset_limit = self._offset_limit
         reason = ""
         while at <= last_at:
             offset, length, magic, crc, last_offset_delta, max_timestamp_ms = _unpack_scanned(chunk, at)
-            if offset < next_offset or magic != 2 or length < MIN_BATCH_LENGTH or last_offset_delta < 0:
+            if (
+                not next_offset <= offset < offset_limit
+                or magic != 2
+                or length < MIN_BATCH_LENGTH
+                or last_offset_delta < 0
+            ):
                 reason = "no batch header"
                 break
             end = at + OVERHEAD_BYTES + length
@@ -231,7 +240,7 @@ class Segment(SegmentFile):
         want_bytes = _READ_BYTES
         while position < self.size_bytes:
             chunk = self.read(position, min(want_bytes, self.size_bytes - position))
-            end, next_offset, reason = sound_batches(chunk, next_offset)
+            end, next_offset, reason = sound_batches(chunk, next_offset, self._offset_limit)
             position += end
             if reason or (not end and len(chunk) == self.size_bytes - position):
                 return Damage(position, next_offset, reason or "file ends inside a batch")
@@ -395,12 +404,13 @@ class Segment(SegmentFile):
                 base_offset, length, last_offset_delta = _unpack_reach(chunk, at)
                 end = at + OVERHEAD_BYTES + length
                 last_offset = base_offset + last_offset_delta
-                if length < MIN_BATCH_LENGTH or position + end > self.size_bytes:
-                    raise self._corrupt(position + at, "no batch header")
+                is_batch = length >= MIN_BATCH_LENGTH and position + end <= self.size_bytes
                 if entry_last_offset >= 0:
-                    if last_offset != entry_last_offset:
+                    if not is_batch or last_offset != entry_last_offset:
                         return self._find_without_index(offset, limit)
                     entry_last_offset = -1
+                elif not is_batch:
+                    raise self._corrupt(position + at, "no batch header")
                 if last_offset >= offset or position + end > limit:
                     return position + at
                 at = end
@@ -444,11 +454,11 @@ class Segment(SegmentFile):
             if end > position:
                 return self.read(position, end - position)
         chunk = self.read(position, min(max_bytes, left))
-        sound = sound_batches(chunk, next_offset)
+        sound = sound_batches(chunk, next_offset, self._offset_limit)
         if not sound.end and not sound.reason and len(chunk) < left:
             want_bytes = OVERHEAD_BYTES + int.from_bytes(chunk[8:OVERHEAD_BYTES], "big") if len(chunk) > 12 else 0
             chunk = self.read(position, min(max(want_bytes, _WINDOW_BYTES), left))
-            sound = sound_batches(chunk, next_offset)
+            sound = sound_batches(chunk, next_offset, self._offset_limit)
         if sound.end:
             return chunk if sound.end == len(chunk) else chunk[: sound.end]
         self._owner.damaged(self, Damage(position, next_offset, sound.reason or "file ends inside a batch"))

@@ -36,11 +36,6 @@ class SegmentFile:
             with contextlib.suppress(OSError):  # it is closed all the same; what must survive was synced
                 self._calls.close(descriptor)
 
-    def __del__(self) -> None:
-        """A log that is dropped instead of closed, after a failure, gives its descriptors back."""
-        if self._descriptor >= 0:
-            self.close()
-
     def duplicate(self) -> int:
         """A descriptor of the same open file, for whoever closes it; -1 when the file is not open. Raises LogError."""
         try:
