@@ -197,7 +197,7 @@ LOG_LINES: Final = StructType(
         _string(
             "type",
             "`preparing`, `stabilized`, `assignment_received`, `emptied`, `member_failed`, "
-            "`member_created`, `members_removed`, `member_left`, `static_replaced`",
+            "`member_created`, `member_added`, `members_removed`, `member_left`, `static_replaced`",
             required=True,
         ),
         _GROUP,

@@ -65,6 +65,22 @@ def test_client_ids_of_one_family_differ_in_the_numbers_at_their_end(spark: Spar
     }  # fmt: skip
 
 
+def test_no_analysis_leaves_sql_or_multiplies_tables(spark: SparkSession) -> None:
+    """Planned, not run. Nested loops are only for the one row that says where history ends."""
+    empty = {name: table(spark, TABLES[name].schema, []) for name in
+             ("rebalances", "memberships", "ownership", "generations", "commits", "log_ends")}  # fmt: skip
+    with_nested_loops = set()
+    for name, analysis in ANALYSES.items():
+        rows = run(analysis, empty)
+        assert rows is not None
+        plan = rows._jdf.queryExecution().sparkPlan().toString()
+        assert "EvalPython" not in plan, name
+        assert "CartesianProduct" not in plan, name
+        if "NestedLoopJoin" in plan:
+            with_nested_loops.add(name)
+    assert with_nested_loops == {"stuck", "correlation"}
+
+
 def test_rows_of_analyses_become_findings(spark: SparkSession) -> None:
     tables = {
         "rebalances": table(spark, REBALANCES, ROWS),
