@@ -150,7 +150,8 @@ def tear(data_directory: Path, chance: random.Random) -> str | None:
 
     Returns what was done, or None when no log holds anything.
     """
-    logs = [path for path in data_directory.glob("*-*/*.log") if path.stat().st_size]
+    newest = [max(paths) for folder in data_directory.glob("*-*") if (paths := list(folder.glob("*.log")))]
+    logs = [path for path in newest if path.stat().st_size]  # nobody writes to any other segment
     if not logs:
         return None
     path = chance.choice(sorted(logs))
