@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from typing import Any
 import kafka
 import pytest
 
+from integration.kafka_python.client import KafkaPythonMember
 from integration.support.kshim import KshimProcess
 from tests.broker.history.page import problems
 
@@ -28,29 +30,54 @@ def kshim(tmp_path: Path) -> Iterator[KshimProcess]:
     process.stop()
 
 
-def consumer(kshim: KshimProcess, client_id: str, group_id: str | None, *topics: str, **options: Any) -> Any:
-    settings = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 200, "auto_offset_reset": "earliest", **options}
+@pytest.fixture(autouse=True)
+def _leaked_sockets_end_with_the_test(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """kafka-python does not close the sockets of refused connections; a later test must not be blamed for them."""
+    yield
+    caplog.get_records("call").clear()  # the log records refer to them
+    gc.collect()
+
+
+def consumer(kshim: KshimProcess, client_id: str, group_id: str | None, *topics: str) -> Any:
     return kafka.KafkaConsumer(
-        *topics, bootstrap_servers=kshim.bootstrap, client_id=client_id, group_id=group_id, **settings
+        *topics,
+        bootstrap_servers=kshim.bootstrap,
+        client_id=client_id,
+        group_id=group_id,
+        session_timeout_ms=6_000,
+        heartbeat_interval_ms=200,
+        auto_offset_reset="earliest",
     )
 
 
-def poll_until(is_done: Callable[[], bool], *consumers: Any) -> None:
-    """Let the consumers poll until something is so."""
+def member(kshim: KshimProcess, client_id: str, group_id: str) -> KafkaPythonMember:
+    """A member of a group that reads `orders`."""
+    return KafkaPythonMember(consumer(kshim, client_id, group_id, "orders"))
+
+
+def reader(kshim: KshimProcess) -> Any:
+    """A consumer without a group, at the beginning of the events."""
+    found = consumer(kshim, "reader", None)
+    found.assign([kafka.TopicPartition(TOPIC, 0)])
+    return found
+
+
+def poll_until(is_done: Callable[[], bool], *members: KafkaPythonMember) -> None:
+    """Let the members poll until something is so."""
     deadline_s = time.monotonic() + TIMEOUT_S
     while not is_done():
         assert time.monotonic() < deadline_s, "it did not come to that"
-        for each in consumers:
-            each.poll(timeout_ms=50)
+        for each in members:
+            each.poll(0.05)
 
 
-def read_until(reader: Any, is_done: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
-    """Read the topic from where the reader is until what came holds."""
+def read_until(source: Any, is_done: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
+    """Read the topic from where the consumer is until what came holds."""
     events: list[dict[str, Any]] = []
     deadline_s = time.monotonic() + TIMEOUT_S
     while not is_done(events):
         assert time.monotonic() < deadline_s, [(event["type"], event["group"]) for event in events]
-        for records in reader.poll(timeout_ms=100).values():
+        for records in source.poll(timeout_ms=1_000).values():
             for record in records:
                 event = json.loads(record.value)
                 assert record.key.decode() == event["group"]
@@ -65,18 +92,17 @@ def has(**wanted: object) -> Callable[[list[dict[str, Any]]], bool]:
 
 
 def test_a_consumer_without_a_group_reads_why_two_others_rebalanced(kshim: KshimProcess) -> None:
-    anna = consumer(kshim, "anna", "billing", "orders")
+    anna = member(kshim, "anna", "billing")
     poll_until(lambda: len(anna.assignment()) == 4, anna)
-    ben = consumer(kshim, "ben", "billing", "orders")
+    ben = member(kshim, "ben", "billing")
     poll_until(lambda: len(anna.assignment()) == len(ben.assignment()) == 2, anna, ben)
     ben.close()
     poll_until(lambda: len(anna.assignment()) == 4, anna)
     anna.close()
 
-    reader = consumer(kshim, "reader", None)
-    reader.assign([kafka.TopicPartition(TOPIC, 0)])
-    events = read_until(reader, has(type="group_emptied", group="billing"))
-    reader.close()
+    source = reader(kshim)
+    events = read_until(source, has(type="group_emptied", group="billing"))
+    source.close()
 
     ended = [event for event in events if event["type"] == "rebalance_completed"]
     why = [(event["reason"], event["trigger"]["client_id"], event["members"]["joined"]) for event in ended]
@@ -94,25 +120,23 @@ def test_a_consumer_without_a_group_reads_why_two_others_rebalanced(kshim: Kshim
 def test_a_subscriber_by_pattern_reads_it_and_is_never_told_of_itself(kshim: KshimProcess) -> None:
     watcher = consumer(kshim, "watcher", "watchers")
     watcher.subscribe(pattern="^(__kshim_events|orders)$")
-    poll_until(lambda: len(watcher.assignment()) == 5, watcher)
-    anna = consumer(kshim, "anna", "billing", "orders")
+    anna = member(kshim, "anna", "billing")
     poll_until(lambda: len(anna.assignment()) == 4, anna)
     anna.close()
     events = read_until(watcher, has(type="group_emptied", group="billing"))
+    assert {partition.topic for partition in watcher.assignment()} == {TOPIC, "orders"}
     watcher.close()
     assert {event["group"] for event in events} == {"billing"}
 
 
 def test_after_a_restart_the_topic_goes_on_with_another_run(kshim: KshimProcess) -> None:
-    anna = consumer(kshim, "anna", "billing", "orders")
+    anna = member(kshim, "anna", "billing")
     poll_until(lambda: len(anna.assignment()) == 4, anna)
     anna.close()
     kshim.stop()
     kshim.start()
-    reader = consumer(kshim, "reader", None)
-    reader.assign([kafka.TopicPartition(TOPIC, 0)])
-    events = read_until(reader, has(type="coordinator_loaded", group="billing"))
-    reader.close()
+    source = reader(kshim)
+    events = read_until(source, has(type="coordinator_loaded", group="billing"))
+    source.close()
     assert len({event["run"] for event in events}) == 2
-    assert events[-1]["type"] == "coordinator_loaded"
-    assert (events[-1]["state_to"], events[-1]["seq"]) == ("Empty", 1)
+    assert (events[-1]["type"], events[-1]["state_to"], events[-1]["seq"]) == ("coordinator_loaded", "Empty", 1)
