@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from kshim.broker.housekeeping import DIRTY_BYTES, IDLE_DIRTY_BYTES, IDLE_MS, SAVE_MS
+from kshim.broker.housekeeping import DIRTY_BYTES, IDLE_DIRTY_BYTES, IDLE_MS, RETRY_MS, SAVE_MS
 from kshim.broker.topics import OFFSETS_TOPIC, Storage
 from kshim.coordinator.partitioner import partition_for
 from kshim.storage.log import Log
@@ -24,6 +24,7 @@ from kshim_protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetch
 from kshim_protocol.records.batch import iter_records
 from tests.broker.data_plane import a_batch, fetch_of, only_partition, produce, values_in
 from tests.broker.harness import START_WALL_MS, Client, NodeUnderTest, a_node, files_in
+from tests.storage.builders import FailingDisk
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -145,6 +146,23 @@ class TestTheOffsetsTopic:
             client.send(commit_request(offset), 8)
             node.do_chores()
         pass_with_chores(node, 3 * IDLE_MS)
+        assert shard_log(node).size_bytes < 20_000
+        node.close()
+
+    def test_a_full_disk_is_tried_again_after_a_while(self, tmp_path: Path) -> None:
+        disk = FailingDisk()
+        node = a_node(topics={"orders": 100}, storage=files_in(tmp_path, disk), tolerates_defects=True)
+        client = node.client()
+        for offset in range(1, 20):
+            commit(client, offset)
+        node.do_chores()
+        disk.broken.add("open")  # of the new segment, or of the one that is to replace others
+        pass_with_chores(node, 5 * IDLE_MS)
+        assert len(node.defects) == 1
+        assert committed(client) == {19}
+        disk.broken.clear()
+        pass_with_chores(node, RETRY_MS + 3 * IDLE_MS)
+        assert len(node.defects) == 1
         assert shard_log(node).size_bytes < 20_000
         node.close()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kshim.storage.cleaner_rules import UncleanableBatch
+from kshim.storage.log import UncleanableBatch
 from kshim.storage.memory import MemoryLog
 from kshim_protocol.records.batch import parse_batch_header
 from kshim_protocol.records.compression import Compression

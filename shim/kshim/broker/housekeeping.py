@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from kshim.broker.chores import run_chore
 from kshim.broker.cleanup_rules import CleanupRules
 from kshim.broker.topics import OFFSETS_TOPIC
-from kshim.storage.log import LogError
+from kshim.storage.log import LogError, UncleanableBatch
 
 if TYPE_CHECKING:
     from kshim.broker.chores import Chore
@@ -31,6 +31,8 @@ IDLE_DIRTY_BYTES: Final = 64 * 1024
 IDLE_MS: Final = 1_000
 SAVE_MS: Final = 10_000
 """How long it may take until it is saved up to where logs are compacted."""
+RETRY_MS: Final = 60_000
+"""How long a log of an internal topic is left alone when the disk has refused something."""
 SHUTDOWN_BYTES: Final = 64 << 20
 """How much a graceful end compacts, about a second."""
 
@@ -132,10 +134,21 @@ class Housekeeping:
         """A batch was appended. Called for each one, so brief."""
         if self._now is None:
             return
-        upkeep = self._upkeeps.get(partition) or self._upkeep(partition)
-        upkeep.dirty_bytes += size_bytes
+        upkeep = self._upkeeps.get(partition)
+        if upkeep is None:
+            upkeep = self._first_upkeep(partition)
+        else:
+            upkeep.dirty_bytes += size_bytes
         if upkeep.dirty_bytes > upkeep.limit_bytes:
             self._grown(partition, upkeep)
+
+    def _first_upkeep(self, partition: Partition) -> _Upkeep:
+        try:
+            return self._upkeep(partition)
+        except LogError as error:  # the batch is in the log all the same
+            upkeep = self._upkeeps[partition] = _Upkeep(0)
+            self._fail(partition, upkeep, error)
+            return upkeep
 
     def became_durable(self, partition: Partition, log: Log) -> None:
         """More of a log survives power loss."""
@@ -147,8 +160,9 @@ class Housekeeping:
         upkeep = self._upkeeps.get(partition)
         if upkeep is None:
             clean_offset = self._cluster.topics.storage.clean_offset(partition.topic.name, partition.index)
-            upkeep = self._upkeeps[partition] = _Upkeep(clean_offset)
+            upkeep = _Upkeep(clean_offset)
             upkeep.measure(partition.log)
+            self._upkeeps[partition] = upkeep
             rules = CleanupRules(self._cluster.config, partition.topic)
             if rules.compacts and partition.topic.is_internal:
                 upkeep.limit_bytes = -1  # the next append makes it restless
@@ -247,10 +261,17 @@ class Housekeeping:
             self._cluster.chores.add(self._compact(partition, upkeep))
 
     def _fail(self, partition: Partition, upkeep: _Upkeep, error: LogError) -> None:
-        """Leave the log alone from now on, as Kafka does: it would fail again and again."""
+        """Leave the log alone for a while; for good, as Kafka does, when it would fail again and again."""
         upkeep.limit_bytes = _NEVER
         self._restless.pop(partition, None)
         self._cluster.report(error, partition)
+        if not isinstance(error, UncleanableBatch):
+            self._cluster.alarms.after(RETRY_MS, lambda: self._try_again(partition, upkeep))
+
+    def _try_again(self, partition: Partition, upkeep: _Upkeep) -> None:
+        if self._upkeeps.get(partition) is upkeep and partition.topic.is_internal:
+            upkeep.limit_bytes = upkeep.limit(DIRTY_BYTES)
+            self._watch(partition)
 
     def _compact(self, partition: Partition, upkeep: _Upkeep) -> Chore:
         try:

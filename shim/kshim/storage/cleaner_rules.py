@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Generator
 from typing import Any
 
-from kshim.storage.log import LogError
+from kshim.storage.log import UncleanableBatch
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.records.batch import HEADER_BYTES, LOG_FIELDS, crc_matches, iter_records
 from kshim_protocol.records.compression import CompressionUnavailableError
@@ -27,7 +27,7 @@ from kshim_protocol.records.selection import (
     read_records,
 )
 
-__all__ = ["Filter", "KeyMap", "Survey", "UncleanableBatch"]
+__all__ = ["Filter", "KeyMap", "Survey"]
 
 Work = Generator[Callable[[], Any] | None, Any, None]
 
@@ -52,10 +52,6 @@ _DELETE_HORIZON_BIT = 0x40
 _unpack_header = struct.Struct(">q13xhiqqqh4xi").unpack_from
 _Header = tuple[int, int, int, int, int, int, int, int]
 _unpack_length_and_producer = struct.Struct(">8xi31xq").unpack_from
-
-
-class UncleanableBatch(LogError):
-    """A batch that is damaged, or compressed with a codec that is not installed: this log is not compacted."""
 
 
 class _Producer:

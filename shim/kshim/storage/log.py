@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
-__all__ = ["CorruptLog", "Log", "LogError", "OffsetOutOfRange", "Replacement", "SegmentView", "Sync"]
+__all__ = [
+    "CorruptLog",
+    "Log",
+    "LogError",
+    "OffsetOutOfRange",
+    "Replacement",
+    "SegmentView",
+    "Sync",
+    "UncleanableBatch",
+]
 
 
 class LogError(Exception):
@@ -28,6 +37,10 @@ class CorruptLog(LogError):
         self.offset = offset
         self.position = position
         self.reason = reason
+
+
+class UncleanableBatch(LogError):
+    """A batch that is damaged, or compressed with a codec that is not installed: its log cannot be compacted."""
 
 
 class Sync(Protocol):
