@@ -6,9 +6,26 @@ from pathlib import Path
 
 import pytest
 
+from integration.support.fixtures import available
+from integration.support.unavailable import Unavailable
+from kshim_pipeline.problems import PipelineError
+from kshim_pipeline.setup.jars import kafka_jars
 from tests.pipeline.conftest import spark
 
 __all__ = ["spark"]
+
+
+@pytest.fixture(scope="session")
+def spark_jars() -> None:
+    """Skips where the jars of Spark's Kafka source are not."""
+
+    def found() -> None:
+        try:
+            kafka_jars()
+        except PipelineError as error:
+            raise Unavailable(str(error)) from error
+
+    available(found)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
