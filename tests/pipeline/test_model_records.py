@@ -127,8 +127,9 @@ def test_a_commit_is_of_the_generation_that_was_the_latest_then(history: DataFra
     ]
 
 
-def test_groups_that_are_not_consumers_have_generations_and_members_but_no_partitions(spark: SparkSession) -> None:
+def test_groups_that_are_not_consumers_have_generations_but_no_partitions(spark: SparkSession) -> None:
     rows = snapshots(decoded(spark, group_record(1, 1_000, 1, member("w"), protocol_type="connect")))
-    assert rows_of(generations(rows), "generation_id", "protocol_type", "partitions") == [(1, "connect", None)]
-    assert rows_of(memberships(rows), "member_id", "partitions") == [("w", None)]
-    assert rows_of(ownership(rows)) == []
+    assert rows_of(generations(rows), "generation_id", "protocol_type", "members", "partitions") == [
+        (1, "connect", 1, None)
+    ]
+    assert ownership(rows).isEmpty()
