@@ -46,13 +46,20 @@ def page(runs: Sequence[Run], *, command: str) -> str:
         played = run.played
         lines.append(
             f"- {run.broker}: seed {run.seed}, {run.service_count} services, {played.incident_count} incidents in "
-            f"{played.seconds:.0f} s. By accident, because the player itself was late, {played.accident_count} members "
-            f"were expelled; {_left_out(run)} findings there were left out. {played.failed_count} incidents did not end."
+            f"{played.seconds:.0f} s; {played.failed_count} did not end. The player was late by {played.latest_s:.2f} s at "
+            f"most, the slowest answer of the broker took {played.slowest_answer_s:.2f} s. By accident "
+            f"{played.accident_count} members were expelled. What came near to that, or fell into a time when the player "
+            f"was late by more than 0.3 s, is left out: {played.incident_count - _scored(run)} incidents, "
+            f"{_left_out(run)} findings."
         )
     for run in runs:
         for level, of in run.scores.items():
             lines += ["", f"## From {_LEVELS[level]}", "", *_by_cause(of), "", *_confusions(of)]
     return "\n".join(lines) + "\n"
+
+
+def _scored(run: Run) -> int:
+    return min(of.truths for of in run.scores.values())
 
 
 def _left_out(run: Run) -> int:

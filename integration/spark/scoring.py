@@ -156,8 +156,9 @@ def _names_the_member(truth: Truth, finding: Found) -> bool:
 
 
 def _is_spoiled(groups: frozenset[str], from_ms: int, to_ms: int, play: Play) -> bool:
-    """Whether the player's own lateness expelled somebody there and then."""
-    return any(_concerns(accident, groups, from_ms, to_ms) for accident in play.accidents)
+    """Whether the player's own lateness expelled somebody there and then, or made everybody slow."""
+    is_late = any(late.from_ms <= to_ms + _SLACK_MS and late.to_ms >= from_ms - _SLACK_MS for late in play.late)
+    return is_late or any(_concerns(accident, groups, from_ms, to_ms) for accident in play.accidents)
 
 
 def _concerns(accident: Accident, groups: frozenset[str], from_ms: int, to_ms: int) -> bool:

@@ -8,7 +8,7 @@ from integration.spark.page import page
 from integration.spark.score import Run
 from integration.spark.scoring import MISSED, Found, score
 from kshim.tools.incidents.play import Played
-from kshim.tools.incidents.truth import Accident, Cause, Play, Subject, SubjectKind, Truth
+from kshim.tools.incidents.truth import Accident, Cause, Late, Play, Subject, SubjectKind, Truth
 
 ROOT = Path(__file__).parents[2]
 
@@ -62,13 +62,19 @@ def test_what_an_accident_spoiled_is_left_out_on_both_sides() -> None:
     assert (of.truths, of.found, of.left_out) == (0, 0, 1)
 
 
+def test_a_time_when_the_player_was_late_is_left_out() -> None:
+    play = a_play(a_truth(1, 10_000, "g"), a_truth(2, 90_000, "h"))._replace(late=(Late(10_900, 11_400),))
+    of = score(play, [a_finding(10_000, "g", cause="slow_poll"), a_finding(90_000, "h")])
+    assert (of.truths, of.figures) == (1, (1, 1, 1, 1))
+
+
 def test_what_begins_after_the_play_is_only_its_end() -> None:
     assert score(a_play(a_truth(1, 10_000, "g")), [a_finding(10_000, "g"), a_finding(1_000_000, "g")]).found == 1
 
 
 def test_the_page_in_the_docs_is_of_this_form() -> None:
     of = score(a_play(a_truth(1, 10_000, "g")), [a_finding(10_000, "g")])
-    text = page([Run("kshim", 1, 2, Played(1, 0, 0, 3.0, 0.0), {"events": of})], command="COMMAND")
+    text = page([Run("kshim", 1, 2, Played(1, 0, 0, 3.0, 0.0, 0.0), {"events": of})], command="COMMAND")
     assert "| 1 | 1 | 100.0% | 100.0% | 100.0% | 100.0% |" in text
     written = (ROOT / "docs" / "diagnosis-scores.md").read_text().splitlines()
     headings = [line for line in text.splitlines() if line.startswith(("#", "| Input", "| Cause"))]

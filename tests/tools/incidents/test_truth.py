@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kshim.tools.incidents.truth import Accident, Cause, Subject, SubjectKind, Truth, TruthFile, read_truth
+from kshim.tools.incidents.truth import Accident, Cause, Late, Subject, SubjectKind, Truth, TruthFile, read_truth
 from kshim_pipeline.diagnosis import causes
 
 
@@ -15,9 +15,10 @@ def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     file = TruthFile(tmp_path / "truth.jsonl")
     file.add(truth)
     file.add_accident(accident)
+    file.add_late(Late(2_100, 2_900))
     file.end(3_000)
     file.close()
-    assert read_truth(tmp_path / "truth.jsonl") == ((truth,), (accident,), 3_000)
+    assert read_truth(tmp_path / "truth.jsonl") == ((truth,), (accident,), 3_000, (Late(2_100, 2_900),))
     assert file.accident_count == 1
 
 

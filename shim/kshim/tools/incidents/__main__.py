@@ -31,7 +31,8 @@ def main() -> int:
     )
     print(
         f"{played.incident_count} incidents in {played.seconds:.0f} s; {played.accident_count} accidents, "
-        f"{played.failed_count} failed, this process at most {played.latest_s:.2f} s late",
+        f"{played.failed_count} failed, this process at most {played.latest_s:.2f} s late, "
+        f"the broker at most {played.slowest_answer_s:.2f} s",
         file=sys.stderr,
     )
     return 0 if played.failed_count == 0 else 1

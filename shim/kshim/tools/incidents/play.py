@@ -14,7 +14,7 @@ from kshim.tools.incidents.fleet import Fleet, NotSettled, Service
 from kshim.tools.incidents.scripts import SCRIPTS, Script, one_by_one_start
 from kshim.tools.incidents.stage import Outcome, Stage
 from kshim.tools.incidents.topics import Topics
-from kshim.tools.incidents.truth import Cause, Subject, SubjectKind, Truth, TruthFile, wall_ms
+from kshim.tools.incidents.truth import Cause, Late, Subject, SubjectKind, Truth, TruthFile, wall_ms
 
 __all__ = ["Played", "play"]
 
@@ -31,16 +31,25 @@ _HOST_SERVICES = range(2, 6)
 _HOSTS_LOOK_S = (0.5, 1.5)
 
 _LATE_LOOK_S = 0.1
+_TOO_LATE_S = 0.3
+"""A fifth of the shortest session: from here on, scripts no longer do what they say."""
+
+_ASK_S = 0.2
 
 
 class Played(NamedTuple):
-    """What a run came to. `latest_s` is the longest time that this process was late by, at its own doing."""
+    """What a run came to.
+
+    `latest_s` is the longest time that this process did not get to run when it was due, `slowest_answer_s` the longest
+    that the broker took over a request that needs no work.
+    """
 
     incident_count: int
     accident_count: int
     failed_count: int
     seconds: float
     latest_s: float
+    slowest_answer_s: float
 
 
 def play(
@@ -86,13 +95,14 @@ class _Play:
         self._written = 0
         self._failed = 0
         self._latest_s = 0.0
+        self._slowest_answer_s = 0.0
 
     async def run(self, address: Address) -> Played:
         began = time.monotonic()
         fleet = self._fleet
         self._topics = await Topics.open(address)
         await self._topics.create(fleet.partition_counts)
-        watch = asyncio.create_task(self._watch_own_lateness())
+        watches = [asyncio.create_task(self._watch_own_lateness()), asyncio.create_task(self._watch_answers())]
         try:
             hosts = [asyncio.create_task(self._play_on_hosts()) for _ in range(_HOSTS_AT_A_TIME)]
             await asyncio.gather(
@@ -102,13 +112,21 @@ class _Play:
             self._truth.end(wall_ms())
             await asyncio.sleep(_QUIET[0] * max(service.longest_s for service in fleet.services))
         finally:
-            watch.cancel()
+            for watch in watches:
+                watch.cancel()
             for service in fleet.services:
                 for process in service.processes:
                     process.crash()
             self._topics.close()
             self._truth.close()
-        return Played(self._written, self._truth.accident_count, self._failed, time.monotonic() - began, self._latest_s)
+        return Played(
+            self._written,
+            self._truth.accident_count,
+            self._failed,
+            time.monotonic() - began,
+            self._latest_s,
+            self._slowest_answer_s,
+        )
 
     async def _play_on(self, service: Service, size: int) -> None:
         rng = random.Random(self._rng.random())
@@ -245,6 +263,15 @@ class _Play:
 
     async def _watch_own_lateness(self) -> None:
         while True:
-            before = time.monotonic()
+            before, before_ms = time.monotonic(), wall_ms()
             await asyncio.sleep(_LATE_LOOK_S)
-            self._latest_s = max(self._latest_s, time.monotonic() - before - _LATE_LOOK_S)
+            late_s = time.monotonic() - before - _LATE_LOOK_S
+            self._latest_s = max(self._latest_s, late_s)
+            if late_s > _TOO_LATE_S:
+                self._truth.add_late(Late(before_ms, wall_ms()))
+
+    async def _watch_answers(self) -> None:
+        """Time a request that needs no work, so that a slow broker can be told from a slow player."""
+        while True:
+            await asyncio.sleep(_ASK_S)
+            self._slowest_answer_s = max(self._slowest_answer_s, await self._topics.answer_s())

@@ -61,6 +61,13 @@ class Topics:
             response = await self._connection.ask(request, _CREATE_PARTITIONS_VERSION)
         assert all(result.error_code == ErrorCode.NONE for result in response.results), response
 
+    async def answer_s(self) -> float:
+        """How long the broker takes to name the coordinator, which needs no work."""
+        async with self._turn:
+            before = time.monotonic()
+            await self._connection.ask(FindCoordinatorRequest(key="incidents", key_type=0), _FIND_COORDINATOR_VERSION)
+            return time.monotonic() - before
+
     def close(self) -> None:
         """Drop the connection."""
         self._connection.abort()

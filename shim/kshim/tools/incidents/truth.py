@@ -8,7 +8,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-__all__ = ["Accident", "Cause", "Play", "Subject", "SubjectKind", "Truth", "TruthFile", "read_truth", "wall_ms"]
+__all__ = ["Accident", "Cause", "Late", "Play", "Subject", "SubjectKind", "Truth", "TruthFile", "read_truth", "wall_ms"]
 
 
 class Cause(Enum):
@@ -77,6 +77,13 @@ class Accident(NamedTuple):
     at_ms: int
 
 
+class Late(NamedTuple):
+    """This process did not get to run for so long, so its members were all slower than their scripts said."""
+
+    from_ms: int
+    to_ms: int
+
+
 class TruthFile:
     """Appends to a JSONL file, a line at a time."""
 
@@ -109,6 +116,10 @@ class TruthFile:
         self.accident_count += 1
         self._write({"type": "accident", **accident._asdict()})
 
+    def add_late(self, late: Late) -> None:
+        """Write down that nothing of that time is to be trusted."""
+        self._write({"type": "late", **late._asdict()})
+
     def end(self, at_ms: int) -> None:
         """Write down when the play was over: what is seen from then on is only the end of the processes."""
         self._write({"type": "end", "at_ms": at_ms})
@@ -128,12 +139,14 @@ class Play(NamedTuple):
     truths: tuple[Truth, ...]
     accidents: tuple[Accident, ...]
     end_ms: int | None
+    late: tuple[Late, ...] = ()
 
 
 def read_truth(path: Path) -> Play:
     """The file back. Raises OSError, ValueError."""
     truths: list[Truth] = []
     accidents: list[Accident] = []
+    late: list[Late] = []
     end_ms: int | None = None
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
@@ -142,9 +155,11 @@ def read_truth(path: Path) -> Play:
                 truths.append(_truth(row))
             case "accident":
                 accidents.append(Accident(**row))
+            case "late":
+                late.append(Late(**row))
             case _:
                 end_ms = row["at_ms"]
-    return Play(tuple(truths), tuple(accidents), end_ms)
+    return Play(tuple(truths), tuple(accidents), end_ms, tuple(late))
 
 
 def _truth(row: dict[str, Any]) -> Truth:
