@@ -169,7 +169,7 @@ class FileLog:
                     at = max(last_offset_of_run(run) + 1, self._start_offset)
                 index = self._index_of(at)
                 version = self._segments.version
-                position = self._segments.using(index).position_of(at) if index < len(self._segments.all) else 0
+                position = self._position_in(index, at)
                 run = b""
             if index >= len(self._segments.all):
                 return
@@ -184,10 +184,21 @@ class FileLog:
                 index += 1
                 position = 0
 
+    def _position_in(self, index: int, offset: int) -> int:
+        """Where to begin to read from `offset` on. A whole segment is read from its first byte, whatever stands there."""
+        if index == len(self._segments.all) or offset <= self._segments.all[index].base_offset:
+            return 0
+        return self._segments.using(index).position_of(offset)
+
     def batches(self, offset: int | None = None) -> Iterator[bytes]:
         """The batches from the one holding `offset` on, up to where the log ends by then."""
         for run in self.runs(offset):
-            yield from iter_batches(run)
+            size_bytes = 0
+            for batch in iter_batches(run):
+                yield batch
+                size_bytes += len(batch)
+            if size_bytes < len(run):
+                raise LogError(f"{self.path} was changed by others: a batch in it no longer ends where it did")
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
         """(offset, timestamp_ms) of the first record with timestamp >= `timestamp_ms`, or None."""
@@ -243,11 +254,15 @@ class FileLog:
         if offset >= self.end_offset:
             return
         first = self._index_of(offset)
+        self._cut(first, self._segments.all[first].position_of(offset))
+
+    def _cut(self, first: int, position: int) -> None:
+        """Drop what stands behind a position of a segment."""
         self._unsynced.take_back(self._segments.all)
         for index in range(len(self._segments.all) - 1, first, -1):  # from the end, so that a crash leaves no gap
             self._segments.remove(index)
         segment = self._segments.all[first]
-        segment.truncate(segment.position_of(offset))
+        segment.truncate(position)
         self._segments.recount()
         self._end_offset = max(segment.end_offset, self._start_offset)
         self._unsynced.forget(segment)
@@ -289,10 +304,10 @@ class FileLog:
             position = self._segments.all[first].position_of(offset)
             for index in range(first, len(self._segments.all)):
                 segment = self._segments.using(index)
-                damage = segment.first_damage(position, offset)
+                damage = segment.first_damage(position, segment.base_offset)
                 if damage is not None:  # the kernel has dropped it already
                     cut = TailCut(segment.path, damage.position, segment.size_bytes - damage.position, damage.reason)
-                    self.truncate_to(max(damage.offset, self._start_offset))
+                    self._cut(index, damage.position)
                     self._on_repair(cut)
                 segment.write_again(position)
                 if damage is not None:

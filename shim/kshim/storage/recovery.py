@@ -13,7 +13,7 @@ from typing import Literal
 from kshim.storage.log import CorruptLog, LogError
 from kshim.storage.os_calls import OsCalls
 from kshim.storage.repairs import DamageSkipped, Repair, TailCut
-from kshim.storage.scan import Damage
+from kshim.storage.scan import Damage, Place
 from kshim.storage.segment import Segment
 from kshim.storage.swap import CLEANED_SUFFIX, SWAP_SUFFIX
 
@@ -34,44 +34,106 @@ def mend(
     calls: OsCalls,
     report: Callable[[Repair], None],
 ) -> None:
-    """Repair `segment`, which is then sound up to where its next damage is. Raises CorruptLog, LogError."""
-    sound_at = segment.find_whole_batch(damage.position, damage.offset)
-    is_torn = (
+    """Take damage out of `segment`, whose batches are to be looked at anew then. Raises CorruptLog, LogError."""
+    sound_at = segment.find_whole_batch(damage.position)
+    if (
         sound_at is None
         and damage.position >= segment.synced_position
-        and not any(other.size_bytes and other.find_whole_batch(0, damage.offset) is not None for other in later)
-    )
-    if not is_torn:
-        if recover == "refuse":
-            raise CorruptLog(segment.path, damage.offset, damage.position, damage.reason)
-        report(_skip(segment, damage, segment.size_bytes if sound_at is None else sound_at, calls))
+        and not any(other.size_bytes and other.find_whole_batch(0) is not None for other in later)
+    ):
+        cut = TailCut(segment.path, damage.position, segment.size_bytes - damage.position, damage.reason)
+        segment.truncate(damage.position)
+        report(cut)
         return
-    cut = TailCut(segment.path, damage.position, segment.size_bytes - damage.position, damage.reason)
-    segment.truncate(damage.position)
-    report(cut)
+    if sound_at == damage.position:
+        damage, sound_at = _out_of_order(segment, damage)
+    if recover == "refuse":
+        raise CorruptLog(segment.path, damage.offset, damage.position, damage.reason)
+    for skipped in _skip(segment, _ranges(segment, damage, sound_at), calls):
+        report(skipped)
 
 
-def _skip(segment: Segment, damage: Damage, end: int, calls: OsCalls) -> DamageSkipped:
-    """Write the segment anew without the bytes from `damage.position` to `end`, which go to a file of their own."""
-    kept_in = f"{segment.path}.{damage.position}.damaged"
+def _out_of_order(segment: Segment, damage: Damage) -> tuple[Damage, int]:
+    """Which of two sound batches has the wrong base offset, of which no CRC knows, and where the next one stands.
+
+    The one at `damage.position` comes too early for what stands before it. Either that is wrong, if this one comes just
+    when the wrong ones are given the offsets they should have, or if what follows goes on from it; or else it is.
+    """
+    here = next(segment.hop(damage.position))
+    following = segment.find_whole_batch(here.end)
+    follows = None if following is None else next(segment.hop(following)).base_offset
+    next_offset = right_offset = segment.base_offset
+    culprit: Place | None = None
+    for place in segment.hop(0, damage.position):
+        if culprit is None and place.last_offset >= here.base_offset:
+            culprit = place
+            right_offset = next_offset
+        next_offset = place.last_offset + 1
+        right_offset += place.last_offset - place.base_offset + 1
+    goes_on = follows is not None and here.last_offset < follows < damage.offset
+    if culprit is not None and (right_offset == here.base_offset or goes_on):
+        reason = f"base offset {culprit.base_offset} of a sound batch comes too late"
+        return Damage(culprit.position, _offset_before(segment, culprit), reason), here.position
+    reason = f"base offset {here.base_offset} of a sound batch comes too early"
+    return Damage(here.position, damage.offset, reason), segment.size_bytes if following is None else following
+
+
+def _offset_before(segment: Segment, place: Place) -> int:
+    """Where the batches before this one end."""
+    offset = segment.base_offset
+    for before in segment.hop(0, place.position):
+        offset = before.last_offset + 1
+    return offset
+
+
+def _ranges(segment: Segment, damage: Damage, sound_at: int | None) -> list[tuple[Damage, int]]:
+    """This damage and all that stands behind it, each with where it ends."""
+    ranges = []
+    while True:
+        end = segment.size_bytes if sound_at is None else sound_at
+        ranges.append((damage, end))
+        further = segment.first_damage(end, damage.offset)
+        if further is None:
+            return ranges
+        sound_at = segment.find_whole_batch(further.position)
+        if sound_at == further.position:
+            sound_at = next(segment.hop(sound_at)).end
+        damage = further
+
+
+def _skip(segment: Segment, ranges: list[tuple[Damage, int]], calls: OsCalls) -> list[DamageSkipped]:
+    """Write the segment anew without these parts, each of which goes to a file of its own."""
+    skipped = []
+    kept = []
+    position = 0
     try:
-        _copy(segment, [(damage.position, end)], kept_in, calls)
-        if end == segment.size_bytes:
-            segment.truncate(damage.position)
-        else:
-            cleaned = segment.path + CLEANED_SUFFIX
-            swap = segment.path + SWAP_SUFFIX
-            _copy(segment, [(0, damage.position), (end, segment.size_bytes)], cleaned, calls)
-            calls.rename(cleaned, swap)
-            segment.index.remove_files()
-            calls.rename(swap, segment.path)
-            calls.sync_directory(os.path.dirname(segment.path))
-            segment.reload(segment.size_bytes - (end - damage.position))
+        for damage, end in ranges:
+            kept_in = f"{segment.path}.{damage.position}.damaged"
+            _copy(segment, [(damage.position, end)], kept_in, calls)
+            kept.append((position, damage.position))
+            position = end
+            skipped.append(
+                DamageSkipped(
+                    segment.path,
+                    damage.position,
+                    damage.offset,
+                    end - damage.position,
+                    damage.reason,
+                    os.path.basename(kept_in),
+                )
+            )
+        kept.append((position, segment.size_bytes))
+        cleaned = segment.path + CLEANED_SUFFIX
+        swap = segment.path + SWAP_SUFFIX
+        _copy(segment, kept, cleaned, calls)
+        calls.rename(cleaned, swap)
+        segment.index.remove_files()
+        calls.rename(swap, segment.path)
+        calls.sync_directory(os.path.dirname(segment.path))
     except OSError as error:
         raise LogError(f"cannot skip damage in {segment.path}: {error.strerror or error}") from error
-    return DamageSkipped(
-        segment.path, damage.position, damage.offset, end - damage.position, damage.reason, os.path.basename(kept_in)
-    )
+    segment.replaced(sum(end - begin for begin, end in kept))
+    return skipped
 
 
 def _copy(segment: Segment, parts: Sequence[tuple[int, int]], path: str, calls: OsCalls) -> None:

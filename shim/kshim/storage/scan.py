@@ -25,7 +25,6 @@ MIN_BATCH_LENGTH = HEADER_BYTES - OVERHEAD_BYTES
 
 _MAGIC_AT = 16
 _CRC_FROM = 21
-_MAX_OFFSET_GAP = 1 << 31
 _SEARCH_BYTES = 1 << 20
 
 # Base offset, batch length, magic, CRC, last offset delta.
@@ -94,8 +93,8 @@ def last_offset_of_run(run: bytes) -> int:
     return last_offset
 
 
-def find_whole_batch(read: Callable[[int, int], bytes], position: int, end: int, next_offset: int) -> int | None:
-    """Where in a file, from `position` to `end`, the first sound batch from `next_offset` on stands; None: nowhere.
+def find_whole_batch(read: Callable[[int, int], bytes], position: int, end: int, offsets: range) -> int | None:
+    """Where in a file, from `position` to `end`, the first sound batch with one of `offsets` stands; None: nowhere.
 
     `read(position, size_bytes)` reads the file. Every byte might be the first of a batch.
     """
@@ -115,13 +114,12 @@ def find_whole_batch(read: Callable[[int, int], bytes], position: int, end: int,
         if position + HEADER_BYTES > window_at + len(window):
             continue
         offset, length, magic, crc, last_offset_delta = _unpack(window, position - window_at)
-        size_bytes = OVERHEAD_BYTES + length
         if (
             magic == 2
-            and next_offset <= offset <= next_offset + _MAX_OFFSET_GAP
+            and offset in offsets
             and MIN_BATCH_LENGTH <= length <= end - position - OVERHEAD_BYTES
             and last_offset_delta >= 0
-            and crc32c(read(position, size_bytes)[_CRC_FROM:]) == crc
+            and crc32c(read(position, OVERHEAD_BYTES + length)[_CRC_FROM:]) == crc
         ):
             return position
         position += 1

@@ -133,11 +133,11 @@ class Segment(SegmentFile):
         self.index.clear()
         self._scan()
 
-    def reload(self, size_bytes: int) -> None:
-        """The file was replaced: forget what was known of it."""
+    def replaced(self, size_bytes: int) -> None:
+        """There is another file under the name: forget what was known of it, until `_scan`."""
         self.close()
         self.size_bytes = size_bytes
-        self.check_all()
+        self.index.clear()
 
     def _is_of_this_file(self) -> bool:
         index = self.index
@@ -162,21 +162,26 @@ class Segment(SegmentFile):
         self._next_index_position = (synced + INDEX_INTERVAL_BYTES if len(index) else INDEX_INTERVAL_BYTES) + 1
         # Times that are in no entry may lie before the last one of offsets: read those headers too.
         position = min(index.before_offset(self._greatest_at)[0], synced)
-        self._is_loaded = True
-        try:
-            if self.size_bytes >= HEADER_BYTES:
-                self._note_first(next(places(self.read(0, HEADER_BYTES), 1, 0)).max_timestamp_ms)
-            for place in self.hop(position, synced):
-                if place.max_timestamp_ms > self._greatest_ms:
-                    self._greatest_ms, self._greatest_at = place.max_timestamp_ms, place.last_offset
-            damage = self._scan_unsynced(synced)
-        except BaseException:
-            self._is_loaded = False
-            raise
-        if damage is not None:
-            self._is_loaded = False
-            self._owner.damaged(self, damage)
+        self._is_loaded = False
+        if self.size_bytes >= HEADER_BYTES:
+            self._note_first(next(places(self.read(0, HEADER_BYTES), 1, 0)).max_timestamp_ms)
+        for place in self.hop(position, synced):
+            if place.max_timestamp_ms > self._greatest_ms:
+                self._greatest_ms, self._greatest_at = place.max_timestamp_ms, place.last_offset
+        damage = self._scan_unsynced(synced)
+        if damage is None:
             self._is_loaded = True
+        else:
+            self._mend(damage)
+
+    def _mend(self, damage: Damage) -> None:
+        """Have it repaired, and look at what is left. Raises CorruptLog, LogError."""
+        self._is_loaded = False
+        if damage.position:  # who began in the middle does not know what offset should stand there
+            damage = self.first_damage(0, self.base_offset) or damage
+        self._owner.damaged(self, damage)
+        if not self._is_loaded:
+            self._scan()
 
     def _note_first(self, max_timestamp_ms: int) -> None:
         if max_timestamp_ms >= 0:
@@ -193,8 +198,7 @@ class Segment(SegmentFile):
             if end:
                 want_bytes = _READ_BYTES
             elif len(chunk) == self.size_bytes - position:
-                inside = "header" if len(chunk) < HEADER_BYTES else "batch"
-                return Damage(position, self._end_offset, f"file ends inside a {inside}")
+                return Damage(position, self._end_offset, _end_inside(chunk))
             else:
                 want_bytes = OVERHEAD_BYTES + int.from_bytes(chunk[8:OVERHEAD_BYTES], "big")
         return None
@@ -243,7 +247,7 @@ class Segment(SegmentFile):
             end, next_offset, reason = sound_batches(chunk, next_offset, self._offset_limit)
             position += end
             if reason or (not end and len(chunk) == self.size_bytes - position):
-                return Damage(position, next_offset, reason or "file ends inside a batch")
+                return Damage(position, next_offset, reason or _end_inside(chunk))
             want_bytes = max(_READ_BYTES, 2 * len(chunk)) if not end else _READ_BYTES
         return None
 
@@ -251,9 +255,9 @@ class Segment(SegmentFile):
         self.index.add(last_offset, position, self._greatest_ms, self._greatest_at)
         self._next_index_position = position + INDEX_INTERVAL_BYTES + 1
 
-    def find_whole_batch(self, position: int, next_offset: int) -> int | None:
-        """Where the first sound batch from `next_offset` on stands, at `position` or behind; None: nowhere."""
-        return find_whole_batch(self.read, position, self.size_bytes, next_offset)
+    def find_whole_batch(self, position: int) -> int | None:
+        """Where the first sound batch stands, at `position` or behind; None: nowhere."""
+        return find_whole_batch(self.read, position, self.size_bytes, range(self.base_offset, self._offset_limit))
 
     # Writing
 
@@ -373,10 +377,9 @@ class Segment(SegmentFile):
             raise self._corrupt(place.position, "no batch header")
 
     def _corrupt(self, position: int, reason: str) -> CorruptLog:
-        """Whoever goes by headers only cannot know the offset better than this."""
-        return CorruptLog(
-            self.path, max(self.index.before_position(position)[1] + 1, self.base_offset), position, reason
-        )
+        """A header at `position` is none. Whoever goes by headers only cannot know where the damage begins: look."""
+        damage = self.first_damage(0, self.base_offset) or Damage(position, self.base_offset, reason)
+        return CorruptLog(self.path, damage.offset, damage.position, damage.reason)
 
     def position_of(self, offset: int) -> int:
         """Where the batch lies that holds `offset`, or else the first one behind it."""
@@ -455,11 +458,17 @@ class Segment(SegmentFile):
                 return self.read(position, end - position)
         chunk = self.read(position, min(max_bytes, left))
         sound = sound_batches(chunk, next_offset, self._offset_limit)
-        if not sound.end and not sound.reason and len(chunk) < left:
-            want_bytes = OVERHEAD_BYTES + int.from_bytes(chunk[8:OVERHEAD_BYTES], "big") if len(chunk) > 12 else 0
-            chunk = self.read(position, min(max(want_bytes, _WINDOW_BYTES), left))
+        while not sound.end and not sound.reason and len(chunk) < left:
+            whole_bytes = OVERHEAD_BYTES + int.from_bytes(chunk[8:OVERHEAD_BYTES], "big")
+            chunk = self.read(position, min(max(whole_bytes, _WINDOW_BYTES), left))
             sound = sound_batches(chunk, next_offset, self._offset_limit)
+            if len(chunk) >= whole_bytes > _WINDOW_BYTES:
+                break
         if sound.end:
             return chunk if sound.end == len(chunk) else chunk[: sound.end]
-        self._owner.damaged(self, Damage(position, next_offset, sound.reason or "file ends inside a batch"))
+        self._mend(Damage(position, next_offset, sound.reason or _end_inside(chunk)))
         return b""
+
+
+def _end_inside(chunk: bytes) -> str:
+    return f"file ends inside a {'header' if len(chunk) < HEADER_BYTES else 'batch'}"
