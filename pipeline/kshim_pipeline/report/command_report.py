@@ -19,6 +19,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     opened.add_options(parser)
     parser.add_argument("--out", required=True, metavar="FILE", help="the HTML file; it needs nothing else")
+    parser.add_argument("--picture", metavar="FILE", help="also draw the main charts as a PNG")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -30,5 +31,9 @@ def run(options: argparse.Namespace) -> int:
         page = make_page(results, progress.say)
     javascript = vl_convert.javascript_bundle()  # type: ignore[call-arg]
     file.write_text(render(page, javascript), encoding="utf-8")
+    if options.picture is not None:
+        from kshim_pipeline.report.picture import picture
+
+        Path(options.picture).write_bytes(picture(page))
     print(f"{len(page.findings) + page.findings_omitted} findings; the report is {file}.")
     return EXIT_OK
