@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import importlib.util
 import re
 import shlex
@@ -13,6 +15,7 @@ import pytest
 
 from kshim.cli import exits
 from kshim.tools.client import Client
+from kshim_pipeline.cli import COMMANDS
 from kshim_protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -23,6 +26,7 @@ from tests.readme.blocks import README, blocks
 
 TEXT = README.read_text()
 ROOT = README.parent
+RUN = ("serve", "dump-offsets", "import", "pipeline")
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 
 
@@ -93,8 +97,18 @@ def commit_to(bootstrap: str, group: str) -> None:
     assert answer.topics[0].partitions[0].error_code == 0
 
 
+@pytest.mark.parametrize("command", [command for command in commands() if command.startswith("kshim pipeline ")])
+def test_a_pipeline_command_takes_its_options(command: str) -> None:
+    """`integration/spark/test_readme.py` runs them: that takes Spark, and minutes."""
+    _, _, name, *options = shlex.split(command)
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    importlib.import_module(COMMANDS[name].module).add_options(parser)
+    _, unknown = parser.parse_known_args(options)
+    assert unknown == []
+
+
 def test_no_command_is_without_a_test() -> None:
-    known = ("make ", "python -m pip install ", "kshim serve ", "kshim dump-offsets ", "kshim import ")
+    known = ("make ", "python -m pip install ", *(f"kshim {name} " for name in RUN))
     others = [line for line in commands() if not line.startswith(known)]
     assert others == []
 
