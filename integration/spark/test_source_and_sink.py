@@ -219,9 +219,11 @@ def test_a_batch_that_names_partitions_goes_there_in_order(
 
 def commit_in_a_group(broker: Broker, topic: str, group_id: str) -> None:
     consumer = kafka.KafkaConsumer(
-        topic, bootstrap_servers=broker.bootstrap, group_id=group_id, client_id="ann", enable_auto_commit=False
+        bootstrap_servers=broker.bootstrap, group_id=group_id, client_id="ann", enable_auto_commit=False
     )
     try:
+        assert consumer.partitions_for_topic(topic), "a leader that does not know the topic would join once more"
+        consumer.subscribe([topic])
         while len(consumer.assignment()) < PARTITIONS:
             consumer.poll(timeout_ms=100)
         for offset in (5, 6, 7):
