@@ -272,7 +272,7 @@ def test_a_log_reads_the_same_whatever_became_of_its_indexes(folder: Path, suffi
     last.close()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.binary(max_size=200),
     st.lists(st.tuples(st.integers(-5, 1 << 31), st.integers(-5, 60_000)), max_size=12),

@@ -87,6 +87,32 @@ class Logs(RuleBasedStateMachine):
         self.file.close()
         self.file = self.opened()
 
+    @rule()
+    def kill(self) -> None:
+        self.file.forget()
+        self.file = self.opened()
+        self.file.check_tails()
+
+    @rule()
+    def sync(self) -> None:
+        for log in self.logs:
+            log.sync()
+            assert log.durable_offset == log.end_offset
+
+    @rule(ends=st.booleans())
+    def sync_beside_appends(self, ends: bool) -> None:
+        begun = self.file.begin_sync()
+        if begun is not None:
+            begun.run()
+            if ends:
+                begun.finish()
+                assert self.file.durable_offset == self.end
+
+    @rule()
+    def roll(self) -> None:
+        for log in self.logs:
+            log.roll()
+
     @rule(data=st.data(), max_bytes=st.integers(0, 900), at_least_one=st.booleans())
     def read(self, data: st.DataObject, max_bytes: int, at_least_one: bool) -> None:
         offset = data.draw(st.integers(self.start, self.end))
@@ -121,6 +147,8 @@ class Logs(RuleBasedStateMachine):
         for log in self.logs:
             assert (log.start_offset, log.end_offset) == (self.start, self.end)
             assert log.size_bytes >= sum(held.size_bytes for held in self.held)
+            assert log.durable_offset <= log.end_offset
+            assert b"".join(log.runs(max_bytes=500)) == b"".join(log.batches())
         batches = list(self.memory.batches())
         assert [len(batch) for batch in batches] == [held.size_bytes for held in self.held]
         assert list(self.file.batches()) == batches
