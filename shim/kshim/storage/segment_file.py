@@ -45,6 +45,7 @@ class SegmentFile:
 
     def rename(self, path: str) -> None:
         """Take the file to another name. Its index stays where it is. Raises LogError."""
+        self.close()  # for Windows, which renames no open file
         try:
             self._calls.rename(self.path, path)
         except OSError as error:
