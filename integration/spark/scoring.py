@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kshim.tools.incidents.truth import Accident, Play, SubjectKind, Truth
@@ -72,14 +72,11 @@ def found_of(row: Mapping[str, Any]) -> Found:
     )
 
 
-def score(play: Play, found: Iterable[Found]) -> Score:
+def score(play: Play, found: Sequence[Found]) -> Score:
     """Pair and count. What begins after the play's end is only its processes ending."""
     end_ms = play.end_ms if play.end_ms is not None else max((truth.end_ms for truth in play.truths), default=0)
-    of_play = [finding for finding in found if finding.from_ms < end_ms]
-    findings = [finding for finding in of_play if not _is_spoiled(finding.groups, finding.from_ms, finding.to_ms, play)]
-    truths = [
-        truth for truth in play.truths if not _is_spoiled(frozenset(truth.groups), truth.start_ms, truth.end_ms, play)
-    ]
+    truths, findings = _unspoiled(play, [finding for finding in found if finding.from_ms < end_ms])
+    left_out = sum(finding.from_ms < end_ms for finding in found) - len(findings)
     pairs = _pairs(truths, findings)
     confusions: Counter[tuple[str, str]] = Counter()
     right: Counter[str] = Counter()
@@ -92,7 +89,7 @@ def score(play: Play, found: Iterable[Found]) -> Score:
             members_right[truth.cause.value] += _names_the_member(truth, finding)
     for i in set(range(len(findings))) - set(pairs.values()):
         confusions[MISSED, findings[i].cause] += 1
-    return _score(truths, findings, right, members_right, confusions, len(of_play) - len(findings))
+    return _score(truths, findings, right, members_right, confusions, left_out)
 
 
 def _score(
@@ -153,6 +150,22 @@ def _names_the_member(truth: Truth, finding: Found) -> bool:
             return finding.subject == "host" and finding.host == truth.subject.host
         case SubjectKind.GROUP:
             return finding.subject == "group" and finding.groups == frozenset(truth.groups)
+
+
+def _unspoiled(play: Play, findings: Sequence[Found]) -> tuple[list[Truth], list[Found]]:
+    """What no accident touched. Where it touched only one of a truth and its finding, both are left out."""
+    spoiled_truths = {
+        i for i, of in enumerate(play.truths) if _is_spoiled(frozenset(of.groups), of.start_ms, of.end_ms, play)
+    }
+    spoiled_findings = {j for j, of in enumerate(findings) if _is_spoiled(of.groups, of.from_ms, of.to_ms, play)}
+    for i, j in _pairs(play.truths, findings).items():
+        if i in spoiled_truths or j in spoiled_findings:
+            spoiled_truths.add(i)
+            spoiled_findings.add(j)
+    return (
+        [truth for i, truth in enumerate(play.truths) if i not in spoiled_truths],
+        [finding for j, finding in enumerate(findings) if j not in spoiled_findings],
+    )
 
 
 def _is_spoiled(groups: frozenset[str], from_ms: int, to_ms: int, play: Play) -> bool:

@@ -62,6 +62,16 @@ def test_what_an_accident_spoiled_is_left_out_on_both_sides() -> None:
     assert (of.truths, of.found, of.left_out) == (0, 0, 1)
 
 
+def test_a_finding_whose_truth_is_left_out_is_left_out_too() -> None:
+    play = a_play(a_truth(1, 10_000, "g"))._replace(late=(Late(9_000, 9_400),))
+    long = a_finding(10_800, "g", cause="slow_poll")._replace(to_ms=30_000)
+    of = score(play, [long])
+    assert (of.truths, of.found, of.left_out) == (1, 1, 0)
+    nearer = play._replace(late=(Late(9_000, 9_600),))
+    of = score(nearer, [long])
+    assert (of.truths, of.found, of.left_out) == (0, 0, 1)
+
+
 def test_a_time_when_the_player_was_late_is_left_out() -> None:
     play = a_play(a_truth(1, 10_000, "g"), a_truth(2, 90_000, "h"))._replace(late=(Late(10_900, 11_400),))
     of = score(play, [a_finding(10_000, "g", cause="slow_poll"), a_finding(90_000, "h")])
