@@ -11,6 +11,7 @@ from kshim_pipeline.diagnosis.facts import Kind, Signal
 from kshim_pipeline.diagnosis.sentences import advice, sentence
 from tests.pipeline.diagnosis_rows import (
     QUIET_MS,
+    REBALANCE_MS,
     a_member,
     a_snapshot,
     a_static_member,
@@ -118,6 +119,12 @@ def test_a_member_that_leaves_without_a_word_after_a_poll_timeout_without_commit
     silent = with_commits(ABC, {"a": 99_000, "b": 79_500, "c": 99_000})
     found = diagnosed(silent, signals=[left("b", 100_000), joined("b.2", 103_000)])
     assert answers(found) == [("slow_poll", ("b@hb",))]
+
+
+def test_an_incident_does_not_reach_back_to_the_last_commit_of_a_group_without_traffic() -> None:
+    idle = with_commits(ABC, {"a": 12_000, "b": 12_000, "c": 12_000})
+    found = diagnosed(idle, signals=[joined("d", 11_000), left("b", 100_000), joined("b.2", 103_000)])
+    assert [one.from_ms for one in found] == [11_000, 100_000 - REBALANCE_MS]
 
 
 def test_a_member_that_was_not_back_within_the_rebalance_timeout_is_a_slow_poll() -> None:

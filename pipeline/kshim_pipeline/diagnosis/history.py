@@ -89,7 +89,9 @@ class GroupHistory:
         if signal.kind is Kind.EXPIRED:
             return signal.ts_ms - self._session_of(signal.member_id)
         if signal.kind in _GONE and signal.member_id is not None:
-            return self.last_commit_ms(signal.member_id, signal.ts_ms) or signal.ts_ms
+            # Where nothing is sent nothing is committed: nobody is silent for longer than timeouts let it be.
+            since_ms = self.last_commit_ms(signal.member_id, signal.ts_ms) or signal.ts_ms
+            return max(since_ms, signal.ts_ms - max(self.session_ms, self.rebalance_ms))
         if signal.kind in (Kind.JOIN_OVER, Kind.SYNC_OVER):
             return signal.ts_ms - (signal.wait_ms or 0)
         return signal.ts_ms
