@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "VISITS",
+    "begun",
     "births",
     "courses",
     "is_empty",
@@ -80,10 +81,10 @@ def timed(rows: DataFrame, fleet: Fleet, name: str, k: Column) -> DataFrame:
     group, begin, step = F.col("id"), F.col("_begin"), F.col("_step")
     # One projection after the other: what is used twice is made once, and Spark compiles little code.
     bounds = chosen(fleet.draw("wait", group, k), [(_pair(pair), share) for pair, share in _JOIN_MS])
-    begun = _begun(rows, fleet, k).withColumn("_bounds", bounds)
+    drawn = begun(rows, fleet, k).withColumn("_bounds", bounds)
     join = log_uniform(fleet.draw("join", group, k), F.col("_bounds.least"), F.col("_bounds.most"))
     sync = log_uniform(fleet.draw("sync", group, k), *_SYNC_MS)
-    drawn = begun.withColumns(
+    drawn = drawn.withColumns(
         {
             "_join": F.least(join, F.floor(step * 0.3).cast("long")),
             "_sync": F.least(sync, F.floor(step * 0.15).cast("long")),
@@ -96,8 +97,8 @@ def timed(rows: DataFrame, fleet: Fleet, name: str, k: Column) -> DataFrame:
     return there.drop("_begin", "_step", "_bounds", "_join", "_sync")
 
 
-def _begun(rows: DataFrame, fleet: Fleet, k: Column) -> DataFrame:
-    """With `_begin` (ms since 1970) and `_step` (ms) of rebalance `k`.
+def begun(rows: DataFrame, fleet: Fleet, k: Column) -> DataFrame:
+    """`rows` with `_begin` (ms since 1970) and `_step` (ms) of rebalance `k`.
 
     Periods lie one after the other; a period begins in the first 30 % of its time, and its rebalances begin in steps of
     at most 8 % of it, each late by up to half a step. A shared family is deployed at fixed hours: its groups' periods

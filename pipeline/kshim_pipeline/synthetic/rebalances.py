@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from kshim_pipeline.model.shape import shaped
 from kshim_pipeline.schemas import OBSERVED, REBALANCES
-from kshim_pipeline.synthetic.course import births, is_empty, member, timed
+from kshim_pipeline.synthetic.course import begun, births, is_empty, member
 from kshim_pipeline.synthetic.draws import chosen, mod
 from kshim_pipeline.synthetic.fleet import Fleet
 from kshim_pipeline.synthetic.places import event_place
@@ -64,7 +64,7 @@ def rebalances(courses: DataFrame, fleet: Fleet) -> DataFrame:
     left, joined, formed = change == "left", change == "joined", change == "formed"
     even = chosen(fleet.draw("even", F.col("id"), k), EVEN_REASONS)
     reason = F.when(joined | formed, "member_joined").when(left, left_reason(fleet, k)).otherwise(even)
-    after = timed(courses, fleet, "_after", F.when(F.col("is_superseded"), k + 1))
+    after = begun(courses, fleet, k + 1)  # when the next one begins
     rows = after.withColumns({"reason": reason, "_slow": slow_slot(fleet), "_leader": leader_slot()})
     acting = (
         F.when(F.col("reason") == "coordinator_loaded", F.lit(None))
@@ -80,7 +80,7 @@ def rebalances(courses: DataFrame, fleet: Fleet) -> DataFrame:
             "_birth": F.greatest(birth, F.lit(-1)),
             "_slow_birth": births(F.col("_slow"), F.col("births")),
             "_is_empty": is_empty(),
-            "_ended": F.coalesce("_after.begin_ms", "t.ended_ms"),
+            "_ended": F.when(F.col("is_superseded"), F.col("_begin")).otherwise(F.col("t.ended_ms")),
         }
     )
     rows = rows.withColumns(
