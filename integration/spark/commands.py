@@ -1,0 +1,58 @@
+"""`kshim pipeline` as a user starts it: a process of its own, with a JVM below it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = ["Pipeline", "run_pipeline"]
+
+_KSHIM = str(Path(sys.executable).with_name("kshim"))
+_TIMEOUT_S = 600
+
+
+def run_pipeline(
+    *arguments: str, code: int = 0, environment: Mapping[str, str] | None = None, timeout_s: float = _TIMEOUT_S
+) -> str:
+    """What it wrote to stdout. Raises AssertionError, with all it said, when it ends with another `code`."""
+    done = subprocess.run(
+        [_KSHIM, "pipeline", *arguments],
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    assert done.returncode == code, f"{arguments} ended with {done.returncode}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+class Pipeline:
+    """A command that runs, with its JVM in a process group of its own so that both can be killed at once."""
+
+    def __init__(self, log: Path, *arguments: str) -> None:
+        """Start it; its output goes to `log`."""
+        self._log = log
+        with log.open("ab") as file:
+            self.process = subprocess.Popen(
+                [_KSHIM, "pipeline", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                start_new_session=True,
+            )
+
+    def require_running(self) -> None:
+        """Raise AssertionError, with its output, if it has ended."""
+        code = self.process.poll()
+        assert code is None, f"{self.process.args!r} ended with {code}: {self._log.read_text()[-3_000:]}"
+
+    def kill(self) -> None:
+        """SIGKILL to Python and JVM alike, as when a machine goes down. No effect when it has ended."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()

@@ -1,0 +1,136 @@
+"""A landing that is killed in the middle of micro-batches, several times, loses nothing and doubles nothing."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import kafka
+import pytest
+
+from integration.spark.commands import Pipeline, run_pipeline
+from integration.support.broker import Deadline
+from integration.support.kshim import KshimProcess
+from kshim_pipeline.decode import decode
+from kshim_pipeline.inputs.kafka import Cluster
+from kshim_pipeline.land.stream import decode_landed, read_landed
+from kshim_pipeline.records import OFFSETS_TOPIC
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.timeout(1800),
+    pytest.mark.usefixtures("spark_jars"),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+TOPIC = "orders"
+PARTITIONS = 4
+RECORDS_A_ROUND = 80_000
+START_TIMEOUT_S = 300
+KILL_AFTER_S = (0.0, 0.4, 0.1, 0.9)
+"""How long after a micro-batch was planned; the batches take seconds."""
+
+
+@pytest.fixture
+def kshim(tmp_path: Path) -> Iterator[KshimProcess]:
+    process = KshimProcess(tmp_path / "kshim", topics={TOPIC: PARTITIONS}, durable=True)
+    process.start()
+    yield process
+    process.stop()
+
+
+def produce(spark: SparkSession, kshim: KshimProcess, number: int) -> None:
+    """A round of records whose values are unique over all rounds; and some commits."""
+    value = f"concat('{number}-', id, repeat('x', 100))"
+    frame = spark.range(RECORDS_A_ROUND).selectExpr("cast(id as string) as key", f"{value} as value")
+    options = {"kafka.bootstrap.servers": kshim.bootstrap, "topic": TOPIC}
+    frame.write.format("kafka").options(**options).save()
+    consumer = kafka.KafkaConsumer(bootstrap_servers=kshim.bootstrap, group_id="billing", enable_auto_commit=False)
+    places = [kafka.TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)]
+    consumer.assign(places)
+    for step in range(20):
+        offset = number * 1_000 + step
+        consumer.commit({place: kafka.OffsetAndMetadata(offset, "", -1) for place in places})
+    consumer.close(autocommit=False)
+
+
+def batches(folder: Path) -> set[int]:
+    return {int(file.name) for file in folder.iterdir() if file.name.isdecimal()} if folder.is_dir() else set()
+
+
+def open_batches(landed: Path) -> set[int]:
+    """Micro-batches that were planned and are not finished."""
+    finished = batches(landed / "checkpoint/commits")
+    return batches(landed / "checkpoint/offsets") - finished
+
+
+def wait_for(job: Pipeline, condition: Callable[[], object], what: str) -> None:
+    deadline = Deadline(START_TIMEOUT_S)
+    while not condition():
+        job.require_running()
+        deadline.check(what)
+        time.sleep(0.002)
+
+
+def land_and_be_killed(kshim: KshimProcess, landed: Path, log: Path, after_s: float) -> bool:
+    """Whether a micro-batch was open when it died. The first batch of a job does again what the last one left open."""
+    job = Pipeline(log, *arguments(kshim, landed), "--continuous", "0.1")
+    left_open = open_batches(landed)
+    try:
+        if left_open:
+            commits = landed / "checkpoint/commits"
+            wait_for(job, lambda: not left_open - batches(commits), "what was left open is done again")
+        wait_for(job, lambda: open_batches(landed), "a micro-batch is planned")
+        time.sleep(after_s)  # into the batch: not a wait for anything
+    finally:
+        job.kill()
+    return bool(open_batches(landed))
+
+
+def arguments(kshim: KshimProcess, landed: Path) -> list[str]:
+    named = ["--topic", TOPIC, "--topic", OFFSETS_TOPIC]
+    return ["land", "--bootstrap-server", kshim.bootstrap, "--out", str(landed), "--source", "shop", *named]
+
+
+def places(frame: DataFrame) -> Counter[tuple[str, int, int]]:
+    table = frame.select("topic", "partition", "offset").toArrow()
+    return Counter(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def test_what_was_killed_four_times_has_every_record_once(
+    kshim: KshimProcess, spark: SparkSession, tmp_path: Path
+) -> None:
+    landed, log = tmp_path / "landed", tmp_path / "land.log"
+    was_open = []
+    for number, after_s in enumerate(KILL_AFTER_S):
+        produce(spark, kshim, number)
+        was_open.append(land_and_be_killed(kshim, landed, log, after_s))
+    assert sum(was_open) >= 2, "it was to be killed in the middle of micro-batches"
+    produce(spark, kshim, len(KILL_AFTER_S))
+    said = run_pipeline(*arguments(kshim, landed))
+    assert said.startswith("Landed into ")
+
+    found = places(read_landed(spark, str(landed)))
+    spans = Cluster(kshim.bootstrap).spans(spark, [TOPIC, OFFSETS_TOPIC])
+    assert found == Counter(
+        (topic, partition, offset)
+        for topic, partitions in spans.items()
+        for partition, span in partitions.items()
+        for offset in range(span.start, span.end)
+    )
+    values = read_landed(spark, str(landed)).where(f"topic = '{TOPIC}'").select("value")
+    rounds = len(KILL_AFTER_S) + 1
+    assert values.count() == values.distinct().count() == RECORDS_A_ROUND * rounds
+    # A killed batch leaves files behind that belong to none; who reads files by name must not read those either.
+    for decoded in (decode_landed(spark, str(landed)), decode(read_landed(spark, str(landed)))):
+        commits = decoded.where("kind = 'offset_commit'")
+        assert commits.count() == commits.select("partition", "offset").distinct().count() == 20 * PARTITIONS * rounds
+
+    assert "Landed into" in run_pipeline(*arguments(kshim, landed)), "nothing is left to land"
+    assert read_landed(spark, str(landed)).count() == sum(found.values())
