@@ -65,5 +65,8 @@ def _read_until(terminal: int, what: bytes) -> bytes:
     shown = b""
     while what not in shown:
         deadline.check(f"{what!r} is shown; so far {shown[-2000:]!r}")
-        shown += os.read(terminal, 65536)
+        try:
+            shown += os.read(terminal, 65536)
+        except OSError as error:  # nobody has the terminal open any more
+            raise AssertionError(f"it ended before {what!r} was shown; it showed {shown[-2000:]!r}") from error
     return shown
