@@ -32,6 +32,7 @@ CONFIG: Final[Mapping[str, str]] = {
     "group.min.session.timeout.ms": "500",
     "group.initial.rebalance.delay.ms": "0",
     "log.cleaner.enable": "false",
+    "offsets.topic.num.partitions": "4",
 }
 """The play is speeded up: sessions of 1.5 to 3.2 s. A pipeline lands records before compaction erases them; here they stay."""
 
@@ -70,7 +71,7 @@ def score_on_kshim(spark: SparkSession, directory: Path, *, seed: int, service_c
 
 def score_on_kafka(spark: SparkSession, directory: Path, *, seed: int, service_count: int, incident_count: int) -> Run:
     """Play on Kafka 4.4, diagnose from its records and log, then from its records alone. Raises Unavailable."""
-    kafka = RealKafka(directory / "kafka", {**CONFIG, "offsets.topic.num.partitions": "8"})
+    kafka = RealKafka(directory / "kafka", CONFIG)
     kafka.start()
     try:
         played = _play(kafka, directory, seed=seed, service_count=service_count, incident_count=incident_count)
