@@ -34,17 +34,15 @@ def correlation(
     `rebalances`; `usual_groups`, that mean; `is_inferred`; `first`, `last`: packed evidence.
     """
     window = F.floor(F.col("ts_ms") / window_ms).cast("long").alias("window")
-    counted = rebalances.groupBy(
-        window,
+    rows = rebalances.select(
         "group_id",
+        window,
         F.col("trigger.client_host").alias("host"),
         client_family("trigger.client_id").alias("client"),
-    ).agg(
-        F.count("*").alias("n"),
-        F.max((F.col("basis") == "inferred").cast("int")).alias("is_inferred"),
-        F.min(packed()).alias("first"),
-        F.max(packed()).alias("last"),
+        (F.col("basis") == "inferred").cast("int").alias("is_inferred"),
+        packed().alias("place"),
     )
+    # Counted once for all kinds: counting a rebalance's own columns before would hardly make fewer of them.
     keys = F.explode(
         F.array(
             *(
@@ -60,10 +58,15 @@ def correlation(
         F.max("last").alias("last"),
     )
     per_group = (
-        counted.select("*", keys.alias("_k"))
+        rows.select("group_id", "window", "is_inferred", "place", keys.alias("_k"))
         .where("_k.key is not null")
         .groupBy("_k.kind", "_k.key", "window", "group_id")
-        .agg(*sums)
+        .agg(
+            F.count("*").alias("n"),
+            F.max("is_inferred").alias("is_inferred"),
+            F.min("place").alias("first"),
+            F.max("place").alias("last"),
+        )
     )
     per_window = per_group.groupBy("kind", "key", "window").agg(F.count("*").alias("groups"), *sums)
     whole = per_window.where("kind = 'fleet'").agg((F.max("window") - F.min("window") + 1).alias("_windows"))
