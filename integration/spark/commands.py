@@ -12,23 +12,30 @@ from pathlib import Path
 __all__ = ["Pipeline", "run_pipeline"]
 
 _KSHIM = str(Path(sys.executable).with_name("kshim"))
-_TIMEOUT_S = 600
+_TIMEOUT_S = 1_200
 
 
 def run_pipeline(
     *arguments: str, code: int = 0, environment: Mapping[str, str] | None = None, timeout_s: float = _TIMEOUT_S
 ) -> str:
     """What it wrote to stdout. Raises AssertionError, with all it said, when it ends with another `code`."""
-    done = subprocess.run(
+    command = subprocess.Popen(
         [_KSHIM, "pipeline", *arguments],
         env={**os.environ, **(environment or {})},
-        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=timeout_s,
-        check=False,
+        start_new_session=True,
     )
-    assert done.returncode == code, f"{arguments} ended with {done.returncode}: {done.stdout}{done.stderr}"
-    return done.stdout
+    try:
+        stdout, stderr = command.communicate(timeout=timeout_s)
+    except BaseException:
+        os.killpg(command.pid, signal.SIGKILL)  # with its JVM, which holds the pipes
+        command.communicate()
+        raise
+    assert command.returncode == code, f"{arguments} ended with {command.returncode}: {stdout}{stderr}"
+    return stdout
 
 
 class Pipeline:

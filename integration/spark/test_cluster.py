@@ -1,0 +1,56 @@
+"""The same `analyse` on a standalone cluster of two workers as in one process: the same rows in every table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from integration.spark.commands import run_pipeline
+from integration.spark.standalone import StandaloneCluster
+from integration.support.kshim import KshimProcess
+from kshim.tools.incidents.play import play
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800), pytest.mark.usefixtures("spark_jars")]
+
+CONFIG = {"group.min.session.timeout.ms": "500", "group.initial.rebalance.delay.ms": "0"}
+
+
+def landed_play(directory: Path) -> Path:
+    """A few incidents on kshim, landed."""
+    kshim = KshimProcess(directory / "kshim", config=CONFIG, options=("--events-topic",))
+    kshim.start()
+    try:
+        host, _, port = kshim.bootstrap.rpartition(":")
+        play((host, int(port)), directory / "truth.jsonl", seed=5, service_count=4, incident_count=6)
+        run_pipeline("land", "--bootstrap-server", kshim.bootstrap, "--out", str(directory / "landed"))
+    finally:
+        kshim.stop()
+    return directory / "landed"
+
+
+def tables(folder: Path) -> dict[str, list[str]]:
+    """Every table below `folder` by its name, rows in an order that does not depend on who wrote them."""
+    names = sorted(path.parent for path in folder.rglob("_SUCCESS"))
+    return {str(name.relative_to(folder)): rows(name) for name in names}
+
+
+def rows(folder: Path) -> list[str]:
+    found: list[dict[str, Any]] = pq.read_table(folder).to_pylist()
+    return sorted(json.dumps(row, sort_keys=True, default=repr) for row in found)
+
+
+def test_two_workers_work_out_the_same_tables_as_one_process(tmp_path: Path) -> None:
+    landed = landed_play(tmp_path)
+    run_pipeline("analyse", "--landed", str(landed), "--out", str(tmp_path / "local"), "--master", "local[2]")
+    with StandaloneCluster(tmp_path / "cluster") as cluster:
+        arguments = ["analyse", "--landed", str(landed), "--out", str(tmp_path / "spread"), "--master", cluster.url]
+        run_pipeline(*arguments, environment=cluster.environment)
+        assert cluster.executors_of("kshim pipeline analyse") == 2
+    local, spread = tables(tmp_path / "local"), tables(tmp_path / "spread")
+    assert list(local) == list(spread)
+    assert len(local["tables/rebalances"]) >= 6
+    assert {name for name in local if local[name] != spread[name]} == set()
