@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TASKS = 16
+PATIENT = {"spark.network.timeout": "1200s", "spark.executor.heartbeatInterval": "120s"}
+"""A machine that is busy with other work must not look like an executor that is lost."""
 GROWTH = 1.0
 """CPU for a rebalance may not grow: at most so many times that of the size before."""
 
@@ -88,7 +90,7 @@ class Measured:
 
 def make_tables(cache: Path, fleet: Fleet, records: int, memory: str) -> None:
     """The tables of `fleet` and the records of a fleet of `records` rebalances, below `cache`."""
-    spark = make_session("bench", "local[2]", driver_memory=memory)
+    spark = make_session("bench", "local[2]", driver_memory=memory, config=PATIENT)
     spent = cpu_seconds()
     for name, frame in tables(spark, fleet, tasks=TASKS).items():
         written(frame, cache / str(fleet.rebalances) / name)
@@ -102,7 +104,7 @@ def make_tables(cache: Path, fleet: Fleet, records: int, memory: str) -> None:
 
 def measure(cache: Path, size: int, records: int, memory: str) -> list[Cost]:
     """Every analysis of the tables of `size` rebalances, in a session of its own."""
-    spark = make_session("bench", "local[2]", driver_memory=memory)
+    spark = make_session("bench", "local[2]", driver_memory=memory, config=PATIENT)
     with tempfile.TemporaryDirectory(dir=cache) as folder:
         measured = Measured(spark, Path(folder))
         frames = {path.name: spark.read.parquet(str(path)) for path in sorted((cache / str(size)).iterdir())}
