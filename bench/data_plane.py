@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from kshim.broker.cluster import Cluster, Identities
 from kshim.broker.config import BrokerConfig
+from kshim.broker.connection import ANONYMOUS, SecurityProtocol
 from kshim.broker.node import Node
 from kshim.broker.router import PendingReply, Route
 from kshim.broker.topics import Storage
@@ -43,6 +44,9 @@ class Sink:
     """A connection whose answers go nowhere."""
 
     client_host = "/127.0.0.1"
+    listener_name = "PLAINTEXT"
+    security_protocol: SecurityProtocol = "PLAINTEXT"
+    principal = ANONYMOUS
     is_closed = False
 
     def __init__(self) -> None:

@@ -31,6 +31,7 @@ from bench.brokers import MeasuredBroker, running_kshim
 from bench.history_group import WORKS, Group, Sockets
 from kshim.broker.cluster import Cluster, Identities
 from kshim.broker.config import BrokerConfig
+from kshim.broker.connection import ANONYMOUS, SecurityProtocol
 from kshim.broker.history.names import create_events_topic
 from kshim.broker.node import Node
 from kshim.cli.log import Log
@@ -81,6 +82,9 @@ class Answers:
     """A connection whose last answer can be looked at."""
 
     client_host = "/127.0.0.1"
+    listener_name = "PLAINTEXT"
+    security_protocol: SecurityProtocol = "PLAINTEXT"
+    principal = ANONYMOUS
     is_closed = False
     last: bytes = b""
 

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from kshim.broker.chores import run_chore
 from kshim.broker.cluster import Cluster, Identities
 from kshim.broker.config import BrokerConfig
+from kshim.broker.connection import ANONYMOUS, SecurityProtocol
 from kshim.broker.durability import FsyncPolicy
 from kshim.broker.node import Node
 from kshim.broker.topics import Storage, Topic
@@ -56,8 +57,19 @@ def files_in(path: Path, calls: OsCalls | None = None) -> DirectoryStorage:
 class Client:
     """One client connection. Implements the broker's `Connection`."""
 
-    def __init__(self, node: NodeUnderTest, client_id: str | None, client_host: str) -> None:
+    def __init__(
+        self,
+        node: NodeUnderTest,
+        client_id: str | None,
+        client_host: str,
+        *,
+        listener_name: str = "PLAINTEXT",
+        security_protocol: SecurityProtocol = "PLAINTEXT",
+    ) -> None:
         self.client_host = client_host
+        self.listener_name = listener_name
+        self.security_protocol: SecurityProtocol = security_protocol
+        self.principal = ANONYMOUS
         self.client_id = client_id
         self.is_closed = False
         self.unread: deque[Struct | NoReply] = deque()
@@ -170,9 +182,16 @@ class NodeUnderTest:
         """The group clock."""
         return Now(self.mono_ms, self.wall_ms)
 
-    def client(self, client_id: str | None = "tester", client_host: str = "/127.0.0.1") -> Client:
+    def client(
+        self,
+        client_id: str | None = "tester",
+        client_host: str = "/127.0.0.1",
+        *,
+        listener_name: str = "PLAINTEXT",
+        security_protocol: SecurityProtocol = "PLAINTEXT",
+    ) -> Client:
         """A new connection."""
-        return Client(self, client_id, client_host)
+        return Client(self, client_id, client_host, listener_name=listener_name, security_protocol=security_protocol)
 
     def topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> Topic:
         """A new topic."""

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from kshim.broker.connection import ConnectionClosing
+from kshim.broker.connection import ANONYMOUS, ConnectionClosing, SecurityProtocol
 from kshim_protocol.apis import API_TABLE
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.frame import build_request_frame
@@ -91,6 +91,9 @@ class RawClient:
     """A connection whose replies stay bytes. Implements `Connection`."""
 
     client_host = "/127.0.0.1"
+    listener_name = "PLAINTEXT"
+    security_protocol: SecurityProtocol = "PLAINTEXT"
+    principal = ANONYMOUS
     is_closed = False
 
     def __init__(self, node: NodeUnderTest) -> None:

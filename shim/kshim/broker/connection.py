@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Literal, Protocol
 
 from kshim.broker.chores import Chores
 from kshim.coordinator.step import Now
 
-__all__ = ["Connection", "ConnectionClosing", "FrameRouter"]
+__all__ = ["ANONYMOUS", "Connection", "ConnectionClosing", "FrameRouter", "SecurityProtocol"]
+
+SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+ANONYMOUS: Final = "User:ANONYMOUS"
+"""The principal of whoever did not say who it is (KafkaPrincipal.ANONYMOUS)."""
 
 
 class ConnectionClosing(Exception):
@@ -19,6 +23,12 @@ class Connection(Protocol):
 
     client_host: str
     """Peer address in Java's text form with the slash, e.g. `/127.0.0.1`."""
+    listener_name: str
+    """Kafka's name of the listener it came by, upper case; clients hear the addresses of this listener only."""
+    security_protocol: SecurityProtocol
+    """That of its listener."""
+    principal: str
+    """Who it is, e.g. `User:alice`; ANONYMOUS until TLS or SASL has told."""
     is_closed: bool
     """True once the peer is gone; a reply is then dropped."""
 

@@ -14,13 +14,17 @@ __all__ = ["Node"]
 
 
 class Node:
-    """Implements `FrameRouter`. `host` and `port` are what clients are told to dial."""
+    """Implements `FrameRouter`. `host` and `port` are what clients are told to dial.
+
+    `addresses` holds the (host, port) of listeners by name, for those that clients find elsewhere.
+    """
 
     def __init__(self, cluster: Cluster, node_id: int, host: str, port: int, *, now: Callable[[], Now]) -> None:
         self.cluster = cluster
         self.node_id = node_id
         self.host = host
         self.port = port
+        self.addresses: dict[str, tuple[str, int]] = {}
         self.router = Router(self)
         self.route = self.router.route
         self.chores = cluster.chores
@@ -28,6 +32,10 @@ class Node:
         cluster.housekeeping.begin(now)
         self._warming = warming_steps(self.router)
         cluster.nodes.append(self)
+
+    def address(self, listener_name: str) -> tuple[str, int]:
+        """Host and port that the clients of a listener dial: those advertised for it."""
+        return self.addresses.get(listener_name) or (self.host, self.port)
 
     def closed(self, connection: Connection) -> None:
         """See `FrameRouter.closed`."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Final, Protocol
 
-from kshim.broker.connection import ConnectionClosing, FrameRouter
+from kshim.broker.connection import ANONYMOUS, ConnectionClosing, FrameRouter, SecurityProtocol
 from kshim.coordinator.step import Now
 from kshim.server.limits import QUEUE_BYTES, READ_BYTES, TURN_BYTES, TURN_FRAMES, ServerLimits
 from kshim.server.parked_bytes import ParkedBytes
@@ -88,8 +88,11 @@ class ServerConnection:
         "_unsent",
         "client_host",
         "is_closed",
+        "listener_name",
         "parked_bytes",
+        "principal",
         "read_bytes",
+        "security_protocol",
         "wake",
     )
 
@@ -103,8 +106,13 @@ class ServerConnection:
         log: ServerLog,
         wake: Callable[[], None],
         transform: ByteTransform | None = None,
+        listener_name: str = "PLAINTEXT",
+        security_protocol: SecurityProtocol = "PLAINTEXT",
     ) -> None:
         self.client_host = client_host
+        self.listener_name = listener_name
+        self.security_protocol: SecurityProtocol = security_protocol
+        self.principal = ANONYMOUS
         self.is_closed = False
         self.parked_bytes = 0
         """This connection's share of `parked_total`."""

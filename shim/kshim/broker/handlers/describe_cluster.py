@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kshim.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
-from kshim.broker.router import answered, handles
-from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim.broker.router import PendingReply, answered, handles
+from kshim.coordinator.step import RequestContext, Step
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -23,7 +23,9 @@ BROKERS, CONTROLLERS = 1, 2
 
 
 @handles(DescribeClusterRequest)
-def describe_cluster(node: Node, request: DescribeClusterRequest, context: RequestContext, ticket: Ticket) -> Step:
+def describe_cluster(
+    node: Node, request: DescribeClusterRequest, context: RequestContext, ticket: PendingReply
+) -> Step:
     """Describe the brokers; this listener speaks for no controllers (endpoint type 2), as Kafka's broker listeners."""
     if request.endpoint_type != BROKERS:
         if request.endpoint_type == CONTROLLERS:
@@ -38,12 +40,14 @@ def describe_cluster(node: Node, request: DescribeClusterRequest, context: Reque
             error_code=ErrorCode.NONE,
             cluster_id=node.cluster.cluster_id,
             controller_id=node.node_id,
-            brokers=tuple(
-                DescribeClusterBroker(broker_id=other.node_id, host=other.host, port=other.port)
-                for other in node.cluster.nodes
-            ),
+            brokers=tuple(_broker(other, ticket.connection.listener_name) for other in node.cluster.nodes),
             cluster_authorized_operations=(
                 CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
             ),
         ),
     )
+
+
+def _broker(node: Node, listener_name: str) -> DescribeClusterBroker:
+    host, port = node.address(listener_name)
+    return DescribeClusterBroker(broker_id=node.node_id, host=host, port=port)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kshim.broker.router import answered, handles
+from kshim.broker.router import PendingReply, answered, handles
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode
@@ -22,7 +22,9 @@ UUID_TEXT_LENGTH = 22
 
 
 @handles(FindCoordinatorRequest)
-def find_coordinator(node: Node, request: FindCoordinatorRequest, context: RequestContext, ticket: Ticket) -> Step:
+def find_coordinator(
+    node: Node, request: FindCoordinatorRequest, context: RequestContext, ticket: PendingReply
+) -> Step:
     """Name this node, at once.
 
     Kafka refuses the first request with COORDINATOR_NOT_AVAILABLE while it makes the offsets topic; here the topic is
@@ -40,17 +42,20 @@ def find_coordinator(node: Node, request: FindCoordinatorRequest, context: Reque
         except LogError as error:
             node.cluster.defect(error, request)
             return answered(ticket, request.error_response(ErrorCode.COORDINATOR_NOT_AVAILABLE, version, str(error)))
+    host, port = node.address(ticket.connection.listener_name)
     if version < FIRST_VERSION_BATCHED:
         return answered(
             ticket,
             FindCoordinatorResponse(
-                error_code=ErrorCode.NONE, error_message="NONE", node_id=node.node_id, host=node.host, port=node.port
+                error_code=ErrorCode.NONE, error_message="NONE", node_id=node.node_id, host=host, port=port
             ),
         )
     return answered(
         ticket,
         FindCoordinatorResponse(
-            coordinators=tuple(_coordinator(node, request.key_type, key) for key in request.coordinator_keys)
+            coordinators=tuple(
+                _coordinator(node.node_id, host, port, request.key_type, key) for key in request.coordinator_keys
+            )
         ),
     )
 
@@ -59,7 +64,7 @@ def _refused(request: FindCoordinatorRequest, version: int, ticket: Ticket, reas
     return answered(ticket, request.error_response(ErrorCode.INVALID_REQUEST, version, reason))
 
 
-def _coordinator(node: Node, key_type: int, key: str) -> Coordinator:
+def _coordinator(node_id: int, host: str, port: int, key_type: int, key: str) -> Coordinator:
     if key_type == SHARE and not is_share_key(key):
         return Coordinator(
             key=key,
@@ -69,7 +74,7 @@ def _coordinator(node: Node, key_type: int, key: str) -> Coordinator:
             error_code=ErrorCode.INVALID_REQUEST,
             error_message="a share key is GROUP:TOPIC_ID:PARTITION",
         )
-    return Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port)
+    return Coordinator(key=key, node_id=node_id, host=host, port=port)
 
 
 def is_share_key(key: str) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kshim.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
-from kshim.broker.router import answered, handles
+from kshim.broker.router import PendingReply, answered, handles
 from kshim.broker.topic_rules import METADATA_TOPIC, check_no_collision, name_problem
 from kshim.broker.topics import INTERNAL_TOPICS, OFFSETS_TOPIC, Topic
-from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim.coordinator.step import RequestContext, Step
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.metadata import (
@@ -29,7 +29,7 @@ FIRST_VERSION_BY_ID = 12
 
 
 @handles(MetadataRequest)
-def metadata(node: Node, request: MetadataRequest, context: RequestContext, ticket: Ticket) -> Step:
+def metadata(node: Node, request: MetadataRequest, context: RequestContext, ticket: PendingReply) -> Step:
     """Describe the cluster and the topics asked for, in the order asked, each once; all topics come in no order.
 
     Differs from Kafka on purpose: a topic that may be made is made before the answer, which Kafka gives too early (3,
@@ -57,10 +57,7 @@ def metadata(node: Node, request: MetadataRequest, context: RequestContext, tick
     return answered(
         ticket,
         MetadataResponse(
-            brokers=tuple(
-                MetadataResponseBroker(node_id=other.node_id, host=other.host, port=other.port)
-                for other in node.cluster.nodes
-            ),
+            brokers=tuple(_broker(other, ticket.connection.listener_name) for other in node.cluster.nodes),
             cluster_id=node.cluster.cluster_id,
             controller_id=node.node_id,
             topics=tuple(topics),
@@ -69,6 +66,11 @@ def metadata(node: Node, request: MetadataRequest, context: RequestContext, tick
             ),
         ),
     )
+
+
+def _broker(node: Node, listener_name: str) -> MetadataResponseBroker:
+    host, port = node.address(listener_name)
+    return MetadataResponseBroker(node_id=node.node_id, host=host, port=port)
 
 
 def _with_id(node: Node, topic_id: bytes, operations: int) -> MetadataResponseTopic:
