@@ -11,7 +11,7 @@ import pytest
 
 from kshim.storage.directory import DataDirectory, DirectoryLocked
 from kshim.storage.log import LogError
-from kshim.storage.topic_spec import TopicSpec
+from kshim.storage.topic_spec import PartitionLeader, TopicSpec
 from tests.storage.builders import FailingDisk, a_batch, values
 
 ORDERS = TopicSpec("orders", bytes(range(16)), 3, {"cleanup.policy": "compact"})
@@ -290,3 +290,15 @@ def test_a_path_that_cannot_be_a_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LogError, match="cannot use"):
         opened(tmp_path / "file" / "data")
+
+
+def test_leaders_and_their_epochs_outlive_the_process(tmp_path: Path) -> None:
+    led = ORDERS._replace(
+        leaders=(PartitionLeader(1, 2, 3, ((1, 10), (3, 25))), PartitionLeader(2, 2), PartitionLeader(3, 3, 1))
+    )
+    directory = opened(tmp_path)
+    directory.write_topics([led, AUDIT])
+    directory.close()
+    again = opened(tmp_path)
+    assert again.topics == {"orders": led, "audit.log-1": AUDIT}
+    again.close()

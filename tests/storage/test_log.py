@@ -299,3 +299,12 @@ def test_a_memory_log_may_start_anywhere() -> None:
     log = MemoryLog(start_offset=100)
     assert log.append(a_batch("a")) == 100
     assert (log.start_offset, log.end_offset) == (100, 101)
+
+
+def test_batches_are_stamped_with_the_leader_epoch_of_the_log(log: Log) -> None:
+    log.append(a_batch("a"))
+    log.leader_epoch = 3
+    log.append(a_batch("b"))
+    log.append(a_batch("c"))
+    headers = [parse_batch_header(batch) for batch in log.batches()]
+    assert [(header.base_offset, header.partition_leader_epoch) for header in headers] == [(0, 0), (1, 3), (2, 3)]

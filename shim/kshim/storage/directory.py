@@ -18,7 +18,7 @@ from kshim.storage.os_calls import OsCalls
 from kshim.storage.recovery import Recover
 from kshim.storage.repairs import IndexRebuilt, Repair
 from kshim.storage.topic_id import id_bytes, id_text
-from kshim.storage.topic_spec import TopicSpec
+from kshim.storage.topic_spec import PartitionLeader, TopicSpec
 
 __all__ = ["FORMAT_VERSION", "DataDirectory", "DirectoryLocked"]
 
@@ -104,15 +104,7 @@ class DataDirectory:
         self._write_topics(by_name, [name for name in gone if name not in by_name])
 
     def _write_topics(self, by_name: dict[str, TopicSpec], deleted: list[str]) -> None:
-        rows = [
-            {
-                "name": topic.name,
-                "topic_id": id_text(topic.topic_id),
-                "partitions": topic.partition_count,
-                "configs": topic.configs,
-            }
-            for topic in sorted(by_name.values())
-        ]
+        rows = [_row(topic) for topic in sorted(by_name.values())]
         document: dict[str, Any] = {"version": FORMAT_VERSION, "topics": rows}
         if deleted:
             document["deleted"] = deleted
@@ -297,7 +289,34 @@ def _topic(row: dict[str, Any]) -> TopicSpec:
         raise ValueError(f"{name}: {partition_count!r} partitions")
     if not all(isinstance(key, str) and isinstance(value, str) for key, value in configs.items()):
         raise ValueError(f"{name}: configs are not strings")
-    return TopicSpec(name, id_bytes(row["topic_id"]), partition_count, configs)
+    leaders = tuple(map(_leader, row.get("leaders", ())))
+    if leaders and len(leaders) != partition_count:
+        raise ValueError(f"{name}: {len(leaders)} leaders of {partition_count} partitions")
+    return TopicSpec(name, id_bytes(row["topic_id"]), partition_count, configs, leaders)
+
+
+def _leader(row: dict[str, Any]) -> PartitionLeader:
+    preferred_id, leader_id, leader_epoch = int(row["preferred"]), int(row["leader"]), int(row["epoch"])
+    epochs = tuple((int(epoch), int(offset)) for epoch, offset in row.get("epochs", ()))
+    if epochs != tuple(sorted(epochs)) or any(epoch > leader_epoch for epoch, _ in epochs):
+        raise ValueError(f"leader epochs {epochs} up to {leader_epoch}")
+    return PartitionLeader(preferred_id, leader_id, leader_epoch, epochs)
+
+
+def _row(topic: TopicSpec) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "name": topic.name,
+        "topic_id": id_text(topic.topic_id),
+        "partitions": topic.partition_count,
+        "configs": topic.configs,
+    }
+    if topic.leaders:
+        row["leaders"] = [
+            {"preferred": leader.preferred_id, "leader": leader.leader_id, "epoch": leader.leader_epoch}
+            | ({"epochs": leader.epochs} if leader.epochs else {})
+            for leader in topic.leaders
+        ]
+    return row
 
 
 def _without_indexes(on_repair: Callable[[Repair], None]) -> Callable[[Repair], None]:

@@ -58,6 +58,7 @@ class FileLog:
         self.path = path
         self.segment_bytes = segment_bytes
         self.segment_ms = segment_ms
+        self.leader_epoch = 0
         self._recover = recover
         self._was_closed = was_closed
         self._on_repair: Callable[[Repair], None] = _nobody_listens if on_repair is None else on_repair
@@ -114,8 +115,8 @@ class FileLog:
         base_offset, length, leader_epoch, _, last_offset_delta, max_timestamp_ms = _unpack_fields(batch)
         size_bytes = length + 12
         assert size_bytes == len(batch), "not one whole batch"
-        if base_offset != offset or leader_epoch:
-            batch = set_base_offset(batch, offset)
+        if base_offset != offset or leader_epoch != self.leader_epoch:
+            batch = set_base_offset(batch, offset, self.leader_epoch)
         last_offset = offset + last_offset_delta
         segment = self._segments.active or self._roll(offset)
         if segment.size_bytes and (

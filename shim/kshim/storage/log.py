@@ -112,6 +112,8 @@ class Log(Protocol):
     """Size at which `append` begins a new segment."""
     segment_ms: int
     """Age at which it does: of a batch's greatest timestamp over that of the segment's first batch."""
+    leader_epoch: int
+    """What `append` stamps batches with; 0 at first."""
 
     @property
     def start_offset(self) -> int:
@@ -130,7 +132,7 @@ class Log(Protocol):
         """Bytes of all batches held."""
 
     def append(self, batch: bytes) -> int:
-        """Append one whole, already validated batch; its base offset is set to `end_offset`, its leader epoch to 0.
+        """Append one whole, already validated batch; its base offset is set to `end_offset`, its epoch to `leader_epoch`.
 
         Returns the base offset. The bytes have reached the kernel (files) when this returns.
         Raises LogError, with the log as it was before.

@@ -37,6 +37,7 @@ class MemoryLog:
         "_segment_first_ms",
         "_segment_offsets",
         "end_offset",
+        "leader_epoch",
         "loss_count",
         "segment_bytes",
         "segment_ms",
@@ -48,6 +49,7 @@ class MemoryLog:
         self.end_offset = start_offset
         self.segment_bytes = segment_bytes
         self.segment_ms = segment_ms
+        self.leader_epoch = 0
         self.loss_count = 0
         """How often batches were removed from an end of the log."""
         self._segment_offsets = [start_offset]  # where each begins; the last one is active
@@ -74,8 +76,8 @@ class MemoryLog:
         offset = self.end_offset
         base_offset, length, leader_epoch, _, last_offset_delta, max_timestamp_ms = _unpack_fields(batch)
         assert length == len(batch) - 12, "not one whole batch"
-        if base_offset != offset or leader_epoch:
-            batch = set_base_offset(batch, offset)
+        if base_offset != offset or leader_epoch != self.leader_epoch:
+            batch = set_base_offset(batch, offset, self.leader_epoch)
         if self._batches:
             end = self._ends[-1] + length + 12
             if (
@@ -274,6 +276,7 @@ class MemorySegment:
         "_log",
         "base_offset",
         "end_offset",
+        "leader_epoch",
         "first_timestamp_ms",
         "loss_count",
         "max_timestamp_ms",
