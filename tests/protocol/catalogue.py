@@ -9,6 +9,7 @@ import pytest
 from kshim_protocol.apis import API_TABLE
 from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kshim_protocol.internal.record_types import RECORD_TYPES
+from kshim_protocol.internal.transaction_log import TransactionLogKey, TransactionLogValue
 from kshim_protocol.schema import Struct
 
 API_MESSAGES: tuple[type[Struct], ...] = tuple(
@@ -18,7 +19,8 @@ CONSUMER_PROTOCOL: tuple[type[Struct], ...] = (ConsumerProtocolSubscription, Con
 OFFSETS_RECORDS: tuple[type[Struct], ...] = tuple(
     cls for type_ in RECORD_TYPES.values() for cls in (type_.key_class(), type_.value_class())
 )
-ALL_MESSAGES = API_MESSAGES + CONSUMER_PROTOCOL + OFFSETS_RECORDS
+TRANSACTION_RECORDS: tuple[type[Struct], ...] = (TransactionLogKey, TransactionLogValue)
+ALL_MESSAGES = API_MESSAGES + CONSUMER_PROTOCOL + OFFSETS_RECORDS + TRANSACTION_RECORDS
 
 
 def versions_of(cls: type[Struct]) -> range:

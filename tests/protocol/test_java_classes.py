@@ -14,7 +14,7 @@ from kshim_protocol.apis import API_TABLE, Api
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.produce import ProduceRequest
 from kshim_protocol.schema import Request, Struct, codec, row_is_in
-from tests.protocol.catalogue import OFFSETS_RECORDS, over_versions
+from tests.protocol.catalogue import OFFSETS_RECORDS, TRANSACTION_RECORDS, over_versions
 from tests.protocol.strategies import messages
 
 pytestmark = pytest.mark.java
@@ -27,7 +27,8 @@ class JavaMessages:
 
     def __init__(self, jvm: Any) -> None:
         kafka = jvm.classes.org.apache.kafka
-        self._generated = kafka.coordinator.group.generated
+        self._group_records = kafka.coordinator.group.generated
+        self._transaction_records = kafka.coordinator.transaction.generated
         self._messages = kafka.common.message
         self._requests = kafka.common.requests
         self._protocol = kafka.common.protocol
@@ -42,7 +43,9 @@ class JavaMessages:
     def read_and_written(self, cls: type[Struct], version: int, data: bytes) -> bytes:
         """What Java's class writes after it read `data`."""
         if cls in OFFSETS_RECORDS:
-            java_class = getattr(self._generated, cls.__name__)
+            java_class = getattr(self._group_records, cls.__name__)
+        elif cls in TRANSACTION_RECORDS:
+            java_class = getattr(self._transaction_records, cls.__name__)
         else:
             suffix = "" if cls.info.api_key is None else "Data"
             java_class = getattr(self._messages, cls.__name__ + suffix)

@@ -34,7 +34,7 @@ class JsonSchemas:
     def __init__(self, jars: tuple[Path, ...]) -> None:
         self._texts: dict[str, str] = {}
         for jar in jars:
-            if jar.name.startswith(("kafka-clients-", "kafka-group-coordinator-4")):
+            if jar.name.startswith(("kafka-clients-", "kafka-group-coordinator-4", "kafka-transaction-coordinator-4")):
                 with zipfile.ZipFile(jar) as archive:
                     for name in archive.namelist():
                         if name.startswith("common/message/") and name.endswith(".json"):
