@@ -276,7 +276,6 @@ class MemorySegment:
         "_log",
         "base_offset",
         "end_offset",
-        "leader_epoch",
         "first_timestamp_ms",
         "loss_count",
         "max_timestamp_ms",
