@@ -55,6 +55,9 @@ class Sink:
     def reply(self, frame: bytes | None) -> None:
         self.reply_count += 1
 
+    def hang_up(self, reason: str) -> None:
+        raise AssertionError(reason)
+
 
 class Bench:
     """A node with its clock standing still, and what is needed to send it requests."""

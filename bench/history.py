@@ -92,6 +92,10 @@ class Answers:
         """See `Connection.reply`."""
         self.last = frame or b""
 
+    def hang_up(self, reason: str) -> None:
+        """See `Connection.hang_up`."""
+        raise AssertionError(reason)
+
 
 def fail(error: BaseException, request: object) -> None:
     """No defect goes unnoticed."""

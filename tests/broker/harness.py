@@ -72,6 +72,8 @@ class Client:
         self.principal = ANONYMOUS
         self.client_id = client_id
         self.is_closed = False
+        self.hung_up: str | None = None
+        """Why the broker ended this connection, not from inside `route`."""
         self.unread: deque[Struct | NoReply] = deque()
         self._node = node
         self._correlation_ids = count(1)
@@ -121,9 +123,14 @@ class Client:
         self._asked.clear()
         self._node.node.closed(self)
 
+    def hang_up(self, reason: str) -> None:
+        """See `Connection.hang_up`."""
+        self.hung_up = reason
+
     def reply(self, frame: bytes | None) -> None:
         """See `Connection.reply`."""
         assert not self.is_closed, "a reply to a closed connection"
+        assert self.hung_up is None, "a reply after the end"
         assert self._asked, "a reply nobody waits for"
         correlation_id, api, version = self._asked.popleft()
         if frame is None:

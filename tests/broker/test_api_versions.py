@@ -106,6 +106,9 @@ class RawClient:
     def reply(self, frame: bytes | None) -> None:
         self.frames.append(frame)
 
+    def hang_up(self, reason: str) -> None:
+        raise AssertionError(reason)
+
 
 @pytest.mark.parametrize("version", [6, 99, 32767])
 def test_a_version_of_the_future_is_answered_in_version_0_with_what_to_retry(version: int) -> None:

@@ -337,3 +337,14 @@ def test_what_waits_behind_parked_requests_counts_too() -> None:
     parked.connection.close()
     other.connection.close()
     assert total.total_bytes == 0
+
+
+def test_hanging_up_sends_the_answer_before_it_and_handles_nothing_more() -> None:
+    wire = Wire(router := ObeyingRouter())
+    wire.receive(framed(b"park") + framed(b"echo behind"))
+    router.answer(b"park")
+    wire.connection.hang_up("told to hang up")
+    assert wire.wakes >= 1
+    assert wire.turn() == framed(b"park")
+    assert router.frames == [b"park"]
+    assert wire.connection.interest() == GONE

@@ -35,6 +35,12 @@ class Connection(Protocol):
     def reply(self, frame: bytes | None) -> None:
         """End the request being handled: send `frame` (with its 4-byte size), or nothing when None (acks=0)."""
 
+    def hang_up(self, reason: str) -> None:
+        """Close once the answers made so far are out; what else came is not handled. `reason` is for the log.
+
+        Not to be called inside `FrameRouter.route`, where ConnectionClosing does it.
+        """
+
 
 class FrameRouter(Protocol):
     """What `kshim.server` drives. `kshim.broker.node.Node` implements it; every call is synchronous and brief."""

@@ -245,6 +245,12 @@ class ServerConnection:
             self._more = True
             self.wake()
 
+    def hang_up(self, reason: str) -> None:
+        """See `Connection.hang_up`."""
+        if not (self.is_closed or self._is_ending):
+            self._give_up(reason)
+            self.wake()
+
     def resume_reading(self) -> None:
         """There is room in `parked_total` again."""
         self._is_paused = False
