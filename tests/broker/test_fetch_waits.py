@@ -213,7 +213,7 @@ def test_an_answered_wait_holds_on_to_nothing(node: NodeUnderTest) -> None:
     answer = Answer()
     gone = weakref.ref(answer)
     waits.add(WaitingFetch(node.client(), [partition], 1, node.real_ms + 10**9, answer))
-    waits.appended(partition, 1)
+    waits.appended(partition, 1, 1)
     del answer
     gc.collect()
     assert gone() is None

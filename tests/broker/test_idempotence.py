@@ -214,7 +214,7 @@ def test_replay_leaves_the_same_memory_as_the_writing() -> None:
     batches = []
     for sequence in range(8):
         batch = a_batch(base_offset=sequence, producer_id=7, producer_epoch=0, base_sequence=sequence)
-        written.appended(parse_batch_header(batch), sequence, START_WALL_MS)
+        written.appended(batch, sequence, START_WALL_MS)
         batches.append(batch)
     replayed.replay(batches)
     for batch in batches[3:]:

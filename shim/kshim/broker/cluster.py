@@ -33,6 +33,8 @@ __all__ = ["Cluster", "Identities"]
 # APIs whose handlers change a shard's state: those of groups and offsets, and DeleteTopics.
 _SHARD_APIS = frozenset({8, 9, 11, 12, 13, 14, 15, 16, 20, 42, 47})
 
+_PRODUCER_ID_AT = 43  # in a batch; its first byte says whether there is one
+
 REPAIR_PAUSE_MS = 1_000
 """How long a log is left alone that could not be repaired."""
 
@@ -176,13 +178,20 @@ class Cluster:
         if step.events:
             self._publish(step.events)
 
-    def append(self, partition: Partition, batch: bytes) -> int:
-        """Append one batch and wake the Fetches that waited for it. Returns its base offset. Raises LogError."""
+    def append(self, partition: Partition, batch: bytes, now_ms: int = -1) -> int:
+        """Append one batch and wake the Fetches that waited for it. Returns its base offset. Raises LogError.
+
+        What it says of producers and transactions is remembered; `now_ms` (Unix time) is when they were heard of.
+        """
         base_offset = partition.log.append(batch)
         self.durability.appended(partition)
         self.housekeeping.appended(partition, len(batch))
+        stable_bytes = len(batch)
+        producers = partition.producers
+        if producers is not None and (producers.transactions or batch[_PRODUCER_ID_AT] < 0x80):
+            stable_bytes = producers.after_append(partition, batch, base_offset, now_ms)
         if self.fetch_waits and not self.durability.replies_wait:
-            self.fetch_waits.appended(partition, len(batch))
+            self.fetch_waits.appended(partition, len(batch), stable_bytes)
         return base_offset
 
     def _offsets_partitions_of(self, step: Step) -> list[Partition]:
@@ -249,10 +258,14 @@ class Cluster:
             return
         try:
             size_bytes = log.bytes_from(max(before, log.start_offset)) - log.bytes_from(log.durable_offset)
+            stable_bytes = size_bytes
+            producers = partition.producers
+            if producers is not None and producers.transactions:
+                stable_bytes = producers.after_sync(log, before)
         except LogError:  # its beginning was deleted meanwhile
             self.fetch_waits.release(partition)
         else:
-            self.fetch_waits.appended(partition, size_bytes)
+            self.fetch_waits.appended(partition, size_bytes, stable_bytes)
 
     def _log_failed(self, partition: Partition, error: LogError) -> None:
         """A sync has failed: nothing is known of what the log holds behind its durable position."""

@@ -14,9 +14,12 @@ _FEW_DEADLINES = 64
 
 
 class WaitingFetch:
-    """One parked Fetch. `answer()` reads again and replies; it is called at most once, and None afterwards."""
+    """One parked Fetch. `answer()` reads again and replies; it is called at most once, and None afterwards.
 
-    __slots__ = ("answer", "connection", "deadline_ms", "missing_bytes", "partitions")
+    `reads_committed`: it waits for bytes below the last stable offset.
+    """
+
+    __slots__ = ("answer", "connection", "deadline_ms", "missing_bytes", "partitions", "reads_committed")
 
     def __init__(
         self,
@@ -25,12 +28,15 @@ class WaitingFetch:
         missing_bytes: int,
         deadline_ms: int,
         answer: Callable[[], None],
+        *,
+        reads_committed: bool = False,
     ) -> None:
         self.connection = connection
         self.partitions = tuple(partitions)
         self.missing_bytes = missing_bytes
         self.deadline_ms = deadline_ms
         self.answer: Callable[[], None] | None = answer
+        self.reads_committed = reads_committed
 
 
 class FetchWaits:
@@ -62,14 +68,17 @@ class FetchWaits:
             heapq.heapify(self._deadlines)
         heapq.heappush(self._deadlines, (wait.deadline_ms, self._sequence, wait))
 
-    def appended(self, partition: Partition, size_bytes: int) -> None:
-        """Records of `size_bytes` are there: answer the Fetches that now have their minimum."""
+    def appended(self, partition: Partition, size_bytes: int, stable_bytes: int) -> None:
+        """Records of `size_bytes` are there, and `stable_bytes` more below the last stable offset.
+
+        The Fetches that now have their minimum are answered.
+        """
         waits = self._by_partition.get(partition)
         if not waits:
             return
         ready = []
         for wait in waits:
-            wait.missing_bytes -= size_bytes
+            wait.missing_bytes -= stable_bytes if wait.reads_committed else size_bytes
             if wait.missing_bytes <= 0:
                 ready.append(wait)
         for wait in ready:

@@ -91,19 +91,31 @@ class Partition:
         log = self.log
         return log.durable_offset if self._topics.hides_undurable else log.end_offset
 
-    def readable_bytes(self, offset: int) -> int:
-        """Bytes from the batch holding `offset` up to the high watermark. Raises OffsetOutOfRange, LogError."""
+    @property
+    def last_stable_offset(self) -> int:
+        """Up to where consumers read that want committed records only. Raises LogError, KafkaError as `producers`."""
+        high_watermark = self.high_watermark
+        producers = self.producers
+        if producers is None:
+            from kshim.broker.producers import PartitionProducers
+
+            producers = PartitionProducers.of(self)
+        transactions = producers.transactions
+        return transactions.last_stable_offset(high_watermark) if transactions else high_watermark
+
+    def readable_bytes(self, offset: int, end_offset: int) -> int:
+        """Bytes from the batch holding `offset` up to that which holds `end_offset`. Raises OffsetOutOfRange, LogError."""
         log = self.log
         size_bytes = log.bytes_from(offset)
-        if self._topics.hides_undurable and log.durable_offset < log.end_offset:
-            size_bytes -= log.bytes_from(max(log.durable_offset, log.start_offset))
+        if end_offset < log.end_offset:
+            size_bytes -= log.bytes_from(max(end_offset, log.start_offset))
         return max(size_bytes, 0)
 
-    def read(self, offset: int, max_bytes: int, *, at_least_one_batch: bool) -> bytes:
-        """As `Log.read`, up to the high watermark. Raises OffsetOutOfRange, LogError."""
+    def read(self, offset: int, end_offset: int, max_bytes: int, *, at_least_one_batch: bool) -> bytes:
+        """As `Log.read`, up to the batch that holds `end_offset`. Raises OffsetOutOfRange, LogError."""
         log = self.log
-        if self._topics.hides_undurable and log.durable_offset < log.end_offset:
-            readable_bytes = self.readable_bytes(offset)
+        if end_offset < log.end_offset:
+            readable_bytes = self.readable_bytes(offset, end_offset)
             if not readable_bytes:
                 return b""
             max_bytes = min(max_bytes, readable_bytes)

@@ -12,6 +12,7 @@ from kshim.broker.router import PendingReply, answered, handles
 from kshim.broker.topics import Partition, Topic
 from kshim.coordinator.step import RequestContext, Step
 from kshim.storage.log import LogError, OffsetOutOfRange
+from kshim.storage.scan import last_offset_of_run
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.fetch import (
     AbortedTransaction,
@@ -67,6 +68,7 @@ def fetch(node: Node, request: FetchRequest, context: RequestContext, ticket: Pe
             missing_bytes,
             context.real_ms + request.max_wait_ms,
             answer,
+            reads_committed=request.isolation_level == _READ_COMMITTED,
         )
     )
     return Step()
@@ -97,6 +99,7 @@ class _Reading:
         self._by_id = api_version >= _TOPIC_IDS_FROM
         replica_id = request.replica_state.replica_id if api_version >= _REPLICA_STATE_FROM else request.replica_id
         self._is_follower = replica_id >= 0
+        self._reads_committed = request.isolation_level == _READ_COMMITTED
         self._unknown_topic = unknown or (
             ErrorCode.UNKNOWN_TOPIC_ID if self._by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         )
@@ -134,8 +137,9 @@ class _Reading:
             self._check(wanted)
             if wanted.last_fetched_epoch >= 0:
                 diverging = _divergence(partition, wanted)
-            if diverging is None and wanted.fetch_offset != partition.high_watermark:
-                available_bytes = partition.readable_bytes(wanted.fetch_offset)
+            end_offset = self._end_offset(partition)
+            if diverging is None and wanted.fetch_offset != end_offset:
+                available_bytes = partition.readable_bytes(wanted.fetch_offset, end_offset)
                 # However small the limit, the first batch may be sent whole.
                 self.available_bytes += min(available_bytes, max(wanted.partition_max_bytes, 1))
         except OffsetOutOfRange:
@@ -153,6 +157,10 @@ class _Reading:
             return _Place(wanted, partition, diverging=diverging)
         self.is_urgent = True
         return _Place(wanted, None, error)
+
+    def _end_offset(self, partition: Partition) -> int:
+        """Up to where this request may read. Raises LogError, KafkaError."""
+        return partition.last_stable_offset if self._reads_committed else partition.high_watermark
 
     def _check(self, wanted: FetchPartition) -> None:
         """Raises KafkaError."""
@@ -185,34 +193,53 @@ class _Reading:
         wanted, partition = place.wanted, place.partition
         if partition is None:
             return _error_data(wanted, place.error), 0
-        aborted: tuple[AbortedTransaction, ...] | None = None
-        if self._request.isolation_level == _READ_COMMITTED:
-            aborted = ()
+        aborted: tuple[AbortedTransaction, ...] | None = () if self._reads_committed else None
         data = b""
         try:
             high_watermark = partition.high_watermark
+            # Others need not wait until it is known.
+            is_known = self._reads_committed or partition.producers is not None
+            stable_offset = partition.last_stable_offset if is_known else high_watermark
+            end_offset = stable_offset if self._reads_committed else high_watermark
             if wanted.fetch_offset != high_watermark and place.diverging is None and (is_first or left_bytes):
                 data = partition.read(
-                    wanted.fetch_offset, min(wanted.partition_max_bytes, left_bytes), at_least_one_batch=is_first
+                    wanted.fetch_offset,
+                    end_offset,
+                    min(wanted.partition_max_bytes, left_bytes),
+                    at_least_one_batch=is_first,
                 )
+            if aborted is not None and data:
+                aborted = _aborted_in(partition, wanted.fetch_offset, data)
             answer = PartitionData(
                 partition_index=wanted.partition,
                 error_code=ErrorCode.NONE,
                 high_watermark=high_watermark,
-                # Equal while there are no transactions: nothing is ever undecided, nothing aborted.
-                last_stable_offset=high_watermark,
+                last_stable_offset=stable_offset,
                 log_start_offset=partition.log.start_offset,
                 aborted_transactions=aborted,
                 records=data,
             )
         except OffsetOutOfRange:  # what was there when the Fetch began to wait has been deleted since
             return _error_data(wanted, ErrorCode.OFFSET_OUT_OF_RANGE), 0
+        except KafkaError as refused:
+            return _error_data(wanted, refused.code), 0
         except LogError as failure:
             self._cluster.defect(failure, self._request)
             return _error_data(wanted, ErrorCode.KAFKA_STORAGE_ERROR), 0
         if place.diverging is not None:
             answer.diverging_epoch = place.diverging  # type: ignore[misc]
         return answer, len(data)
+
+
+def _aborted_in(partition: Partition, offset: int, data: bytes) -> tuple[AbortedTransaction, ...]:
+    """The aborted transactions that batches read from `offset` on have a part in."""
+    producers = partition.producers
+    if producers is None or not producers.transactions.has_aborted:
+        return ()
+    return tuple(
+        AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+        for aborted in producers.transactions.aborted_between(offset, last_offset_of_run(data) + 1)
+    )
 
 
 def _divergence(partition: Partition, wanted: FetchPartition) -> EpochEndOffset | None:

@@ -94,7 +94,8 @@ def _answer(
             raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
         if wanted.current_leader_epoch < -1:
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
-        offset, timestamp_ms = _found(partition, wanted.timestamp)
+        end_offset = partition.last_stable_offset if request.isolation_level else partition.high_watermark
+        offset, timestamp_ms = _found(partition, wanted.timestamp, end_offset)
     except KafkaError as error:
         return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)
     except LogError as error:
@@ -109,26 +110,23 @@ def _answer(
     )
 
 
-def _found(partition: Partition, timestamp: int) -> tuple[int, int]:
-    """(offset, timestamp in ms), -1 each where there is none. Raises LogError.
-
-    The end is the same for both isolation levels while there are no transactions.
-    """
+def _found(partition: Partition, timestamp: int, end_offset: int) -> tuple[int, int]:
+    """(offset, timestamp in ms), -1 each where there is none below `end_offset`. Raises LogError."""
     log = partition.log
     if timestamp >= 0:
-        return _if_readable(partition, log.offset_for_timestamp(timestamp))
+        return _if_readable(log.offset_for_timestamp(timestamp), end_offset)
     if timestamp == LATEST:
-        return partition.high_watermark, -1
+        return end_offset, -1
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return log.start_offset, -1
     if timestamp == MAX_TIMESTAMP:
-        return _if_readable(partition, log.max_timestamp())
+        return _if_readable(log.max_timestamp(), end_offset)
     return _NOTHING
 
 
-def _if_readable(partition: Partition, found: tuple[int, int] | None) -> tuple[int, int]:
-    """Kafka, too, finds no record behind the high watermark, though an earlier one might do."""
-    return _NOTHING if found is None or found[0] >= partition.high_watermark else found
+def _if_readable(found: tuple[int, int] | None, end_offset: int) -> tuple[int, int]:
+    """Kafka, too, finds no record behind the end, though an earlier one might do."""
+    return _NOTHING if found is None or found[0] >= end_offset else found
 
 
 def _code_of(error: LogError) -> ErrorCode:

@@ -162,11 +162,7 @@ def _append(
                 log_start_offset=log.start_offset,
             )
     batch, log_append_time_ms = rules.admit(batch, header, now_ms)
-    base_offset = cluster.append(partition, batch)
-    if producers is not None:
-        if log_append_time_ms >= 0:
-            header = header._replace(max_timestamp_ms=log_append_time_ms)
-        producers.appended(header, base_offset, now_ms)
+    base_offset = cluster.append(partition, batch, now_ms)
     return PartitionProduceResponse(
         index=data.index,
         error_code=ErrorCode.NONE,
