@@ -1,0 +1,1 @@
+"""Apache Kafka's Java client: consumer, producer, admin."""

@@ -1,0 +1,17 @@
+"""Apache Kafka's own Java client, 4.4.0."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from integration.support.jars import KAFKA
+from integration.support.java_program import java_program
+
+NAME = "kafka-clients (Java)"
+SOURCES = tuple(sorted((Path(__file__).parent / "src").glob("*.java")))
+"""The driver. Kafka Streams has the same, and more."""
+
+
+def command() -> list[str]:
+    """Raises as `java_program` does."""
+    return java_program("Driver", SOURCES, KAFKA, "-Xmx512m")

@@ -1,0 +1,1 @@
+"""Kafka Streams, and with it the Java client of the release before."""

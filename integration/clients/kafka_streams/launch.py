@@ -1,0 +1,18 @@
+"""Kafka Streams 4.3.1: its own commands beside those of the Java client's driver."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from integration.clients.java.launch import SOURCES
+from integration.support.jars import JarSet
+from integration.support.java_program import java_program
+
+NAME = "Kafka Streams"
+_HERE = Path(__file__).parent
+_JARS = JarSet("kafka-streams-4.3.1", _HERE)
+
+
+def command() -> list[str]:
+    """Raises as `java_program` does."""
+    return java_program("StreamsDriver", [*SOURCES, *(_HERE / "src").glob("*.java")], _JARS, "-Xmx512m")
