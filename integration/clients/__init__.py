@@ -1,0 +1,1 @@
+"""Many client libraries, one list of situations, two brokers: see docs/design/clients.md."""
