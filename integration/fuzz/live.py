@@ -85,7 +85,7 @@ class LiveServer:
             cluster_id="fuzz-cluster",
             on_defect=self._defect,
         )
-        node = Node(cluster, 0, "127.0.0.1", 0, now=clock.now)
+        node = Node(cluster, config.node_id, "127.0.0.1", 0, now=clock.now)
         self.cluster_connections: set[Connection] = set()
         watched = _Watched(self, node)
         async with trio.open_nursery() as nursery:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from kshim.broker.chores import Chores
 from kshim.broker.durability import Durability, FsyncPolicy
 from kshim.broker.fetch_waits import FetchWaits
 from kshim.broker.housekeeping import Housekeeping
+from kshim.broker.leadership import Leadership
 from kshim.broker.shard_loads import ShardLoads
 from kshim.broker.topics import OFFSETS_TOPIC, Partition, Storage, Topic, Topics
 from kshim.coordinator.step import Now, Step
@@ -55,7 +56,8 @@ class Identities:
 class Cluster:
     """Everything nodes share. `on_event` gets each coordinator event; `on_defect` each exception that should not be.
 
-    `on_corrupt` hears of a log that cannot be loaded because records in it are damaged: somebody has to decide.
+    `on_corrupt` hears of a log that cannot be loaded because records in it are damaged: somebody has to decide. There are
+    `node_count` nodes, with ids from `config.node_id` on; `nodes` holds those that are live, by id.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Cluster:
         on_event: Callable[[Event], None] = lambda event: None,
         on_defect: Callable[[BaseException, object], None] = lambda error, request: None,
         on_corrupt: Callable[[LogError], None] = lambda error: None,
+        node_count: int = 1,
     ) -> None:
         self.config = config
         self.cluster_id = cluster_id
@@ -86,12 +89,14 @@ class Cluster:
             report=on_defect,
         )
         self.housekeeping = Housekeeping(self)
+        self.leadership = Leadership(range(config.node_id, config.node_id + node_count))
         self.topics = Topics(
             storage,
             identities.new_topic_id,
             on_open=self._opened,
             on_close=self._closing,
             hides_undurable=self.durability.replies_wait,
+            leadership=self.leadership,
         )
         self.shard_loads = ShardLoads(self)
         self._identities = identities
@@ -100,6 +105,8 @@ class Cluster:
         self.fetch_waits = FetchWaits()
         self._history: History | None = None
         self.nodes: list[Node] = []
+        self.known_nodes: dict[int, Node] = {}
+        """The others, too."""
         self.on_event = on_event
         self.on_corrupt = on_corrupt
         self.report = on_defect
@@ -123,6 +130,11 @@ class Cluster:
             )
             self._coordinator.on_load_wanted = self.shard_loads.wanted
             self.shard_loads.coordinator_made(self._coordinator)
+        return self._coordinator
+
+    @property
+    def made_coordinator(self) -> GroupCoordinator | None:
+        """The group coordinator, if anybody has needed it."""
         return self._coordinator
 
     @property
@@ -340,11 +352,44 @@ class Cluster:
         self.shard_loads.drop(index, ErrorCode.NOT_COORDINATOR)
         self.shard_loads.load(index)
 
+    # Nodes
+
+    def add_node(self, node: Node) -> None:
+        """A node is there, and live. To be called before requests come. Raises ValueError for an id not foreseen."""
+        if node.node_id not in self.leadership.node_ids:
+            raise ValueError(f"no node {node.node_id}: the nodes of this cluster are {self.leadership.node_ids}")
+        self.known_nodes[node.node_id] = node
+        self.nodes = [self.known_nodes[node_id] for node_id in sorted(self.known_nodes)]
+
+    def stop_node(self, node_id: int) -> None:
+        """End a node: live ones lead in its place, its clients are cut off. See `moves.stop_node`."""
+        from kshim.broker.moves import stop_node
+
+        stop_node(self, node_id)
+
+    def start_node(self, node_id: int) -> None:
+        """Have a node that was stopped serve again. See `moves.start_node`."""
+        from kshim.broker.moves import start_node
+
+        start_node(self, node_id)
+
+    def move(self, topic: str, partition: int, to: int) -> None:
+        """Have the node `to` lead a partition. See `moves.move`."""
+        from kshim.broker.moves import move
+
+        move(self, topic, partition, to)
+
     # Topics
 
-    def create_topic(self, name: str, partition_count: int, configs: dict[str, str] | None = None) -> Topic:
-        """Make a topic that was checked before. Raises LogError."""
-        return self.topics.create(name, partition_count, configs)
+    def create_topic(
+        self,
+        name: str,
+        partition_count: int,
+        configs: dict[str, str] | None = None,
+        leader_ids: Sequence[int] | None = None,
+    ) -> Topic:
+        """Make a topic that was checked before; see `Topics.create`. Raises LogError."""
+        return self.topics.create(name, partition_count, configs, leader_ids)
 
     def delete_topic(self, topic: Topic, now: Now) -> None:
         """Remove a topic: waiting Fetches are answered, its committed offsets are forgotten. Raises LogError."""
@@ -352,6 +397,14 @@ class Cluster:
         for partition in topic.partitions:
             self.fetch_waits.release(partition)
         self.apply(self.coordinator.topics_deleted([topic.name], now))
+
+    def delete_before(self, partition: Partition, offset: int) -> None:
+        """Move a partition's start up to `offset`, which lies behind it. Who waits there is answered. Raises LogError."""
+        partition.log.delete_before(offset)
+        if partition.producers is not None:
+            partition.producers.transactions.start_moved(offset)
+        self.housekeeping.start_moved(partition)
+        self.fetch_waits.release(partition)
 
     def next_producer_id(self) -> int:
         """A fresh producer id."""

@@ -7,10 +7,15 @@ from collections.abc import Callable
 from kshim.broker.cluster import Cluster
 from kshim.broker.connection import Connection
 from kshim.broker.router import Router
+from kshim.broker.topics import Partition
 from kshim.broker.warm import warming_steps
 from kshim.coordinator.step import Now
 
 __all__ = ["Node"]
+
+
+def _nothing() -> None:
+    pass
 
 
 class Node:
@@ -31,7 +36,19 @@ class Node:
         cluster.shard_loads.begin(now)
         cluster.housekeeping.begin(now)
         self._warming = warming_steps(self.router)
-        cluster.nodes.append(self)
+        self.on_stop: Callable[[], None] = _nothing
+        """Cuts off its clients and accepts no more; the server sets it."""
+        self.on_start: Callable[[], None] = _nothing
+        """Accepts clients again. Raises OSError."""
+        cluster.add_node(self)
+
+    def leads(self, partition: Partition) -> bool:
+        """Whether this node answers for a partition."""
+        return partition.leader.leader_id == self.node_id
+
+    def leads_group_shard(self, index: int) -> bool:
+        """Whether this node coordinates the groups of a partition of the offsets topic."""
+        return self.leads(self.cluster.offsets_partition(index))
 
     def address(self, listener_name: str) -> tuple[str, int]:
         """Host and port that the clients of a listener dial: those advertised for it."""

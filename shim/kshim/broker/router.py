@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -96,12 +97,27 @@ class PendingReply(Ticket):
         self.complete(self.request.error_response(error, self.route.version))
 
 
+class NodeContext(RequestContext):
+    """The context of a request to one of several nodes: it says what that node coordinates."""
+
+    __slots__ = ("leads_group_shard",)
+
+    def __init__(
+        self, node: Node, api_version: int, client_id: str | None, client_host: str, now: Now, real_ms: int
+    ) -> None:
+        super().__init__(api_version, client_id, client_host, now, real_ms)
+        self.leads_group_shard = node.leads_group_shard
+
+
 class Router:
     """Finds the handler of a frame and turns what goes wrong into an answer or a closed connection."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._routes: dict[tuple[int, int], Route] = {}
+        self._new_context = RequestContext
+        if node.cluster.leadership.is_spread:
+            self._new_context = partial(NodeContext, node)  # type: ignore[assignment]
 
     def route(self, frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
         """Handle one frame; see `FrameRouter.route`."""
@@ -119,7 +135,7 @@ class Router:
             request, _ = route.request_codec.parse(frame, header.body_at)
         except ProtocolError as error:
             raise ConnectionClosing(str(error)) from None
-        context = RequestContext(header.api_version, header.client_id, connection.client_host, now, real_ms)
+        context = self._new_context(header.api_version, header.client_id, connection.client_host, now, real_ms)
         ticket = PendingReply(connection, header.correlation_id, route, request)
         cluster = self._node.cluster
         try:

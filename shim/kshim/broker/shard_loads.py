@@ -38,6 +38,7 @@ class ShardLoads:
         self._pending: dict[int, object] = {}  # a new object each time: it tells one reading from the next
         self._wanted: dict[int, None] = {}
         self._at_start: set[int] = set()
+        self._leaderless: set[int] = set()
         self._is_running = False
 
     def begin(self, now: Callable[[], Now]) -> None:
@@ -70,6 +71,20 @@ class ShardLoads:
         self._cluster.coordinator.begin_load(index)
         self._pending[index] = object()
         self._run()
+
+    def moved(self, index: int, *, is_led: bool = True) -> None:
+        """A shard has another leader: who waits in it has to look for that one, which reads it from the log.
+
+        With nobody to lead it, it is only given up, until there is somebody. A shard nobody has asked for yet has
+        nothing to forget; one that could not be read, or whose log is under repair, is read when that is over.
+        """
+        coordinator = self._cluster.made_coordinator
+        if coordinator is not None and coordinator.has_shard(index):
+            self.drop(index, ErrorCode.NOT_COORDINATOR)
+            self._leaderless.add(index)
+        if is_led and index in self._leaderless:
+            self._leaderless.discard(index)
+            self.load(index)
 
     def drop(self, index: int, error: ErrorCode = ErrorCode.COORDINATOR_NOT_AVAILABLE) -> None:
         """Forget a shard's state; who waits in it, and who asks for it until `load`, is told `error`."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
+from kshim.broker.leadership import Leadership
 from kshim.storage.log import Log, LogError
-from kshim.storage.topic_spec import TopicSpec
+from kshim.storage.topic_spec import PartitionLeader, TopicSpec
 
 if TYPE_CHECKING:
     from kshim.broker.batch_rules import BatchRules
@@ -48,13 +49,14 @@ class Storage(Protocol):
 
 
 class Partition:
-    """One partition: `log` is opened on first use. The leader epoch is 0 and stays so: there is one replica."""
+    """One partition: `log` is opened on first use. `leader` says which node answers for it, in which epoch."""
 
-    __slots__ = ("_failure", "_log", "_topics", "index", "producers", "topic")
+    __slots__ = ("_failure", "_log", "_topics", "index", "leader", "producers", "topic")
 
-    def __init__(self, topic: Topic, index: int, topics: Topics) -> None:
+    def __init__(self, topic: Topic, index: int, topics: Topics, leader: PartitionLeader) -> None:
         self.topic = topic
         self.index = index
+        self.leader = leader
         self._topics = topics
         self._log: Log | None = None
         self._failure: LogError | None = None
@@ -73,7 +75,47 @@ class Partition:
             except LogError:
                 self._log = None
                 raise
+            if self.leader.leader_epoch:
+                self._use_epoch(self._log)
         return self._log
+
+    def begin_epoch(self, leader_id: int, *, preferred_id: int) -> None:
+        """Have `leader_id` lead from now on. Where the log cannot be opened now, its epoch begins when it can."""
+        old = self.leader
+        self.leader = PartitionLeader(preferred_id, leader_id, old.leader_epoch + 1, old.epochs)
+        with suppress(LogError):
+            self._use_epoch(self.log)
+
+    def end_epoch(self, leader: PartitionLeader) -> None:
+        """Take `begin_epoch` back: `leader` is what was before. Nothing was appended since."""
+        self.leader = leader
+        if self._log is not None:
+            self._log.leader_epoch = leader.leader_epoch
+
+    def _use_epoch(self, log: Log) -> None:
+        """Stamp batches with the leader's epoch, which begins here if it has not begun."""
+        leader = self.leader
+        log.leader_epoch = leader.leader_epoch
+        last_epoch = leader.epochs[-1][0] if leader.epochs else 0
+        if last_epoch < leader.leader_epoch:
+            from kshim.broker.leader_epochs import begun  # which a node that is alone never needs
+
+            self.leader = leader._replace(epochs=begun(leader.epochs, leader.leader_epoch, log.end_offset))
+
+    def epoch_at(self, offset: int) -> int:
+        """The leader epoch in which the record at `offset` was written, or will be."""
+        if not self.leader.epochs:
+            return 0
+        from kshim.broker.leader_epochs import epoch_at
+
+        return epoch_at(self.leader.epochs, offset)
+
+    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
+        """See `leader_epochs.end_of_epoch`; the newest ends at the high watermark. Raises LogError."""
+        from kshim.broker.leader_epochs import end_of_epoch
+
+        start_offset = self.log.start_offset
+        return end_of_epoch(self.leader.epochs, epoch, start_offset=start_offset, end_offset=self.high_watermark)
 
     @property
     def opened_log(self) -> Log | None:
@@ -101,7 +143,9 @@ class Partition:
 
             producers = PartitionProducers.of(self)
         transactions = producers.transactions
-        return transactions.last_stable_offset(high_watermark) if transactions else high_watermark
+        if not transactions:
+            return high_watermark
+        return max(transactions.last_stable_offset(high_watermark), self.log.start_offset)
 
     def readable_bytes(self, offset: int, end_offset: int) -> int:
         """Bytes from the batch holding `offset` up to that which holds `end_offset`. Raises OffsetOutOfRange, LogError."""
@@ -135,6 +179,7 @@ class Partition:
             return False
         self._failure = None
         self._log = log
+        self._use_epoch(log)
         return True
 
     def close(self) -> None:
@@ -167,11 +212,6 @@ class Topic:
         """Whether clients should hide it (Kafka marks its two internal topics)."""
         return self.name in INTERNAL_TOPICS
 
-    @property
-    def spec(self) -> TopicSpec:
-        """What to remember of it."""
-        return TopicSpec(self.name, self.topic_id, len(self.partitions), self.configs)
-
 
 def _nothing(_partition: Partition) -> None:
     pass
@@ -192,6 +232,7 @@ class Topics:
         on_open: Callable[[Partition], None] = _nothing,
         on_close: Callable[[Partition], None] = _nothing,
         hides_undurable: bool = False,
+        leadership: Leadership | None = None,
     ) -> None:
         self.storage = storage
         self.on_open = on_open
@@ -200,8 +241,13 @@ class Topics:
         self._new_topic_id = new_topic_id
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
+        self._leadership = leadership or Leadership((1,))
+        is_changed = False
         for spec in storage.load_topics():
-            self._add(spec)
+            topic = self._add(spec)
+            is_changed = is_changed or self._spec(topic).leaders != spec.leaders
+        if is_changed:
+            self._save()
 
     def __iter__(self) -> Iterator[Topic]:
         return iter(list(self._by_name.values()))
@@ -227,9 +273,18 @@ class Topics:
             return None
         return topic.partitions[index]
 
-    def create(self, name: str, partition_count: int, configs: dict[str, str] | None = None) -> Topic:
-        """Make a topic. The caller has checked name, count and that it does not exist. Raises LogError."""
-        topic = self._add(TopicSpec(name, self._new_topic_id(), partition_count, configs or {}))
+    def create(
+        self,
+        name: str,
+        partition_count: int,
+        configs: dict[str, str] | None = None,
+        leader_ids: Sequence[int] | None = None,
+    ) -> Topic:
+        """Make a topic. The caller has checked name, count and that it does not exist. Raises LogError.
+
+        `leader_ids` names a node for each partition; None: nodes get them in turn.
+        """
+        topic = self._add(TopicSpec(name, self._new_topic_id(), partition_count, configs or {}), leader_ids)
         try:
             self._save()
         except LogError:
@@ -237,10 +292,10 @@ class Topics:
             raise
         return topic
 
-    def grow(self, topic: Topic, partition_count: int) -> None:
-        """Add partitions up to `partition_count`. Raises LogError."""
+    def grow(self, topic: Topic, partition_count: int, leader_ids: Sequence[int] | None = None) -> None:
+        """Add partitions up to `partition_count`; `leader_ids` as in `create`, of the new ones. Raises LogError."""
         old_count = len(topic.partitions)
-        self._extend(topic, partition_count)
+        self._extend(topic, self._leaders_of_new(partition_count - old_count, leader_ids))
         try:
             self._save()
         except LogError:
@@ -291,9 +346,12 @@ class Topics:
         topic = self._by_id.get(topic_id)
         return None if topic is None else topic.name
 
-    def _add(self, spec: TopicSpec) -> Topic:
+    def _add(self, spec: TopicSpec, leader_ids: Sequence[int] | None = None) -> Topic:
         topic = Topic(spec.name, spec.topic_id, dict(spec.configs))
-        self._extend(topic, spec.partition_count)
+        if spec.leaders:
+            self._extend(topic, map(self._leadership.restored, spec.leaders))
+        else:
+            self._extend(topic, self._leaders_of_new(spec.partition_count, leader_ids))
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
         return topic
@@ -302,9 +360,19 @@ class Topics:
         del self._by_name[topic.name]
         del self._by_id[topic.topic_id]
 
-    def _extend(self, topic: Topic, partition_count: int) -> None:
-        for index in range(len(topic.partitions), partition_count):
-            topic.partitions.append(Partition(topic, index, self))
+    def _leaders_of_new(self, count: int, leader_ids: Sequence[int] | None) -> Iterable[PartitionLeader]:
+        return map(self._leadership.of_new, [None] * count if leader_ids is None else leader_ids)
+
+    def _extend(self, topic: Topic, leaders: Iterable[PartitionLeader]) -> None:
+        for leader in leaders:
+            topic.partitions.append(Partition(topic, len(topic.partitions), self, leader))
+
+    def _spec(self, topic: Topic) -> TopicSpec:
+        """What to remember of a topic. Of a node that was alone all along nothing need be said."""
+        leaders = tuple(partition.leader for partition in topic.partitions)
+        if not self._leadership.is_spread and not any(leader.leader_epoch for leader in leaders):
+            leaders = ()
+        return TopicSpec(topic.name, topic.topic_id, len(topic.partitions), topic.configs, leaders)
 
     def _save(self) -> None:
-        self.storage.save_topics([topic.spec for topic in self._by_name.values()])
+        self.storage.save_topics([self._spec(topic) for topic in self._by_name.values()])

@@ -72,7 +72,7 @@ class GroupCoordinator:
         """See `join_group.py`. Parked until the join phase ends."""
         step = Step()
         try:
-            join_group(self._shard(request.group_id, context.now, step), request, context, ticket, step)
+            join_group(self._shard(request.group_id, context, step), request, context, ticket, step)
         except KafkaError as error:
             step.reply(ticket, request.error_response(error.code, context.api_version))
         return step
@@ -81,7 +81,7 @@ class GroupCoordinator:
         """See `sync_group.py`. Parked until the leader's assignments are written."""
         step = Step()
         try:
-            sync_group(self._shard(request.group_id, context.now, step), request, context, ticket, step)
+            sync_group(self._shard(request.group_id, context, step), request, context, ticket, step)
         except KafkaError as error:
             step.reply(ticket, request.error_response(error.code, context.api_version))
         return step
@@ -91,8 +91,8 @@ class GroupCoordinator:
         step = Step()
         shard = self._homes.get(request.group_id)  # the hot path: no hash of the group id
         try:
-            if shard is None:
-                shard = self._shard(request.group_id, context.now, step)
+            if shard is None or context.leads_group_shard is not None:
+                shard = self._shard(request.group_id, context, step)
             self.partition_at_work = shard.partition
             step.partitions = shard.alone
             step.replies.append((ticket, heartbeat(shard, request, context.now)))
@@ -104,7 +104,7 @@ class GroupCoordinator:
         """See `leave_group.py`."""
         step = Step()
         try:
-            leave_group(self._shard(request.group_id, context.now, step), request, context, ticket, step)
+            leave_group(self._shard(request.group_id, context, step), request, context, ticket, step)
         except KafkaError as error:
             step.reply(ticket, request.error_response(error.code, context.api_version))
         return step
@@ -115,7 +115,7 @@ class GroupCoordinator:
         """See `offset_commit.py`."""
         step = Step()
         try:
-            offset_commit(self._shard(request.group_id, context.now, step), request, context, ticket, step)
+            offset_commit(self._shard(request.group_id, context, step), request, context, ticket, step)
         except KafkaError as error:
             step.reply(ticket, request.error_response(error.code, context.api_version))
         return step
@@ -124,7 +124,7 @@ class GroupCoordinator:
         """See `offset_fetch.py`."""
         step = Step()
         try:
-            step.reply(ticket, offset_fetch(self._finder(context.now, step), request, context))
+            step.reply(ticket, offset_fetch(self._finder(context, step), request, context))
         except KafkaError as error:
             step.reply(ticket, request.error_response(error.code, context.api_version))
         return step
@@ -133,7 +133,7 @@ class GroupCoordinator:
         """See `offset_delete.py`."""
         step = Step()
         try:
-            offset_delete(self._shard(request.group_id, context.now, step), request, context, ticket, step)
+            offset_delete(self._shard(request.group_id, context, step), request, context, ticket, step)
         except KafkaError as error:
             step.reply(ticket, request.error_response(error.code, context.api_version))
         return step
@@ -143,15 +143,17 @@ class GroupCoordinator:
     def describe_groups(self, request: DescribeGroupsRequest, context: RequestContext, ticket: Ticket) -> Step:
         """See `describe_groups.py`."""
         step = Step()
-        step.reply(ticket, describe_groups(self._finder(context.now, step), request, context))
+        step.reply(ticket, describe_groups(self._finder(context, step), request, context))
         return step
 
     def list_groups(self, request: ListGroupsRequest, context: RequestContext, ticket: Ticket) -> Step:
         """See `list_groups.py`."""
         step = Step()
-        step.partitions = frozenset(self._shards)
+        leads = context.leads_group_shard
+        indexes = sorted(self._shards if leads is None else filter(leads, self._shards))
+        step.partitions = frozenset(indexes)
         try:
-            step.reply(ticket, list_groups((self._shards[index] for index in sorted(self._shards)), request))
+            step.reply(ticket, list_groups((self._shards[index] for index in indexes), request))
         except KafkaError as error:
             step.reply(ticket, request.error_response(error.code, context.api_version))
         return step
@@ -159,7 +161,7 @@ class GroupCoordinator:
     def delete_groups(self, request: DeleteGroupsRequest, context: RequestContext, ticket: Ticket) -> Step:
         """See `delete_groups.py`."""
         step = Step()
-        delete_groups(self._finder(context.now, step), request, context.now, ticket, step)
+        delete_groups(self._finder(context, step), request, context.now, ticket, step)
         return step
 
     def topics_deleted(self, names: Iterable[str], now: Now) -> Step:
@@ -224,6 +226,10 @@ class GroupCoordinator:
         home = self._homes.get(group_id)
         return home if home is not None else self._shards.get(self.partition_for(group_id))
 
+    def has_shard(self, partition: int) -> bool:
+        """Whether a shard is there, loading ones included."""
+        return partition in self._shards
+
     def begin_load(self, partition: int) -> None:
         """Refuse requests to this shard (COORDINATOR_LOAD_IN_PROGRESS) until `finish_load`. It must not be there."""
         assert partition not in self._shards, f"shard {partition} is there already"
@@ -275,27 +281,30 @@ class GroupCoordinator:
         home = self._homes.get(key[1])
         return home is shard or (home is None and self.partition_for(key[1]) == shard.partition)
 
-    def _shard(self, group_id: str, now: Now, step: Step) -> Shard:
+    def _shard(self, group_id: str, context: RequestContext, step: Step) -> Shard:
         """The shard of a group, made on first use; the step is of this shard. Raises KafkaError as `_found` does."""
-        shard = self._found(group_id, now)
+        shard = self._found(group_id, context)
         step.partitions = shard.alone
         return shard
 
-    def _finder(self, now: Now, step: Step) -> Callable[[str], Shard]:
+    def _finder(self, context: RequestContext, step: Step) -> Callable[[str], Shard]:
         """Finds shards; the step is of all that were found."""
         partitions: set[int] = set()
         step.partitions = partitions
 
         def find(group_id: str) -> Shard:
-            shard = self._found(group_id, now)
+            shard = self._found(group_id, context)
             partitions.add(shard.partition)
             return shard
 
         return find
 
-    def _found(self, group_id: str, now: Now) -> Shard:
-        """Raises KafkaError: what `unload` was told."""
+    def _found(self, group_id: str, context: RequestContext) -> Shard:
+        """Raises KafkaError: NOT_COORDINATOR where another node leads it, and what `unload` was told."""
         shard = self._homes.get(group_id)
+        leads = context.leads_group_shard
+        if leads is not None and not leads(self.partition_for(group_id) if shard is None else shard.partition):
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
         if shard is None:
             partition = self.partition_for(group_id)
             if partition in self._unloaded:
@@ -303,7 +312,7 @@ class GroupCoordinator:
             shard = self._shards.get(partition)
             if shard is None:
                 shard = self._make(partition, is_loading=False)
-                self._schedule_expiry(shard, now)
+                self._schedule_expiry(shard, context.now)
             elif shard.is_loading:
                 self.on_load_wanted(partition)
         self.partition_at_work = shard.partition

@@ -34,6 +34,9 @@ class RequestContext:
 
     __slots__ = ("api_version", "client_host", "client_id", "now", "real_ms")
 
+    leads_group_shard: Callable[[int], bool] | None = None
+    """Whether the node that was asked answers for a partition of the offsets topic. None: it does for all."""
+
     def __init__(self, api_version: int, client_id: str | None, client_host: str, now: Now, real_ms: int = 0) -> None:
         self.api_version = api_version
         self.client_id = client_id
