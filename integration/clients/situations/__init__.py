@@ -1,4 +1,7 @@
 """The situations, in the order of the page: importing this fills `SITUATIONS`."""
 
+# ruff: noqa: I001  the order of these is the order of the page
+from integration.clients.situation import SITUATIONS as SITUATIONS
 from integration.clients.situations import admin as admin
 from integration.clients.situations import records as records
+from integration.clients.situations import groups as groups

@@ -1,0 +1,1 @@
+"""franz-go, a client in pure Go."""

@@ -1,0 +1,14 @@
+"""franz-go 1.22.2 with kadm 1.19.0; `go.mod` pins them, `go.sum` has their checksums."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from integration.support.go import go_program
+
+NAME = "franz-go"
+
+
+def command() -> list[str]:
+    """Raises as `go_program` does."""
+    return [str(go_program(Path(__file__).parent))]

@@ -1,0 +1,129 @@
+"""`make clients`: every client through every situation on both brokers, printed and written to docs/clients.md."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from integration.clients import page, situations
+from integration.clients.catalogue import Client, client_named, clients
+from integration.clients.driver import ROOT
+from integration.clients.running import FAIL, MISSING, OK, Outcome, play, play_alone
+from integration.clients.situation import Situation
+from integration.support.broker import Broker
+from integration.support.jars import KAFKA_VERSION
+from integration.support.kafka import RealKafka
+from integration.support.kshim import KshimProcess
+from integration.support.unavailable import Unavailable
+
+BROKERS: dict[str, Callable[[Path], Broker]] = {
+    "kshim": lambda folder: KshimProcess(folder / "kshim", durable=True),
+    "kafka": lambda folder: RealKafka(folder / "kafka"),
+}
+PAGE = ROOT / "docs" / "clients.md"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit code 1 if kshim fails where Kafka does not."""
+    options = _parser().parse_args(arguments)
+    chosen_clients = [client_named(name) for name in options.clients.split(",")] if options.clients else clients()
+    chosen = _chosen_situations(options.situations)
+    folder = Path(tempfile.mkdtemp(prefix="kshim-clients-"))
+    print(f"logs of brokers and drivers: {folder}", flush=True)
+    outcomes: list[Outcome] = []
+    reference = page.Reference(f"Apache Kafka {KAFKA_VERSION}", datetime.date.today().isoformat())
+    for name in options.brokers.split(","):
+        if name == "kafka" and options.kafka_from:
+            reference, kept = page.load_reference(Path(options.kafka_from))
+            outcomes += [each for each in kept if _is_chosen(each, chosen_clients, chosen)]
+            continue
+        outcomes += _run(name, chosen_clients, chosen, folder / name, options.jobs)
+    if options.save_kafka:
+        page.save_reference(Path(options.save_kafka), reference, outcomes)
+    report = page.Report(chosen_clients, chosen, outcomes, reference)
+    print(page.printed(report))
+    if options.page:
+        Path(options.page).write_text(page.markdown(report))
+    regressions = page.failures_of_kshim_alone(report)
+    if not regressions:
+        shutil.rmtree(folder)
+    return 1 if regressions else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="integration.clients.matrix", description=__doc__)
+    parser.add_argument("--clients", help="names or folders, comma separated; all")
+    parser.add_argument("--situations", help="names or beginnings of names, comma separated; all")
+    parser.add_argument("--brokers", default="kshim,kafka", help="kshim, kafka or both, comma separated")
+    parser.add_argument("--jobs", type=int, default=2, help="so many clients at the same time")
+    parser.add_argument("--page", help=f"also write the matrix here, as {PAGE.relative_to(ROOT)}")
+    parser.add_argument("--save-kafka", metavar="FILE", help="keep what Kafka did, with date and versions")
+    parser.add_argument("--kafka-from", metavar="FILE", help="take what Kafka did from a file instead of running it")
+    return parser
+
+
+def _chosen_situations(names: str | None) -> list[Situation]:
+    if names is None:
+        return situations.SITUATIONS
+    prefixes = tuple(names.split(","))
+    chosen = [each for each in situations.SITUATIONS if each.name.startswith(prefixes)]
+    if not chosen:
+        raise SystemExit(f"no situation {names!r}; there are {', '.join(each.name for each in situations.SITUATIONS)}")
+    return chosen
+
+
+def _is_chosen(outcome: Outcome, chosen_clients: list[Client], chosen: list[Situation]) -> bool:
+    return outcome.client in [client.name for client in chosen_clients] and outcome.situation in [
+        situation.name for situation in chosen
+    ]
+
+
+def _run(name: str, chosen_clients: list[Client], chosen: list[Situation], folder: Path, jobs: int) -> list[Outcome]:
+    """All on one broker; clients at the same time, the situations of a client one after another."""
+    folder.mkdir(parents=True)
+    broker = BROKERS[name](folder)
+    broker.start()
+    try:
+        with ThreadPoolExecutor(jobs) as pool:
+            of_clients = pool.map(
+                lambda client: list(_play_all(client, chosen, broker, BROKERS[name], folder)), chosen_clients
+            )
+            return [outcome for outcomes in of_clients for outcome in outcomes]
+    finally:
+        broker.kill()
+
+
+def _play_all(
+    client: Client, chosen: list[Situation], broker: Broker, make: Callable[[Path], Broker], folder: Path
+) -> Iterator[Outcome]:
+    try:
+        client.command()
+    except Unavailable as missing:
+        for situation in chosen:
+            yield Outcome(client.name, situation.name, broker.name, MISSING, str(missing), 0.0, "")
+        return
+    for situation in chosen:
+        place = folder / client.folder / situation.name
+        if situation.alone:
+            outcome = play_alone(client, situation, make, place)
+        else:
+            outcome = play(client, situation, broker, place)
+        _tell(outcome)
+        yield outcome
+
+
+def _tell(outcome: Outcome) -> None:
+    line = f"{outcome.broker:6} {outcome.client:24} {outcome.situation:32} {outcome.verdict:4} {outcome.seconds:6.1f} s"
+    if outcome.verdict in (FAIL, MISSING):
+        line += f"  {outcome.detail}"
+    print(line, file=sys.stderr if outcome.verdict != OK else sys.stdout, flush=True)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
