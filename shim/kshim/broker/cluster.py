@@ -19,6 +19,8 @@ from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from kshim.broker.authentication.credentials import ScramCredentials
+    from kshim.broker.authorizer.authorizer import Authorizer
     from kshim.broker.chores import Chore
     from kshim.broker.config import BrokerConfig
     from kshim.broker.history.history import History
@@ -110,6 +112,13 @@ class Cluster:
         self.on_event = on_event
         self.on_corrupt = on_corrupt
         self.report = on_defect
+        self.authorizer: Authorizer | None = None
+        """Decides who may do what; None: everybody may do everything."""
+        if config.given.get("authorizer.class.name", "").strip():
+            from kshim.broker.authorizer.making import make_authorizer
+
+            self.authorizer = make_authorizer(config, storage)
+        self._scram_credentials: ScramCredentials | None = None
         # Logs of an earlier run remember its producers: ids begin where that run's did not.
         self._next_producer_id = int.from_bytes(identities.new_topic_id()[:6], "big") << 8 if len(self.topics) else 0
 
@@ -136,6 +145,15 @@ class Cluster:
     def made_coordinator(self) -> GroupCoordinator | None:
         """The group coordinator, if anybody has needed it."""
         return self._coordinator
+
+    @property
+    def scram_credentials(self) -> ScramCredentials:
+        """The users' SCRAM credentials, read when they are first needed. Raises LogError."""
+        if self._scram_credentials is None:
+            from kshim.broker.authentication.stored import stored_credentials
+
+            self._scram_credentials = stored_credentials(self.storage)
+        return self._scram_credentials
 
     @property
     def history(self) -> History:

@@ -44,6 +44,12 @@ class Storage(Protocol):
     def clean_offsets_to_save(self) -> Callable[[], None] | None:
         """Saves what was noted so far: to be called in any thread; it blocks. None when there is nothing to save."""
 
+    def read_document(self, name: str) -> str | None:
+        """Something small of the broker's own, e.g. its access rules; None when there is none."""
+
+    def write_document(self, name: str, text: str) -> None:
+        """Replace it; whole or not at all."""
+
     def close(self) -> None:
         """Give up the directory."""
 

@@ -168,6 +168,15 @@ class DataDirectory:
         for folder in doomed:
             remove_folder(folder)
 
+    def read_document(self, name: str) -> str | None:
+        """A file of the broker's own beside the logs, None when there is none. Raises LogError."""
+        path = os.path.join(self.path, name)
+        return _read(path) if os.path.exists(path) else None
+
+    def write_document(self, name: str, text: str) -> None:
+        """Replace that file in one step that survives power loss; only its owner may read it. Raises LogError."""
+        self._write(name, text, is_private=True)
+
     def close(self) -> None:
         """Let others use the folder. Logs are closed before; unless one could not be, the next process is told so."""
         if (self.was_closed or self.is_checked) and all(log.is_safe for log in self._logs.values()):
@@ -256,10 +265,10 @@ class DataDirectory:
         except OSError as error:
             raise LogError(f"cannot list {self.path}: {error.strerror or error}") from error
 
-    def _write(self, name: str, text: str) -> None:
+    def _write(self, name: str, text: str, *, is_private: bool = False) -> None:
         path = os.path.join(self.path, name)
         try:
-            self._calls.write_whole_file(path, text.encode())
+            self._calls.write_whole_file(path, text.encode(), is_private=is_private)
         except OSError as error:
             raise LogError(f"cannot write {path}: {error.strerror or error}") from error
 

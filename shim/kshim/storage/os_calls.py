@@ -51,11 +51,16 @@ class OsCalls:
         self.sync_directory: Callable[[str], None] = _sync_directory
         """Make new, renamed and removed names in a directory survive power loss."""
 
-    def write_whole_file(self, path: str, data: bytes) -> None:
-        """Replace the file in one step that survives power loss: readers see the old content or the new. OSError."""
+    def write_whole_file(self, path: str, data: bytes, *, is_private: bool = False) -> None:
+        """Replace the file in one step that survives power loss: readers see the old content or the new. OSError.
+
+        A private one only its owner may read, where the system knows owners.
+        """
         temporary = path + ".tmp"
         descriptor = self.open(temporary)
         try:
+            if is_private and sys.platform != "win32":
+                os.fchmod(descriptor, 0o600)
             self.ftruncate(descriptor, 0)
             written = 0
             while written < len(data):

@@ -23,6 +23,9 @@ __all__ = ["DirectoryStorage", "MemoryStorage"]
 class MemoryStorage:
     """Remembers nothing beyond the process."""
 
+    def __init__(self) -> None:
+        self._documents: dict[str, str] = {}
+
     def open_log(self, topic: str, partition: int) -> MemoryLog:
         """A new log."""
         from kshim.storage.memory import MemoryLog  # brings the record batches with it, which a start does not need
@@ -51,6 +54,14 @@ class MemoryStorage:
 
     def clean_offsets_to_save(self) -> None:
         """Nothing."""
+
+    def read_document(self, name: str) -> str | None:
+        """What was written in this process."""
+        return self._documents.get(name)
+
+    def write_document(self, name: str, text: str) -> None:
+        """Nothing outlives the process."""
+        self._documents[name] = text
 
     def close(self) -> None:
         """Nothing is held."""
@@ -131,6 +142,14 @@ class DirectoryStorage:
     def clean_offsets_to_save(self) -> Callable[[], None] | None:
         """Writes what was noted so far: it blocks, in any thread, and raises LogError. None when nothing was."""
         return self._directory.clean_offsets.to_save()
+
+    def read_document(self, name: str) -> str | None:
+        """A file beside the logs. Raises LogError."""
+        return self._directory.read_document(name)
+
+    def write_document(self, name: str, text: str) -> None:
+        """Replace it; whole or not at all. Raises LogError."""
+        self._directory.write_document(name, text)
 
     def close(self) -> None:
         """Let others use the directory. Raises LogError when a repaired log could not be closed."""

@@ -1,0 +1,29 @@
+"""What every SASL mechanism does here, and how an attempt fails."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+__all__ = ["AuthenticationFailed", "Mechanism"]
+
+
+class AuthenticationFailed(Exception):
+    """The client is not who it says. `message` is for the client: None where a reason would help somebody who guesses.
+
+    `reason` is for the log; neither ever holds a secret.
+    """
+
+    def __init__(self, reason: str, message: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.message = message
+
+
+class Mechanism(Protocol):
+    """The server's side of one authentication. Kafka: javax.security.sasl.SaslServer."""
+
+    user: str | None
+    """Who it is, once `evaluate` has proved it; None before."""
+
+    def evaluate(self, token: bytes) -> bytes:
+        """Take the client's next token, return the server's. Raises AuthenticationFailed."""

@@ -1,0 +1,50 @@
+"""The authorizer that a configuration asks for, with the rules that its storage holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kshim.broker.authorizer.authorizer import Authorizer
+from kshim.broker.authorizer.document import ACLS_DOCUMENT, read_rules, rules_text
+from kshim.broker.authorizer.model import AclRule
+from kshim.storage.log import LogError
+
+if TYPE_CHECKING:
+    from kshim.broker.config import BrokerConfig
+    from kshim.broker.topics import Storage
+
+__all__ = ["make_authorizer", "super_users"]
+
+
+def make_authorizer(config: BrokerConfig, storage: Storage) -> Authorizer:
+    """Raises LogError when the rules cannot be read: without them nobody knows who may do what."""
+    text = storage.read_document(ACLS_DOCUMENT)
+    try:
+        rules = [] if text is None else read_rules(text)
+    except ValueError as error:
+        raise LogError(f"{ACLS_DOCUMENT} in the data directory is damaged: {error}") from error
+
+    def save(changed: Iterable[AclRule]) -> None:
+        storage.write_document(ACLS_DOCUMENT, rules_text(changed))
+
+    return Authorizer(
+        rules,
+        super_users=super_users(config.given.get("super.users", "")),
+        allows_unruled=config.given.get("allow.everyone.if.no.acl.found", "").strip().lower() == "true",
+        save=save,
+    )
+
+
+def super_users(text: str) -> list[str]:
+    """The principals of `super.users`, TYPE:NAME each with semicolons between. Raises ValueError for another form.
+
+    >>> super_users("User:admin; User:CN=ops,O=Acme")
+    ['User:admin', 'User:CN=ops,O=Acme']
+    """
+    principals = [part.strip() for part in text.split(";") if part.strip()]
+    for principal in principals:
+        kind, colon, name = principal.partition(":")
+        if not (kind and colon and name):
+            raise ValueError(f"{principal!r} is not TYPE:NAME")
+    return principals
