@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 __all__ = ["PartitionLeader", "TopicSpec"]
@@ -18,6 +19,17 @@ class PartitionLeader(NamedTuple):
     leader_id: int
     leader_epoch: int = 0
     epochs: tuple[tuple[int, int], ...] = ()
+
+    def replicas(self, live_ids: Collection[int]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """Ids of (replicas, those in sync, those offline) as Kafka would tell of this partition.
+
+        Its one log is every node's. Said to have it are the preferred leader, first, and the leader if that is another.
+        """
+        leading = (self.leader_id,)
+        if self.leader_id == self.preferred_id:
+            return leading, leading, ()
+        both = (self.preferred_id, self.leader_id)
+        return (both, both, ()) if self.preferred_id in live_ids else (both, leading, both[:1])
 
 
 class TopicSpec(NamedTuple):

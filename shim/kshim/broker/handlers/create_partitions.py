@@ -88,7 +88,8 @@ def _grow(node: Node, wanted: CreatePartitionsTopic, request: CreatePartitionsRe
     topic = node.cluster.topics.named(wanted.name)
     assert topic is not None
     try:
-        node.cluster.topics.grow(topic, wanted.count)
+        leader_ids = wanted.assignments and [assignment.broker_ids[0] for assignment in wanted.assignments]
+        node.cluster.topics.grow(topic, wanted.count, leader_ids or None)
     except LogError as error:
         node.cluster.defect(error, request)
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from None

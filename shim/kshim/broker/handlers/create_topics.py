@@ -41,12 +41,13 @@ DEFAULT = -1
 class NewTopic:
     """A topic that passed every check."""
 
-    __slots__ = ("configs", "name", "partition_count")
+    __slots__ = ("configs", "leader_ids", "name", "partition_count")
 
-    def __init__(self, name: str, partition_count: int, configs: dict[str, str]) -> None:
+    def __init__(self, name: str, partition_count: int, configs: dict[str, str], leader_ids: list[int] | None) -> None:
         self.name = name
         self.partition_count = partition_count
         self.configs = configs
+        self.leader_ids = leader_ids
 
 
 @handles(CreateTopicsRequest)
@@ -55,7 +56,8 @@ def create_topics(node: Node, request: CreateTopicsRequest, context: RequestCont
 
     Results stand in the order of the request; a name given twice has one, after the others. With `validate_only` the
     topic id is zero (Kafka invents one that nothing will ever have). `timeout_ms` has no meaning: all is done before
-    the answer. Checks and their order are those of a live 4.4, but for `__consumer_offsets`, which only this broker
+    the answer. One node leads each partition, the first of those assigned if any were, and no other has a replica:
+    whatever the replication factor, all nodes share one log. Checks and their order are those of a live 4.4, but for `__consumer_offsets`, which only this broker
     makes: its partitions are the shards of the coordinator.
     """
     counts = Counter(topic.name for topic in request.topics)
@@ -102,7 +104,9 @@ def _check(node: Node, topic: CreatableTopic, *, is_too_large: bool) -> NewTopic
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{OFFSETS_TOPIC} is made by the broker when it is first needed")
     check_no_collision(topic.name, (other.name for other in cluster.topics))
     configs = checked_configs((config.name, config.value) for config in topic.configs)
-    return NewTopic(topic.name, _partition_count(node, topic), configs)
+    partition_count = _partition_count(node, topic)
+    leaders = {assignment.partition_index: assignment.broker_ids[0] for assignment in topic.assignments}
+    return NewTopic(topic.name, partition_count, configs, [leaders[index] for index in sorted(leaders)] or None)
 
 
 def _partition_count(node: Node, topic: CreatableTopic) -> int:
@@ -138,7 +142,7 @@ def _check_assignments(topic: CreatableTopic, node_ids: list[int]) -> None:
 
 def _made(node: Node, new: NewTopic, request: CreateTopicsRequest) -> CreatableTopicResult:
     try:
-        topic = node.cluster.create_topic(new.name, new.partition_count, new.configs)
+        topic = node.cluster.create_topic(new.name, new.partition_count, new.configs, new.leader_ids)
     except LogError as error:
         node.cluster.defect(error, request)
         return _refused(new.name, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))

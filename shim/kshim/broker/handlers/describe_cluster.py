@@ -39,7 +39,7 @@ def describe_cluster(
         DescribeClusterResponse(
             error_code=ErrorCode.NONE,
             cluster_id=node.cluster.cluster_id,
-            controller_id=node.node_id,
+            controller_id=node.cluster.leadership.controller_id,
             brokers=tuple(_broker(other, ticket.connection.listener_name) for other in node.cluster.nodes),
             cluster_authorized_operations=(
                 CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED

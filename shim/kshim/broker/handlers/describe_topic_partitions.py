@@ -21,7 +21,7 @@ from kshim_protocol.schema import ZERO_UUID
 
 if TYPE_CHECKING:
     from kshim.broker.node import Node
-    from kshim.broker.topics import Topic
+    from kshim.broker.topics import Partition, Topic
 
 __all__ = ["describe_topic_partitions"]
 
@@ -80,25 +80,28 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
 
 
 def _described(node: Node, topic: Topic, indexes: range) -> DescribeTopicPartitionsResponseTopic:
-    replicas = (node.node_id,)
+    live_ids = node.cluster.leadership.live_ids
     return DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=tuple(
-            DescribeTopicPartitionsResponsePartition(
-                error_code=ErrorCode.NONE,
-                partition_index=index,
-                leader_id=node.node_id,
-                leader_epoch=0,
-                replica_nodes=replicas,
-                isr_nodes=replicas,
-                eligible_leader_replicas=(),
-                last_known_elr=(),
-                offline_replicas=(),
-            )
-            for index in indexes
-        ),
+        partitions=tuple(_partition(topic.partitions[index], live_ids) for index in indexes),
         topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+
+
+def _partition(partition: Partition, live_ids: list[int]) -> DescribeTopicPartitionsResponsePartition:
+    leader = partition.leader
+    replicas, in_sync, offline = leader.replicas(live_ids)
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=ErrorCode.NONE,
+        partition_index=partition.index,
+        leader_id=leader.leader_id,
+        leader_epoch=leader.leader_epoch,
+        replica_nodes=replicas,
+        isr_nodes=in_sync,
+        eligible_leader_replicas=(),
+        last_known_elr=(),
+        offline_replicas=offline,
     )

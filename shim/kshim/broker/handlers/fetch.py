@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kshim.broker.cluster import Cluster
 from kshim.broker.fetch_waits import WaitingFetch
+from kshim.broker.leader_checks import check_leader, endpoints
 from kshim.broker.node import Node
 from kshim.broker.router import PendingReply, answered, handles
 from kshim.broker.topics import Partition, Topic
@@ -22,6 +22,8 @@ from kshim_protocol.messages.fetch import (
     FetchRequest,
     FetchResponse,
     FetchTopic,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
 )
 
@@ -32,7 +34,8 @@ _REPLICA_STATE_FROM = 15
 _READ_UNCOMMITTED = 0
 _READ_COMMITTED = 1
 _FULL_FETCH_EPOCHS = (0, -1)
-_LEADER_EPOCH = 0
+_LEADERS_NAMED_FROM = 16
+_LEADERS_NAMED_WITH = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 @handles(FetchRequest)
@@ -48,7 +51,7 @@ def fetch(node: Node, request: FetchRequest, context: RequestContext, ticket: Pe
         return answered(ticket, FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=()))
     if request.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level}")
-    reading = _Reading(node.cluster, request, context.api_version)
+    reading = _Reading(node, request, context.api_version, ticket.connection.listener_name)
     max_bytes = min(request.max_bytes, node.cluster.config.fetch_max_bytes)
     missing_bytes = min(request.min_bytes, max_bytes) - reading.available_bytes
     if request.max_wait_ms <= 0 or missing_bytes <= 0 or reading.is_urgent or not reading.idle_or_readable:
@@ -91,9 +94,17 @@ class _Reading:
     """
 
     def __init__(
-        self, cluster: Cluster, request: FetchRequest, api_version: int, *, unknown: ErrorCode | None = None
+        self,
+        node: Node,
+        request: FetchRequest,
+        api_version: int,
+        listener_name: str,
+        *,
+        unknown: ErrorCode | None = None,
     ) -> None:
-        self._cluster = cluster
+        self._node = node
+        self._cluster = node.cluster
+        self._listener_name = listener_name
         self._request = request
         self._api_version = api_version
         self._by_id = api_version >= _TOPIC_IDS_FROM
@@ -116,7 +127,8 @@ class _Reading:
         if all(self._found(wanted) is topic for wanted, topic, _ in self._topics):
             return self
         # What became unknown was deleted; Kafka then speaks of the partition, even to those who asked by id.
-        return _Reading(self._cluster, self._request, self._api_version, unknown=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return _Reading(self._node, self._request, self._api_version, self._listener_name, unknown=unknown)
 
     def _found(self, topic: FetchTopic) -> Topic | None:
         topics = self._cluster.topics
@@ -134,7 +146,7 @@ class _Reading:
     def _place(self, partition: Partition, wanted: FetchPartition) -> _Place:
         diverging = None
         try:
-            self._check(wanted)
+            self._check(partition, wanted)
             if wanted.last_fetched_epoch >= 0:
                 diverging = _divergence(partition, wanted)
             end_offset = self._end_offset(partition)
@@ -162,12 +174,11 @@ class _Reading:
         """Up to where this request may read. Raises LogError, KafkaError."""
         return partition.last_stable_offset if self._reads_committed else partition.high_watermark
 
-    def _check(self, wanted: FetchPartition) -> None:
+    def _check(self, partition: Partition, wanted: FetchPartition) -> None:
         """Raises KafkaError."""
         if self._is_follower:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # there are no other replicas to follow with
-        if wanted.current_leader_epoch > _LEADER_EPOCH:  # negative: not given
-            raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+        check_leader(self._node, partition, max(wanted.current_leader_epoch, -1))  # negative: not given
         if wanted.partition_max_bytes < 0 or self._request.max_bytes < 0:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
@@ -187,12 +198,29 @@ class _Reading:
             responses.append(
                 FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=tuple(answers))
             )
-        return FetchResponse(responses=tuple(responses))
+        return FetchResponse(responses=tuple(responses), node_endpoints=self._name_leaders(responses))
+
+    def _name_leaders(self, responses: list[FetchableTopicResponse]) -> tuple[NodeEndpoint, ...]:
+        """Tell with each refusal who leads the partition instead, and how to reach that node."""
+        if self._api_version < _LEADERS_NAMED_FROM or not self._cluster.leadership.is_spread:
+            return ()
+        leader_ids = []
+        for response, (_, topic, _) in zip(responses, self._topics, strict=True):
+            for data in response.partitions:
+                if topic is not None and data.error_code in _LEADERS_NAMED_WITH:
+                    leader = topic.partitions[data.partition_index].leader
+                    data.current_leader = LeaderIdAndEpoch(  # type: ignore[misc]
+                        leader_id=leader.leader_id, leader_epoch=leader.leader_epoch
+                    )
+                    leader_ids.append(leader.leader_id)
+        return endpoints(self._node, self._listener_name, leader_ids, NodeEndpoint)
 
     def _answer(self, place: _Place, left_bytes: int, *, is_first: bool) -> tuple[PartitionData, int]:
         wanted, partition = place.wanted, place.partition
         if partition is None:
             return _error_data(wanted, place.error), 0
+        if partition.leader.leader_id != self._node.node_id:  # since the Fetch began to wait
+            return _error_data(wanted, ErrorCode.NOT_LEADER_OR_FOLLOWER), 0
         aborted: tuple[AbortedTransaction, ...] | None = () if self._reads_committed else None
         data = b""
         try:
@@ -247,10 +275,12 @@ def _divergence(partition: Partition, wanted: FetchPartition) -> EpochEndOffset 
 
     Raises OffsetOutOfRange for an epoch there never was, LogError.
     """
-    if wanted.last_fetched_epoch > _LEADER_EPOCH:
+    epoch, end_offset = partition.end_of_epoch(wanted.last_fetched_epoch)
+    if end_offset < 0:
         raise OffsetOutOfRange(f"no epoch {wanted.last_fetched_epoch}")
-    end_offset = partition.log.end_offset
-    return EpochEndOffset(epoch=_LEADER_EPOCH, end_offset=end_offset) if end_offset < wanted.fetch_offset else None
+    if epoch == wanted.last_fetched_epoch and end_offset >= wanted.fetch_offset:
+        return None
+    return EpochEndOffset(epoch=epoch, end_offset=end_offset)
 
 
 def _error_data(wanted: FetchPartition, error: ErrorCode) -> PartitionData:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kshim.broker.router import PendingReply, answered, handles
+from kshim.broker.topics import OFFSETS_TOPIC
+from kshim.coordinator.partitioner import partition_for
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["find_coordinator"]
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
+TOPICS = {GROUP: OFFSETS_TOPIC, TRANSACTION: "__transaction_state"}
 FIRST_VERSION_BATCHED = 4
 FIRST_VERSION_SHARE = 6
 UUID_TEXT_LENGTH = 22
@@ -25,11 +28,11 @@ UUID_TEXT_LENGTH = 22
 def find_coordinator(
     node: Node, request: FindCoordinatorRequest, context: RequestContext, ticket: PendingReply
 ) -> Step:
-    """Name this node, at once.
+    """Name the node that leads the partition a key belongs to, at once.
 
     Kafka refuses the first request with COORDINATOR_NOT_AVAILABLE while it makes the offsets topic; here the topic is
-    there before the answer. The texts on success ("NONE" in v1-3, "" later) are those of a live 4.4. Transactions and
-    share groups: the node is named, the APIs that would be asked next are not listed.
+    there before the answer. The texts on success ("NONE" in v1-3, "" later) are those of a live 4.4. For share
+    groups the node that was asked is named; the APIs that would be asked next are not listed.
     """
     version = context.api_version
     if request.key_type not in (GROUP, TRANSACTION, SHARE):
@@ -42,19 +45,21 @@ def find_coordinator(
         except LogError as error:
             node.cluster.defect(error, request)
             return answered(ticket, request.error_response(ErrorCode.COORDINATOR_NOT_AVAILABLE, version, str(error)))
-    host, port = node.address(ticket.connection.listener_name)
+    listener_name = ticket.connection.listener_name
     if version < FIRST_VERSION_BATCHED:
+        found = _coordinator_of(node, request.key_type, request.key)
+        host, port = found.address(listener_name)
         return answered(
             ticket,
             FindCoordinatorResponse(
-                error_code=ErrorCode.NONE, error_message="NONE", node_id=node.node_id, host=host, port=port
+                error_code=ErrorCode.NONE, error_message="NONE", node_id=found.node_id, host=host, port=port
             ),
         )
     return answered(
         ticket,
         FindCoordinatorResponse(
             coordinators=tuple(
-                _coordinator(node.node_id, host, port, request.key_type, key) for key in request.coordinator_keys
+                _coordinator(node, listener_name, request.key_type, key) for key in request.coordinator_keys
             )
         ),
     )
@@ -64,7 +69,15 @@ def _refused(request: FindCoordinatorRequest, version: int, ticket: Ticket, reas
     return answered(ticket, request.error_response(ErrorCode.INVALID_REQUEST, version, reason))
 
 
-def _coordinator(node_id: int, host: str, port: int, key_type: int, key: str) -> Coordinator:
+def _coordinator_of(node: Node, key_type: int, key: str) -> Node:
+    cluster = node.cluster
+    topic = cluster.topics.named(TOPICS.get(key_type, ""))
+    if topic is None or not cluster.leadership.is_spread:
+        return node
+    return cluster.known_nodes[topic.partitions[partition_for(key, len(topic.partitions))].leader.leader_id]
+
+
+def _coordinator(node: Node, listener_name: str, key_type: int, key: str) -> Coordinator:
     if key_type == SHARE and not is_share_key(key):
         return Coordinator(
             key=key,
@@ -74,7 +87,9 @@ def _coordinator(node_id: int, host: str, port: int, key_type: int, key: str) ->
             error_code=ErrorCode.INVALID_REQUEST,
             error_message="a share key is GROUP:TOPIC_ID:PARTITION",
         )
-    return Coordinator(key=key, node_id=node_id, host=host, port=port)
+    found = _coordinator_of(node, key_type, key)
+    host, port = found.address(listener_name)
+    return Coordinator(key=key, node_id=found.node_id, host=host, port=port)
 
 
 def is_share_key(key: str) -> bool:

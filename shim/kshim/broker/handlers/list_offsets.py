@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kshim.broker.cluster import Cluster
+from kshim.broker.leader_checks import check_leader
 from kshim.broker.node import Node
 from kshim.broker.router import PendingReply, answered, handles
 from kshim.broker.topics import Partition
@@ -38,7 +38,6 @@ _SINCE_VERSION = {
     EARLIEST_PENDING_UPLOAD: 11,
 }
 _NEVER = 1 << 15
-_LEADER_EPOCH = 0
 _LEADER_EPOCH_FROM = 4
 _NOTHING = (-1, -1)
 
@@ -56,7 +55,7 @@ def list_offsets(node: Node, request: ListOffsetsRequest, context: RequestContex
     topics = tuple(
         ListOffsetsTopicResponse(
             name=topic.name,
-            partitions=tuple(_answers(node.cluster, request, topic, context.api_version)),
+            partitions=tuple(_answers(node, request, topic, context.api_version)),
         )
         for topic in request.topics
     )
@@ -64,12 +63,12 @@ def list_offsets(node: Node, request: ListOffsetsRequest, context: RequestContex
 
 
 def _answers(
-    cluster: Cluster, request: ListOffsetsRequest, topic: ListOffsetsTopic, version: int
+    node: Node, request: ListOffsetsRequest, topic: ListOffsetsTopic, version: int
 ) -> list[ListOffsetsPartitionResponse]:
     indexes = [wanted.partition_index for wanted in topic.partitions]
     repeated = {index for index in indexes if indexes.count(index) > 1} if len(set(indexes)) < len(indexes) else set()
     answers = [
-        _answer(cluster, request, topic.name, wanted, version)
+        _answer(node, request, topic.name, wanted, version)
         for wanted in topic.partitions
         if wanted.partition_index not in repeated
     ]
@@ -81,32 +80,29 @@ def _answers(
 
 
 def _answer(
-    cluster: Cluster, request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition, version: int
+    node: Node, request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition, version: int
 ) -> ListOffsetsPartitionResponse:
     index = wanted.partition_index
     try:
         if wanted.timestamp < 0 and version < _SINCE_VERSION.get(wanted.timestamp, _NEVER):
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-        partition = cluster.topics.partition(topic, index)
+        partition = node.cluster.topics.partition(topic, index)
         if partition is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if wanted.current_leader_epoch > _LEADER_EPOCH:
-            raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
-        if wanted.current_leader_epoch < -1:
-            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
+        check_leader(node, partition, wanted.current_leader_epoch)
         end_offset = partition.last_stable_offset if request.isolation_level else partition.high_watermark
         offset, timestamp_ms = _found(partition, wanted.timestamp, end_offset)
     except KafkaError as error:
         return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)
     except LogError as error:
-        cluster.defect(error, request)
+        node.cluster.defect(error, request)
         return ListOffsetsPartitionResponse(partition_index=index, error_code=_code_of(error))
     return ListOffsetsPartitionResponse(
         partition_index=index,
         error_code=ErrorCode.NONE,
         timestamp=timestamp_ms,
         offset=offset,
-        leader_epoch=_LEADER_EPOCH if offset >= 0 and version >= _LEADER_EPOCH_FROM else -1,
+        leader_epoch=partition.epoch_at(offset) if offset >= 0 and version >= _LEADER_EPOCH_FROM else -1,
     )
 
 

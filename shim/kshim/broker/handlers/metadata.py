@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kshim.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from kshim.broker.router import PendingReply, answered, handles
 from kshim.broker.topic_rules import METADATA_TOPIC, check_no_collision, name_problem
-from kshim.broker.topics import INTERNAL_TOPICS, OFFSETS_TOPIC, Topic
+from kshim.broker.topics import INTERNAL_TOPICS, OFFSETS_TOPIC, Partition, Topic
 from kshim.coordinator.step import RequestContext, Step
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -59,7 +59,7 @@ def metadata(node: Node, request: MetadataRequest, context: RequestContext, tick
         MetadataResponse(
             brokers=tuple(_broker(other, ticket.connection.listener_name) for other in node.cluster.nodes),
             cluster_id=node.cluster.cluster_id,
-            controller_id=node.node_id,
+            controller_id=node.cluster.leadership.controller_id,
             topics=tuple(topics),
             cluster_authorized_operations=(
                 CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
@@ -119,23 +119,26 @@ def _made(node: Node, name: str) -> Topic | None:
 
 
 def _described(node: Node, topic: Topic, operations: int) -> MetadataResponseTopic:
-    node_id = node.node_id
-    replicas = (node_id,)
+    live_ids = node.cluster.leadership.live_ids
     return MetadataResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=tuple(
-            MetadataResponsePartition(
-                error_code=ErrorCode.NONE,
-                partition_index=partition.index,
-                leader_id=node_id,
-                leader_epoch=0,
-                replica_nodes=replicas,
-                isr_nodes=replicas,
-            )
-            for partition in topic.partitions
-        ),
+        partitions=tuple(_partition(partition, live_ids) for partition in topic.partitions),
         topic_authorized_operations=operations,
+    )
+
+
+def _partition(partition: Partition, live_ids: list[int]) -> MetadataResponsePartition:
+    leader = partition.leader
+    replicas, in_sync, offline = leader.replicas(live_ids)
+    return MetadataResponsePartition(
+        error_code=ErrorCode.NONE,
+        partition_index=partition.index,
+        leader_id=leader.leader_id,
+        leader_epoch=leader.leader_epoch,
+        replica_nodes=replicas,
+        isr_nodes=in_sync,
+        offline_replicas=offline,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kshim.broker.cluster import Cluster
+from kshim.broker.leader_checks import check_leader
 from kshim.broker.node import Node
 from kshim.broker.router import PendingReply, answered, handles
 from kshim.coordinator.step import RequestContext, Step
@@ -18,8 +18,6 @@ from kshim_protocol.messages.offset_for_leader_epoch import (
 
 __all__ = ["offset_for_leader_epoch"]
 
-_LEADER_EPOCH = 0
-
 
 @handles(OffsetForLeaderEpochRequest)
 def offset_for_leader_epoch(
@@ -27,12 +25,13 @@ def offset_for_leader_epoch(
 ) -> Step:
     """Answer each partition with the end of the epoch asked for (KIP-101, KIP-320).
 
-    The only epoch there ever is, 0, ends at the end of the log. A later one is unknown: epoch -1, offset -1, no error.
+    An epoch ends where the next one begins, the newest at the end of the log. Of one in which nothing was written the one
+    before is told. A later one is unknown: epoch -1, offset -1, no error.
     """
     topics = tuple(
         OffsetForLeaderTopicResult(
             topic=topic.topic,
-            partitions=tuple(_answer(node.cluster, request, topic.topic, wanted) for wanted in topic.partitions),
+            partitions=tuple(_answer(node, request, topic.topic, wanted) for wanted in topic.partitions),
         )
         for topic in request.topics
     )
@@ -40,32 +39,24 @@ def offset_for_leader_epoch(
 
 
 def _answer(
-    cluster: Cluster, request: OffsetForLeaderEpochRequest, topic: str, wanted: OffsetForLeaderPartition
+    node: Node, request: OffsetForLeaderEpochRequest, topic: str, wanted: OffsetForLeaderPartition
 ) -> EpochEndOffset:
     try:
-        epoch, end_offset = _end_of_epoch(cluster, topic, wanted)
+        epoch, end_offset = _end_of_epoch(node, topic, wanted)
     except KafkaError as error:
         return EpochEndOffset(error_code=error.code, partition=wanted.partition)
     except LogError as error:
-        cluster.defect(error, request)
+        node.cluster.defect(error, request)
         return EpochEndOffset(error_code=ErrorCode.KAFKA_STORAGE_ERROR, partition=wanted.partition)
     return EpochEndOffset(
         error_code=ErrorCode.NONE, partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset
     )
 
 
-def _end_of_epoch(cluster: Cluster, topic: str, wanted: OffsetForLeaderPartition) -> tuple[int, int]:
+def _end_of_epoch(node: Node, topic: str, wanted: OffsetForLeaderPartition) -> tuple[int, int]:
     """Raises KafkaError, LogError."""
-    partition = cluster.topics.partition(topic, wanted.partition)
+    partition = node.cluster.topics.partition(topic, wanted.partition)
     if partition is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if wanted.current_leader_epoch > _LEADER_EPOCH:
-        raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
-    if wanted.current_leader_epoch < -1:
-        raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
-    epoch = wanted.leader_epoch
-    if epoch == _LEADER_EPOCH:
-        return epoch, partition.high_watermark
-    if epoch < -1:  # before the first: it ended where that began, as Kafka sees it
-        return epoch, partition.log.start_offset
-    return -1, -1
+    check_leader(node, partition, wanted.current_leader_epoch)
+    return partition.end_of_epoch(wanted.leader_epoch)

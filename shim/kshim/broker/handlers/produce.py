@@ -7,6 +7,7 @@ from collections.abc import Collection
 from kshim.broker.batch_rules import BatchRules, RejectedRecords
 from kshim.broker.cluster import Cluster
 from kshim.broker.connection import ConnectionClosing
+from kshim.broker.leader_checks import check_leader, endpoints
 from kshim.broker.node import Node
 from kshim.broker.producers import PartitionProducers
 from kshim.broker.router import PendingReply, answered, handles
@@ -16,6 +17,8 @@ from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.produce import (
     BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -24,11 +27,13 @@ from kshim_protocol.messages.produce import (
 )
 from kshim_protocol.records.batch import BatchHeader
 from kshim_protocol.records.compression import Compression
+from kshim_protocol.schema import ZERO_UUID
 
 __all__ = ["produce"]
 
 _TOPIC_IDS_FROM = 13
 _ZSTD_FROM = 7
+_LEADERS_NAMED_FROM = 10
 
 
 @handles(ProduceRequest)
@@ -49,7 +54,7 @@ def produce(node: Node, request: ProduceRequest, context: RequestContext, ticket
         answers = tuple(
             PartitionProduceResponse(index=partition.index, error_code=unknown, base_offset=-1)
             if topic is None
-            else _answer(node.cluster, request, topic, partition, context)
+            else _answer(node, request, topic, partition, context)
             for partition in data.partition_data
         )
         responses.append(TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=answers))
@@ -62,13 +67,39 @@ def produce(node: Node, request: ProduceRequest, context: RequestContext, ticket
                         f"{ErrorCode(answer.error_code).name}"
                     )
         return answered(ticket, None)
+    node_endpoints = _name_leaders(node, responses, context.api_version, ticket.connection.listener_name)
     if node.cluster.durability.replies_wait:
-        return _answered_when_durable(node.cluster, responses, by_id, ticket)
-    return answered(ticket, ProduceResponse(responses=tuple(responses)))
+        return _answered_when_durable(node.cluster, responses, node_endpoints, by_id, ticket)
+    return answered(ticket, ProduceResponse(responses=tuple(responses), node_endpoints=node_endpoints))
+
+
+def _name_leaders(
+    node: Node, responses: list[TopicProduceResponse], api_version: int, listener_name: str
+) -> tuple[NodeEndpoint, ...]:
+    """Tell with each refusal who leads the partition instead, and how to reach that node."""
+    cluster = node.cluster
+    if api_version < _LEADERS_NAMED_FROM or not cluster.leadership.is_spread:
+        return ()
+    leader_ids = []
+    for response in responses:
+        topic = cluster.topics.with_id(response.topic_id) if response.topic_id != ZERO_UUID else None
+        topic = topic or cluster.topics.named(response.name)
+        for answer in response.partition_responses:
+            if topic is not None and answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                leader = topic.partitions[answer.index].leader
+                answer.current_leader = LeaderIdAndEpoch(  # type: ignore[misc]
+                    leader_id=leader.leader_id, leader_epoch=leader.leader_epoch
+                )
+                leader_ids.append(leader.leader_id)
+    return endpoints(node, listener_name, leader_ids, NodeEndpoint)
 
 
 def _answered_when_durable(
-    cluster: Cluster, responses: list[TopicProduceResponse], by_id: bool, ticket: PendingReply
+    cluster: Cluster,
+    responses: list[TopicProduceResponse],
+    node_endpoints: tuple[NodeEndpoint, ...],
+    by_id: bool,
+    ticket: PendingReply,
 ) -> Step:
     """Answer when everything appended is safe from power loss; a partition that has lost it says so."""
     written: dict[int, Partition] = {}  # by the answer's id()
@@ -95,7 +126,8 @@ def _answered_when_durable(
                         partition_responses=tuple(final(answer, lost) for answer in response.partition_responses),
                     )
                     for response in responses
-                )
+                ),
+                node_endpoints=node_endpoints,
             )
         )
 
@@ -104,22 +136,22 @@ def _answered_when_durable(
 
 
 def _answer(
-    cluster: Cluster, request: ProduceRequest, topic: Topic, data: PartitionProduceData, context: RequestContext
+    node: Node, request: ProduceRequest, topic: Topic, data: PartitionProduceData, context: RequestContext
 ) -> PartitionProduceResponse:
     """Append to one partition; whatever goes wrong is this partition's error."""
     reasons: tuple[tuple[int, str], ...] = ()
     message = None
     try:
-        return _append(cluster, request, topic, data, context)
+        return _append(node, request, topic, data, context)
     except RejectedRecords as error:
         code, message, reasons = error.code, error.message, error.reasons
     except KafkaError as error:
         code, message = error.code, error.message
     except LogError as error:
-        cluster.defect(error, request)
+        node.cluster.defect(error, request)
         code, message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
     except Exception as error:
-        cluster.defect(error, request)
+        node.cluster.defect(error, request)
         code = ErrorCode.UNKNOWN_SERVER_ERROR
     return PartitionProduceResponse(
         index=data.index,
@@ -133,20 +165,21 @@ def _answer(
 
 
 def _append(
-    cluster: Cluster, request: ProduceRequest, topic: Topic, data: PartitionProduceData, context: RequestContext
+    node: Node, request: ProduceRequest, topic: Topic, data: PartitionProduceData, context: RequestContext
 ) -> PartitionProduceResponse:
     """Raises KafkaError, LogError."""
     if not 0 <= data.index < len(topic.partitions):
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if request.acks not in (-1, 0, 1):
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+    partition = topic.partitions[data.index]
+    check_leader(node, partition)
     batch = data.records
     if batch is None:
         raise KafkaError(ErrorCode.INVALID_RECORD, "no records")
-    rules = BatchRules.of(topic, cluster.config)
+    rules = BatchRules.of(topic, node.cluster.config)
     header = rules.check(batch)
     _refuse_what_may_not_be_written(request, topic, header, context.api_version)
-    partition = topic.partitions[data.index]
     log = partition.log
     now_ms = context.now.wall_ms
     producers = PartitionProducers.of(partition) if header.producer_id >= 0 else None
@@ -162,7 +195,7 @@ def _append(
                 log_start_offset=log.start_offset,
             )
     batch, log_append_time_ms = rules.admit(batch, header, now_ms)
-    base_offset = cluster.append(partition, batch, now_ms)
+    base_offset = node.cluster.append(partition, batch, now_ms)
     return PartitionProduceResponse(
         index=data.index,
         error_code=ErrorCode.NONE,

@@ -36,7 +36,7 @@ def make_history(cluster: Cluster, *, run: str) -> History:
         Ring(max_events=config.kshim_history_max_events, max_bytes=config.kshim_history_max_bytes),
         topic,
         run=run,
-        broker_of=lambda partition: config.node_id,
+        broker_of=lambda partition: cluster.offsets_partition(partition).leader.leader_id,
         initial_delay_ms=config.group_initial_rebalance_delay_ms,
         find_group=find_group,
         on_defect=cluster.report,
