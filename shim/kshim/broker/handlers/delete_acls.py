@@ -1,0 +1,62 @@
+"""DeleteAcls: removes the access rules that match filters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kshim.broker.authorizer.model import AclRule
+from kshim.broker.authorizer.wire import DISABLED, wanted_by
+from kshim.broker.router import answered, handles
+from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim.storage.log import LogError
+from kshim_protocol.errors import ErrorCode, KafkaError
+from kshim_protocol.messages.delete_acls import (
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
+
+if TYPE_CHECKING:
+    from kshim.broker.node import Node
+
+__all__ = ["delete_acls"]
+
+
+@handles(DeleteAclsRequest)
+def delete_acls(node: Node, request: DeleteAclsRequest, context: RequestContext, ticket: Ticket) -> Step:
+    """Remove them all at once; a rule that two filters match is told of by the first."""
+    authorizer = node.cluster.authorizer
+    if authorizer is None:
+        raise KafkaError(*DISABLED)
+    gone: set[AclRule] = set()
+    results = []
+    for wanted in [wanted_by(row) for row in request.filters]:
+        found = [rule for rule in authorizer.rules.all if rule not in gone and wanted.matches(rule)]
+        gone.update(found)
+        results.append(
+            DeleteAclsFilterResult(
+                error_code=ErrorCode.NONE, error_message=None, matching_acls=tuple(_removed(rule) for rule in found)
+            )
+        )
+    try:
+        if gone:
+            authorizer.change(remove=gone)
+    except LogError as error:
+        node.cluster.defect(error, request)
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from None
+    return answered(ticket, DeleteAclsResponse(filter_results=tuple(results)))
+
+
+def _removed(rule: AclRule) -> DeleteAclsMatchingAcl:
+    return DeleteAclsMatchingAcl(
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        resource_type=rule.resource_type,
+        resource_name=rule.resource_name,
+        pattern_type=rule.pattern_type,
+        principal=rule.principal,
+        host=rule.host,
+        operation=rule.operation,
+        permission_type=rule.permission,
+    )

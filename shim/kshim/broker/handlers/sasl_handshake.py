@@ -1,0 +1,22 @@
+"""SaslHandshake where it has no place: a connection that need not authenticate, or has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kshim.broker.router import answered, handles
+from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.messages.sasl_handshake import SaslHandshakeRequest
+
+if TYPE_CHECKING:
+    from kshim.broker.node import Node
+
+__all__ = ["sasl_handshake"]
+
+
+@handles(SaslHandshakeRequest)
+def sasl_handshake(node: Node, request: SaslHandshakeRequest, context: RequestContext, ticket: Ticket) -> Step:
+    """Refuse it; the connection stays open. Where it has its place `authentication.gate` answers."""
+    reason = "SaslHandshake request received after successful authentication"
+    return answered(ticket, request.error_response(ErrorCode.ILLEGAL_SASL_STATE, context.api_version, reason))
