@@ -30,7 +30,11 @@ class DescribeUserScramCredentialsRequest(Request["DescribeUserScramCredentialsR
     users: tuple[UserName, ...] | None = array(UserName, "0+", nullable="0+")  # null or empty: all
 
     def error_response(self, error: ErrorCode, version: int, message: str | None = None) -> DescribeUserScramCredentialsResponse:
-        return DescribeUserScramCredentialsResponse(error_code=error, error_message=message, results=())
+        results = tuple(  # nameless, as Kafka's class makes them
+            DescribeUserScramCredentialsResult(user="", error_code=error, error_message=message, credential_infos=())
+            for _ in self.users or ()
+        )
+        return DescribeUserScramCredentialsResponse(error_code=error, error_message=message, results=results)
 
 
 @struct
