@@ -72,6 +72,7 @@ API_TABLE: dict[int, Api] = {
         Api(18, "ApiVersions",               "api_versions",               (0, 5), 3),
         Api(19, "CreateTopics",              "create_topics",              (2, 7), 5),
         Api(20, "DeleteTopics",              "delete_topics",              (1, 6), 4),
+        Api(21, "DeleteRecords",             "delete_records",             (0, 2), 2),
         Api(22, "InitProducerId",            "init_producer_id",           (0, 5), 2),
         Api(23, "OffsetForLeaderEpoch",      "offset_for_leader_epoch",    (2, 4), 4),
         Api(29, "DescribeAcls",              "describe_acls",              (1, 3), 2),
@@ -85,6 +86,7 @@ API_TABLE: dict[int, Api] = {
         Api(50, "DescribeUserScramCredentials", "describe_user_scram_credentials", (0, 0), 0),
         Api(51, "AlterUserScramCredentials", "alter_user_scram_credentials", (0, 0), 0),
         Api(60, "DescribeCluster",           "describe_cluster",           (0, 2), 0),
+        Api(61, "DescribeProducers",         "describe_producers",         (0, 0), 0),
         Api(75, "DescribeTopicPartitions",   "describe_topic_partitions",  (0, 0), 0),
     )
 }

@@ -156,6 +156,11 @@ class Housekeeping:
         if upkeep is not None and upkeep.sealed_offset is not None and upkeep.sealed_offset <= log.durable_offset:
             self._queue(partition, upkeep)
 
+    def start_moved(self, partition: Partition) -> None:
+        """The beginning of a log is gone: its sizes are to be taken anew."""
+        self._upkeeps.pop(partition, None)
+        self._restless.pop(partition, None)
+
     def _upkeep(self, partition: Partition) -> _Upkeep:
         upkeep = self._upkeeps.get(partition)
         if upkeep is None:
@@ -397,7 +402,4 @@ class Housekeeping:
             durable_offset=partition.high_watermark,
         )
         if found is not None:
-            log.delete_before(found.start_offset)
-            self._cluster.fetch_waits.release(partition)
-            self._upkeeps.pop(partition, None)
-            self._restless.pop(partition, None)
+            self._cluster.delete_before(partition, found.start_offset)

@@ -86,6 +86,12 @@ class OpenTransactions:
         if self._undurable:
             self._undurable = [pair for pair in self._undurable if pair[1] >= high_watermark]
 
+    def start_moved(self, start_offset: int) -> None:
+        """The log begins at `start_offset` now: transactions that ended before it are of no interest."""
+        first = bisect_left(self._last_offsets, start_offset)
+        if first:
+            self.keep_aborted(self._aborted[first:])
+
     def aborted(self) -> list[AbortedTransaction]:
         """All that are remembered, in the order of their markers."""
         return list(self._aborted)
