@@ -12,7 +12,8 @@ from typing import Any
 from kshim.storage.adoption import adopt
 from kshim.storage.clean_offsets import CleanOffsets
 from kshim.storage.directory_lock import DirectoryLock, DirectoryLocked
-from kshim.storage.file import DEFAULT_SEGMENT_BYTES, FileLog, free_doomed_name, remove_folder
+from kshim.storage.file import DEFAULT_SEGMENT_BYTES, FileLog
+from kshim.storage.folders import free_doomed_name, remove_folder
 from kshim.storage.log import LogError
 from kshim.storage.os_calls import OsCalls
 from kshim.storage.recovery import Recover

@@ -10,8 +10,10 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 
 from kshim.storage.file_sync import FileSync, Unsynced
+from kshim.storage.folders import free_doomed_name, remove_folder
 from kshim.storage.log import CorruptLog, LogError, OffsetOutOfRange
 from kshim.storage.os_calls import OsCalls
+from kshim.storage.producer_state import ProducerFiles
 from kshim.storage.recovery import Recover, mend
 from kshim.storage.repairs import IndexRebuilt, Repair, TailCut
 from kshim.storage.scan import Damage, last_offset_of_run
@@ -66,6 +68,7 @@ class FileLog:
         self._is_open = False
         self._start_offset = 0
         self._end_offset = 0
+        self.producer_files = ProducerFiles(path, self._calls)
         self._unsynced = Unsynced(path, self._calls)
         owner = Owner(self._calls, self._damaged, self._index_rebuilt, checks_all=recover == "skip-corrupt")
         self._segments = SegmentList(path, owner, self._unsynced)
@@ -266,6 +269,7 @@ class FileLog:
         segment.truncate(position)
         self._segments.recount()
         self._end_offset = max(segment.end_offset, self._start_offset)
+        self.producer_files.forget_beyond(self._end_offset)
         self._unsynced.forget(segment)
         self._unsynced.cut(self._end_offset)
         self._segments.version += 1
@@ -372,6 +376,7 @@ class FileLog:
         try:
             names = self._segments.open()
             self._is_open = True
+            self.producer_files.opened(names)
             recorded = read_start_offset(self.path) if START_OFFSET_FILE in names else 0
             segments = self._segments.all
             self._start_offset = max(recorded, segments[0].base_offset if segments else 0)
@@ -475,21 +480,6 @@ class FileLog:
     def begin_replacement(self, segments: Sequence[Segment]) -> Replacement:
         """Begin to replace neighbouring sealed segments by one that begins where they do. Raises LogError."""
         return self._segments.begin_replacement(segments)
-
-
-def remove_folder(path: str) -> None:
-    """Remove a folder and what is in it. Raises OSError."""
-    import shutil  # brings three compression libraries along
-
-    shutil.rmtree(path)
-
-
-def free_doomed_name(path: str) -> str:
-    """A name for a folder that is about to go, in the form Kafka's own start-up also recognises."""
-    number = 0
-    while os.path.exists(name := f"{path}.{number}-delete"):
-        number += 1
-    return name
 
 
 def _nobody_listens(_repair: Repair) -> None:
