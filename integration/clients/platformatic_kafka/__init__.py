@@ -1,0 +1,1 @@
+"""@platformatic/kafka, a client in JavaScript alone."""
