@@ -84,6 +84,10 @@ class BrokerConfig:
     """-1: the server's own limit."""
     socket_listen_backlog_size: int
     socket_request_max_bytes: int
+    transaction_max_timeout_ms: int
+    transaction_state_log_num_partitions: int
+    transaction_state_log_segment_bytes: int
+    transactional_id_expiration_ms: int
 
     def __init__(self, pairs: Mapping[str, str] | None = None) -> None:
         self.given: dict[str, str] = dict(pairs or {})

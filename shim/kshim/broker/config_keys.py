@@ -92,6 +92,10 @@ _BROKER_ROWS: Final[tuple[tuple[str, KeyType, str | None, str, str], ...]] = (
     # Kafka's default is 50; hundreds of members that reconnect at once are an ordinary test here.
     ("socket.listen.backlog.size",         "int",     "512",        "1+",          "Connections that may wait to be accepted."),
     ("socket.request.max.bytes",           "int",     "104857600",  "1+",          "Largest request; a larger one closes its connection."),
+    ("transaction.max.timeout.ms",         "int",     "900000",     "1+",          "Longest transaction timeout that a producer may ask for."),
+    ("transaction.state.log.num.partitions", "int",   "50",         "1+",          "Partitions of __transaction_state, each a shard of the coordinator; fixed once the topic exists."),
+    ("transaction.state.log.segment.bytes", "int",    "104857600",  "1+",          "segment.bytes of __transaction_state."),
+    ("transactional.id.expiration.ms",     "int",     "604800000",  "1+",          "How long a transactional id is remembered that nobody uses."),
 )
 
 _OWN_ROWS: Final[tuple[tuple[str, KeyType, str, str, str], ...]] = (
