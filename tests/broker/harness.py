@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -65,7 +66,9 @@ class Client:
         *,
         listener_name: str = "PLAINTEXT",
         security_protocol: SecurityProtocol = "PLAINTEXT",
+        node_id: int = 1,
     ) -> None:
+        self.node_id = node_id
         self.client_host = client_host
         self.listener_name = listener_name
         self.security_protocol: SecurityProtocol = security_protocol
@@ -121,7 +124,7 @@ class Client:
         """The peer goes away."""
         self.is_closed = True
         self._asked.clear()
-        self._node.node.closed(self)
+        self._node.nodes[self.node_id].closed(self)
 
     def hang_up(self, reason: str) -> None:
         """See `Connection.hang_up`."""
@@ -146,7 +149,10 @@ class Client:
 
 
 class NodeUnderTest:
-    """One node over a cluster of its own. `events`, `defects` and `corrupt` collect what it reports."""
+    """One node over a cluster of its own. `events`, `defects` and `corrupt` collect what it reports.
+
+    `nodes` holds all by id, where there are several; `node` is the first. Stopping one closes its clients.
+    """
 
     def __init__(
         self,
@@ -157,6 +163,7 @@ class NodeUnderTest:
         port: int,
         fsync: FsyncPolicy,
         tolerates_defects: bool,
+        node_count: int = 1,
     ) -> None:
         self.mono_ms = START_MONO_MS
         self.wall_ms = START_WALL_MS
@@ -181,8 +188,16 @@ class NodeUnderTest:
             on_event=self.events.append,
             on_defect=self._on_defect,
             on_corrupt=self.corrupt.append,
+            node_count=node_count,
         )
-        self.node = Node(self.cluster, 1, host, port, now=lambda: self.now)
+        self._clients: list[Client] = []
+        self.nodes = {
+            node_id: Node(self.cluster, node_id, host, port + node_id - 1, now=lambda: self.now)
+            for node_id in range(1, 1 + node_count)
+        }
+        self.node = self.nodes[1]
+        for node_id, node in self.nodes.items():
+            node.on_stop = partial(self._cut_off, node_id)
 
     @property
     def now(self) -> Now:
@@ -196,9 +211,25 @@ class NodeUnderTest:
         *,
         listener_name: str = "PLAINTEXT",
         security_protocol: SecurityProtocol = "PLAINTEXT",
+        node_id: int = 1,
     ) -> Client:
         """A new connection."""
-        return Client(self, client_id, client_host, listener_name=listener_name, security_protocol=security_protocol)
+        client = Client(
+            self,
+            client_id,
+            client_host,
+            listener_name=listener_name,
+            security_protocol=security_protocol,
+            node_id=node_id,
+        )
+        if len(self.nodes) > 1:
+            self._clients.append(client)
+        return client
+
+    def _cut_off(self, node_id: int) -> None:
+        for client in self._clients:
+            if client.node_id == node_id and not client.is_closed:
+                client.close()
 
     def topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> Topic:
         """A new topic."""
@@ -212,7 +243,7 @@ class NodeUnderTest:
 
     def route(self, frame: bytes, client: Client) -> None:
         """A frame without its size arrives. Raises ConnectionClosing."""
-        self.node.route(frame, client, self.now, self.real_ms)
+        self.nodes[client.node_id].route(frame, client, self.now, self.real_ms)
 
     def pass_ms(self, ms: int) -> None:
         """Let time pass on all clocks; timers fire in order, each at its own instant."""
@@ -269,6 +300,7 @@ def a_node(
     port: int = 9092,
     fsync: FsyncPolicy = "never",
     tolerates_defects: bool = False,
+    node_count: int = 1,
 ) -> NodeUnderTest:
     """A node with Kafka's own configuration keys and the topics (name: partitions) asked for; in memory by default."""
     node = NodeUnderTest(
@@ -278,6 +310,7 @@ def a_node(
         port=port,
         fsync=fsync,
         tolerates_defects=tolerates_defects,
+        node_count=node_count,
     )
     for name, partitions in (topics or {}).items():
         node.topic(name, partitions)
