@@ -47,6 +47,7 @@ class Sink:
     listener_name = "PLAINTEXT"
     security_protocol: SecurityProtocol = "PLAINTEXT"
     principal = ANONYMOUS
+    is_authenticated = True
     is_closed = False
 
     def __init__(self) -> None:

@@ -85,6 +85,7 @@ class Answers:
     listener_name = "PLAINTEXT"
     security_protocol: SecurityProtocol = "PLAINTEXT"
     principal = ANONYMOUS
+    is_authenticated = True
     is_closed = False
     last: bytes = b""
 

@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -64,8 +65,8 @@ class FixedAnswer:
 def run_server(loop: str) -> None:
     """The server process: prints its port, serves until killed."""
 
-    def listening(host: str, port: int) -> None:
-        print(port, flush=True)
+    def listening(addresses: Sequence[tuple[str, int]]) -> None:
+        print(addresses[0][1], flush=True)
 
     async def main(name: LoopName) -> None:
         await serve(FixedAnswer(), host="127.0.0.1", port=0, loop=name, on_listening=listening)

@@ -73,6 +73,7 @@ class Client:
         self.listener_name = listener_name
         self.security_protocol: SecurityProtocol = security_protocol
         self.principal = ANONYMOUS
+        self.is_authenticated = not security_protocol.startswith("SASL")
         self.client_id = client_id
         self.is_closed = False
         self.hung_up: str | None = None

@@ -94,6 +94,7 @@ class RawClient:
     listener_name = "PLAINTEXT"
     security_protocol: SecurityProtocol = "PLAINTEXT"
     principal = ANONYMOUS
+    is_authenticated = True
     is_closed = False
 
     def __init__(self, node: NodeUnderTest) -> None:

@@ -89,11 +89,11 @@ def test_a_value_that_cannot_be_is_refused_with_what_is_expected(key: str, value
 
 def test_keys_without_effect_and_unknown_ones_are_warned_about_once_each() -> None:
     _, warnings = BrokerConfig.from_pairs(
-        {"num.io.threads": "8", "listener.name.external.ssl.key.password": "x", "num.partitons": "3", "frobnicate": "1"}
+        {"num.io.threads": "8", "listener.name.external.ssl.provider": "x", "num.partitons": "3", "frobnicate": "1"}
     )
     assert warnings == [
         "frobnicate is no configuration key of Kafka",
-        "listener.name.external.ssl.key.password has no effect here",
+        "listener.name.external.ssl.provider has no effect here",
         "num.io.threads has no effect here",
         "num.partitons is no configuration key of Kafka; did you mean num.partitions?",
     ]

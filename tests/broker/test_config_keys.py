@@ -10,6 +10,7 @@ import pytest
 from integration.support.jvm import Jvm
 from kshim.broker.config_ignored import IGNORED_KEYS
 from kshim.broker.config_keys import BROKER_KEYS, TOPIC_KEYS
+from kshim.broker.config_security import SECURITY_KEYS
 
 pytestmark = pytest.mark.java
 
@@ -35,7 +36,8 @@ class Facts(NamedTuple):
 
 def test_the_brokers_keys_are_kafkas(jvm: Jvm) -> None:
     theirs = facts_of(jvm, jvm.classes.org.apache.kafka.server.config.AbstractKafkaConfig.CONFIG_DEF)
-    ours = {key.name: Facts(key.type, key.default, key.rule) for key in (BROKER_KEYS | IGNORED_KEYS).values()}
+    keys = BROKER_KEYS | IGNORED_KEYS | SECURITY_KEYS
+    ours = {key.name: Facts(key.type, key.default, key.rule) for key in keys.values()}
     assert ours.keys() == theirs.keys()
     differing = {name for name in ours if ours[name].default != theirs[name].default}
     assert differing == set(OTHER_DEFAULTS)

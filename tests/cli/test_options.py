@@ -19,7 +19,7 @@ def serve(*arguments: str, **environment: str) -> ServeOptions:
 
 def test_without_arguments_kshim_serves_on_loopback_in_memory() -> None:
     assert serve() == ServeOptions(
-        listen=Address("127.0.0.1", 9092),
+        listen=None,
         advertised=None,
         data_dir=None,
         config={},
@@ -93,10 +93,10 @@ def test_the_environment_sets_what_the_options_do_not() -> None:
     options = serve(**environment)
     assert (options.fsync, options.fsync_interval_ms) == ("never", 7)
     assert serve("--fsync=always", **environment).fsync == "always"
-    assert (options.listen.port, options.data_dir, options.topics) == (1, "data", {"a": 1, "b": 2})
+    assert (options.listen, options.data_dir, options.topics) == (Address("127.0.0.1", 1), "data", {"a": 1, "b": 2})
     assert options.log_format == "json"
     options = serve("--listen=127.0.0.1:2", "--topic=c:3", "--log-format=text", **environment)
-    assert (options.listen.port, options.topics, options.log_format) == (2, {"c": 3}, "text")
+    assert (options.listen, options.topics, options.log_format) == (Address("127.0.0.1", 2), {"c": 3}, "text")
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,7 @@ def test_docker_compose_accepts_it() -> None:
 def test_kshim_advertises_the_name_that_the_network_knows_it_by(compose: dict[str, Any]) -> None:
     options = parse_command(compose["services"]["kshim"]["command"], {})
     assert isinstance(options, ServeOptions)
+    assert options.listen is not None
     assert tuple(options.listen) == ("0.0.0.0", 9092)
     assert options.advertised is not None
     assert tuple(options.advertised) == ("kshim", 9092)

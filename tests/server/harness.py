@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import functools
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import trio
 
 from kshim.broker.chores import Chores
 from kshim.broker.connection import Connection, ConnectionClosing
+from kshim.broker.listeners import Listener, plain_listener
 from kshim.coordinator.step import Now
+from kshim.server.byte_transform import ByteTransform
 from kshim.server.clock import ManualClock
-from kshim.server.connection import ByteTransform, ServerConnection
+from kshim.server.connection import ServerConnection
 from kshim.server.limits import ServerLimits
 from kshim.server.parked_bytes import ParkedBytes
 from kshim.server.server import LoopName, Server, serve
@@ -254,6 +256,7 @@ async def serving(
     loop: LoopName,
     limits: ServerLimits | None = None,
     make_transform: Callable[[], ByteTransform] | None = None,
+    listeners: Sequence[Listener] = (),
 ) -> AsyncIterator[Running]:
     """A server on a free port, both of whose clocks stand still. Ended gracefully, then within moments."""
     clock = ManualClock()
@@ -264,14 +267,15 @@ async def serving(
             run = functools.partial(
                 serve,
                 router,
-                host="127.0.0.1",
-                port=0,
+                listeners=listeners or (plain_listener("127.0.0.1", 0),),
+                transforms={listener.name: make_transform for listener in listeners or (plain_listener("", 0),)}
+                if make_transform is not None
+                else None,
                 limits=limits,
                 clock=clock,
                 real_clock=real_clock,
                 loop=loop,
                 log=log,
-                make_transform=make_transform,
             )
             over = trio.Event()
 

@@ -12,8 +12,10 @@ import pytest
 import trio
 import trio.testing
 
+from kshim.broker.listeners import plain_listener
 from kshim.server.clock import ManualClock
 from kshim.server.limits import QUEUE_BYTES, READ_BYTES, ServerLimits
+from kshim.server.listener import Bound
 from kshim.server.loop import Loop
 from kshim.server.server import LoopName, _loop_class, serve
 from tests.server.harness import PATIENCE_S, ObeyingRouter, RecordedLog, framed
@@ -45,7 +47,7 @@ def connected(loop: Loop, *, send_buffer_bytes: int | None = None) -> socket.soc
     if send_buffer_bytes is not None:
         server_end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
     client_end.setblocking(False)
-    loop.add(server_end, "/127.0.0.1")
+    loop.add(server_end, "/127.0.0.1", Bound(plain_listener("127.0.0.1", 0), server_end, None))
     return client_end
 
 

@@ -414,7 +414,7 @@ async def test_the_listener_is_announced_once_it_accepts(loop: LoopName) -> None
                     host="127.0.0.1",
                     port=0,
                     loop=loop,
-                    on_listening=lambda host, port: announced.append((host, port)),
+                    on_listening=announced.extend,
                     task_status=task_status,
                 )
 

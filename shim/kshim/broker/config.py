@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from kshim.broker.config_keys import BROKER_KEYS, OWN_KEYS, TOPIC_KEYS, Key, KeyType
 
@@ -17,20 +17,21 @@ Value = bool | int | float | str | tuple[str, ...] | None
 _INTEGER_BITS: dict[KeyType, int] = {"short": 16, "int": 32, "long": 64}
 _EXPECTED: dict[KeyType, str] = {"boolean": "true or false", "double": "a number"}
 _WHY = {
-    "listeners": "the address to listen on is set by --listen",
-    "advertised.listeners": "the address that clients dial is set by --advertised",
     "log.dir": "the directory is set by --data-dir",
     "log.dirs": "the directory is set by --data-dir",
 }
 _FREE_PREFIXES = ("listener.name.", "rsm.config.", "rlmm.config.")
 """Kafka accepts any key behind these."""
+_SECRET_ENDS = ("password", ".keystore.key", "certificate.chain", "jaas.config")
+"""Of keys whose values no message may show."""
 
 
 class ConfigError(ValueError):
     """A value that cannot be: `key`, the `value` given and what is `expected` instead."""
 
     def __init__(self, key: str, value: str | None, expected: str) -> None:
-        super().__init__(f"{key}={'' if value is None else value}: expected {expected}")
+        shown = "" if value is None else "[hidden]" if key.endswith(_SECRET_ENDS) else value
+        super().__init__(f"{key}={shown}: expected {expected}")
         self.key = key
         self.value = value
         self.expected = expected
@@ -51,9 +52,12 @@ class BrokerConfig:
     group_max_session_timeout_ms: int
     group_max_size: int
     group_min_session_timeout_ms: int
+    kshim_authentication_max_ms: int
     kshim_history_max_bytes: int
     kshim_history_max_events: int
     kshim_history_topic_enable: bool
+    kshim_slow_reader_ms: int
+    kshim_unsent_max_bytes: int
     log_cleaner_backoff_ms: int
     log_cleaner_dedupe_buffer_size: int
     log_cleaner_enable: bool
@@ -71,6 +75,8 @@ class BrokerConfig:
     """Already holds what log.roll.hours asks for."""
     log_segment_bytes: int
     max_connections: int
+    max_connections_per_ip: int
+    max_connections_per_ip_overrides: str
     max_request_partition_size_limit: int
     message_max_bytes: int
     node_id: int
@@ -98,7 +104,7 @@ class BrokerConfig:
             setattr(self, key.name.replace(".", "_"), None if text is None else parse_value(key, text))
         for name in self.given:
             if name not in OWN_KEYS and (name not in BROKER_KEYS or not BROKER_KEYS[name].meaning):
-                self.warnings.append(self._without_effect(name))
+                self._check_other(name)
         self.warnings.sort()
         self._settle_node_id()
         self._settle_retention()
@@ -144,6 +150,41 @@ class BrokerConfig:
         if name == "segment.ms":
             return str(self.log_roll_ms)
         return self.given.get(key.synonym, key.default)
+
+    def listener_value(self, name: str, listener_name: str = "") -> Value:
+        """What holds of a key of `config_security` for one listener: its own value, the common one, or the default.
+
+        A blank value is as none. KeyError for another key; raises ConfigError.
+        """
+        from kshim.broker.config_security import SECURITY_KEYS
+
+        key = SECURITY_KEYS[name]
+        for given in (f"listener.name.{listener_name.lower()}.{name}", name):
+            text = self.given.get(given)
+            if text is not None and text.strip():
+                return parse_value(_renamed(key, given), text)
+        return None if key.default is None else parse_value(key, key.default)
+
+    def own_connections_of(self, listener_name: str) -> int | None:
+        """max.connections of one listener, where it has its own. Raises ConfigError."""
+        name = f"listener.name.{listener_name.lower()}.max.connections"
+        text = self.given.get(name)
+        return None if text is None else cast("int", parse_value(_renamed(BROKER_KEYS["max.connections"], name), text))
+
+    def _check_other(self, name: str) -> None:
+        """A key that is not simply an attribute: check what can be, warn about what has no effect. Raises ConfigError."""
+        from kshim.broker.config_security import SECURITY_KEYS
+
+        own_name = name
+        if name.startswith("listener.name."):
+            own_name = name.removeprefix("listener.name.").partition(".")[2]
+            if own_name == "max.connections":
+                return
+        key = SECURITY_KEYS.get(own_name) or SECURITY_KEYS.get(own_name.partition(".")[2])  # behind a mechanism's name
+        if key is None:
+            self.warnings.append(self._without_effect(name))
+        else:
+            parse_value(_renamed(key, name), self.given[name])
 
     def _without_effect(self, name: str) -> str:
         from kshim.broker.config_ignored import IGNORED_KEYS
@@ -211,6 +252,11 @@ class BrokerConfig:
     def _follow(self, name: str, value: int, leader: str) -> None:
         self.adjusted[name] = str(value)
         self.warnings.append(f"{name} is {value} too, as {leader} is")
+
+
+def _renamed(key: Key, name: str) -> Key:
+    """The same key under another name, e.g. that of a listener."""
+    return Key(name, key.type, key.default, key.rule, key.meaning)
 
 
 def parse_value(key: Key, text: str) -> Value:

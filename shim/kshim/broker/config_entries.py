@@ -98,8 +98,9 @@ def broker_entries(
     `computed` holds what the broker itself knows better than its configuration, e.g. the port it got.
     """
     from kshim.broker.config_ignored import IGNORED_KEYS
+    from kshim.broker.config_security import SECURITY_KEYS
 
-    for name, key in sorted((BROKER_KEYS | IGNORED_KEYS).items()):
+    for name, key in sorted((BROKER_KEYS | IGNORED_KEYS | SECURITY_KEYS).items()):
         if names is not None and name not in names:
             continue
         is_secret = key.type == "password"

@@ -79,6 +79,8 @@ _BROKER_ROWS: Final[tuple[tuple[str, KeyType, str | None, str, str], ...]] = (
     ("log.roll.ms",                         "long",    None,         "",            "Default of segment.ms; goes before log.roll.hours."),
     ("log.segment.bytes",                  "int",     "1073741824", "1048576+",    "Default of segment.bytes."),
     ("max.connections",                    "int",     "2147483647", "0+",          "Most connections at a time; further ones wait."),
+    ("max.connections.per.ip",             "int",     "2147483647", "0+",          "Most connections of one address at a time; further ones are closed at once."),
+    ("max.connections.per.ip.overrides",   "string",  "",           "",            "The same for single addresses, HOST:COUNT each."),
     ("max.request.partition.size.limit",   "int",     "2000",       "1+",          "Most partitions in one answer to DescribeTopicPartitions."),
     ("message.max.bytes",                  "int",     "1048588",    "0+",          "Default of max.message.bytes."),
     ("node.id",                            "int",     "1",          "0+",          "Id of this node; Kafka has no default."),
@@ -99,9 +101,12 @@ _BROKER_ROWS: Final[tuple[tuple[str, KeyType, str | None, str, str], ...]] = (
 )
 
 _OWN_ROWS: Final[tuple[tuple[str, KeyType, str, str, str], ...]] = (
+    ("kshim.authentication.max.ms",        "long",    "30000",      "1+",          "How long a client may take for its TLS handshake and for SASL, both together."),
     ("kshim.history.max.bytes",            "long",    "16777216",   "0+",          "About how much memory the events of the history may take."),
     ("kshim.history.max.events",           "int",     "10000",      "0+",          "Most events of the history that are kept in memory."),
     ("kshim.history.topic.enable",         "boolean", "false",      "",            "Whether the history is also written to the topic __kshim_events."),
+    ("kshim.slow.reader.ms",               "long",    "60000",      "1+",          "A client that leaves more than 1 MiB of its answers untaken for so long is cut off."),
+    ("kshim.unsent.max.bytes",             "long",    "536870912",  "1+",          "While more bytes of answers than this wait for slow clients, the slowest are cut off at once."),
 )
 
 _TOPIC_ROWS: Final[tuple[tuple[str, KeyType, str, str, str, str], ...]] = (

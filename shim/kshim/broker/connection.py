@@ -29,6 +29,9 @@ class Connection(Protocol):
     """That of its listener."""
     principal: str
     """Who it is, e.g. `User:alice`; ANONYMOUS until TLS or SASL has told."""
+    is_authenticated: bool
+    """False while a client of a SASL listener has not yet authenticated: then larger requests are refused, and time is
+    short. The broker sets it, together with `principal`."""
     is_closed: bool
     """True once the peer is gone; a reply is then dropped."""
 

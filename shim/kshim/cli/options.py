@@ -30,7 +30,6 @@ OutputFormat = Literal["text", "json", "junit"]
 FsyncPolicy = Literal["always", "interval", "never"]
 RecoverPolicy = Literal["refuse", "skip-corrupt"]
 
-DEFAULT_LISTEN = "127.0.0.1:9092"
 MAX_TOPIC_NAME_LENGTH = 249
 _TOPIC_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
@@ -38,10 +37,11 @@ _TOPIC_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQR
 class ServeOptions(NamedTuple):
     """What `kshim serve` was asked for. `config` holds Kafka's keys as text, `--config` over `--properties`.
 
-    `advertised` with port 0 means the port that was bound; None: what clients dial is the listener itself.
+    `listen` is None where only the configuration says it, or nothing does. `advertised` with port 0 means the port that
+    was bound; None: what clients dial is the listener itself, or what the configuration says.
     """
 
-    listen: Address
+    listen: Address | None
     advertised: Address | None
     data_dir: str | None
     config: dict[str, str]
@@ -157,8 +157,9 @@ def _add_serve(commands: argparse._SubParsersAction[_Parser], environment: Mappi
     option(
         "--listen",
         metavar="HOST:PORT",
-        default=default("KSHIM_LISTEN", DEFAULT_LISTEN),
-        help=f"where to listen; port 0 takes a free one (default {DEFAULT_LISTEN})",
+        default=default("KSHIM_LISTEN"),
+        help="where to listen, in plain text; port 0 takes a free one (default 127.0.0.1:9092); for TLS, SASL or more "
+        "than one listener there is --config listeners=...",
     )
     option(
         "--advertised",
@@ -296,12 +297,12 @@ def _conform_options(found: argparse.Namespace) -> ConformOptions:
 
 
 def _serve_options(found: argparse.Namespace) -> ServeOptions:
-    listen = _address("--listen", found.listen)
+    listen = _address("--listen", found.listen) if found.listen else None
     advertised = _address("--advertised", found.advertised) if found.advertised else None
-    if is_wildcard((advertised or listen).host):
+    dialled = advertised or listen
+    if dialled is not None and is_wildcard(dialled.host):
         raise CommandError(
-            f"clients cannot dial {(advertised or listen).host}: say with --advertised HOST:PORT where they find this "
-            "broker",
+            f"clients cannot dial {dialled.host}: say with --advertised HOST:PORT where they find this broker",
             EXIT_USAGE,
         )
     if found.log_format not in ("text", "json"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from signal import SIGTERM, raise_signal
 from typing import TYPE_CHECKING
 
@@ -13,14 +13,14 @@ from kshim.broker.cluster import Cluster, Identities
 from kshim.broker.config import BrokerConfig, ConfigError
 from kshim.broker.history.names import create_events_topic
 from kshim.broker.node import Node
-from kshim.cli.addresses import Address, is_loopback, is_wildcard
+from kshim.cli.addresses import Address, is_wildcard
 from kshim.cli.exits import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNAVAILABLE, EXIT_USAGE, CommandError
 from kshim.cli.identities import new_cluster_id, new_member_suffix, new_topic_id
+from kshim.cli.listening import Listening, advertised_address, caution_about, listening_for
 from kshim.cli.log import Log
 from kshim.cli.options import ServeOptions
 from kshim.cli.stderr import log_stream
 from kshim.server.clock import RealClock
-from kshim.server.limits import ServerLimits
 from kshim.server.listener import CannotBind
 from kshim.server.run import run_until_signalled
 from kshim.storage.log import CorruptLog, LogError
@@ -37,6 +37,7 @@ __all__ = ["run_serve"]
 SIGINT = 2
 DEFAULT_FSYNC_INTERVAL_MS = 100
 
+
 _WAYS_OUT = (
     "bring that file back from a copy, or start with --recover=skip-corrupt, which puts the damaged batches aside and "
     "goes on without them"
@@ -48,6 +49,7 @@ def run_serve(options: ServeOptions) -> int:
     log = Log(log_stream(sys.stderr, options.log_format), options.log_format, is_verbose=options.is_verbose)
     config = _configuration(options, log)
     log.node_id = config.node_id
+    listening = listening_for(options, config, log)
     storage, cluster_id = _storage(options, config, log)
     fsync, fsync_interval_ms = _fsync(options, config)
     damages: list[LogError] = []
@@ -75,7 +77,7 @@ def run_serve(options: ServeOptions) -> int:
     try:
         _create_topics(cluster, options.topics, log)
         create_events_topic(cluster)
-        exit_code = _listen(cluster, config, options, log)
+        exit_code = _listen(cluster, config, listening, log)
         if damages:
             raise damages[0]
         return exit_code
@@ -160,54 +162,35 @@ def _create_topics(cluster: Cluster, topics: dict[str, int], log: Log) -> None:
             )
 
 
-def _listen(cluster: Cluster, config: BrokerConfig, options: ServeOptions, log: Log) -> int:
-    node = Node(cluster, config.node_id, options.listen.host, options.listen.port, now=RealClock().now)
+def _listen(cluster: Cluster, config: BrokerConfig, listening: Listening, log: Log) -> int:
+    listeners, transforms, limits = listening
+    node = Node(cluster, config.node_id, listeners[0].host, listeners[0].port, now=RealClock().now)
     if log.is_verbose:
         node.route = _logged(node.route, log)  # type: ignore[assignment]
 
-    def on_listening(bound_host: str, bound_port: int) -> None:
-        bound = Address(bound_host, bound_port)
-        advertised = options.advertised or Address(options.listen.host, bound_port)
-        node.host, node.port = advertised.host, advertised.port or bound_port
-        if not is_loopback(bound_host):
-            log.caution(
-                "not_loopback",
-                f"LISTENING ON {bound} WITHOUT AUTHENTICATION: whoever reaches it may read, write and delete everything",
-            )
-        log.note("listening", f"Listening on {bound}, clients dial {Address(node.host, node.port)}")
-        _tell_bootstrap(_dialable(bound, options.listen))
+    def on_listening(addresses: Sequence[tuple[str, int]]) -> None:
+        for listener, bound in zip(listeners, addresses, strict=True):
+            address = node.addresses[listener.name] = advertised_address(listener, bound)
+            caution_about(listener, Address(*bound), config, log)
+            protocol = "" if listener.security_protocol == "PLAINTEXT" else f" for {listener.security_protocol}"
+            log.note("listening", f"Listening on {Address(*bound)}{protocol}, clients dial {address}")
+        node.host, node.port = node.addresses[listeners[0].name]
+        _tell_bootstrap(_dialable(Address(*addresses[0]), listeners[0].host))
         gc.freeze()  # what a start leaves behind stays; `main` put collecting off until here
         gc.enable()
 
     signal_number = run_until_signalled(
-        node,
-        host=options.listen.host,
-        port=options.listen.port,
-        limits=_limits(config),
-        log=log,
-        on_listening=on_listening,
+        node, listeners=listeners, transforms=transforms, limits=limits, log=log, on_listening=on_listening
     )
     log.note("ended", "Ended after a signal", signal=signal_number)
     return EXIT_INTERRUPTED if signal_number == SIGINT else EXIT_OK
 
 
-def _limits(config: BrokerConfig) -> ServerLimits:
-    limits = ServerLimits(
-        request_max_bytes=config.socket_request_max_bytes,
-        max_connections=config.max_connections,
-        connections_max_idle_ms=config.connections_max_idle_ms,
-        listen_backlog_size=config.socket_listen_backlog_size,
-    )
-    if config.queued_max_request_bytes > 0:
-        limits.parked_max_bytes = config.queued_max_request_bytes
-    return limits
-
-
-def _dialable(bound: Address, asked: Address) -> Address:
+def _dialable(bound: Address, asked_host: str) -> Address:
     """What a client on this machine dials: the host as it was asked for, loopback for all interfaces."""
-    if is_wildcard(asked.host):
+    if is_wildcard(asked_host):
         return Address("::1" if ":" in bound.host else "127.0.0.1", bound.port)
-    return Address(asked.host, bound.port)
+    return Address(asked_host, bound.port)
 
 
 def _tell_bootstrap(address: Address) -> None:

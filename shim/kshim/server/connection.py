@@ -12,10 +12,11 @@ from typing import Final, Protocol
 
 from kshim.broker.connection import ANONYMOUS, ConnectionClosing, FrameRouter, SecurityProtocol
 from kshim.coordinator.step import Now
+from kshim.server.byte_transform import ByteTransform
 from kshim.server.limits import QUEUE_BYTES, READ_BYTES, TURN_BYTES, TURN_FRAMES, ServerLimits
 from kshim.server.parked_bytes import ParkedBytes
 
-__all__ = ["AGAIN", "GONE", "READ", "WRITE", "ByteTransform", "ServerConnection", "ServerLog"]
+__all__ = ["AGAIN", "GONE", "READ", "WRITE", "ServerConnection", "ServerLog"]
 
 READ: Final = 1
 """Interest: the connection takes more bytes (the value of EPOLLIN)."""
@@ -34,22 +35,6 @@ _unpack_size = Struct(">i").unpack_from
 
 def _nothing() -> None:
     pass
-
-
-class ByteTransform(Protocol):
-    """What lies between the wire and the frames, sans-io. None for plain text; TLS is `ssl.MemoryBIO` behind this.
-
-    The bytes for the wire go out in the order in which these methods return them.
-    """
-
-    def receive(self, data: bytes) -> bytes:
-        """Wire bytes in, all plain bytes they complete out. Raises ConnectionClosing."""
-
-    def send(self, data: bytes) -> bytes:
-        """Plain bytes in, wire bytes out. Raises ConnectionClosing."""
-
-    def pending(self) -> bytes:
-        """Wire bytes this layer owes the peer by itself (handshake, alert); asked after each `receive`."""
 
 
 class ServerLog(Protocol):
@@ -87,6 +72,7 @@ class ServerConnection:
         "_transform",
         "_unsent",
         "client_host",
+        "is_authenticated",
         "is_closed",
         "listener_name",
         "parked_bytes",
@@ -113,6 +99,7 @@ class ServerConnection:
         self.listener_name = listener_name
         self.security_protocol: SecurityProtocol = security_protocol
         self.principal = ANONYMOUS
+        self.is_authenticated = not security_protocol.startswith("SASL")
         self.is_closed = False
         self.parked_bytes = 0
         """This connection's share of `parked_total`."""
@@ -126,7 +113,7 @@ class ServerConnection:
         self._transform = transform
         self._buffer: bytes | bytearray = b""  # input from _at on; empty when all of it is handled
         self._at = 0
-        self._out: list[bytes] = []  # answers, before the transform
+        self._out: list[bytes | memoryview] = []  # answers, before the transform
         self._unsent: bytes | memoryview = b""  # after it, the rest of what the wire did not take
         self._out_bytes = 0  # both together, about
         self._is_parked = False  # a request is at the router and not answered
@@ -140,6 +127,26 @@ class ServerConnection:
     def is_parked(self) -> bool:
         """True while a request is owed its answer."""
         return self._is_parked
+
+    @property
+    def is_ready(self) -> bool:
+        """True once its TLS handshake and its authentication are done, where its listener asks for them."""
+        return self.is_authenticated and self.has_open_layer
+
+    @property
+    def has_open_layer(self) -> bool:
+        """True when no TLS handshake is awaited."""
+        return self._transform is None or self._transform.is_open
+
+    @property
+    def is_over_bound(self) -> bool:
+        """True while more answers are unsent than one connection may have."""
+        return self._out_bytes > self._limits.unsent_max_bytes
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Answers that the peer has not taken yet."""
+        return self._out_bytes
 
     # ---------------------------------------------------------------- from the wire
 
@@ -200,7 +207,7 @@ class ServerConnection:
         buffer = self._buffer
         at = self._at
         end = len(buffer)
-        request_max_bytes = self._limits.request_max_bytes
+        request_max_bytes = self._request_max_bytes()
         unsent_max_bytes = self._limits.unsent_max_bytes
         route = self._router.route
         frames_left = TURN_FRAMES
@@ -208,7 +215,9 @@ class ServerConnection:
         while end - at >= 4:
             size: int = _unpack_size(buffer, at)[0]
             if not 0 < size <= request_max_bytes:
-                raise ConnectionClosing(f"invalid frame size {size}")
+                request_max_bytes = self._request_max_bytes()  # the frame before this one may have authenticated it
+                if not 0 < size <= request_max_bytes:
+                    raise ConnectionClosing(_size_problem(size))
             next_at = at + 4 + size
             if next_at > end:
                 break
@@ -271,17 +280,10 @@ class ServerConnection:
         out = self._out
         if not out:
             return b""
-        if len(out) == 1:
-            data = out.pop()
-        else:
-            data = self._coalesced(out)
-        self._out_bytes -= len(data)
+        data = out.pop() if len(out) == 1 else self._coalesced(out)
         if self._transform is not None:
-            try:
-                return self._transform.send(data)
-            except ConnectionClosing as verdict:
-                self._give_up(str(verdict))
-                return b""
+            return self._sealed(data)
+        self._out_bytes -= len(data)
         return data
 
     def keep_unsent(self, data: bytes | memoryview, sent_bytes: int) -> None:
@@ -312,6 +314,7 @@ class ServerConnection:
             return
         self.is_closed = True
         self.wake = _nothing  # it holds on to whoever made this connection
+        self._transform = None
         self._drop()
         self._out.clear()
         self._unsent = b""
@@ -357,16 +360,45 @@ class ServerConnection:
             self.read_bytes = min(max(wanted_bytes - held_bytes, READ_BYTES), _LARGE_READ_BYTES)
         self._is_paused = not self._parked_total.charge(self, wanted_bytes)
 
-    def _transformed(self, data: bytes) -> bytes:
+    def _request_max_bytes(self) -> int:
+        return self._limits.request_max_bytes if self.is_authenticated else self._limits.unauthenticated_max_bytes
+
+    def farewell(self) -> bytes:
+        """What the wire's layer says at its end, for a last attempt to send; empty while answers are unsent."""
+        if self._transform is None or self._out_bytes:
+            return b""
+        return self._transform.end()
+
+    def _sealed(self, data: bytes | memoryview) -> bytes:
+        """The first piece of `data` as the transform writes it; the rest goes back, so that it is not held twice."""
         assert self._transform is not None
+        if len(data) > _COALESCED_BYTES:
+            view = memoryview(data)
+            self._out.insert(0, view[_COALESCED_BYTES:])
+            data = view[:_COALESCED_BYTES]
+        self._out_bytes -= len(data)
         try:
-            data = self._transform.receive(data)
+            return self._transform.send(data)
+        except ConnectionClosing as verdict:
+            self._give_up(str(verdict))
+            return b""
+
+    def _transformed(self, data: bytes) -> bytes:
+        transform = self._transform
+        assert transform is not None
+        was_open = transform.is_open
+        try:
+            data = transform.receive(data)
         except ConnectionClosing as verdict:
             data = b""
             self._out.clear()  # a layer that has failed carries no more answers
             self._out_bytes = len(self._unsent)
             self._give_up(str(verdict))
-        owed = self._transform.pending()
+        if not was_open and transform.is_open and self.is_authenticated:  # SASL says by itself who it is
+            self.principal = transform.principal or ANONYMOUS
+        if transform.is_over:
+            self._is_ending = True
+        owed = transform.pending()
         if owed:
             # These bytes are made before any answer still in _out is encrypted, so they go first.
             self._unsent = bytes(self._unsent) + owed
@@ -374,7 +406,7 @@ class ServerConnection:
         return data
 
     @staticmethod
-    def _coalesced(out: list[bytes]) -> bytes:
+    def _coalesced(out: list[bytes | memoryview]) -> bytes | memoryview:
         """Take answers off the front of `out`: as many as fit one send, or a single large one uncopied."""
         count = total_bytes = 0
         for frame in out:
@@ -387,3 +419,10 @@ class ServerConnection:
         data = b"".join(out[:count])
         del out[:count]
         return data
+
+
+def _size_problem(size: int) -> str:
+    """Why a frame cannot be so large; bytes that are no size at all are named."""
+    if 0x16030000 <= size <= 0x160304FF:
+        return f"invalid frame size {size}, which is how a TLS client begins; this listener speaks no TLS"
+    return f"invalid frame size {size}"

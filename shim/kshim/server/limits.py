@@ -1,6 +1,8 @@
-"""What one listener allows itself and its clients. Kafka's own keys are named where there is one."""
+"""What a server allows itself and its clients. Kafka's own keys are named where there is one."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 __all__ = ["QUEUE_BYTES", "READ_BYTES", "TURN_BYTES", "TURN_FRAMES", "ServerLimits"]
 
@@ -15,45 +17,74 @@ QUEUE_BYTES = 64 * 1024
 
 
 class ServerLimits:
-    """Limits of one listener; all sizes in bytes, all durations in ms.
+    """Limits of one server, over all its listeners; all sizes in bytes, all durations in ms.
 
     - `request_max_bytes`: largest frame, without its size (`socket.request.max.bytes`); a larger one closes.
-    - `max_connections`: beyond it new connections stay in the backlog until one closes (`max.connections`).
+    - `unauthenticated_max_bytes`: the same before a client has authenticated (`sasl.server.max.receive.size`).
+    - `max_connections`: beyond it new connections stay in the backlog until one closes (`max.connections`);
+      `listener_max_connections` the same for single listeners by name (`listener.name.<name>.max.connections`).
+    - `max_connections_per_ip`: further ones of an address are closed at once; `max_connections_per_ip_overrides` holds
+      other numbers for single addresses, in the form of `Connection.client_host` (`max.connections.per.ip` and
+      `max.connections.per.ip.overrides`).
+    - `authentication_max_ms`: a client that has not done its TLS handshake and SASL by then is cut off.
     - `connections_max_idle_ms`: a connection that moves no byte for so long is closed, up to a sixteenth later; one
       that is owed an answer is not idle. Negative: never (`connections.max.idle.ms`).
     - `listen_backlog_size`: `socket.listen.backlog.size`.
     - `parked_max_bytes`: input of all connections that waits, for the rest of its frame (counted as announced) or
       behind a parked request. While it is used up, connections that need more are not read; one frame is always
       let in, so the bound may be passed by one frame (`queued.max.request.bytes`).
-    - `unsent_max_bytes`: once more than this of one connection's answers are unsent, its further frames wait.
+    - `unsent_max_bytes`: once more than this of one connection's answers are unsent, its further frames wait;
+      after `slow_reader_ms` of that it is cut off. While all connections together hold more than
+      `unsent_total_max_bytes` of such answers, who has held them longest is cut off without further delay.
     - `shutdown_grace_ms`: how long a graceful stop waits for answers to be taken.
     """
 
     __slots__ = (
+        "authentication_max_ms",
         "connections_max_idle_ms",
         "listen_backlog_size",
+        "listener_max_connections",
         "max_connections",
+        "max_connections_per_ip",
+        "max_connections_per_ip_overrides",
         "parked_max_bytes",
         "request_max_bytes",
         "shutdown_grace_ms",
+        "slow_reader_ms",
+        "unauthenticated_max_bytes",
         "unsent_max_bytes",
+        "unsent_total_max_bytes",
     )
 
     def __init__(
         self,
         *,
         request_max_bytes: int = 104_857_600,
+        unauthenticated_max_bytes: int = 524_288,
         max_connections: int = 2_147_483_647,
+        listener_max_connections: Mapping[str, int] | None = None,
+        max_connections_per_ip: int = 2_147_483_647,
+        max_connections_per_ip_overrides: Mapping[str, int] | None = None,
+        authentication_max_ms: int = 30_000,
         connections_max_idle_ms: int = 600_000,
         listen_backlog_size: int = 512,
         parked_max_bytes: int = 512 * 1024 * 1024,
         unsent_max_bytes: int = 1024 * 1024,
+        unsent_total_max_bytes: int = 512 * 1024 * 1024,
+        slow_reader_ms: int = 60_000,
         shutdown_grace_ms: int = 2_000,
     ) -> None:
         self.request_max_bytes = request_max_bytes
+        self.unauthenticated_max_bytes = unauthenticated_max_bytes
         self.max_connections = max_connections
+        self.listener_max_connections = dict(listener_max_connections or {})
+        self.max_connections_per_ip = max_connections_per_ip
+        self.max_connections_per_ip_overrides = dict(max_connections_per_ip_overrides or {})
+        self.authentication_max_ms = authentication_max_ms
         self.connections_max_idle_ms = connections_max_idle_ms
         self.listen_backlog_size = listen_backlog_size
         self.parked_max_bytes = parked_max_bytes
         self.unsent_max_bytes = unsent_max_bytes
+        self.unsent_total_max_bytes = unsent_total_max_bytes
+        self.slow_reader_ms = slow_reader_ms
         self.shutdown_grace_ms = shutdown_grace_ms

@@ -1,17 +1,21 @@
-"""The listening socket: binding it, and the address of a peer as Kafka prints it."""
+"""The listening socket: binding it, what stands behind it, and the address of a peer as Kafka prints it."""
 
 from __future__ import annotations
 
 import os
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from struct import unpack
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import trio
 
-__all__ = ["CannotBind", "bind", "java_client_host"]
+if TYPE_CHECKING:
+    from kshim.broker.listeners import Listener
+    from kshim.server.byte_transform import ByteTransform
+
+__all__ = ["Bound", "CannotBind", "bind", "java_client_host"]
 
 
 class CannotBind(Exception):
@@ -21,6 +25,14 @@ class CannotBind(Exception):
         super().__init__(f"cannot bind {address}: {reason}")
         self.address = address
         self.reason = reason
+
+
+class Bound(NamedTuple):
+    """A listener that listens. `make_transform` makes what lies under each of its connections; None for plain text."""
+
+    listener: Listener
+    sock: socket.socket
+    make_transform: Callable[[], ByteTransform] | None
 
 
 async def bind(host: str, port: int, *, backlog_size: int) -> socket.socket:

@@ -12,12 +12,18 @@ import trio
 from kshim.broker.connection import FrameRouter
 from kshim.coordinator.step import Now
 from kshim.server.clock import GroupClock
-from kshim.server.connection import GONE, ByteTransform, ServerConnection, ServerLog
+from kshim.server.connection import GONE, ServerConnection, ServerLog
 from kshim.server.limits import ServerLimits
+from kshim.server.listener import Bound
 from kshim.server.parked_bytes import ParkedBytes
 from kshim.server.peer import Peer
+from kshim.server.quotas import ConnectionQuotas
 
 __all__ = ["Loop"]
+
+
+def _nothing() -> None:
+    pass
 
 
 class Loop(ABC):
@@ -32,20 +38,27 @@ class Loop(ABC):
         limits: ServerLimits,
         log: ServerLog,
         after_turn: Callable[[], None],
-        make_transform: Callable[[], ByteTransform] | None = None,
     ) -> None:
         self.peers: dict[int, Peer] = {}
         """By file descriptor."""
         self.turns = 0
         """Wake-ups so far, to see whether something happened meanwhile."""
         self.parked_total = ParkedBytes(limits.parked_max_bytes)
+        self.quotas = ConnectionQuotas(limits)
+        self.slow: dict[Peer, int] = {}
+        """Who has more unsent answers than one may have, and since when on the real clock; the longest first."""
+        self.newcomers: dict[Peer, int] = {}
+        """Who had a handshake or authentication before it when it came, and since when, in this order."""
+        self.on_slow: Callable[[], None] = _nothing
+        """Called when somebody is added to `slow`."""
+        self.on_newcomer: Callable[[], None] = _nothing
+        """The same for `newcomers`."""
         self._router = router
         self._clock = clock
         self._real_clock = real_clock
         self._limits = limits
         self._log = log
         self._after_turn = after_turn
-        self._make_transform = make_transform
         self._departure: trio.Event | None = None
 
     @abstractmethod
@@ -64,8 +77,9 @@ class Loop(ABC):
     def close(self, peer: Peer) -> None:
         """End a peer now, whatever it waits for. Twice is once."""
 
-    def add(self, sock: socket.socket, client_host: str) -> None:
+    def add(self, sock: socket.socket, client_host: str, bound: Bound) -> None:
         """Serve an accepted socket from now on. Raises OSError when the system has no room; the socket is the caller's."""
+        listener = bound.listener
         sock.setblocking(False)
         with contextlib.suppress(OSError):  # the peer may be gone already; reading will tell
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -77,12 +91,18 @@ class Loop(ABC):
             parked_total=self.parked_total,
             log=self._log,
             wake=lambda: self.wake(peer),
-            transform=self._make_transform() if self._make_transform is not None else None,
+            transform=bound.make_transform() if bound.make_transform is not None else None,
+            listener_name=listener.name,
+            security_protocol=listener.security_protocol,
         )
-        peer = Peer(sock, connection, self._real_clock.now().mono_ms)
+        peer = Peer(sock, connection, self._real_clock.now().mono_ms, self._note_slow)
         self._started(peer)
         self.peers[sock.fileno()] = peer
+        self.quotas.add(listener.name, client_host)
         self.turns += 1
+        if not connection.is_ready:
+            self.newcomers[peer] = peer.active_ms
+            self.on_newcomer()
 
     def stop(self) -> None:
         """Let every peer finish: no more reading, what is here whole is handled, answers go out, then it closes."""
@@ -104,8 +124,18 @@ class Loop(ABC):
             self._departure = trio.Event()
         await self._departure.wait()
 
+    def _note_slow(self, peer: Peer, since_ms: int | None) -> None:
+        if since_ms is None:
+            self.slow.pop(peer, None)
+        else:
+            self.slow[peer] = since_ms
+            self.on_slow()
+
     def _forget(self, peer: Peer) -> None:
         del self.peers[peer.sock.fileno()]
+        self.slow.pop(peer, None)
+        self.newcomers.pop(peer, None)
+        self.quotas.remove(peer.connection.listener_name, peer.connection.client_host)
         peer.close()
         if self._departure is not None:
             self._departure.set()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kshim.coordinator.step import Now
@@ -17,12 +19,31 @@ __all__ = ["Peer"]
 class Peer:
     """Moves bytes between a non-blocking socket and its `ServerConnection`. Loops decide when.
 
+    `note_slow(peer, since_ms)` is called when more of its answers than allowed begin to wait, and with None when no more.
+
     Both steps return the connection's interest; GONE means that the loop has to close the peer.
     """
 
-    __slots__ = ("_receive", "_send", "active_ms", "connection", "interest", "is_scheduled", "sleep", "sock")
+    __slots__ = (
+        "_is_slow",
+        "_note_slow",
+        "_receive",
+        "_send",
+        "active_ms",
+        "connection",
+        "interest",
+        "is_scheduled",
+        "sleep",
+        "sock",
+    )
 
-    def __init__(self, sock: socket.socket, connection: ServerConnection, real_ms: int) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        connection: ServerConnection,
+        real_ms: int,
+        note_slow: Callable[[Peer, int | None], None],
+    ) -> None:
         self.sock = sock
         self.connection = connection
         self.active_ms = real_ms
@@ -33,6 +54,8 @@ class Peer:
         """In the epoll loop's list of peers to serve without waiting for the socket."""
         self.sleep: trio.CancelScope | None = None
         """Where the task of this peer can be woken, with a task a connection."""
+        self._is_slow = False
+        self._note_slow = note_slow
         self._receive = sock.recv
         self._send = sock.send
 
@@ -62,6 +85,9 @@ class Peer:
 
     def close(self) -> None:
         """Close both. The loop forgets the peer itself."""
+        if farewell := self.connection.farewell():
+            with contextlib.suppress(OSError):  # who has gone needs none
+                self._send(farewell)
         self.connection.close()
         self.sock.close()
 
@@ -79,6 +105,15 @@ class Peer:
                 self.active_ms = real_ms
             if sent_bytes < len(data):
                 connection.keep_unsent(data, sent_bytes)
+                if connection.is_over_bound != self._is_slow:
+                    self._mark(real_ms)
                 break
             data = connection.next_to_send()
+        else:
+            if self._is_slow:
+                self._mark(real_ms)
         return connection.interest()
+
+    def _mark(self, real_ms: int) -> None:
+        self._is_slow = not self._is_slow
+        self._note_slow(self, real_ms if self._is_slow else None)

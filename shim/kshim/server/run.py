@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import trio
 
 from kshim.broker.connection import FrameRouter
+from kshim.broker.listeners import Listener
+from kshim.server.byte_transform import ByteTransform
 from kshim.server.connection import ServerLog
 from kshim.server.limits import ServerLimits
 from kshim.server.listener import CannotBind
@@ -19,26 +21,26 @@ __all__ = ["run_until_signalled"]
 def run_until_signalled(
     router: FrameRouter,
     *,
-    host: str,
-    port: int,
+    listeners: Sequence[Listener],
+    transforms: Mapping[str, Callable[[], ByteTransform]],
     limits: ServerLimits,
     log: ServerLog,
-    on_listening: Callable[[str, int], None],
+    on_listening: Callable[[Sequence[tuple[str, int]]], None],
 ) -> int:
     """Serve until SIGTERM or SIGINT, end gracefully, and return the signal's number. A second signal ends it at once.
 
     Call it from the main thread; see `serve` for the arguments. Raises CannotBind.
     """
-    return trio.run(_run, router, host, port, limits, log, on_listening)
+    return trio.run(_run, router, listeners, transforms, limits, log, on_listening)
 
 
 async def _run(
     router: FrameRouter,
-    host: str,
-    port: int,
+    listeners: Sequence[Listener],
+    transforms: Mapping[str, Callable[[], ByteTransform]],
     limits: ServerLimits,
     log: ServerLog,
-    on_listening: Callable[[str, int], None],
+    on_listening: Callable[[Sequence[tuple[str, int]]], None],
 ) -> int:
     running = _Running()
     failure: CannotBind | None = None
@@ -56,7 +58,13 @@ async def _run(
             nursery.start_soon(obey)
             try:
                 await serve(
-                    router, host=host, port=port, limits=limits, log=log, on_listening=on_listening, task_status=running
+                    router,
+                    listeners=listeners,
+                    transforms=transforms,
+                    limits=limits,
+                    log=log,
+                    on_listening=on_listening,
+                    task_status=running,
                 )
             except CannotBind as error:
                 failure = error  # raised outside, where no ExceptionGroup is put around it

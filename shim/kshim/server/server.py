@@ -1,24 +1,27 @@
-"""One listener: accepts connections, serves them with a loop, runs the router's timers, ends gracefully."""
+"""Listeners: accepts their connections, serves them with one loop, runs the router's timers, ends gracefully."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import select
-import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal
 
 import trio
 
 from kshim.broker.connection import FrameRouter
+from kshim.broker.listeners import Listener, plain_listener
+from kshim.server.byte_transform import ByteTransform
 from kshim.server.chores import ChoreRunner
 from kshim.server.clock import GroupClock, RealClock
-from kshim.server.connection import ByteTransform, ServerLog
+from kshim.server.connection import ServerLog
 from kshim.server.limits import ServerLimits
-from kshim.server.listener import CannotBind, bind, java_client_host
+from kshim.server.listener import Bound, CannotBind, bind, java_client_host
 from kshim.server.loop import Loop
+from kshim.server.patience import Patience
 from kshim.server.timers import Timers
 
 __all__ = ["CannotBind", "LoopName", "Server", "serve"]
@@ -28,18 +31,19 @@ LoopName = Literal["auto", "epoll", "tasks"]
 _ACCEPT_BATCH: Final = 64
 _ACCEPT_RETRY_MS: Final = 100
 _OUT_OF_RESOURCES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENOSPC)
-_IDLE_SLICES: Final = 16
-_IDLE_SLICE_PEERS: Final = 512
 _WARM_PAUSE_MS: Final = 2
 
 
 class Server:
-    """A running listener, as `serve` hands it out."""
+    """A running server, as `serve` hands it out.
 
-    def __init__(self, host: str, port: int) -> None:
-        self.host = host
-        self.port = port
-        """The port bound, also when 0 was asked for."""
+    `addresses` are those bound, (host, port) of each listener in their order, the ports also where 0 was asked for;
+    `host` and `port` are the first.
+    """
+
+    def __init__(self, addresses: Sequence[tuple[str, int]]) -> None:
+        self.addresses = tuple(addresses)
+        self.host, self.port = self.addresses[0]
         self._is_stopping = trio.Event()
 
     def stop(self) -> None:
@@ -50,21 +54,22 @@ class Server:
 async def serve(
     router: FrameRouter,
     *,
-    host: str,
-    port: int,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    listeners: Sequence[Listener] = (),
+    transforms: Mapping[str, Callable[[], ByteTransform]] | None = None,
     limits: ServerLimits | None = None,
     clock: GroupClock | None = None,
     real_clock: GroupClock | None = None,
     loop: LoopName = "auto",
     log: ServerLog | None = None,
-    make_transform: Callable[[], ByteTransform] | None = None,
-    on_listening: Callable[[str, int], None] | None = None,
+    on_listening: Callable[[Sequence[tuple[str, int]]], None] | None = None,
     task_status: trio.TaskStatus[Server] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Listen on `host` and `port` and let `router` answer, until `Server.stop` or cancellation.
+    """Listen on `listeners`, or in plain text on `host` and `port`, and let `router` answer, until `Server.stop`.
 
-    `clock` drives group timers, `real_clock` fetch waits, idle limits and pauses; both are the machine's by default.
-    `on_listening(host, port)` is called, and `task_status` told, once connections are accepted. A graceful end stops
+    `transforms` makes, by a listener's name, what lies under each of its connections: TLS. `clock` drives group timers, `real_clock` fetch waits, idle limits and pauses; both are the machine's by default.
+    `on_listening(addresses)` is called, and `task_status` told, once connections are accepted. A graceful end stops
     accepting and reading, handles what was read whole, and gives the peers `limits.shutdown_grace_ms` to take their
     answers; parked requests are not waited for. Then urgent chores end, others are closed. Cancelled, all closes at once.
 
@@ -76,37 +81,46 @@ async def serve(
     log = log or _StandardLog()
     timers = Timers(router, clock=clock, real_clock=real_clock, log=log)
     peers = _loop_class(loop)(
-        router,
-        clock=clock,
-        real_clock=real_clock,
-        limits=limits,
-        log=log,
-        after_turn=timers.rearm,
-        make_transform=make_transform,
+        router, clock=clock, real_clock=real_clock, limits=limits, log=log, after_turn=timers.rearm
     )
     chores = ChoreRunner(router.chores, peers, after_slice=timers.rearm, real_clock=real_clock, log=log)
-    listener = await bind(host, port, backlog_size=limits.listen_backlog_size)
-    with listener:
-        bound_host, bound_port = listener.getsockname()[:2]
-        server = Server(bound_host, bound_port)
+    patience = Patience(peers, limits, real_clock, log)
+    with contextlib.ExitStack() as sockets:
+        open_listeners = await _bind(listeners or (plain_listener(host, port),), transforms or {}, limits, sockets)
+        server = Server([bound.sock.getsockname()[:2] for bound in open_listeners])
         async with trio.open_nursery() as nursery:
             await nursery.start(peers.run)
             nursery.start_soon(timers.run)
-            nursery.start_soon(_close_idle, peers, limits, real_clock, log)
+            nursery.start_soon(patience.run)
             async with trio.open_nursery() as working:
                 await working.start(chores.run)
                 async with trio.open_nursery() as accepting:
-                    accepting.start_soon(_accept, listener, peers, limits, real_clock, log)
+                    for bound in open_listeners:
+                        accepting.start_soon(_accept, bound, peers, real_clock, log)
                     if on_listening is not None:
-                        on_listening(bound_host, bound_port)
+                        on_listening(server.addresses)
                     task_status.started(server)
                     accepting.start_soon(_warm, router, peers, real_clock, log)
                     await server._is_stopping.wait()
                     accepting.cancel_scope.cancel()
-                listener.close()
+                sockets.close()
                 await _finish(peers, limits, real_clock)
                 chores.stop()
             nursery.cancel_scope.cancel()
+
+
+async def _bind(
+    listeners: Sequence[Listener],
+    transforms: Mapping[str, Callable[[], ByteTransform]],
+    limits: ServerLimits,
+    sockets: contextlib.ExitStack,
+) -> list[Bound]:
+    """Listen on each; `sockets` closes them. Raises CannotBind."""
+    found = []
+    for listener in listeners:
+        sock = sockets.enter_context(await bind(listener.host, listener.port, backlog_size=limits.listen_backlog_size))
+        found.append(Bound(listener, sock, transforms.get(listener.name)))
+    return found
 
 
 def _loop_class(name: LoopName) -> type[Loop]:
@@ -122,19 +136,23 @@ def _loop_class(name: LoopName) -> type[Loop]:
     return TaskLoop
 
 
-async def _accept(
-    listener: socket.socket, peers: Loop, limits: ServerLimits, real_clock: GroupClock, log: ServerLog
-) -> None:
+async def _accept(bound: Bound, peers: Loop, real_clock: GroupClock, log: ServerLog) -> None:
     """Take connections off the backlog while there is room for more."""
+    listener, quotas, name = bound.sock, peers.quotas, bound.listener.name
     while True:
-        while len(peers.peers) >= limits.max_connections:
+        while not quotas.room(name):
             await peers.departure()
         await trio.lowlevel.wait_readable(listener.fileno())
         try:
-            for _ in range(min(_ACCEPT_BATCH, limits.max_connections - len(peers.peers))):
+            for _ in range(min(_ACCEPT_BATCH, quotas.room(name))):
                 sock, address = listener.accept()
+                client_host = java_client_host(address)
+                if (refusal := quotas.refusal(client_host)) is not None:
+                    sock.close()
+                    log.closing(client_host, refusal)
+                    continue
                 try:
-                    peers.add(sock, java_client_host(address))
+                    peers.add(sock, client_host, bound)
                 except OSError:
                     sock.close()
                     raise
@@ -145,24 +163,6 @@ async def _accept(
             if error.errno in _OUT_OF_RESOURCES:
                 log.failed("accepting a connection", error)
                 await real_clock.sleep_until(real_clock.now().mono_ms + _ACCEPT_RETRY_MS)
-
-
-async def _close_idle(peers: Loop, limits: ServerLimits, real_clock: GroupClock, log: ServerLog) -> None:
-    """Look over all peers every sixteenth of the limit, some hundred at a time."""
-    idle_ms = limits.connections_max_idle_ms
-    if idle_ms < 0:
-        return
-    while True:
-        real_ms = real_clock.now().mono_ms
-        await real_clock.sleep_until(real_ms + max(idle_ms // _IDLE_SLICES, 1))
-        for count, peer in enumerate(list(peers.peers.values()), start=1):
-            if count % _IDLE_SLICE_PEERS == 0:
-                await trio.lowlevel.checkpoint()
-            connection = peer.connection
-            is_silent = real_clock.now().mono_ms - peer.active_ms >= idle_ms
-            if is_silent and not connection.is_parked and not connection.is_closed:
-                log.closing(connection.client_host, f"idle for more than {idle_ms} ms")
-                peers.close(peer)
 
 
 async def _warm(router: FrameRouter, peers: Loop, real_clock: GroupClock, log: ServerLog) -> None:

@@ -85,7 +85,8 @@ def _entries(node: Node, resource: DescribeConfigsResource) -> Iterable[ConfigEn
 
 def _computed(node: Node) -> dict[str, str]:
     config = node.cluster.config
-    address = f"PLAINTEXT://{node.host}:{node.port}"
+    addresses = node.addresses or {"PLAINTEXT": (node.host, node.port)}
+    address = ",".join(f"{name}://{_bracketed(host)}:{port}" for name, (host, port) in addresses.items())
     return {
         "node.id": str(node.node_id),
         "broker.id": str(node.node_id),
@@ -93,6 +94,10 @@ def _computed(node: Node) -> dict[str, str]:
         "advertised.listeners": address,
         **config.adjusted,
     }
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def _described(

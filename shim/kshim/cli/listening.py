@@ -1,0 +1,153 @@
+"""From options and configuration to listeners: which there are, what clients dial, and what to warn about."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from kshim.broker.config import BrokerConfig, ConfigError
+from kshim.broker.listeners import Listener, client_auth_of, listeners_of, plain_listener, with_advertised
+from kshim.cli.addresses import Address, is_loopback, is_wildcard
+from kshim.cli.exits import EXIT_USAGE, CommandError
+from kshim.cli.log import Log
+from kshim.cli.options import ServeOptions
+from kshim.server.limits import ServerLimits
+from kshim.server.listener import java_client_host
+
+if TYPE_CHECKING:
+    from kshim.server.byte_transform import ByteTransform
+
+__all__ = ["Listening", "advertised_address", "caution_about", "limits_of", "listeners_for", "listening_for"]
+
+DEFAULT_ADDRESS = Address("127.0.0.1", 9092)
+
+
+class Listening(NamedTuple):
+    """Where and how to listen; `transforms` makes the TLS of the listeners that speak it, by name."""
+
+    listeners: tuple[Listener, ...]
+    transforms: dict[str, Callable[[], ByteTransform]]
+    limits: ServerLimits
+
+
+def listening_for(options: ServeOptions, config: BrokerConfig, log: Log) -> Listening:
+    """What options and configuration ask for; reads the files of TLS. Raises CommandError (usage)."""
+    listeners = listeners_for(options, config, log)
+    return Listening(listeners, _transforms(listeners, config), limits_of(config, listeners))
+
+
+def listeners_for(options: ServeOptions, config: BrokerConfig, log: Log) -> tuple[Listener, ...]:
+    """`--listen`, or else `listeners`, or else loopback in plain text. Raises CommandError (usage)."""
+    try:
+        listeners = _listeners(options, config, log)
+    except ConfigError as error:
+        raise CommandError(f"bad configuration value: {error}", EXIT_USAGE) from None
+    for listener in listeners:
+        host = listener.host if listener.advertised is None else listener.advertised[0]
+        if host and is_wildcard(host):
+            raise CommandError(
+                f"clients cannot dial {host}: say with advertised.listeners (or --advertised HOST:PORT) where they find "
+                f"the listener {listener.name}",
+                EXIT_USAGE,
+            )
+    return listeners
+
+
+def _listeners(options: ServeOptions, config: BrokerConfig, log: Log) -> tuple[Listener, ...]:
+    has_own = bool(config.given.get("listeners", "").strip())
+    if has_own and options.listen is None:
+        if options.advertised is not None:
+            raise CommandError(
+                "--advertised goes with --listen; with listeners there is advertised.listeners", EXIT_USAGE
+            )
+        return listeners_of(config)
+    if has_own and any(listener.security_protocol != "PLAINTEXT" for listener in listeners_of(config)):
+        raise CommandError(
+            "--listen speaks plain text, which listeners asks for otherwise; give one of them", EXIT_USAGE
+        )
+    listener = plain_listener(*(options.listen or DEFAULT_ADDRESS))
+    if options.advertised is not None:
+        listener = listener._replace(advertised=(options.advertised.host, options.advertised.port))
+    elif options.listen is None:
+        (listener,) = with_advertised([listener], config)
+    for key, option in (("listeners", "--listen"), ("advertised.listeners", "--advertised")):
+        if key in config.given and (options.listen is not None or (option == "--advertised" and options.advertised)):
+            log.caution("configuration", f"{key} has no effect: {option} goes before it")
+    return (listener,)
+
+
+def _transforms(listeners: tuple[Listener, ...], config: BrokerConfig) -> dict[str, Callable[[], ByteTransform]]:
+    """What makes the TLS of the listeners that speak it, by name. Raises CommandError (usage)."""
+    if not any(listener.has_tls for listener in listeners):
+        return {}
+    from kshim.server.tls_context import tls_transforms
+
+    try:
+        return {**tls_transforms(listeners, config)}
+    except ConfigError as error:
+        raise CommandError(f"bad configuration value: {error}", EXIT_USAGE) from None
+
+
+def advertised_address(listener: Listener, bound: tuple[str, int]) -> Address:
+    """What clients of a listener are told to dial. Without a host, as in Kafka, that is the machine's full name."""
+    host, port = (listener.host, bound[1]) if listener.advertised is None else listener.advertised
+    return Address(host or socket.getfqdn(), port or bound[1])
+
+
+def caution_about(listener: Listener, bound: Address, config: BrokerConfig, log: Log) -> None:
+    """Say loudly what a listener that is reached from elsewhere lets happen."""
+    if is_loopback(bound.host):
+        return
+    if listener.security_protocol == "SASL_PLAINTEXT":
+        log.caution(
+            "not_encrypted", f"LISTENING ON {bound} WITHOUT ENCRYPTION: passwords and records can be read on the way"
+        )
+    elif not listener.has_sasl and client_auth_of(config, listener) != "required":
+        log.caution(
+            "not_loopback",
+            f"LISTENING ON {bound} WITHOUT AUTHENTICATION: whoever reaches it may read, write and delete everything",
+        )
+
+
+def limits_of(config: BrokerConfig, listeners: Sequence[Listener]) -> ServerLimits:
+    """The limits that a configuration asks for. Raises CommandError (usage)."""
+    limits = ServerLimits(
+        request_max_bytes=config.socket_request_max_bytes,
+        max_connections=config.max_connections,
+        max_connections_per_ip=config.max_connections_per_ip,
+        authentication_max_ms=config.kshim_authentication_max_ms,
+        slow_reader_ms=config.kshim_slow_reader_ms,
+        unsent_total_max_bytes=config.kshim_unsent_max_bytes,
+        connections_max_idle_ms=config.connections_max_idle_ms,
+        listen_backlog_size=config.socket_listen_backlog_size,
+    )
+    if config.queued_max_request_bytes > 0:
+        limits.parked_max_bytes = config.queued_max_request_bytes
+    try:
+        if config.max_connections_per_ip_overrides:
+            limits.max_connections_per_ip_overrides = _overrides(config.max_connections_per_ip_overrides)
+        for listener in listeners:
+            count = config.own_connections_of(listener.name)
+            if count is not None:
+                limits.listener_max_connections[listener.name] = count
+    except ConfigError as error:
+        raise CommandError(f"bad configuration value: {error}", EXIT_USAGE) from None
+    return limits
+
+
+def _overrides(text: str) -> dict[str, int]:
+    """`max.connections.per.ip.overrides` by the text form of addresses. Names are looked up once, as in Kafka."""
+    key = "max.connections.per.ip.overrides"
+    found = {}
+    for pair in text.split(","):
+        host, _, count = pair.strip().rpartition(":")
+        if not host or not (count.isascii() and count.isdigit()):
+            raise ConfigError(key, text, "HOST:COUNT, more of them after commas")
+        try:
+            addresses = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
+        except OSError:
+            raise ConfigError(key, text, f"hosts that are known, which {host} is not") from None
+        for *_, address in addresses:
+            found[java_client_host(address)] = int(count)
+    return found
