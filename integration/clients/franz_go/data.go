@@ -52,21 +52,21 @@ func text(value []byte) *string {
 // where the client's default partitioner puts them.
 type chosen struct{ kgo.Partitioner }
 
-type chosenOfTopic struct{ kgo.TopicPartitioner }
+type chosenOfTopic struct{ kgo.TopicBackupPartitioner }
 
 func (c chosen) ForTopic(topic string) kgo.TopicPartitioner {
-	return chosenOfTopic{c.Partitioner.ForTopic(topic)}
+	return chosenOfTopic{c.Partitioner.ForTopic(topic).(kgo.TopicBackupPartitioner)}
 }
 
 func (c chosenOfTopic) RequiresConsistency(r *kgo.Record) bool {
-	return r.Partition >= 0 || c.TopicPartitioner.RequiresConsistency(r)
+	return r.Partition >= 0 || c.TopicBackupPartitioner.RequiresConsistency(r)
 }
 
-func (c chosenOfTopic) Partition(r *kgo.Record, n int) int {
+func (c chosenOfTopic) PartitionByBackup(r *kgo.Record, n int, backup kgo.TopicBackupIter) int {
 	if r.Partition >= 0 {
 		return int(r.Partition)
 	}
-	return c.TopicPartitioner.Partition(r, n)
+	return c.TopicBackupPartitioner.PartitionByBackup(r, n, backup)
 }
 
 var partitioner = kgo.RecordPartitioner(chosen{kgo.UniformBytesPartitioner(64<<10, true, true, nil)})

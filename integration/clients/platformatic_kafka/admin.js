@@ -48,7 +48,10 @@ async function listTopics (admin) {
 }
 
 async function describeTopic (admin, { topic }) {
-  const metadata = await admin.metadata({ topics: [topic], forceUpdate: true })
+  const metadata = await admin.metadata({ topics: [topic], forceUpdate: true }).catch(error => {
+    // The client puts words of its own for Kafka's error, once it has tried again.
+    throw error.message.startsWith('Unknown topic') ? Object.assign(error, { apiId: 'UNKNOWN_TOPIC_OR_PARTITION' }) : error
+  })
   const partitions = metadata.topics.get(topic).partitions.map(({ leader, replicas, isr }, partition) => ({ partition, leader, replicas, isr }))
   return { partitions }
 }
