@@ -161,7 +161,13 @@ class Router:
             if api.key == API_VERSIONS:
                 return None
             raise ConnectionClosing(f"{api.name} has no version {version} here ({api.min_version}-{api.max_version})")
-        route = Route(api, version, find_handler(api))
+        handler = find_handler(api)
+        authorizer = self._node.cluster.authorizer
+        if authorizer is not None:
+            from kshim.broker.authorizer.guard import guarded
+
+            handler = guarded(api, handler, authorizer)
+        route = Route(api, version, handler)
         self._routes[api_key, version] = route
         return route
 
