@@ -12,6 +12,7 @@ from kshim.broker.durability import Durability, FsyncPolicy
 from kshim.broker.fetch_waits import FetchWaits
 from kshim.broker.housekeeping import Housekeeping
 from kshim.broker.leadership import Leadership
+from kshim.broker.producer_upkeep import SAVE_BYTES, ProducerUpkeep
 from kshim.broker.shard_loads import ShardLoads
 from kshim.broker.topics import OFFSETS_TOPIC, Partition, Storage, Topic, Topics
 from kshim.coordinator.step import Now, Step
@@ -91,6 +92,7 @@ class Cluster:
             report=on_defect,
         )
         self.housekeeping = Housekeeping(self)
+        self.producer_upkeep = ProducerUpkeep(self)
         self.leadership = Leadership(range(config.node_id, config.node_id + node_count))
         self.topics = Topics(
             storage,
@@ -218,8 +220,12 @@ class Cluster:
         self.housekeeping.appended(partition, len(batch))
         stable_bytes = len(batch)
         producers = partition.producers
-        if producers is not None and (producers.transactions or batch[_PRODUCER_ID_AT] < 0x80):
-            stable_bytes = producers.after_append(partition, batch, base_offset, now_ms)
+        if producers is not None:
+            if producers.transactions or batch[_PRODUCER_ID_AT] < 0x80:
+                stable_bytes = producers.after_append(partition, batch, base_offset, now_ms)
+            producers.unsaved_bytes += len(batch)
+            if producers.unsaved_bytes > SAVE_BYTES:
+                self.producer_upkeep.save(partition)
         if self.fetch_waits and not self.durability.replies_wait:
             self.fetch_waits.appended(partition, len(batch), stable_bytes)
         return base_offset
@@ -276,10 +282,12 @@ class Cluster:
     def _opened(self, partition: Partition) -> None:
         self.durability.opened(partition)
         self.housekeeping.opened(partition)
+        self.producer_upkeep.opened(partition)
 
     def _closing(self, partition: Partition) -> None:
         self.durability.closing(partition)
         self.housekeeping.closing(partition)
+        self.producer_upkeep.closing(partition)
 
     def _became_durable(self, partition: Partition, log: Log, before: int) -> None:
         """More of a log is safe from power loss: where only that is shown, Fetches may have waited for it."""
@@ -321,6 +329,7 @@ class Cluster:
         if not partition.give_back(log):
             log.close()
             return
+        self.producer_upkeep.repaired(partition)
         if partition.topic.name == OFFSETS_TOPIC:
             self.shard_loads.load(partition.index)
 

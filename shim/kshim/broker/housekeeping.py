@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from kshim.broker.chores import run_chore
 from kshim.broker.cleanup_rules import CleanupRules
-from kshim.broker.topics import OFFSETS_TOPIC
 from kshim.storage.log import LogError, UncleanableBatch
 
 if TYPE_CHECKING:
@@ -315,6 +314,7 @@ class Housekeeping:
         )
         if result is None:
             return
+        self._cluster.producer_upkeep.compacted(partition, result.clean_offset)
         upkeep.clean_offset = result.clean_offset
         upkeep.horizon_ms = result.next_horizon_ms
         upkeep.measure(log)
@@ -345,7 +345,8 @@ class Housekeeping:
         """Whether its log is not being repaired, or read by the coordinator."""
         if partition.is_failed:
             return False
-        return partition.topic.name != OFFSETS_TOPIC or not self._cluster.shard_loads.is_pending(partition.index)
+        loads = self._cluster.loads_of(partition)
+        return loads is None or not loads.is_pending(partition.index)
 
     def compact_before_end(self) -> None:
         """At a graceful end: compact what is quickly compacted of internal topics, so that the next start is quick."""

@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
 
-__all__ = ["AbortedTransaction", "OpenTransactions"]
+from kshim.storage.producer_state import AbortedTransaction
 
-
-class AbortedTransaction(NamedTuple):
-    """Records of a producer from `first_offset` to the marker at `last_offset` that nobody shall see.
-
-    `last_stable_offset` is what that was when the marker had been written. Kafka: AbortedTxn.
-    """
-
-    producer_id: int
-    first_offset: int
-    last_offset: int
-    last_stable_offset: int
+__all__ = ["OpenTransactions"]
 
 
 class OpenTransactions:
@@ -88,9 +77,13 @@ class OpenTransactions:
 
     def start_moved(self, start_offset: int) -> None:
         """The log begins at `start_offset` now: transactions that ended before it are of no interest."""
-        first = bisect_left(self._last_offsets, start_offset)
-        if first:
-            self.keep_aborted(self._aborted[first:])
+        self.forget_aborted_before(start_offset)
+
+    def forget_aborted_before(self, offset: int) -> bool:
+        """Forget the aborted transactions that ended before there; whether there were any."""
+        first = bisect_left(self._last_offsets, offset)
+        del self._aborted[:first], self._last_offsets[:first]
+        return first > 0
 
     def aborted(self) -> list[AbortedTransaction]:
         """All that are remembered, in the order of their markers."""
@@ -104,8 +97,3 @@ class OpenTransactions:
                 yield aborted
             if aborted.last_stable_offset >= end_offset:
                 return
-
-    def keep_aborted(self, kept: Iterable[AbortedTransaction]) -> None:
-        """Remember only these; the records of the others are gone."""
-        self._aborted = list(kept)
-        self._last_offsets = [aborted.last_offset for aborted in self._aborted]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
+from kshim.storage.producer_state import SavedProducer
 from kshim_protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -45,6 +46,42 @@ class ProducerEntry:
         self.first_offset = -1
         self.last_timestamp_ms = -1
         self.seen_ms = -1
+
+    @classmethod
+    def restored(cls, saved: SavedProducer) -> ProducerEntry:
+        """As a snapshot has it, with one batch at most."""
+        entry = cls(saved.producer_id, saved.epoch)
+        entry.coordinator_epoch = saved.coordinator_epoch
+        entry.first_offset = saved.first_offset
+        entry.last_timestamp_ms = entry.seen_ms = saved.timestamp_ms
+        if saved.last_offset >= 0:
+            entry.batches.append(
+                RememberedBatch(
+                    (saved.last_sequence - saved.offset_delta) & SEQUENCE_MASK,
+                    saved.last_sequence,
+                    saved.last_offset - saved.offset_delta,
+                    saved.timestamp_ms,
+                )
+            )
+        return entry
+
+    def saved(self) -> SavedProducer:
+        """What a snapshot keeps of it. Kafka: ProducerStateManager.writeSnapshot."""
+        offset_delta, last_offset = 0, -1
+        if self.batches:
+            first_sequence, last_sequence, base_offset, _ = self.batches[-1]
+            offset_delta = (last_sequence - first_sequence) & SEQUENCE_MASK
+            last_offset = base_offset + offset_delta
+        return SavedProducer(
+            self.producer_id,
+            self.epoch,
+            self.last_sequence,
+            last_offset,
+            offset_delta,
+            self.last_timestamp_ms,
+            self.coordinator_epoch,
+            self.first_offset,
+        )
 
     @property
     def last_sequence(self) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kshim.broker.open_transactions import OpenTransactions
 from kshim.broker.producer_entry import ProducerEntry, RememberedBatch
+from kshim.storage.producer_state import ProducerSnapshot
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.records.batch import iter_records, parse_batch_header
 from kshim_protocol.records.control import ControlType, parse_control_record
@@ -18,6 +19,7 @@ from kshim_protocol.records.control import ControlType, parse_control_record
 if TYPE_CHECKING:
     from kshim.broker.topics import Partition
     from kshim.storage.log import Log
+    from kshim.storage.producer_state import AbortedTransaction
     from kshim_protocol.records.batch import BatchHeader
 
 __all__ = ["EXPIRATION_MS", "PartitionProducers", "RememberedBatch"]
@@ -35,12 +37,16 @@ class PartitionProducers:
     4.4.
     """
 
-    __slots__ = ("_entries", "_sweep_at", "transactions")
+    __slots__ = ("_entries", "_sweep_at", "saved_offset", "transactions", "unsaved_bytes")
 
     def __init__(self) -> None:
         self._entries: dict[int, ProducerEntry] = {}
         self._sweep_at = _FIRST_SWEEP_AT
         self.transactions = OpenTransactions()
+        self.saved_offset = -1
+        """What the newest snapshot speaks of."""
+        self.unsaved_bytes = 0
+        """How much was appended since."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -50,13 +56,30 @@ class PartitionProducers:
 
     @classmethod
     def of(cls, partition: Partition) -> PartitionProducers:
-        """Those of a partition, read from its log when asked for first. Raises LogError."""
-        producers = partition.producers
-        if producers is None:
-            producers = cls()
-            producers.replay(partition.log.batches())
-            partition.producers = producers
+        """Those of a partition. Raises LogError; KafkaError NOT_LEADER_OR_FOLLOWER while they are read from a long log."""
+        if partition.producers is None:
+            _ = partition.log  # opening it reads them, or begins to
+            if partition.producers is None:
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the producers of the partition are being read")
+        return partition.producers
+
+    @classmethod
+    def restored(cls, snapshot: ProducerSnapshot, aborted: Iterable[AbortedTransaction]) -> PartitionProducers:
+        """As a snapshot has them; `aborted` are those of its transactions that still matter."""
+        producers = cls()
+        for saved in snapshot.producers:
+            producers._entries[saved.producer_id] = ProducerEntry.restored(saved)
+        for entry in sorted(producers, key=lambda entry: entry.first_offset):
+            if entry.first_offset >= 0:
+                producers.transactions.begin(entry.producer_id, entry.first_offset)
+        for each in aborted:
+            producers.transactions.add_aborted(each)
+        producers.saved_offset = snapshot.offset
         return producers
+
+    def snapshot(self, offset: int) -> ProducerSnapshot:
+        """All that is to be remembered of a log that ends at `offset`."""
+        return ProducerSnapshot(offset, [entry.saved() for entry in self], self.transactions.aborted())
 
     def replay(self, batches: Iterable[bytes]) -> None:
         """Learn from batches that are in the log, in order. Only headers and markers are read."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from kshim.storage.producer_state import ProducerFiles
 
 __all__ = [
     "CorruptLog",
@@ -114,6 +117,10 @@ class Log(Protocol):
     """Age at which it does: of a batch's greatest timestamp over that of the segment's first batch."""
     leader_epoch: int
     """What `append` stamps batches with; 0 at first."""
+
+    @property
+    def producer_files(self) -> ProducerFiles | None:
+        """What is kept of its producers beside the records; None where nothing outlives the process."""
 
     @property
     def start_offset(self) -> int:

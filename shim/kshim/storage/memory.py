@@ -71,6 +71,9 @@ class MemoryLog:
         """Bytes of all batches held."""
         return self._ends[-1] - self._dropped_bytes if self._ends else 0
 
+    producer_files = None
+    """There is no later run."""
+
     def append(self, batch: bytes) -> int:
         """Append one validated batch at `end_offset` and return its base offset."""
         offset = self.end_offset
