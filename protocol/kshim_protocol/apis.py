@@ -75,6 +75,10 @@ API_TABLE: dict[int, Api] = {
         Api(21, "DeleteRecords",             "delete_records",             (0, 2), 2),
         Api(22, "InitProducerId",            "init_producer_id",           (0, 5), 2),
         Api(23, "OffsetForLeaderEpoch",      "offset_for_leader_epoch",    (2, 4), 4),
+        Api(24, "AddPartitionsToTxn",        "add_partitions_to_txn",      (0, 3), 3),
+        Api(25, "AddOffsetsToTxn",           "add_offsets_to_txn",         (0, 4), 3),
+        Api(26, "EndTxn",                    "end_txn",                    (0, 4), 3),
+        Api(28, "TxnOffsetCommit",           "txn_offset_commit",          (0, 4), 3),
         Api(29, "DescribeAcls",              "describe_acls",              (1, 3), 2),
         Api(30, "CreateAcls",                "create_acls",                (1, 3), 2),
         Api(31, "DeleteAcls",                "delete_acls",                (1, 3), 2),
@@ -87,6 +91,8 @@ API_TABLE: dict[int, Api] = {
         Api(51, "AlterUserScramCredentials", "alter_user_scram_credentials", (0, 0), 0),
         Api(60, "DescribeCluster",           "describe_cluster",           (0, 2), 0),
         Api(61, "DescribeProducers",         "describe_producers",         (0, 0), 0),
+        Api(65, "DescribeTransactions",      "describe_transactions",      (0, 0), 0),
+        Api(66, "ListTransactions",          "list_transactions",          (0, 1), 0),
         Api(75, "DescribeTopicPartitions",   "describe_topic_partitions",  (0, 0), 0),
     )
 }

@@ -40,7 +40,6 @@ def test_a_producer_that_had_an_id_gets_a_fresh_one() -> None:
         (init(producer_id=5), ErrorCode.INVALID_REQUEST),
         (init(producer_epoch=5), ErrorCode.INVALID_REQUEST),
         (init(transactional_id=""), ErrorCode.INVALID_REQUEST),
-        (init(transactional_id="tx"), ErrorCode.UNSUPPORTED_VERSION),
     ],
 )
 def test_what_cannot_be_gets_an_error_and_no_id(request_: InitProducerIdRequest, error: ErrorCode) -> None:

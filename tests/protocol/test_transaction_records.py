@@ -1,4 +1,4 @@
-"""Records of `__transaction_state`: both versions are read, version 1 is written, and what cannot be is refused."""
+"""Records of `__transaction_state`: both versions are read, version 0 is written, and what cannot be is refused."""
 
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ def test_a_key_is_its_type_and_the_transactional_id() -> None:
     assert parse_transaction_key(bytes.fromhex("00000002c3a9")) == TransactionLogKey(transactional_id="é")
 
 
-def test_a_value_is_written_flexible() -> None:
+def test_a_value_is_written_as_kafka_does_without_transaction_version_2() -> None:
+    """Bytes of a live 4.4, with another topic, producer and times."""
     data = build_transaction_value(VALUE)
     assert data.hex() == (
-        "0001" "0000000000000005" "0001" "00000064" "01" "02" "0274" "03" "00000000" "00000001" "00"
-        "0000000000000007" "0000000000000006" "00"
+        "0000" "0000000000000005" "0001" "00000064" "01" "00000001" "000174" "00000002" "00000000" "00000001"
+        "0000000000000007" "0000000000000006"
     )  # fmt: skip
     assert parse_transaction_value(data) == VALUE
 
 
-def test_the_first_version_is_read_too() -> None:
-    data = b"\0\0" + codec(TransactionLogValue, 0).build(VALUE)
+def test_the_flexible_version_is_read_too() -> None:
+    data = b"\0\x01" + codec(TransactionLogValue, 1).build(VALUE)
     assert parse_transaction_value(data) == VALUE
 
 

@@ -22,8 +22,8 @@ __all__ = [
 
 S = TypeVar("S", bound=Struct)
 
-TRANSACTION_LOG_VERSION = 1
-"""Version of values that Kafka 4.4 writes."""
+TRANSACTION_LOG_VERSION = 0
+"""Version of values that Kafka 4.4 writes where transaction.version is 0, as it is here; every Kafka reads it."""
 
 _KEY_TYPE = 0
 _INT16 = struct.Struct(">h")
@@ -57,7 +57,7 @@ def build_transaction_key(transactional_id: str) -> bytes:
 
 
 def build_transaction_value(value: TransactionLogValue) -> bytes:
-    """v1. Raises BuildError."""
+    """Raises BuildError, also for what this version has no room for."""
     return _INT16.pack(TRANSACTION_LOG_VERSION) + codec(TransactionLogValue, TRANSACTION_LOG_VERSION).build(value)
 
 

@@ -11,11 +11,14 @@ from kshim.broker.chores import Chores
 from kshim.broker.durability import Durability, FsyncPolicy
 from kshim.broker.fetch_waits import FetchWaits
 from kshim.broker.housekeeping import Housekeeping
+from kshim.broker.internal_topics import make_internal_topic
 from kshim.broker.leadership import Leadership
+from kshim.broker.producer_ids import ProducerIds
 from kshim.broker.producer_upkeep import SAVE_BYTES, ProducerUpkeep
 from kshim.broker.shard_loads import ShardLoads
-from kshim.broker.topics import OFFSETS_TOPIC, Partition, Storage, Topic, Topics
-from kshim.coordinator.step import Now, Step
+from kshim.broker.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Partition, Storage, Topic, Topics
+from kshim.broker.warm import COORDINATOR, TRANSACTIONS
+from kshim.coordinator.step import Append, Now, Step
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode
 
@@ -26,16 +29,19 @@ if TYPE_CHECKING:
     from kshim.broker.config import BrokerConfig
     from kshim.broker.history.history import History
     from kshim.broker.node import Node
+    from kshim.broker.transactions import Transactions
     from kshim.coordinator.coordinator import GroupCoordinator
     from kshim.coordinator.events import Event
+    from kshim.coordinator.transactions.coordinator import TransactionCoordinator
     from kshim.storage.log import Log
     from kshim_protocol.schema import Request
 
 __all__ = ["Cluster", "Identities"]
 
 
-# APIs whose handlers change a shard's state: those of groups and offsets, and DeleteTopics.
-_SHARD_APIS = frozenset({8, 9, 11, 12, 13, 14, 15, 16, 20, 42, 47})
+# APIs whose handlers change a shard's state: those of groups and offsets, and DeleteTopics; those of transactions.
+_SHARD_APIS = frozenset({8, 9, 11, 12, 13, 14, 15, 16, 20, 28, 42, 47})
+_TRANSACTION_APIS = frozenset({22, 24, 25, 26, 65, 66})
 
 _PRODUCER_ID_AT = 43  # in a batch; its first byte says whether there is one
 
@@ -102,7 +108,12 @@ class Cluster:
             hides_undurable=self.durability.replies_wait,
             leadership=self.leadership,
         )
-        self.shard_loads = ShardLoads(self)
+        self.shard_loads = ShardLoads(
+            self, OFFSETS_TOPIC, COORDINATOR, lambda: self.coordinator, lambda: self._coordinator
+        )
+        self.transaction_loads = ShardLoads(
+            self, TRANSACTIONS_TOPIC, TRANSACTIONS, lambda: self.transactions, lambda: self.made_transactions
+        )
         self._identities = identities
         self._coordinator: GroupCoordinator | None = None
         self._in_repair: dict[Partition, Log] = {}
@@ -121,10 +132,14 @@ class Cluster:
 
             self.authorizer = make_authorizer(config, storage)
         self._scram_credentials: ScramCredentials | None = None
-        # Logs of an earlier run remember its producers: ids begin where that run's did not.
-        self._next_producer_id = int.from_bytes(identities.new_topic_id()[:6], "big") << 8 if len(self.topics) else 0
+        # Logs that came from elsewhere remember producers nobody has counted: ids begin where theirs will not be.
+        is_new = not len(self.topics)
+        self._producer_ids = ProducerIds(
+            storage, lambda: 0 if is_new else int.from_bytes(identities.new_topic_id()[:6], "big") << 8
+        )
+        self._transactions: Transactions | None = None
 
-    # The coordinator
+    # The coordinators
 
     @property
     def coordinator(self) -> GroupCoordinator:
@@ -142,6 +157,22 @@ class Cluster:
             self._coordinator.on_load_wanted = self.shard_loads.wanted
             self.shard_loads.coordinator_made(self._coordinator)
         return self._coordinator
+
+    @property
+    def transactions(self) -> TransactionCoordinator:
+        """The transaction coordinator. Made when first asked for: most clusters never are."""
+        if self._transactions is None:
+            from kshim.broker.transactions import Transactions
+
+            self._transactions = Transactions(self)
+            self._transactions.coordinator.on_load_wanted = self.transaction_loads.wanted
+            self.transaction_loads.coordinator_made(self._transactions.coordinator)
+        return self._transactions.coordinator
+
+    @property
+    def made_transactions(self) -> TransactionCoordinator | None:
+        """The transaction coordinator, if anybody has needed it."""
+        return None if self._transactions is None else self._transactions.coordinator
 
     @property
     def made_coordinator(self) -> GroupCoordinator | None:
@@ -167,22 +198,28 @@ class Cluster:
         return self._history
 
     def next_group_deadline(self) -> int | None:
-        """When the next timer of the coordinator or of the retention is due (ms, `Now.mono_ms`), or None."""
+        """When the next timer of a coordinator or of the retention is due (ms, `Now.mono_ms`), or None."""
         retention_ms = self.housekeeping.next_ms
         group_ms = None if self._coordinator is None else self._coordinator.next_deadline()
+        if self._transactions is not None:
+            transaction_ms = self._transactions.coordinator.next_deadline()
+            if group_ms is None or (transaction_ms is not None and transaction_ms < group_ms):
+                group_ms = transaction_ms
         if group_ms is None or (retention_ms is not None and retention_ms < group_ms):
             return retention_ms
         return group_ms
 
     def advance(self, now: Now) -> None:
-        """Fire the timers that are due. The coordinator stops at each write: what follows depends on its fate."""
+        """Fire the timers that are due. A coordinator stops at each write: what follows depends on its fate."""
         self.housekeeping.advance(now)
-        if self._coordinator is None:
-            return
-        deadline_ms: int | None = now.mono_ms
-        while deadline_ms is not None and deadline_ms <= now.mono_ms:
-            self.apply(self.coordinator.advance(now))
-            deadline_ms = self.coordinator.next_deadline()
+        for coordinator in (self._coordinator, self.made_transactions):
+            if coordinator is not None:
+                coordinator.partition_at_work = None
+        for coordinator in (self._coordinator, self.made_transactions):
+            if coordinator is not None:
+                while (deadline_ms := coordinator.next_deadline()) is not None and deadline_ms <= now.mono_ms:
+                    self.apply(coordinator.advance(now))
+                coordinator.partition_at_work = None
 
     # Appending and answering
 
@@ -192,23 +229,34 @@ class Cluster:
         Where replies wait until they are safe from power loss, they and the events are released after that.
         """
         for append in step.appends:  # grows when what follows from an append brings another
-            self.coordinator.partition_at_work = append.partition
             try:
-                base_offset = self.append(self.offsets_partition(append.partition), append.batch)
+                base_offset = self.append(self._shard_partition(append), append.batch)
             except LogError as error:
                 self.report(error, append)
                 append.failed(ErrorCode.KAFKA_STORAGE_ERROR, step)
             else:
                 append.written(base_offset, step)
         if self.durability.replies_wait and (step.replies or step.events):
-            undurable = self.durability.undurable(self._offsets_partitions_of(step))
+            undurable = self.durability.undurable(self._partitions_of(step))
             if undurable:
                 self._hold(step, undurable)
+                if self._transactions is not None:
+                    self._transactions.go_on(step)
                 return
         for ticket, response in step.replies:
             ticket.complete(response)  # type: ignore[attr-defined]
         if step.events:
             self._publish(step.events)
+        if self._transactions is not None:
+            self._transactions.go_on(step)
+
+    def _shard_partition(self, append: Append) -> Partition:
+        """Where a coordinator's batch belongs. Raises LogError when its topic cannot be made."""
+        if append.topic == OFFSETS_TOPIC:
+            self.coordinator.partition_at_work = append.partition
+            return self.offsets_partition(append.partition)
+        self.transactions.partition_at_work = append.partition
+        return self.transactions_topic().partitions[append.partition]
 
     def append(self, partition: Partition, batch: bytes, now_ms: int = -1) -> int:
         """Append one batch and wake the Fetches that waited for it. Returns its base offset. Raises LogError.
@@ -230,9 +278,9 @@ class Cluster:
             self.fetch_waits.appended(partition, len(batch), stable_bytes)
         return base_offset
 
-    def _offsets_partitions_of(self, step: Step) -> list[Partition]:
+    def _partitions_of(self, step: Step) -> list[Partition]:
         """Those whose state the step is made from, or that it has changed."""
-        topic = self.topics.named(OFFSETS_TOPIC)
+        topic = self.topics.named(step.topic)
         if topic is None:
             return []
         return [topic.partitions[index] for index in {*step.partitions, *(append.partition for append in step.appends)}]
@@ -309,9 +357,9 @@ class Cluster:
         """A sync has failed: nothing is known of what the log holds behind its durable position."""
         self.report(error, partition)
         log = partition.take_log(error)
-        is_shard = partition.topic.name == OFFSETS_TOPIC
-        if is_shard:
-            self.shard_loads.drop(partition.index)
+        loads = self.loads_of(partition)
+        if loads is not None:
+            loads.drop(partition.index)
         if log is not None:
             self._in_repair[partition] = log
             self.chores.add(self._repair(partition, log), urgent=True)
@@ -330,8 +378,9 @@ class Cluster:
             log.close()
             return
         self.producer_upkeep.repaired(partition)
-        if partition.topic.name == OFFSETS_TOPIC:
-            self.shard_loads.load(partition.index)
+        loads = self.loads_of(partition)
+        if loads is not None:
+            loads.load(partition.index)
 
     def _repair_now(self, partition: Partition, log: Log) -> None:
         """Cut what cannot be trusted if nobody was told of it, else write it anew; then sync. Blocks; raises LogError."""
@@ -347,32 +396,36 @@ class Cluster:
         `request` is what was being handled, None for a timer.
         """
         self.report(error, request)
-        if self._coordinator is None or (request is not None and request.info.api_key not in _SHARD_APIS):
-            return
-        partition = self._coordinator.partition_at_work
-        if partition is not None:
-            self.reload_shard(partition)
+        api_key = None if request is None else request.info.api_key
+        if self._coordinator is not None and (api_key is None or api_key in _SHARD_APIS):
+            partition = self._coordinator.partition_at_work
+            if partition is not None:
+                self.reload_shard(partition)
+        if self._transactions is not None and (api_key is None or api_key in _TRANSACTION_APIS):
+            self._transactions.reload()
 
-    # The offsets topic
+    # The topics of the coordinators
 
     def offsets_topic(self) -> Topic:
-        """`__consumer_offsets`, made when it is first needed."""
+        """`__consumer_offsets`, made when it is first needed. Raises LogError."""
         topic = self.topics.named(OFFSETS_TOPIC)
-        if topic is None:
-            topic = self.topics.create(
-                OFFSETS_TOPIC,
-                self.config.offsets_topic_num_partitions,
-                {
-                    "cleanup.policy": "compact",
-                    "compression.type": "producer",
-                    "segment.bytes": str(self.config.offsets_topic_segment_bytes),
-                },
-            )
-        return topic
+        return make_internal_topic(OFFSETS_TOPIC, self.topics, self.config) if topic is None else topic
+
+    def transactions_topic(self) -> Topic:
+        """`__transaction_state`, made when it is first needed. Raises LogError."""
+        topic = self.topics.named(TRANSACTIONS_TOPIC)
+        return make_internal_topic(TRANSACTIONS_TOPIC, self.topics, self.config) if topic is None else topic
 
     def offsets_partition(self, index: int) -> Partition:
         """One partition of the offsets topic."""
         return self.offsets_topic().partitions[index]
+
+    def loads_of(self, partition: Partition) -> ShardLoads | None:
+        """Who reads a partition into its coordinator; None for one that is no shard."""
+        name = partition.topic.name
+        if name == OFFSETS_TOPIC:
+            return self.shard_loads
+        return self.transaction_loads if name == TRANSACTIONS_TOPIC else None
 
     def reload_shard(self, index: int) -> None:
         """Forget a shard's state and read it from its log again."""
@@ -434,9 +487,8 @@ class Cluster:
         self.fetch_waits.release(partition)
 
     def next_producer_id(self) -> int:
-        """A fresh producer id."""
-        self._next_producer_id += 1
-        return self._next_producer_id - 1
+        """A fresh producer id. Raises LogError."""
+        return self._producer_ids.next()
 
     def close(self) -> None:
         """Close every log and give up the storage. Who still waits for a sync is not told any more."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from kshim.broker.topics import OFFSETS_TOPIC
 from kshim.storage.log import LogError
 
 if TYPE_CHECKING:
@@ -134,5 +133,6 @@ def _moved(cluster: Cluster, partitions: Iterable[Partition]) -> None:
     is_led = bool(cluster.leadership.live_ids)
     for partition in partitions:
         cluster.fetch_waits.release(partition)
-        if partition.topic.name == OFFSETS_TOPIC:
-            cluster.shard_loads.moved(partition.index, is_led=is_led)
+        loads = cluster.loads_of(partition)
+        if loads is not None:
+            loads.moved(partition.index, is_led=is_led)

@@ -34,6 +34,7 @@ class Node:
         self.route = self.router.route
         self.chores = cluster.chores
         cluster.shard_loads.begin(now)
+        cluster.transaction_loads.begin(now)
         cluster.housekeeping.begin(now)
         self._warming = warming_steps(self.router)
         self.on_stop: Callable[[], None] = _nothing
@@ -49,6 +50,10 @@ class Node:
     def leads_group_shard(self, index: int) -> bool:
         """Whether this node coordinates the groups of a partition of the offsets topic."""
         return self.leads(self.cluster.offsets_partition(index))
+
+    def leads_transaction_shard(self, index: int) -> bool:
+        """Whether this node coordinates the transactional ids of a partition of the transaction topic."""
+        return self.leads(self.cluster.transactions_topic().partitions[index])
 
     def address(self, listener_name: str) -> tuple[str, int]:
         """Host and port that the clients of a listener dial: those advertised for it."""

@@ -5,12 +5,10 @@ One chore reads them one after the other, in slices; those that somebody has ask
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from kshim.broker.topics import OFFSETS_TOPIC
-from kshim.broker.warm import COORDINATOR
 from kshim.storage.log import CorruptLog, LogError
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.frame import ProtocolError
@@ -18,9 +16,12 @@ from kshim_protocol.frame import ProtocolError
 if TYPE_CHECKING:
     from kshim.broker.chores import Chore
     from kshim.broker.cluster import Cluster
+    from kshim.broker.topics import Partition
     from kshim.coordinator.coordinator import GroupCoordinator
     from kshim.coordinator.replay import Replay
     from kshim.coordinator.step import Now
+    from kshim.coordinator.transactions.coordinator import TransactionCoordinator
+    from kshim.coordinator.transactions.replay import TransactionReplay
     from kshim.storage.log import Log
 
 __all__ = ["ShardLoads"]
@@ -30,10 +31,25 @@ RETRY_PAUSE_MS: Final = 1_000
 
 
 class ShardLoads:
-    """Which shards are still to be read. A shard in here is loading in the coordinator, once there is one."""
+    """Which shards of one coordinator are still to be read. A shard in here is loading in it, once it is made.
 
-    def __init__(self, cluster: Cluster) -> None:
+    `topic_name` is where its shards are kept, `modules` are imported before it is made, `coordinator()` makes it if need
+    be, `made_coordinator()` does not.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        topic_name: str,
+        modules: Sequence[str],
+        coordinator: Callable[[], GroupCoordinator | TransactionCoordinator],
+        made_coordinator: Callable[[], GroupCoordinator | TransactionCoordinator | None],
+    ) -> None:
         self._cluster = cluster
+        self._topic_name = topic_name
+        self._modules = modules
+        self._coordinator = coordinator
+        self._made_coordinator = made_coordinator
         self._now: Callable[[], Now] | None = None
         self._pending: dict[int, object] = {}  # a new object each time: it tells one reading from the next
         self._wanted: dict[int, None] = {}
@@ -46,13 +62,13 @@ class ShardLoads:
         if self._now is not None:
             return
         self._now = now
-        topic = self._cluster.topics.named(OFFSETS_TOPIC)
+        topic = self._cluster.topics.named(self._topic_name)
         if topic is not None:
             self._pending.update((partition.index, object()) for partition in topic.partitions)
             self._at_start.update(self._pending)
             self._run()
 
-    def coordinator_made(self, coordinator: GroupCoordinator) -> None:
+    def coordinator_made(self, coordinator: GroupCoordinator | TransactionCoordinator) -> None:
         """There is a coordinator from now on: refuse requests of every shard that was not read yet."""
         for index in self._pending:
             coordinator.begin_load(index)
@@ -68,7 +84,7 @@ class ShardLoads:
 
     def load(self, index: int) -> None:
         """Read a shard that was dropped."""
-        self._cluster.coordinator.begin_load(index)
+        self._coordinator().begin_load(index)
         self._pending[index] = object()
         self._run()
 
@@ -78,7 +94,7 @@ class ShardLoads:
         With nobody to lead it, it is only given up, until there is somebody. A shard nobody has asked for yet has
         nothing to forget; one that could not be read, or whose log is under repair, is read when that is over.
         """
-        coordinator = self._cluster.made_coordinator
+        coordinator = self._made_coordinator()
         if coordinator is not None and coordinator.has_shard(index):
             self.drop(index, ErrorCode.NOT_COORDINATOR)
             self._leaderless.add(index)
@@ -90,7 +106,7 @@ class ShardLoads:
         """Forget a shard's state; who waits in it, and who asks for it until `load`, is told `error`."""
         self._pending.pop(index, None)
         self._wanted.pop(index, None)
-        step = self._cluster.coordinator.unload(index, error)
+        step = self._coordinator().unload(index, error)
         # A request that met a defect may be parked in there and is answered already.
         step.replies = [(ticket, response) for ticket, response in step.replies if not ticket.is_answered]  # type: ignore[attr-defined]
         self._cluster.apply(step)
@@ -102,10 +118,10 @@ class ShardLoads:
 
     def _read_all(self) -> Chore:
         try:
-            for module in COORDINATOR:
+            for module in self._modules:
                 import_module(module)
                 yield None
-            _ = self._cluster.coordinator
+            self._coordinator()
             while self._pending:
                 index = next(iter(self._wanted or self._pending))
                 yield from self._read(index)
@@ -119,7 +135,7 @@ class ShardLoads:
         is_start = index in self._at_start
         self._at_start.discard(index)
         try:
-            for _ in _replaying(cluster.coordinator.begin_replay(index), cluster.offsets_partition(index).log):
+            for _ in _replaying(self._coordinator().begin_replay(index), self._partition(index).log):
                 yield None
                 if self._pending.get(index) is not reading:
                     return  # dropped meanwhile
@@ -131,7 +147,7 @@ class ShardLoads:
         del self._pending[index]
         self._wanted.pop(index, None)
         assert self._now is not None
-        cluster.apply(cluster.coordinator.finish_load(index, self._now()))
+        cluster.apply(self._coordinator().finish_load(index, self._now()))
 
     def _failed(self, index: int, error: Exception, *, is_start: bool) -> None:
         """Damage that was there at the start ends the broker; anything else may be better after a while."""
@@ -139,19 +155,24 @@ class ShardLoads:
         self.drop(index)
         damage: LogError | None = error if isinstance(error, CorruptLog) else None
         if isinstance(error, ProtocolError):
-            damage = LogError(f"{OFFSETS_TOPIC}-{index} holds a record that cannot be read: {error}")
+            damage = LogError(f"{self._topic_name}-{index} holds a record that cannot be read: {error}")
         if is_start and damage is not None:
             cluster.on_corrupt(damage)
             return
-        cluster.report(damage or error, cluster.offsets_partition(index))
+        cluster.report(damage or error, self._partition(index))
         cluster.alarms.after(RETRY_PAUSE_MS, lambda: self._retry(index))
+
+    def _partition(self, index: int) -> Partition:
+        topic = self._cluster.topics.named(self._topic_name)
+        assert topic is not None, f"{self._topic_name} is gone"
+        return topic.partitions[index]
 
     def _retry(self, index: int) -> None:
         if index not in self._pending:
             self.load(index)
 
 
-def _replaying(replay: Replay, log: Log) -> Iterator[None]:
+def _replaying(replay: Replay | TransactionReplay, log: Log) -> Iterator[None]:
     """All of it, in slices of less than a millisecond."""
     for run in log.runs():
         yield from replay.feed(run)

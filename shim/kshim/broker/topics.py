@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from kshim.broker.leadership import Leadership
+from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kshim.storage.log import Log, LogError
 from kshim.storage.topic_spec import PartitionLeader, TopicSpec
 
@@ -14,10 +15,18 @@ if TYPE_CHECKING:
     from kshim.broker.batch_rules import BatchRules
     from kshim.broker.producers import PartitionProducers
 
-__all__ = ["INTERNAL_TOPICS", "OFFSETS_TOPIC", "Partition", "Storage", "Topic", "TopicSpec", "Topics"]
+__all__ = [
+    "INTERNAL_TOPICS",
+    "OFFSETS_TOPIC",
+    "TRANSACTIONS_TOPIC",
+    "Partition",
+    "Storage",
+    "Topic",
+    "TopicSpec",
+    "Topics",
+]
 
-OFFSETS_TOPIC = "__consumer_offsets"
-INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, "__transaction_state"})
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
 
 
 class Storage(Protocol):

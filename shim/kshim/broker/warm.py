@@ -47,6 +47,15 @@ COORDINATOR = (
     "kshim.broker.history.making",
 )
 
+# The transaction coordinator, where there are transactions to be loaded.
+TRANSACTIONS = (
+    *COORDINATOR,
+    "kshim_protocol.internal.transaction_records",
+    "kshim.coordinator.transactions.end_txn",
+    "kshim.coordinator.transactions.coordinator",
+    "kshim.broker.transactions",
+)
+
 
 def warming_steps(router: Router) -> Iterator[str]:
     """Each step imports some modules or compiles one codec (a few milliseconds at most) and yields what it did."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from kshim.coordinator import rebalance
 from kshim.coordinator.catalog import TopicCatalog
@@ -22,7 +23,7 @@ from kshim.coordinator.offset_fetch import offset_fetch
 from kshim.coordinator.partitioner import partition_for
 from kshim.coordinator.replay import Replay, replay
 from kshim.coordinator.shard import Shard
-from kshim.coordinator.step import Now, RequestContext, Step, Ticket
+from kshim.coordinator.step import Append, Now, RequestContext, Step, Ticket
 from kshim.coordinator.sync_group import sync_group
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
@@ -35,8 +36,15 @@ from kshim_protocol.messages.offset_commit import OffsetCommitRequest
 from kshim_protocol.messages.offset_delete import OffsetDeleteRequest
 from kshim_protocol.messages.offset_fetch import OffsetFetchRequest
 from kshim_protocol.messages.sync_group import SyncGroupRequest
+from kshim_protocol.records.control import ControlType, EndTransactionMarker, build_end_transaction_batch
+
+if TYPE_CHECKING:
+    from kshim_protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 __all__ = ["GroupCoordinator"]
+
+Verify = Callable[[int], ErrorCode]
+"""Whether a transaction may write to a partition of the offsets topic."""
 
 
 def _nothing(_partition: int) -> None:
@@ -137,6 +145,75 @@ class GroupCoordinator:
         except KafkaError as error:
             step.reply(ticket, request.error_response(error.code, context.api_version))
         return step
+
+    def txn_offset_commit(
+        self, request: TxnOffsetCommitRequest, context: RequestContext, ticket: Ticket, verify: Verify
+    ) -> Step:
+        """See `txn_offset_commit.py`. `verify` is asked whether the producer's transaction has that partition."""
+        from kshim.coordinator import txn_offset_commit as commit
+
+        step = Step()
+        try:
+            shard = self._shard(request.group_id, context, step)
+        except KafkaError as error:
+            step.reply(ticket, request.error_response(error.code, context.api_version))
+            return step
+        try:
+            if commit.exists(shard, request):
+                if not request.group_id:
+                    raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+                shard.require_loaded()
+                error_code = verify(shard.partition)
+                if error_code is not ErrorCode.NONE:
+                    raise KafkaError(error_code)
+                commit.txn_offset_commit(shard, request, context, ticket, step)
+            else:
+                step.reply(ticket, commit.response_of(shard, request, ErrorCode.NONE, context.api_version))
+        except KafkaError as error:
+            step.reply(ticket, commit.response_of(shard, request, error.code, context.api_version))
+        return step
+
+    def end_transaction(
+        self,
+        partition: int,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        is_commit: bool,
+        coordinator_epoch: int,
+        now: Now,
+    ) -> Append:
+        """What to write to end a producer's transaction in a partition; the pending offsets there go with it.
+
+        Raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS, and what `unload` was told.
+        """
+        if partition in self._unloaded:
+            raise KafkaError(self._unloaded[partition])
+        shard = self._shards.get(partition)
+        if shard is None:
+            shard = self._make(partition, is_loading=False)
+            self._schedule_expiry(shard, now)
+        elif shard.is_loading:
+            self.on_load_wanted(partition)
+        shard.require_loaded()
+        batch = build_end_transaction_batch(
+            EndTransactionMarker(ControlType.COMMIT if is_commit else ControlType.ABORT, coordinator_epoch),
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            timestamp_ms=now.wall_ms,
+        )
+        offsets = shard.offsets
+
+        def written(_base_offset: int, _step: Step) -> None:
+            if is_commit:
+                offsets.commit_transaction(producer_id)
+            else:
+                offsets.abort_transaction(producer_id)
+
+        def failed(_error: ErrorCode, _step: Step) -> None:
+            pass  # whoever asked for it asks again
+
+        return Append(partition, batch, written, failed)
 
     # Administration
 

@@ -10,13 +10,12 @@ from typing import NamedTuple
 
 from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.group import Group
-from kshim.coordinator.offsets import CommittedOffset
+from kshim.coordinator.offset_values import NEVER, Errors, OffsetValues
 from kshim.coordinator.replies import append_error
-from kshim.coordinator.shard import Pair, Shard
+from kshim.coordinator.shard import Shard
 from kshim.coordinator.state import GroupState
 from kshim.coordinator.step import Now, RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
-from kshim_protocol.internal.records import build_offset_commit_key, build_offset_commit_value
 from kshim_protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -32,8 +31,6 @@ __all__ = ["offset_commit", "require_may_commit"]
 _TOPIC_ID_SINCE = 10
 _GROUP_ID_NOT_FOUND_SINCE = 9
 _NO_RETENTION = -1
-_NO_EPOCH = -1
-_NEVER = -1
 
 
 class _Topic(NamedTuple):
@@ -44,10 +41,6 @@ class _Topic(NamedTuple):
     topic_id: bytes
     partition_count: int
     missing: ErrorCode
-
-
-_Errors = dict[int, ErrorCode]
-"""`id` of a requested partition -> what is wrong with its value. By identity, for a request may name one twice."""
 
 
 def offset_commit(
@@ -130,16 +123,19 @@ def _store(
     shard: Shard, request: OffsetCommitRequest, topics: list[_Topic], now: Now, ticket: Ticket, step: Step
 ) -> None:
     """Have everything valid written; answer then, or at once when nothing is."""
-    values = _Values(shard, request, now)
+    expire_timestamp_ms = NEVER
+    if request.retention_time_ms != _NO_RETENTION:
+        expire_timestamp_ms = now.wall_ms + request.retention_time_ms
+    values = OffsetValues(shard, request.group_id, now, expire_timestamp_ms=expire_timestamp_ms)
     for topic in topics:
-        values.add(topic)
+        values.add(topic.name, topic.topic_id, topic.partition_count, topic.requested.partitions)
     errors = values.errors
     if not values.pairs:
         step.reply(ticket, _response(topics, ErrorCode.NONE, errors))
         return
 
     def written(base_offset: int, step: Step) -> None:
-        values.apply(base_offset)
+        values.apply(base_offset, shard.put_offset)
         step.reply(ticket, _response(topics, ErrorCode.NONE, errors))
 
     def failed(error: ErrorCode, step: Step) -> None:
@@ -148,73 +144,10 @@ def _store(
     shard.append(step, values.pairs, now, written=written, failed=failed)
 
 
-class _Values:
-    """The values of one request: the records to write, and what is wrong with the others."""
-
-    __slots__ = ("_expire_timestamp_ms", "_group_id", "_now", "_shard", "_valid", "errors", "pairs")
-
-    def __init__(self, shard: Shard, request: OffsetCommitRequest, now: Now) -> None:
-        self._shard = shard
-        self._group_id = request.group_id
-        self._now = now
-        self._expire_timestamp_ms = _NEVER
-        if request.retention_time_ms != _NO_RETENTION:
-            self._expire_timestamp_ms = now.wall_ms + request.retention_time_ms
-        self._valid: list[tuple[_Topic, OffsetCommitRequestPartition]] = []
-        self.pairs: list[Pair] = []
-        self.errors: _Errors = {}
-
-    def add(self, topic: _Topic) -> None:
-        """Take in the partitions of one topic that exist."""
-        max_size = self._shard.config.offset_metadata_max_bytes
-        key_start = b""
-        for partition in topic.requested.partitions:
-            index = partition.partition_index
-            if not 0 <= index < topic.partition_count:
-                continue
-            metadata = partition.committed_metadata or ""
-            if len(metadata) * 2 > max_size and _utf16_units(metadata) > max_size:
-                self.errors[id(partition)] = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                continue
-            # Keys of one topic differ in their last four bytes. All text that travels fits in a record.
-            key_start = key_start or build_offset_commit_key(self._group_id, topic.name, 0)[:-4]
-            value = build_offset_commit_value(
-                offset=partition.committed_offset,
-                leader_epoch=partition.committed_leader_epoch,
-                metadata=metadata,
-                commit_timestamp_ms=self._now.wall_ms,
-                expire_timestamp_ms=self._expire_timestamp_ms,
-                topic_id=topic.topic_id,
-            )
-            self.pairs.append((key_start + index.to_bytes(4, "big"), value))
-            self._valid.append((topic, partition))
-
-    def apply(self, base_offset: int) -> None:
-        """The records are in the log, the first at `base_offset`."""
-        # Records with an expire time have no room for leader epoch and topic id; memory holds what the record says.
-        expires = self._expire_timestamp_ms != _NEVER
-        for record_offset, (topic, partition) in enumerate(self._valid, base_offset):
-            offset = CommittedOffset(
-                partition.committed_offset,
-                _NO_EPOCH if expires else partition.committed_leader_epoch,
-                partition.committed_metadata or "",
-                self._now.wall_ms,
-                self._expire_timestamp_ms,
-                ZERO_UUID if expires else topic.topic_id,
-                record_offset,
-            )
-            self._shard.put_offset(self._group_id, topic.name, partition.partition_index, offset)
-
-
-def _utf16_units(text: str) -> int:
-    """What Kafka's "bytes" limit really counts."""
-    return len(text) + sum(1 for character in text if character > "\uffff")
-
-
 # The answer
 
 
-def _response(topics: list[_Topic], error: ErrorCode, errors: _Errors | None = None) -> OffsetCommitResponse:
+def _response(topics: list[_Topic], error: ErrorCode, errors: Errors | None = None) -> OffsetCommitResponse:
     """`error` on all partitions that exist, except those with their own in `errors`."""
     return OffsetCommitResponse(
         topics=tuple(
@@ -232,7 +165,7 @@ def _response(topics: list[_Topic], error: ErrorCode, errors: _Errors | None = N
 
 
 def _partition_error(
-    topic: _Topic, partition: OffsetCommitRequestPartition, error: ErrorCode, errors: _Errors | None
+    topic: _Topic, partition: OffsetCommitRequestPartition, error: ErrorCode, errors: Errors | None
 ) -> ErrorCode:
     if not 0 <= partition.partition_index < topic.partition_count:
         return topic.missing

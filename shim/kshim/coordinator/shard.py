@@ -78,9 +78,21 @@ class Shard:
         *,
         written: Callable[[int, Step], None],
         failed: Callable[[ErrorCode, Step], None],
+        producer: tuple[int, int] = (-1, -1),
     ) -> None:
-        """Have `pairs` (at least one) written as one batch, stamped with `now`."""
-        step.appends.append(Append(self.partition, build_key_value_batch(pairs, now.wall_ms), written, failed))
+        """Have `pairs` (at least one) written as one batch, stamped with `now`.
+
+        With a `producer` (id, epoch) it is part of that one's transaction.
+        """
+        producer_id, producer_epoch = producer
+        batch = build_key_value_batch(
+            pairs,
+            now.wall_ms,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            is_transactional=producer_id >= 0,
+        )
+        step.appends.append(Append(self.partition, batch, written, failed))
 
     # What records mean
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from kshim.coordinator.events import Event
+    from kshim.coordinator.transactions.markers import Marker
     from kshim_protocol.errors import ErrorCode
 
-__all__ = ["Append", "Now", "RequestContext", "Step", "Ticket"]
+__all__ = ["OFFSETS_TOPIC", "TRANSACTIONS_TOPIC", "Append", "Now", "RequestContext", "Step", "Ticket"]
+
+OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTIONS_TOPIC = "__transaction_state"
 
 
 class Now(NamedTuple):
@@ -36,6 +40,8 @@ class RequestContext:
 
     leads_group_shard: Callable[[int], bool] | None = None
     """Whether the node that was asked answers for a partition of the offsets topic. None: it does for all."""
+    leads_transaction_shard: Callable[[int], bool] | None = None
+    """The same for a partition of the transaction topic."""
 
     def __init__(self, api_version: int, client_id: str | None, client_host: str, now: Now, real_ms: int = 0) -> None:
         self.api_version = api_version
@@ -46,14 +52,17 @@ class RequestContext:
 
 
 class Append:
-    """One record batch for one partition of the offsets topic, and what follows from its fate.
+    """One record batch for one partition of the offsets topic or of the transaction topic, and what follows from its fate.
 
     `written(base_offset, step)` or `failed(error, step)` is called exactly once, at once after the append was tried,
     with the Step this append is from, which it fills further: replies, events in the order of what happened, perhaps
     further appends. State described by the batch changes only in `written`.
+
+    `durable()`, where it is given, is called once a batch that was written is as durable as was promised, and not at all
+    when that fails; what it returns is to be applied. It may be called after a failed append, too: it knows.
     """
 
-    __slots__ = ("batch", "failed", "partition", "written")
+    __slots__ = ("batch", "durable", "failed", "partition", "topic", "written")
 
     def __init__(
         self,
@@ -61,22 +70,31 @@ class Append:
         batch: bytes,
         written: Callable[[int, Step], None],
         failed: Callable[[ErrorCode, Step], None],
+        *,
+        topic: str = OFFSETS_TOPIC,
+        durable: Callable[[], Step | None] | None = None,
     ) -> None:
+        self.topic = topic
         self.partition = partition
         self.batch = batch
         self.written = written
         self.failed = failed
+        self.durable = durable
 
 
 class Step:
     """The effects of one input, for `broker.apply`: append first, then release replies, then publish events.
 
     `appends` may grow while they are tried one after the other. `replies` holds (ticket, response message). At most
-    one reply is ever made for a ticket. `partitions`: those of the offsets topic whose state this step is made from,
-    written or only read; nobody may hear of it before what is in their logs by now is as durable as was promised.
+    one reply is ever made for a ticket. `partitions`: those of `topic` whose state this step is made from, written or
+    only read; nobody may hear of it before what is in their logs by now is as durable as was promised. All appends are
+    for that topic, too. `markers`: see `TransactionStep`.
     """
 
     __slots__ = ("appends", "events", "partitions", "replies")
+
+    topic: str = OFFSETS_TOPIC
+    markers: Sequence[Marker] = ()
 
     def __init__(self) -> None:
         self.partitions: Collection[int] = ()

@@ -30,8 +30,8 @@ def find_coordinator(
 ) -> Step:
     """Name the node that leads the partition a key belongs to, at once.
 
-    Kafka refuses the first request with COORDINATOR_NOT_AVAILABLE while it makes the offsets topic; here the topic is
-    there before the answer. The texts on success ("NONE" in v1-3, "" later) are those of a live 4.4. For share
+    Kafka refuses the first request with COORDINATOR_NOT_AVAILABLE while it makes the coordinator's topic; here the topic
+    is there before the answer. The texts on success ("NONE" in v1-3, "" later) are those of a live 4.4. For share
     groups the node that was asked is named; the APIs that would be asked next are not listed.
     """
     version = context.api_version
@@ -39,9 +39,12 @@ def find_coordinator(
         return _refused(request, version, ticket, f"no key type {request.key_type}")
     if request.key_type == SHARE and version < FIRST_VERSION_SHARE:
         return _refused(request, version, ticket, f"share keys are known from version {FIRST_VERSION_SHARE} on")
-    if request.key_type == GROUP:
+    if request.key_type != SHARE:
         try:
-            node.cluster.offsets_topic()
+            if request.key_type == GROUP:
+                node.cluster.offsets_topic()
+            else:
+                node.cluster.transactions_topic()
         except LogError as error:
             node.cluster.defect(error, request)
             return answered(ticket, request.error_response(ErrorCode.COORDINATOR_NOT_AVAILABLE, version, str(error)))

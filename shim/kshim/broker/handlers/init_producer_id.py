@@ -1,10 +1,11 @@
-"""InitProducerId: an id for a producer that numbers its batches."""
+"""InitProducerId: an id for a producer that numbers its batches, and may write them in transactions."""
 
 from __future__ import annotations
 
 from kshim.broker.node import Node
 from kshim.broker.router import PendingReply, answered, handles
 from kshim.coordinator.step import RequestContext, Step
+from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -13,20 +14,20 @@ __all__ = ["init_producer_id"]
 
 @handles(InitProducerIdRequest)
 def init_producer_id(node: Node, request: InitProducerIdRequest, context: RequestContext, ticket: PendingReply) -> Step:
-    """Answer with a fresh producer id and epoch 0, also when the client had one (KIP-360 asks so; checked on 4.4).
+    """A transactional id is for the transaction coordinator. Without one: a fresh producer id and epoch 0.
 
-    There are no transactions yet: a transactional id gets UNSUPPORTED_VERSION, which every client takes as final and
-    shows, where a retriable error would leave it waiting. Raises KafkaError: INVALID_REQUEST, UNSUPPORTED_VERSION.
+    Also when the client had one (KIP-360 asks so; checked on 4.4).
+    Raises KafkaError: INVALID_REQUEST, COORDINATOR_NOT_AVAILABLE.
     """
     if (request.producer_id == -1) != (request.producer_epoch == -1):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "producer id and epoch go together")
-    if request.transactional_id == "":
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "empty transactional id")
     if request.transactional_id is not None:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "transactions are not supported")
+        return node.cluster.transactions.init_producer_id(request, context, ticket)
+    try:
+        producer_id = node.cluster.next_producer_id()
+    except LogError as error:
+        node.cluster.report(error, request)
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from None
     return answered(
-        ticket,
-        InitProducerIdResponse(
-            error_code=ErrorCode.NONE, producer_id=node.cluster.next_producer_id(), producer_epoch=0
-        ),
+        ticket, InitProducerIdResponse(error_code=ErrorCode.NONE, producer_id=producer_id, producer_epoch=0)
     )

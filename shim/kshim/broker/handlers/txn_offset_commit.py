@@ -1,0 +1,29 @@
+"""TxnOffsetCommit: offsets that count once a transaction commits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kshim.broker.router import handles
+from kshim.broker.topics import OFFSETS_TOPIC
+from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+
+if TYPE_CHECKING:
+    from kshim.broker.node import Node
+
+__all__ = ["txn_offset_commit"]
+
+
+@handles(TxnOffsetCommitRequest)
+def txn_offset_commit(node: Node, request: TxnOffsetCommitRequest, context: RequestContext, ticket: Ticket) -> Step:
+    """See `GroupCoordinator.txn_offset_commit`. Another coordinator knows whether the transaction has the group."""
+    cluster = node.cluster
+
+    def verify(partition: int) -> ErrorCode:
+        return cluster.transactions.verify(
+            request.transactional_id, request.producer_id, request.producer_epoch, OFFSETS_TOPIC, partition
+        )
+
+    return cluster.coordinator.txn_offset_commit(request, context, ticket, verify)

@@ -1,0 +1,105 @@
+"""AddPartitionsToTxn and AddOffsetsToTxn: a transaction is going to write to these partitions.
+
+Source: Kafka's KafkaApis.handleAddPartitionsToTxnRequest, TransactionCoordinator.handleAddPartitionsToTransaction; KIP-98.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kshim.coordinator.catalog import TopicCatalog
+from kshim.coordinator.replies import append_error
+from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Now, Step
+from kshim.coordinator.transactions.end_txn import require_producer
+from kshim.coordinator.transactions.events import TransactionCause
+from kshim.coordinator.transactions.shard import TransactionShard
+from kshim.coordinator.transactions.state import TransactionState
+from kshim.coordinator.transactions.transaction import TransactionPartition
+from kshim_protocol.errors import ErrorCode, KafkaError
+from kshim_protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopicResult,
+)
+
+__all__ = ["add_partitions", "partition_errors", "response_of"]
+
+_INTERNAL_TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
+
+
+def add_partitions(
+    shard: TransactionShard,
+    producer: tuple[str, int, int],
+    partitions: frozenset[TransactionPartition],
+    now: Now,
+    step: Step,
+    done: Callable[[ErrorCode, Step], None],
+) -> None:
+    """Have them in the transaction of `producer` (transactional id, producer id, epoch), which begins if none is open.
+
+    `done` hears how that went, at once when they are in it already.
+    Raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
+    """
+    transactional_id, producer_id, producer_epoch = producer
+    transaction = shard.require(transactional_id)
+    require_producer(transaction, producer_id, producer_epoch)
+    facts = transaction.facts
+    if facts.state.is_decided:
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    is_open = facts.state is TransactionState.ONGOING
+    if is_open and partitions <= facts.partitions:
+        done(ErrorCode.NONE, step)
+        return
+    after = facts._replace(
+        state=TransactionState.ONGOING,
+        partitions=facts.partitions | partitions,
+        start_ms=facts.start_ms if is_open else now.wall_ms,
+        update_ms=now.wall_ms,
+    )
+
+    def written(_base_offset: int, step: Step) -> None:
+        shard.change(transaction, after, TransactionCause.PARTITIONS_ADDED, now, step)
+        done(ErrorCode.NONE, step)
+
+    def failed(error: ErrorCode, step: Step) -> None:
+        done(append_error(error), step)
+
+    shard.append(step, transactional_id, after, now, written=written, failed=failed)
+
+
+def partition_errors(topics: TopicCatalog, request: AddPartitionsToTxnRequest) -> dict[TransactionPartition, ErrorCode]:
+    """What is wrong with partitions of a request (v0-3), by partition; empty when nothing is.
+
+    As in Kafka internal topics are refused to clients: offsets of a group are added by AddOffsetsToTxn.
+    """
+    errors: dict[TransactionPartition, ErrorCode] = {}
+    for topic in request.v3_and_below_topics:
+        count = topics.partition_count(topic.name) or 0
+        for partition in topic.partitions:
+            if topic.name in _INTERNAL_TOPICS:
+                errors[topic.name, partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif not 0 <= partition < count:
+                errors[topic.name, partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return errors
+
+
+def response_of(
+    request: AddPartitionsToTxnRequest, error: ErrorCode, errors: dict[TransactionPartition, ErrorCode] | None = None
+) -> AddPartitionsToTxnResponse:
+    """`error` on all partitions, except those with their own in `errors`."""
+    own = errors or {}
+    return AddPartitionsToTxnResponse(
+        results_by_topic_v3_and_below=tuple(
+            AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=tuple(
+                    AddPartitionsToTxnPartitionResult(
+                        partition_index=partition, partition_error_code=own.get((topic.name, partition), error)
+                    )
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in request.v3_and_below_topics
+        )
+    )
