@@ -42,7 +42,19 @@ class AlterPartitionReassignmentsRequest(Request["AlterPartitionReassignmentsRes
     topics:                          tuple[ReassignableTopic, ...] = array(ReassignableTopic, "0+")
 
     def error_response(self, error: ErrorCode, version: int, message: str | None = None) -> AlterPartitionReassignmentsResponse:
-        return AlterPartitionReassignmentsResponse(error_code=error, error_message=message, responses=())
+        responses = tuple(
+            ReassignableTopicResponse(
+                name=topic.name,
+                partitions=tuple(
+                    ReassignablePartitionResponse(
+                        partition_index=partition.partition_index, error_code=error, error_message=message
+                    )
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in self.topics
+        )
+        return AlterPartitionReassignmentsResponse(error_code=error, error_message=message, responses=responses)
 
 
 @struct

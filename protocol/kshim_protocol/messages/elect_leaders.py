@@ -33,7 +33,19 @@ class ElectLeadersRequest(Request["ElectLeadersResponse"]):
     timeout_ms:       int                                = int32("0+", default=60000)
 
     def error_response(self, error: ErrorCode, version: int, message: str | None = None) -> ElectLeadersResponse:
-        return ElectLeadersResponse(error_code=error, replica_election_results=())
+        results = tuple(
+            ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=tuple(
+                    PartitionResult(partition_id=partition, error_code=error, error_message=message)
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in self.topic_partitions or ()
+        )
+        if version == 0:  # which has no other place for it
+            return ElectLeadersResponse(replica_election_results=results)
+        return ElectLeadersResponse(error_code=error, replica_election_results=results)
 
 
 @struct

@@ -32,7 +32,19 @@ class ListPartitionReassignmentsRequest(Request["ListPartitionReassignmentsRespo
     topics:     tuple[ListPartitionReassignmentsTopics, ...] | None = array(ListPartitionReassignmentsTopics, "0+", nullable="0+", default=None)  # null: all
 
     def error_response(self, error: ErrorCode, version: int, message: str | None = None) -> ListPartitionReassignmentsResponse:
-        return ListPartitionReassignmentsResponse(error_code=error, error_message=message, topics=())
+        topics = tuple(
+            OngoingTopicReassignment(
+                name=topic.name,
+                partitions=tuple(
+                    OngoingPartitionReassignment(
+                        partition_index=index, replicas=(), adding_replicas=(), removing_replicas=()
+                    )
+                    for index in topic.partition_indexes
+                ),
+            )
+            for topic in self.topics or ()
+        )
+        return ListPartitionReassignmentsResponse(error_code=error, error_message=message, topics=topics)
 
 
 @struct

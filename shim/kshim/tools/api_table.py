@@ -20,9 +20,10 @@ END = "<!-- apis:end -->"
 
 _NOTES = {
     "Produce": "listed from 0, as Kafka does for old clients",
-    "FindCoordinator": "every key type is answered with this node",
     "InitProducerId": "idempotent producers; no transactions",
     "DescribeConfigs": "topics and brokers",
+    "AlterPartitionReassignments": "one replica: the node that shall lead",
+    "ListPartitionReassignments": "none is ever under way",
 }
 
 
