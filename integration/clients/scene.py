@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
+from integration.admin.kafka_python import KafkaPythonAdmin
 from integration.clients.application import Application, Transactional
 from integration.clients.catalogue import Client
 from integration.support.broker import Broker
@@ -54,6 +55,12 @@ class Scene:
     ) -> Transactional:
         """A transactional producer whose id is made from `word`."""
         return Transactional(application, producer or word, self.name(word), timeout_ms)
+
+    def observer(self) -> KafkaPythonAdmin:
+        """An admin client that shows what the client of this scene may not be able to."""
+        admin = KafkaPythonAdmin(self.broker.bootstrap)
+        self._opened.callback(admin.close)
+        return admin
 
     def finally_(self, end: Callable[[], object]) -> None:
         """Call this when the scene ends, however it does."""

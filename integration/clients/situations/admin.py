@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from integration.clients.application import Application, Sent
+from integration.clients.application import Sent
 from integration.clients.driver import DriverError
 from integration.clients.members import Group, partitions_of
 from integration.clients.scene import Scene
@@ -68,22 +68,39 @@ def admin_delete_records(scene: Scene) -> None:
     refused(lambda: application.delete_records({first: 6}), "OFFSET_OUT_OF_RANGE")
 
 
-@situation("groups: list, describe, delete")
+@situation("groups: list, describe")
 def admin_groups(scene: Scene) -> None:
     application = scene.application()
     topic = scene.topic(application, 2)
     group = Group(scene.name("group"))
+    assert group.group_id not in application.groups()
+    assert application.group(group.group_id).state == "Dead"
     member = group.start(application, topic)
     group.settle(partitions_of(topic, 2))
     assert group.group_id in application.groups()
     described = application.group(group.group_id)
     assert (described.state, len(described.members)) == ("Stable", 1)
     assert described.members[0].partitions == set(partitions_of(topic, 2))
+    application.produce(topic, [Sent("a record to commit")])
+    group.wait_for_values(["a record to commit"])
+    group.stop(member, commit=True)
+    eventually("nobody is in it", lambda: application.group(group.group_id).state == "Empty")
+    assert application.group(group.group_id).members == ()
+
+
+@situation("groups: delete")
+def admin_delete_groups(scene: Scene) -> None:
+    application = scene.application()
+    topic = scene.topic(application, 2)
+    group = Group(scene.name("group"))
+    values = [str(number) for number in range(10)]
+    application.produce(topic, [Sent(value) for value in values])
+    member = group.start(application, topic)
+    group.wait_for_values(values)
     refused(lambda: application.delete_group(group.group_id), "NON_EMPTY_GROUP")
     group.stop(member, commit=True)
-    eventually("nobody is in it", lambda: application.group(group.group_id).state in ("Empty", "Dead"))
-    if application.group(group.group_id).state == "Empty":
-        application.delete_group(group.group_id)
+    eventually("nobody is in it", lambda: application.group(group.group_id).state == "Empty")
+    application.delete_group(group.group_id)
     refused(lambda: application.delete_group(group.group_id), "GROUP_ID_NOT_FOUND")
     assert application.group(group.group_id).state == "Dead"
     assert group.group_id not in application.groups()
@@ -132,8 +149,3 @@ def eventually(what: str, holds: Callable[[], bool]) -> None:
     deadline = Deadline(_TIMEOUT_S)
     while not holds():
         deadline.check(what)
-
-
-def committed(application: Application, group: Group) -> dict[TopicPartition, int]:
-    """The offsets that the broker has of a group."""
-    return application.group_offsets(group.group_id)
