@@ -13,6 +13,7 @@ from kshim.broker.fetch_waits import FetchWaits
 from kshim.broker.housekeeping import Housekeeping
 from kshim.broker.internal_topics import make_internal_topic
 from kshim.broker.leadership import Leadership
+from kshim.broker.log_repairs import LogRepairs
 from kshim.broker.producer_ids import ProducerIds
 from kshim.broker.producer_upkeep import SAVE_BYTES, ProducerUpkeep
 from kshim.broker.shard_loads import ShardLoads
@@ -25,7 +26,6 @@ from kshim_protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from kshim.broker.authentication.credentials import ScramCredentials
     from kshim.broker.authorizer.authorizer import Authorizer
-    from kshim.broker.chores import Chore
     from kshim.broker.config import BrokerConfig
     from kshim.broker.history.history import History
     from kshim.broker.node import Node
@@ -44,9 +44,6 @@ _SHARD_APIS = frozenset({8, 9, 11, 12, 13, 14, 15, 16, 20, 28, 42, 47})
 _TRANSACTION_APIS = frozenset({22, 24, 25, 26, 65, 66})
 
 _PRODUCER_ID_AT = 43  # in a batch; its first byte says whether there is one
-
-REPAIR_PAUSE_MS = 1_000
-"""How long a log is left alone that could not be repaired."""
 
 
 class Identities:
@@ -88,13 +85,14 @@ class Cluster:
         self.storage = storage
         self.chores = Chores()
         self.alarms = Alarms()
+        self.log_repairs = LogRepairs(self)
         self.durability = Durability(
             fsync,
             fsync_interval_ms,
             alarms=self.alarms,
             start=lambda chore: self.chores.add(chore, urgent=True),
             on_durable=self._became_durable,
-            on_lost=self._log_failed,
+            on_lost=self.log_repairs.begin,
             report=on_defect,
         )
         self.housekeeping = Housekeeping(self)
@@ -116,7 +114,6 @@ class Cluster:
         )
         self._identities = identities
         self._coordinator: GroupCoordinator | None = None
-        self._in_repair: dict[Partition, Log] = {}
         self.fetch_waits = FetchWaits()
         self._history: History | None = None
         self.nodes: list[Node] = []
@@ -353,43 +350,6 @@ class Cluster:
         else:
             self.fetch_waits.appended(partition, size_bytes, stable_bytes)
 
-    def _log_failed(self, partition: Partition, error: LogError) -> None:
-        """A sync has failed: nothing is known of what the log holds behind its durable position."""
-        self.report(error, partition)
-        log = partition.take_log(error)
-        loads = self.loads_of(partition)
-        if loads is not None:
-            loads.drop(partition.index)
-        if log is not None:
-            self._in_repair[partition] = log
-            self.chores.add(self._repair(partition, log), urgent=True)
-
-    def _repair(self, partition: Partition, log: Log) -> Chore:
-        """Repair a log in a thread and use it again; all over after a pause if that fails."""
-        try:
-            yield partial(self._repair_now, partition, log)
-        except LogError as error:
-            self.report(error, partition)
-            self.alarms.after(REPAIR_PAUSE_MS, lambda: self.chores.add(self._repair(partition, log), urgent=True))
-            return
-        self._in_repair.pop(partition, None)
-        self.durability.leftovers.discard(partition)
-        if not partition.give_back(log):
-            log.close()
-            return
-        self.producer_upkeep.repaired(partition)
-        loads = self.loads_of(partition)
-        if loads is not None:
-            loads.load(partition.index)
-
-    def _repair_now(self, partition: Partition, log: Log) -> None:
-        """Cut what cannot be trusted if nobody was told of it, else write it anew; then sync. Blocks; raises LogError."""
-        if self.durability.replies_wait and partition not in self.durability.leftovers:
-            log.cut_unsynced()
-        else:
-            log.rewrite_unsynced()
-        log.sync()
-
     def defect(self, error: BaseException, request: Request[Any] | None) -> None:
         """An exception nobody planned for: report it, and load the shard it may have left half changed again.
 
@@ -496,12 +456,7 @@ class Cluster:
             self._history.close()
         self.durability.stop()
         self.housekeeping.compact_before_end()
-        for partition, log in self._in_repair.items():
-            try:
-                self._repair_now(partition, log)
-                log.close()
-            except LogError as error:
-                self.report(error, partition)
+        self.log_repairs.close()
         try:
             self.topics.close()
         finally:

@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 from kshim.broker.cluster import Cluster
 from kshim.broker.durability import Durability, FsyncPolicy
+from kshim.broker.log_repairs import LogRepairs
 from kshim.broker.shard_loads import ShardLoads
 from kshim.broker.topics import Partition
 from kshim.coordinator.replay import Replay
@@ -114,7 +115,7 @@ def _nothing_is_written_again(self: FileLog) -> None:
 
 
 def _leftovers_are_cut() -> AbstractContextManager[Any]:
-    return patch.object(Cluster, "_repair_now", lambda self, _partition, log: (log.cut_unsynced(), log.sync()))
+    return patch.object(LogRepairs, "_repair_now", lambda self, _partition, log: (log.cut_unsynced(), log.sync()))
 
 
 def _fetch_shows_all() -> AbstractContextManager[Any]:
