@@ -19,6 +19,7 @@ OTHER_DEFAULTS = {
     "group.initial.rebalance.delay.ms": "tests must not wait 3 s for members that never come",
     "log.dir": "nothing is written unless asked",
     "node.id": "required in Kafka",
+    "sasl.enabled.mechanisms": "GSSAPI is not spoken",
     "socket.listen.backlog.size": "many members may reconnect at once",
 }
 OTHER_RULES = {"group.initial.rebalance.delay.ms": "Kafka accepts a negative delay"}

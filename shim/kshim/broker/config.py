@@ -44,6 +44,7 @@ class BrokerConfig:
     each of them and for each key that is unknown or without effect. Raises ConfigError for a value that cannot be.
     """
 
+    allow_everyone_if_no_acl_found: bool
     auto_create_topics_enable: bool
     connections_max_idle_ms: int
     delete_topic_enable: bool
@@ -90,6 +91,7 @@ class BrokerConfig:
     """-1: the server's own limit."""
     socket_listen_backlog_size: int
     socket_request_max_bytes: int
+    super_users: str
     transaction_max_timeout_ms: int
     transaction_state_log_num_partitions: int
     transaction_state_log_segment_bytes: int

@@ -101,12 +101,15 @@ _BROKER_ROWS: Final[tuple[tuple[str, KeyType, str | None, str, str], ...]] = (
 )
 
 _OWN_ROWS: Final[tuple[tuple[str, KeyType, str, str, str], ...]] = (
+    # Kafka's too, but of its authorizer.
+    ("allow.everyone.if.no.acl.found",     "boolean", "false",      "",            "Whether everybody may do everything with resources that no access rule is about."),
     ("kshim.authentication.max.ms",        "long",    "30000",      "1+",          "How long a client may take for its TLS handshake and for SASL, both together."),
     ("kshim.history.max.bytes",            "long",    "16777216",   "0+",          "About how much memory the events of the history may take."),
     ("kshim.history.max.events",           "int",     "10000",      "0+",          "Most events of the history that are kept in memory."),
     ("kshim.history.topic.enable",         "boolean", "false",      "",            "Whether the history is also written to the topic __kshim_events."),
     ("kshim.slow.reader.ms",               "long",    "60000",      "1+",          "A client that leaves more than 1 MiB of its answers untaken for so long is cut off."),
     ("kshim.unsent.max.bytes",             "long",    "536870912",  "1+",          "While more bytes of answers than this wait for slow clients, the slowest are cut off at once."),
+    ("super.users",                        "string",  "",           "",            "Principals that may do everything, TYPE:NAME each with semicolons between."),
 )
 
 _TOPIC_ROWS: Final[tuple[tuple[str, KeyType, str, str, str, str], ...]] = (
@@ -152,5 +155,5 @@ _TOPIC_ROWS: Final[tuple[tuple[str, KeyType, str, str, str, str], ...]] = (
 
 BROKER_KEYS: Final[dict[str, Key]] = {row[0]: Key(*row) for row in _BROKER_ROWS}
 OWN_KEYS: Final[dict[str, Key]] = {row[0]: Key(*row) for row in _OWN_ROWS}
-"""Keys that Kafka does not have; DescribeConfigs does not tell of them."""
+"""Keys that are none of Kafka's broker; DescribeConfigs does not tell of them."""
 TOPIC_KEYS: Final[dict[str, TopicKey]] = {row[0]: TopicKey(*row) for row in _TOPIC_ROWS}

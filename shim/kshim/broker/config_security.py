@@ -15,9 +15,16 @@ __all__ = ["SECURITY_KEYS"]
 # fmt: off
 _ROWS: Final[tuple[tuple[str, KeyType, str | None, str, str], ...]] = (
     ("advertised.listeners",                                      "list",     None, "", "What clients of each listener are told to dial, NAME://HOST:PORT each; port 0 is the one bound."),
+    ("authorizer.class.name",                                     "string",   "", "", "org.apache.kafka.metadata.authorizer.StandardAuthorizer: access rules decide who may do what."),
+    ("connection.failed.authentication.delay.ms",                 "int",      "100", "0+", "How long the answer to a failed authentication is held back."),
+    ("connections.max.reauth.ms",                                 "long",     "0", "", "How long a SASL session lasts until the client has to authenticate again; 0: for good."),
     ("controller.listener.names",                                 "list",     None, "", "Listeners of a KRaft controller, which are not opened here."),
     ("listener.security.protocol.map",                            "string",   "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", "", "The security protocol of each listener by its name, NAME:PROTOCOL each."),
     ("listeners",                                                 "list",     "PLAINTEXT://:9092", "", "Where to listen, NAME://HOST:PORT each; --listen goes before it."),
+    # Kafka's default is GSSAPI, which is not spoken here.
+    ("sasl.enabled.mechanisms",                                   "list",     "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512", "", "How clients of SASL listeners may authenticate: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512."),
+    ("sasl.jaas.config",                                          "password", None, "", "Behind the name of a listener and a mechanism: who may log in with PLAIN, as options user_NAME of Kafka's PlainLoginModule."),
+    ("sasl.server.max.receive.size",                              "int",      "524288", "", "Largest request of a client that has not authenticated."),
     ("ssl.client.auth",                                           "string",   "none", "required|requested|none", "Whether a client needs a certificate that the truststore vouches for; its subject is the principal."),
     ("ssl.enabled.protocols",                                     "list",     "TLSv1.2,TLSv1.3", "", "Versions of TLS that are spoken: TLSv1.2, TLSv1.3 or both."),
     ("ssl.key.password",                                          "password", None, "", "Password of the encrypted private key."),

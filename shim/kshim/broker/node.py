@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from kshim.broker.cluster import Cluster
 from kshim.broker.connection import Connection
@@ -10,6 +11,9 @@ from kshim.broker.router import Router
 from kshim.broker.topics import Partition
 from kshim.broker.warm import warming_steps
 from kshim.coordinator.step import Now
+
+if TYPE_CHECKING:
+    from kshim.broker.authentication.gate import Gate
 
 __all__ = ["Node"]
 
@@ -32,6 +36,8 @@ class Node:
         self.addresses: dict[str, tuple[str, int]] = {}
         self.router = Router(self)
         self.route = self.router.route
+        self.gate: Gate | None = None
+        """What lets clients of SASL listeners through to `route`; set where there are such listeners."""
         self.chores = cluster.chores
         cluster.shard_loads.begin(now)
         cluster.transaction_loads.begin(now)
@@ -62,6 +68,8 @@ class Node:
     def closed(self, connection: Connection) -> None:
         """See `FrameRouter.closed`."""
         self.cluster.fetch_waits.cancel(connection)
+        if self.gate is not None:
+            self.gate.closed(connection)
 
     def next_deadline(self) -> int | None:
         """See `FrameRouter.next_deadline`."""

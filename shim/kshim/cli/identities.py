@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from binascii import b2a_base64
 
-__all__ = ["new_cluster_id", "new_member_suffix", "new_topic_id"]
+__all__ = ["new_cluster_id", "new_member_suffix", "new_nonce", "new_salt", "new_topic_id"]
 
 
 def new_topic_id() -> bytes:
@@ -27,3 +27,13 @@ def new_member_suffix() -> str:
 def new_cluster_id() -> str:
     """22 characters of URL-safe base64, as Kafka prints its ids."""
     return b2a_base64(new_topic_id(), newline=False).decode().rstrip("=").replace("+", "-").replace("/", "_")
+
+
+def new_salt() -> bytes:
+    """16 random bytes for a password."""
+    return os.urandom(16)
+
+
+def new_nonce() -> str:
+    """24 random characters of base64, for one SCRAM authentication."""
+    return b2a_base64(os.urandom(18), newline=False).decode()

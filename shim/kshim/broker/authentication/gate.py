@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,19 +32,17 @@ _pack_size = Struct(">i").pack
 class Gate:
     """Authenticates the connections of SASL listeners, and hands on the requests of those that are.
 
-    `listeners` holds them by name; connections of other listeners pass. `route` is what handles a request then.
+    `listeners` holds them by name; connections of other listeners pass. What the node's `route` was handles a request
+    then.
     """
 
-    def __init__(
-        self,
-        node: Node,
-        listeners: Mapping[str, SaslListener],
-        route: Callable[[bytes, Connection, Now, int], None],
-    ) -> None:
+    def __init__(self, node: Node, listeners: Mapping[str, SaslListener]) -> None:
         self._node = node
         self._listeners = listeners
-        self._pass_on = route
         self._sessions: dict[Connection, SaslSession] = {}
+        self._pass_on = node.route
+        node.route = self.route
+        node.gate = self
 
     def route(self, frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
         """See `FrameRouter.route`."""
@@ -57,8 +55,6 @@ class Gate:
         if session.state is SaslState.COMPLETE and self._passes(frame, session, real_ms):
             self._pass_on(frame, connection, now, real_ms)
             return
-        if len(frame) > session.listener.max_receive_bytes:
-            raise ConnectionClosing(f"a frame of {len(frame)} bytes before the end of SASL authentication")
         match session.state:
             case SaslState.FAILED:
                 raise ConnectionClosing("a request after a failed authentication")
@@ -174,6 +170,7 @@ class Gate:
         if session.state is SaslState.COMPLETE:
             assert session.principal is not None
             connection.principal = session.principal
+            connection.is_authenticated = True
 
     def _end_later(
         self,

@@ -22,11 +22,7 @@ class SaslMechanism(NamedTuple):
 
 
 class SaslListener(NamedTuple):
-    """The mechanisms of a listener by name, in the order they are told to clients; how long a refusal is held back.
-
-    `max_receive_bytes`: the largest frame of a client that is not authenticated (sasl.server.max.receive.size).
-    """
+    """The mechanisms of a listener by name, in the order they are told to clients; how long a refusal is held back."""
 
     mechanisms: dict[str, SaslMechanism]
     failure_delay_ms: int = 100
-    max_receive_bytes: int = 524_288

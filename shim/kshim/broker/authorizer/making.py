@@ -8,17 +8,24 @@ from typing import TYPE_CHECKING
 from kshim.broker.authorizer.authorizer import Authorizer
 from kshim.broker.authorizer.document import ACLS_DOCUMENT, read_rules, rules_text
 from kshim.broker.authorizer.model import AclRule
+from kshim.broker.config import ConfigError
 from kshim.storage.log import LogError
 
 if TYPE_CHECKING:
     from kshim.broker.config import BrokerConfig
     from kshim.broker.topics import Storage
 
-__all__ = ["make_authorizer", "super_users"]
+__all__ = ["STANDARD_AUTHORIZER", "make_authorizer", "super_users"]
+
+
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
 def make_authorizer(config: BrokerConfig, storage: Storage) -> Authorizer:
-    """Raises LogError when the rules cannot be read: without them nobody knows who may do what."""
+    """Raises LogError when the rules cannot be read, without which nobody knows who may do what; ConfigError."""
+    name = config.given["authorizer.class.name"]
+    if name.strip() != STANDARD_AUTHORIZER:
+        raise ConfigError("authorizer.class.name", name, STANDARD_AUTHORIZER)
     text = storage.read_document(ACLS_DOCUMENT)
     try:
         rules = [] if text is None else read_rules(text)
@@ -30,14 +37,14 @@ def make_authorizer(config: BrokerConfig, storage: Storage) -> Authorizer:
 
     return Authorizer(
         rules,
-        super_users=super_users(config.given.get("super.users", "")),
-        allows_unruled=config.given.get("allow.everyone.if.no.acl.found", "").strip().lower() == "true",
+        super_users=super_users(config.super_users),
+        allows_unruled=config.allow_everyone_if_no_acl_found,
         save=save,
     )
 
 
 def super_users(text: str) -> list[str]:
-    """The principals of `super.users`, TYPE:NAME each with semicolons between. Raises ValueError for another form.
+    """The principals of `super.users`, TYPE:NAME each with semicolons between. Raises ConfigError for another form.
 
     >>> super_users("User:admin; User:CN=ops,O=Acme")
     ['User:admin', 'User:CN=ops,O=Acme']
@@ -46,5 +53,5 @@ def super_users(text: str) -> list[str]:
     for principal in principals:
         kind, colon, name = principal.partition(":")
         if not (kind and colon and name):
-            raise ValueError(f"{principal!r} is not TYPE:NAME")
+            raise ConfigError("super.users", text, "TYPE:NAME, more of them after semicolons")
     return principals
