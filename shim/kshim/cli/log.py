@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 from kshim.broker.topics import Partition
 from kshim.coordinator.events import HISTORY_FIELDS, Event, MemberRef, Transition
 from kshim.coordinator.state import GroupState
+from kshim.coordinator.step import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
+    from kshim.cli.coordinator_lines import Line
     from kshim.cli.options import LogFormat
     from kshim.cli.stderr import UnreadPipe
 
@@ -82,15 +84,16 @@ class Log:
     # ---------------------------------------------------------------- what the coordinator reports
 
     def coordinator_event(self, event: Event) -> None:
-        """One event of the coordinator; `Cluster.on_event`."""
-        if self._is_json:
-            self._write_json(event.now.wall_ms, "INFO", event_keyword(type(event)), "", event_fields(event))
+        """One event of a coordinator; `Cluster.on_event`."""
+        if event.is_routine and not self.is_verbose:
             return
-        from kshim.cli.coordinator_lines import line_of
-
-        line = line_of(event)
+        if self._is_json:
+            level = "DEBUG" if event.is_routine else "INFO"
+            self._write_json(event.now.wall_ms, level, event_keyword(type(event)), "", event_fields(event))
+            return
+        line = _line_of(event)
         if line is not None:
-            prefix = f"[GroupCoordinator id={self.node_id} topic=__consumer_offsets partition={event.partition}] "
+            prefix = f"[{event.coordinator} id={self.node_id} topic={event.topic} partition={event.partition}] "
             self._write_text(event.now.wall_ms, line.level, "", prefix + line.text, {})
 
     # ---------------------------------------------------------------- what the server and the broker report
@@ -151,6 +154,16 @@ class Log:
             return
 
 
+def _line_of(event: Event) -> Line | None:
+    if event.coordinator == "GroupCoordinator":
+        from kshim.cli.coordinator_lines import line_of
+
+        return line_of(event)
+    from kshim.cli.transaction_lines import transaction_line_of
+
+    return transaction_line_of(event)
+
+
 def event_fields(event: Event) -> dict[str, Any]:
     """The fields of a coordinator event as JSON values, under the names that logs and tools use."""
     fields: dict[str, Any] = {}
@@ -161,6 +174,8 @@ def event_fields(event: Event) -> dict[str, Any]:
             fields.update((key, getattr(value, slot)) for key, slot in _MEMBER_FIELDS)
         elif name == "member":
             fields.update((key, None) for key, _ in _MEMBER_FIELDS)
+        elif name == "partition" and event.topic != OFFSETS_TOPIC:
+            fields["transactions_partition"] = value
         else:
             fields[_RENAMED.get(name, name)] = _json_value(value)
     if isinstance(event, Transition):

@@ -6,10 +6,10 @@ Events are facts for logs, history and metrics; nothing in the protocol depends 
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, Final, NamedTuple, dataclass_transform
+from typing import Any, ClassVar, Final, NamedTuple, dataclass_transform
 
 from kshim.coordinator.state import GroupState
-from kshim.coordinator.step import Now
+from kshim.coordinator.step import OFFSETS_TOPIC, Now
 from kshim_protocol.errors import ErrorCode
 
 __all__ = [
@@ -121,7 +121,14 @@ class Trigger(Fact):
 
 
 class Event(Fact):
-    """Base of all events. `partition` is the offsets partition concerned, `now` the time of the input."""
+    """Base of all events. `partition` is that of `topic` concerned, `now` the time of the input.
+
+    `is_routine`: it comes with ordinary work, so often that only who looks closely wants to read it.
+    """
+
+    coordinator: ClassVar[str] = "GroupCoordinator"
+    topic: ClassVar[str] = OFFSETS_TOPIC
+    is_routine: ClassVar[bool] = False
 
     partition: int
     now: Now

@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterable
 
 from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.deadlines import Deadlines
-from kshim.coordinator.events import RecordsSkipped
 from kshim.coordinator.partitioner import partition_for
 from kshim.coordinator.step import OFFSETS_TOPIC, Now, RequestContext, Step, Ticket
 from kshim.coordinator.transactions.add_partitions import add_partitions, partition_errors, response_of
 from kshim.coordinator.transactions.config import TransactionConfig
 from kshim.coordinator.transactions.describe_transactions import describe_transactions, list_transactions
 from kshim.coordinator.transactions.end_txn import abort, end_txn, require_producer
-from kshim.coordinator.transactions.events import TransactionCause
+from kshim.coordinator.transactions.events import TransactionCause, TransactionRecordsSkipped
 from kshim.coordinator.transactions.init_producer_id import init_producer_id
 from kshim.coordinator.transactions.markers import TransactionStep, write_markers
 from kshim.coordinator.transactions.replay import TransactionReplay
@@ -263,7 +262,7 @@ class TransactionCoordinator:
         shard.is_loading = False
         step.partitions = shard.alone
         for key_type, count in sorted(shard.skipped.items()):
-            step.events.append(RecordsSkipped(partition=partition, now=now, key_type=key_type, count=count))
+            step.events.append(TransactionRecordsSkipped(partition=partition, now=now, key_type=key_type, count=count))
         shard.skipped.clear()
         for transaction in shard.transactions.values():
             shard.rearm(transaction, now)

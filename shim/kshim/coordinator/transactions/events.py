@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import ClassVar
 
 from kshim.coordinator.events import Event
+from kshim.coordinator.step import TRANSACTIONS_TOPIC
 from kshim.coordinator.transactions.state import TransactionState
 
-__all__ = ["TransactionCause", "TransactionTransition"]
+__all__ = [
+    "TransactionAdvanced",
+    "TransactionCause",
+    "TransactionEvent",
+    "TransactionRecordsSkipped",
+    "TransactionTransition",
+    "transition",
+]
 
 
 class TransactionCause(Enum):
@@ -25,8 +34,20 @@ class TransactionCause(Enum):
         return self.value
 
 
-class TransactionTransition(Event):
-    """A transactional id went from `previous` to `new`. `partition` is that of `__transaction_state`.
+_ROUTINE = frozenset(
+    {TransactionCause.PARTITIONS_ADDED, TransactionCause.END_REQUESTED, TransactionCause.MARKERS_WRITTEN}
+)
+
+
+class TransactionEvent(Event):
+    """Base of the events of this coordinator. `partition` is that of `__transaction_state`."""
+
+    coordinator: ClassVar[str] = "TransactionCoordinator"
+    topic: ClassVar[str] = TRANSACTIONS_TOPIC
+
+
+class TransactionTransition(TransactionEvent):
+    """A transactional id went from `previous` to `new`.
 
     Producer id and epoch are those after the transition, `partition_count` is how many the transaction has then.
     """
@@ -38,3 +59,21 @@ class TransactionTransition(Event):
     producer_id: int
     producer_epoch: int
     partition_count: int
+
+
+class TransactionAdvanced(TransactionTransition):
+    """The same in the ordinary course of a transaction: it began, grew, was ended by its producer, is over."""
+
+    is_routine: ClassVar[bool] = True
+
+
+class TransactionRecordsSkipped(TransactionEvent):
+    """Loading met records of a key type that is not known here."""
+
+    key_type: int
+    count: int
+
+
+def transition(cause: TransactionCause) -> type[TransactionTransition]:
+    """The class for a transition with this cause."""
+    return TransactionAdvanced if cause in _ROUTINE else TransactionTransition

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from kshim.coordinator.step import Now, Step
-from kshim.coordinator.transactions.events import TransactionCause, TransactionTransition
+from kshim.coordinator.transactions.events import TransactionCause, transition
 from kshim.coordinator.transactions.state import VALID_PREVIOUS, TransactionState, state_of
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.transaction_log import PartitionsSchema, TransactionLogValue
@@ -73,7 +73,7 @@ class Transaction:
         assert previous in VALID_PREVIOUS[facts.state], f"{self.transactional_id}: {previous} -> {facts.state}"
         assert facts.producer_id != self.facts.producer_id or facts.producer_epoch >= self.facts.producer_epoch
         step.events.append(
-            TransactionTransition(
+            transition(cause)(
                 partition=partition,
                 now=now,
                 transactional_id=self.transactional_id,

@@ -1,0 +1,48 @@
+"""The transaction coordinator's events in words. Where Kafka's log has a line for them it is worded as there."""
+
+from __future__ import annotations
+
+from kshim.cli.coordinator_lines import Line
+from kshim.coordinator.events import Event
+from kshim.coordinator.transactions.events import (
+    TransactionAdvanced,
+    TransactionCause,
+    TransactionRecordsSkipped,
+    TransactionTransition,
+)
+
+__all__ = ["transaction_line_of"]
+
+
+def transaction_line_of(event: Event) -> Line:
+    """The line for an event."""
+    match event:
+        case TransactionRecordsSkipped():
+            return Line("WARN", f"Skipped {event.count} records of key type {event.key_type}, which nobody knows here")
+        case TransactionAdvanced():
+            return Line("DEBUG", _transition(event))
+        case TransactionTransition():
+            return Line("INFO", _transition(event))
+        case _:
+            return Line("INFO", repr(event))
+
+
+def _transition(event: TransactionTransition) -> str:
+    who = f"transactionalId {event.transactional_id}"
+    producer = f"producerId {event.producer_id} and producer epoch {event.producer_epoch}"
+    match event.cause:
+        case TransactionCause.INITIALIZED:
+            return f"Initialized {who} with {producer} on partition {event.topic}-{event.partition}"
+        case TransactionCause.TIMED_OUT:
+            return (
+                f"Rolling back the ongoing transaction for {who} due to timeout; its producer is fenced by {producer}"
+            )
+        case TransactionCause.FENCED:
+            return f"Rolling back the ongoing transaction for {who}: a new producer takes over"
+        case TransactionCause.EXPIRED:
+            return f"Removed expired {who}"
+        case _:
+            return (
+                f"Moved {who} with {producer} from {event.previous} to {event.new} with {event.partition_count} "
+                f"partitions ({event.cause})"
+            )
