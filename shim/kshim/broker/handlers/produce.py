@@ -33,6 +33,7 @@ __all__ = ["produce"]
 
 _TOPIC_IDS_FROM = 13
 _ZSTD_FROM = 7
+_ABORTABLE_FROM = 11
 _LEADERS_NAMED_FROM = 10
 
 
@@ -183,6 +184,10 @@ def _append(
     log = partition.log
     now_ms = context.now.wall_ms
     producers = PartitionProducers.of(partition) if header.producer_id >= 0 else None
+    if header.is_transactional and not (
+        producers is not None and producers.has_open_transaction(header.producer_id, header.producer_epoch)
+    ):
+        _require_verified(node.cluster, request, partition, header, context.api_version)
     if producers is not None:
         earlier = producers.check(header)
         if earlier is not None:
@@ -217,8 +222,37 @@ def _refuse_what_may_not_be_written(
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is written by the broker only")
     if header.attributes & 7 == Compression.ZSTD and api_version < _ZSTD_FROM:
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce version {_ZSTD_FROM}")
-    if header.is_transactional:
-        # No transactional id has a producer id yet, so none can be right.
-        if request.transactional_id is None:
-            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    if header.is_transactional and request.transactional_id is None:
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+
+
+def _require_verified(
+    cluster: Cluster, request: ProduceRequest, partition: Partition, header: BatchHeader, api_version: int
+) -> None:
+    """The first batch of a transaction may be written when its coordinator knows that it is to come (KIP-890).
+
+    Later ones need not be asked for: a marker ends what the partition knows to be open.
+    Raises KafkaError: INVALID_TXN_STATE, TRANSACTION_ABORTABLE, INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING;
+    NOT_ENOUGH_REPLICAS, which every client tries again, while the coordinator cannot tell.
+    Kafka: ReplicaManager.handleProduceAppend, AddPartitionsToTxnManager.
+    """
+    assert request.transactional_id is not None
+    error = cluster.transactions.verify(
+        request.transactional_id, header.producer_id, header.producer_epoch, partition.topic.name, partition.index
+    )
+    match error:
+        case ErrorCode.NONE:
+            return
+        case ErrorCode.TRANSACTION_ABORTABLE if api_version < _ABORTABLE_FROM:
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, "the partition was not added to the transaction")
+        case ErrorCode.PRODUCER_FENCED:
+            raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH)
+        case (
+            ErrorCode.CONCURRENT_TRANSACTIONS
+            | ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            | ErrorCode.COORDINATOR_NOT_AVAILABLE
+            | ErrorCode.NOT_COORDINATOR
+        ):
+            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"the transaction could not be looked up: {error.name}")
+        case _:
+            raise KafkaError(error)
