@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, Literal, Protocol
 
 from kshim.broker.chores import Chores
@@ -78,3 +79,12 @@ class FrameRouter(Protocol):
 
         Returns True while there is more; the server calls it in idle turns after the listener is open.
         """
+
+
+class NodeRouter(FrameRouter, Protocol):
+    """One of several nodes, which may be stopped and started while the server runs."""
+
+    on_stop: Callable[[], None]
+    """The server sets it: accepts no more connections, and ends those there are."""
+    on_start: Callable[[], None]
+    """The server sets it: accepts connections again. Raises OSError when the port is taken."""

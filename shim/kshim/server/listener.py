@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import trio
 
 if TYPE_CHECKING:
+    from kshim.broker.connection import FrameRouter
     from kshim.broker.listeners import Listener
     from kshim.server.byte_transform import ByteTransform
 
-__all__ = ["Bound", "CannotBind", "bind", "java_client_host"]
+__all__ = ["Bound", "CannotBind", "bind", "java_client_host", "listening"]
 
 
 class CannotBind(Exception):
@@ -28,11 +29,15 @@ class CannotBind(Exception):
 
 
 class Bound(NamedTuple):
-    """A listener that listens. `make_transform` makes what lies under each of its connections; None for plain text."""
+    """A listener that listens. `make_transform` makes what lies under each of its connections; None for plain text.
+
+    `router` answers its requests; None: the only one there is.
+    """
 
     listener: Listener
     sock: socket.socket
     make_transform: Callable[[], ByteTransform] | None
+    router: FrameRouter | None = None
 
 
 async def bind(host: str, port: int, *, backlog_size: int) -> socket.socket:
@@ -46,9 +51,13 @@ async def bind(host: str, port: int, *, backlog_size: int) -> socket.socket:
     try:
         found = await trio.socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, sockaddr = min(found, key=lambda info: info[0] != socket.AF_INET)
-        sock = socket.socket(family, kind, protocol)
+        return listening(socket.socket(family, kind, protocol), sockaddr, backlog_size)
     except (OSError, UnicodeError) as error:
         raise CannotBind(address, _reason(error)) from error
+
+
+def listening(sock: socket.socket, sockaddr: Any, backlog_size: int) -> socket.socket:
+    """The new `sock`, bound to `sockaddr`, listening and non-blocking. Raises OSError, and closes it."""
     try:
         if sys.platform == "win32":  # where SO_REUSEADDR would let two servers share a port
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
@@ -57,9 +66,9 @@ async def bind(host: str, port: int, *, backlog_size: int) -> socket.socket:
         sock.bind(sockaddr)
         sock.listen(backlog_size)
         sock.setblocking(False)
-    except OSError as error:
+    except OSError:
         sock.close()
-        raise CannotBind(address, _reason(error)) from error
+        raise
     return sock
 
 

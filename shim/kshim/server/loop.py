@@ -80,12 +80,13 @@ class Loop(ABC):
     def add(self, sock: socket.socket, client_host: str, bound: Bound) -> None:
         """Serve an accepted socket from now on. Raises OSError when the system has no room; the socket is the caller's."""
         listener = bound.listener
+        router = bound.router or self._router
         sock.setblocking(False)
         with contextlib.suppress(OSError):  # the peer may be gone already; reading will tell
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         connection = ServerConnection(
-            self._router,
+            router,
             client_host,
             limits=self._limits,
             parked_total=self.parked_total,
@@ -95,7 +96,7 @@ class Loop(ABC):
             listener_name=listener.name,
             security_protocol=listener.security_protocol,
         )
-        peer = Peer(sock, connection, self._real_clock.now().mono_ms, self._note_slow)
+        peer = Peer(sock, router, connection, self._real_clock.now().mono_ms, self._note_slow)
         self._started(peer)
         self.peers[sock.fileno()] = peer
         self.quotas.add(listener.name, client_host)
@@ -104,9 +105,11 @@ class Loop(ABC):
             self.newcomers[peer] = peer.active_ms
             self.on_newcomer()
 
-    def stop(self) -> None:
-        """Let every peer finish: no more reading, what is here whole is handled, answers go out, then it closes."""
-        for peer in list(self.peers.values()):
+    def stop(self, router: FrameRouter | None = None) -> None:
+        """Let every peer finish, or those of one router: no more reading, what is here whole is handled, answers go out,
+        then it closes.
+        """
+        for peer in [peer for peer in self.peers.values() if router is None or peer.router is router]:
             peer.connection.stop()
             if peer.connection.interest() == GONE:
                 self.close(peer)

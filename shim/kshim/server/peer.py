@@ -13,6 +13,8 @@ from kshim.server.connection import GONE, READ, ServerConnection
 if TYPE_CHECKING:
     import trio
 
+    from kshim.broker.connection import FrameRouter
+
 __all__ = ["Peer"]
 
 
@@ -33,6 +35,7 @@ class Peer:
         "connection",
         "interest",
         "is_scheduled",
+        "router",
         "sleep",
         "sock",
     )
@@ -40,11 +43,13 @@ class Peer:
     def __init__(
         self,
         sock: socket.socket,
+        router: FrameRouter,
         connection: ServerConnection,
         real_ms: int,
         note_slow: Callable[[Peer, int | None], None],
     ) -> None:
         self.sock = sock
+        self.router = router
         self.connection = connection
         self.active_ms = real_ms
         """When bytes last moved, on the real clock."""

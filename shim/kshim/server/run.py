@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import trio
 
-from kshim.broker.connection import FrameRouter
+from kshim.broker.connection import FrameRouter, NodeRouter
 from kshim.broker.listeners import Listener
 from kshim.server.byte_transform import ByteTransform
 from kshim.server.connection import ServerLog
@@ -23,6 +23,7 @@ def run_until_signalled(
     *,
     listeners: Sequence[Listener],
     transforms: Mapping[str, Callable[[], ByteTransform]],
+    others: Sequence[tuple[NodeRouter, Sequence[Listener]]] = (),
     limits: ServerLimits,
     log: ServerLog,
     on_listening: Callable[[Sequence[tuple[str, int]]], None],
@@ -31,13 +32,14 @@ def run_until_signalled(
 
     Call it from the main thread; see `serve` for the arguments. Raises CannotBind.
     """
-    return trio.run(_run, router, listeners, transforms, limits, log, on_listening)
+    return trio.run(_run, router, listeners, transforms, others, limits, log, on_listening)
 
 
 async def _run(
     router: FrameRouter,
     listeners: Sequence[Listener],
     transforms: Mapping[str, Callable[[], ByteTransform]],
+    others: Sequence[tuple[NodeRouter, Sequence[Listener]]],
     limits: ServerLimits,
     log: ServerLog,
     on_listening: Callable[[Sequence[tuple[str, int]]], None],
@@ -61,6 +63,7 @@ async def _run(
                     router,
                     listeners=listeners,
                     transforms=transforms,
+                    others=others,
                     limits=limits,
                     log=log,
                     on_listening=on_listening,

@@ -8,18 +8,20 @@ import logging
 import select
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Literal
+from functools import partial
+from typing import Final, Literal, cast
 
 import trio
 
-from kshim.broker.connection import FrameRouter
+from kshim.broker.connection import FrameRouter, NodeRouter
 from kshim.broker.listeners import Listener, plain_listener
 from kshim.server.byte_transform import ByteTransform
 from kshim.server.chores import ChoreRunner
 from kshim.server.clock import GroupClock, RealClock
 from kshim.server.connection import ServerLog
+from kshim.server.door import Door
 from kshim.server.limits import ServerLimits
-from kshim.server.listener import Bound, CannotBind, bind, java_client_host
+from kshim.server.listener import Bound, CannotBind, java_client_host
 from kshim.server.loop import Loop
 from kshim.server.patience import Patience
 from kshim.server.timers import Timers
@@ -37,8 +39,8 @@ _WARM_PAUSE_MS: Final = 2
 class Server:
     """A running server, as `serve` hands it out.
 
-    `addresses` are those bound, (host, port) of each listener in their order, the ports also where 0 was asked for;
-    `host` and `port` are the first.
+    `addresses` are those bound, (host, port) of each listener in their order, the ports also where 0 was asked for, those
+    of other nodes behind those of the first; `host` and `port` are the first.
     """
 
     def __init__(self, addresses: Sequence[tuple[str, int]]) -> None:
@@ -58,6 +60,7 @@ async def serve(
     port: int = 0,
     listeners: Sequence[Listener] = (),
     transforms: Mapping[str, Callable[[], ByteTransform]] | None = None,
+    others: Sequence[tuple[NodeRouter, Sequence[Listener]]] = (),
     limits: ServerLimits | None = None,
     clock: GroupClock | None = None,
     real_clock: GroupClock | None = None,
@@ -68,7 +71,10 @@ async def serve(
 ) -> None:
     """Listen on `listeners`, or in plain text on `host` and `port`, and let `router` answer, until `Server.stop`.
 
-    `transforms` makes, by a listener's name, what lies under each of its connections: TLS. `clock` drives group timers, `real_clock` fetch waits, idle limits and pauses; both are the machine's by default.
+    `transforms` makes, by a listener's name, what lies under each of its connections: TLS. `others` are further nodes of
+    the cluster that `router` is a node of, each with its listeners; they share the loop, and the timers and chores of
+    `router`, and all can be stopped and started. `clock` drives group timers, `real_clock` fetch waits, idle limits and
+    pauses; both are the machine's by default.
     `on_listening(addresses)` is called, and `task_status` told, once connections are accepted. A graceful end stops
     accepting and reading, handles what was read whole, and gives the peers `limits.shutdown_grace_ms` to take their
     answers; parked requests are not waited for. Then urgent chores end, others are closed. Cancelled, all closes at once.
@@ -86,8 +92,14 @@ async def serve(
     chores = ChoreRunner(router.chores, peers, after_slice=timers.rearm, real_clock=real_clock, log=log)
     patience = Patience(peers, limits, real_clock, log)
     with contextlib.ExitStack() as sockets:
-        open_listeners = await _bind(listeners or (plain_listener(host, port),), transforms or {}, limits, sockets)
-        server = Server([bound.sock.getsockname()[:2] for bound in open_listeners])
+        doors = [
+            Door(each, where, transforms or {}, limits)
+            for each, where in ((router, listeners or (plain_listener(host, port),)), *others)
+        ]
+        for door in doors:
+            sockets.callback(door.close_sockets)
+            await door.bind()
+        server = Server([address for door in doors for address in door.addresses])
         async with trio.open_nursery() as nursery:
             await nursery.start(peers.run)
             nursery.start_soon(timers.run)
@@ -95,32 +107,22 @@ async def serve(
             async with trio.open_nursery() as working:
                 await working.start(chores.run)
                 async with trio.open_nursery() as accepting:
-                    for bound in open_listeners:
-                        accepting.start_soon(_accept, bound, peers, real_clock, log)
+                    for door in doors:
+                        door.use(accepting, partial(_accept, peers, real_clock, log), peers, real_clock)
+                        door.open()
+                        if others:
+                            node = cast("NodeRouter", door.router)
+                            node.on_stop, node.on_start = door.close, door.open
                     if on_listening is not None:
                         on_listening(server.addresses)
                     task_status.started(server)
-                    accepting.start_soon(_warm, router, peers, real_clock, log)
+                    accepting.start_soon(_warm, [door.router for door in doors], peers, real_clock, log)
                     await server._is_stopping.wait()
                     accepting.cancel_scope.cancel()
                 sockets.close()
                 await _finish(peers, limits, real_clock)
                 chores.stop()
             nursery.cancel_scope.cancel()
-
-
-async def _bind(
-    listeners: Sequence[Listener],
-    transforms: Mapping[str, Callable[[], ByteTransform]],
-    limits: ServerLimits,
-    sockets: contextlib.ExitStack,
-) -> list[Bound]:
-    """Listen on each; `sockets` closes them. Raises CannotBind."""
-    found = []
-    for listener in listeners:
-        sock = sockets.enter_context(await bind(listener.host, listener.port, backlog_size=limits.listen_backlog_size))
-        found.append(Bound(listener, sock, transforms.get(listener.name)))
-    return found
 
 
 def _loop_class(name: LoopName) -> type[Loop]:
@@ -136,7 +138,7 @@ def _loop_class(name: LoopName) -> type[Loop]:
     return TaskLoop
 
 
-async def _accept(bound: Bound, peers: Loop, real_clock: GroupClock, log: ServerLog) -> None:
+async def _accept(peers: Loop, real_clock: GroupClock, log: ServerLog, bound: Bound) -> None:
     """Take connections off the backlog while there is room for more."""
     listener, quotas, name = bound.sock, peers.quotas, bound.listener.name
     while True:
@@ -165,17 +167,18 @@ async def _accept(bound: Bound, peers: Loop, real_clock: GroupClock, log: Server
                 await real_clock.sleep_until(real_clock.now().mono_ms + _ACCEPT_RETRY_MS)
 
 
-async def _warm(router: FrameRouter, peers: Loop, real_clock: GroupClock, log: ServerLog) -> None:
-    """Let the router prepare itself, a slice at a time, while no request comes."""
+async def _warm(routers: Sequence[FrameRouter], peers: Loop, real_clock: GroupClock, log: ServerLog) -> None:
+    """Let the routers prepare themselves, one by one, a slice at a time, while no request comes."""
+    waiting = list(routers)
     try:
-        has_more = True
-        while has_more:
+        while waiting:
             turns = peers.turns
             await trio.lowlevel.checkpoint()  # whatever is ready runs now
             while turns != peers.turns:
                 turns = peers.turns
                 await real_clock.sleep_until(real_clock.now().mono_ms + _WARM_PAUSE_MS)
-            has_more = router.warm()
+            if not waiting[0].warm():
+                del waiting[0]
     except Exception as error:
         log.failed("preparing in an idle turn", error)
 
