@@ -31,6 +31,7 @@ FsyncPolicy = Literal["always", "interval", "never"]
 RecoverPolicy = Literal["refuse", "skip-corrupt"]
 
 MAX_TOPIC_NAME_LENGTH = 249
+MAX_BROKERS = 100
 _TOPIC_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 
@@ -52,6 +53,9 @@ class ServeOptions(NamedTuple):
     """None: as the configuration says, `interval` where it says nothing."""
     fsync_interval_ms: int | None = None
     recover: RecoverPolicy = "refuse"
+    users_file: str | None = None
+    """Who may log in on SASL listeners, besides those of the configuration."""
+    broker_count: int = 1
 
 
 class DemoOptions(NamedTuple):
@@ -147,9 +151,10 @@ def _add_serve(commands: argparse._SubParsersAction[_Parser], environment: Mappi
         "serve",
         help="run a broker (what kshim does without a command)",
         description="Run a broker until SIGTERM or Ctrl-C. The first line on stdout is the address to bootstrap from, "
-        "printed once connections are accepted; logs go to stderr.",
-        epilog="KSHIM_LISTEN, KSHIM_ADVERTISED, KSHIM_DATA_DIR, KSHIM_FSYNC, KSHIM_FSYNC_INTERVAL_MS, KSHIM_PROPERTIES, "
-        "KSHIM_TOPICS (comma separated), KSHIM_EVENTS_TOPIC (true) and KSHIM_LOG_FORMAT set what the options do not.",
+        "printed once connections are accepted (of several brokers all, comma separated); logs go to stderr.",
+        epilog="KSHIM_LISTEN, KSHIM_ADVERTISED, KSHIM_BROKERS, KSHIM_DATA_DIR, KSHIM_FSYNC, KSHIM_FSYNC_INTERVAL_MS, KSHIM_PROPERTIES, "
+        "KSHIM_TOPICS (comma separated), KSHIM_EVENTS_TOPIC, KSHIM_ACLS (true), KSHIM_USERS and KSHIM_LOG_FORMAT set what "
+        "the options do not.",
         allow_abbrev=False,
     )
     default = environment.get
@@ -167,7 +172,14 @@ def _add_serve(commands: argparse._SubParsersAction[_Parser], environment: Mappi
         default=default("KSHIM_ADVERTISED"),
         help="what clients are told to dial; port 0 means the port bound (default: where it listens)",
     )
+    option(
+        "--brokers",
+        metavar="N",
+        default=default("KSHIM_BROKERS", "1"),
+        help="how many brokers to be, in this one process, with ids and ports that count up (default 1)",
+    )
     _add_durability(serve, environment)
+    _add_security(serve, environment)
     option(
         "--config",
         metavar="KEY=VALUE",
@@ -202,6 +214,22 @@ def _add_serve(commands: argparse._SubParsersAction[_Parser], environment: Mappi
     )
     option("-v", "--verbose", action="store_true", help="also log connections and every failed request")
     serve.set_defaults(topics_from_environment=default("KSHIM_TOPICS", ""))
+
+
+def _add_security(serve: _Parser, environment: Mapping[str, str]) -> None:
+    option = serve.add_argument
+    option(
+        "--users",
+        metavar="FILE",
+        default=environment.get("KSHIM_USERS"),
+        help="who may log in on SASL listeners: NAME:PASSWORD lines, or SCRAM credentials; see docs/security.md",
+    )
+    option(
+        "--acls",
+        action="store_true",
+        default=environment.get("KSHIM_ACLS", "").lower() in ("1", "true"),
+        help="let access rules decide who may do what, as with Kafka's authorizer.class.name",
+    )
 
 
 def _add_durability(serve: _Parser, environment: Mapping[str, str]) -> None:
@@ -315,6 +343,8 @@ def _serve_options(found: argparse.Namespace) -> ServeOptions:
     config.update(_key_and_value(text) for text in found.config)
     if found.events_topic:
         config["kshim.history.topic.enable"] = "true"
+    if found.acls:
+        config.setdefault("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer")
     topics = found.topics
     if topics is None:
         topics = [text for text in found.topics_from_environment.split(",") if text]
@@ -329,7 +359,15 @@ def _serve_options(found: argparse.Namespace) -> ServeOptions:
         fsync=cast("FsyncPolicy | None", found.fsync),
         fsync_interval_ms=None if found.fsync_interval_ms is None else _interval_ms(found.fsync_interval_ms),
         recover=cast("RecoverPolicy", found.recover),
+        users_file=found.users or None,
+        broker_count=_broker_count(found.brokers),
     )
+
+
+def _broker_count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= MAX_BROKERS:
+        raise CommandError(f"--brokers: {text!r} is not a number from 1 to {MAX_BROKERS}", EXIT_USAGE)
+    return int(text)
 
 
 def _interval_ms(text: str) -> int:

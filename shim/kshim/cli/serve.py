@@ -16,7 +16,7 @@ from kshim.broker.node import Node
 from kshim.cli.addresses import Address, is_wildcard
 from kshim.cli.exits import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNAVAILABLE, EXIT_USAGE, CommandError
 from kshim.cli.identities import new_cluster_id, new_member_suffix, new_topic_id
-from kshim.cli.listening import Listening, advertised_address, caution_about, listening_for
+from kshim.cli.listening import Listening, advertised_address, caution_about, listeners_of_node, listening_for
 from kshim.cli.log import Log
 from kshim.cli.options import ServeOptions
 from kshim.cli.stderr import log_stream
@@ -28,6 +28,7 @@ from kshim.storage.log import CorruptLog, LogError
 if TYPE_CHECKING:
     from kshim.broker.connection import Connection
     from kshim.broker.durability import FsyncPolicy
+    from kshim.broker.listeners import Listener
     from kshim.broker.topics import Storage
     from kshim.coordinator.step import Now
     from kshim.storage.repairs import Repair
@@ -70,14 +71,23 @@ def run_serve(options: ServeOptions) -> int:
             on_event=log.coordinator_event,
             on_defect=log.defect,
             on_corrupt=end_for,
+            node_count=options.broker_count,
         )
+    except ConfigError as error:
+        storage.close()
+        raise CommandError(f"bad configuration value: {error}", EXIT_USAGE) from None
+    except LogError as error:
+        storage.close()
+        raise CommandError(str(error), EXIT_UNAVAILABLE) from error
     except BaseException:
         storage.close()
         raise
+    if options.broker_count > 1:
+        log.leader_of = cluster.leader_of
     try:
         _create_topics(cluster, options.topics, log)
         create_events_topic(cluster)
-        exit_code = _listen(cluster, config, listening, log)
+        exit_code = _listen(cluster, config, listening, options.users_file, log)
         if damages:
             raise damages[0]
         return exit_code
@@ -162,25 +172,48 @@ def _create_topics(cluster: Cluster, topics: dict[str, int], log: Log) -> None:
             )
 
 
-def _listen(cluster: Cluster, config: BrokerConfig, listening: Listening, log: Log) -> int:
+def _listen(cluster: Cluster, config: BrokerConfig, listening: Listening, users_file: str | None, log: Log) -> int:
     listeners, transforms, limits = listening
-    node = Node(cluster, config.node_id, listeners[0].host, listeners[0].port, now=RealClock().now)
-    if log.is_verbose:
-        node.route = _logged(node.route, log)  # type: ignore[assignment]
+    has_sasl = any(listener.has_sasl for listener in listeners)
+    if users_file is not None and not has_sasl:
+        log.caution("configuration", "--users has no effect: no listener speaks SASL_PLAINTEXT or SASL_SSL")
+    nodes: list[tuple[Node, tuple[Listener, ...]]] = []
+    for index, node_id in enumerate(cluster.leadership.node_ids):
+        own = listeners_of_node(listeners, index) if index else listeners
+        node = Node(cluster, node_id, own[0].host, own[0].port, now=RealClock().now)
+        if log.is_verbose:
+            node.route = _logged(node.route, log)  # type: ignore[assignment]
+        if has_sasl:
+            from kshim.cli.sasl import authenticate
+
+            # In front of the log of requests, which would take bare tokens for such.
+            authenticate(node, own, config, users_file)
+        nodes.append((node, own))
 
     def on_listening(addresses: Sequence[tuple[str, int]]) -> None:
-        for listener, bound in zip(listeners, addresses, strict=True):
-            address = node.addresses[listener.name] = advertised_address(listener, bound)
-            caution_about(listener, Address(*bound), config, log)
-            protocol = "" if listener.security_protocol == "PLAINTEXT" else f" for {listener.security_protocol}"
-            log.note("listening", f"Listening on {Address(*bound)}{protocol}, clients dial {address}")
-        node.host, node.port = node.addresses[listeners[0].name]
-        _tell_bootstrap(_dialable(Address(*addresses[0]), listeners[0].host))
+        left = iter(addresses)
+        bootstrap = []
+        for node, own in nodes:
+            bounds = [next(left) for _ in own]
+            for listener, bound in zip(own, bounds, strict=True):
+                address = node.addresses[listener.name] = advertised_address(listener, bound)
+                caution_about(listener, Address(*bound), config, log)
+                protocol = "" if listener.security_protocol == "PLAINTEXT" else f" for {listener.security_protocol}"
+                log.note("listening", f"Listening on {Address(*bound)}{protocol}, clients dial {address}")
+            node.host, node.port = node.addresses[own[0].name]
+            bootstrap.append(_dialable(Address(*bounds[0]), own[0].host))
+        _tell_bootstrap(bootstrap)
         gc.freeze()  # what a start leaves behind stays; `main` put collecting off until here
         gc.enable()
 
     signal_number = run_until_signalled(
-        node, listeners=listeners, transforms=transforms, limits=limits, log=log, on_listening=on_listening
+        nodes[0][0],
+        listeners=listeners,
+        transforms=transforms,
+        others=nodes[1:],
+        limits=limits,
+        log=log,
+        on_listening=on_listening,
     )
     log.note("ended", "Ended after a signal", signal=signal_number)
     return EXIT_INTERRUPTED if signal_number == SIGINT else EXIT_OK
@@ -193,10 +226,10 @@ def _dialable(bound: Address, asked_host: str) -> Address:
     return Address(asked_host, bound.port)
 
 
-def _tell_bootstrap(address: Address) -> None:
+def _tell_bootstrap(addresses: list[Address]) -> None:
     """The first and only line on stdout."""
     try:
-        sys.stdout.write(f"{address}\n")
+        sys.stdout.write(",".join(map(str, addresses)) + "\n")
         sys.stdout.flush()
     except OSError:  # nobody reads it; then at exit Python must not try again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
