@@ -13,7 +13,7 @@ import pytest
 from integration.support.fixtures import available
 from integration.support.unavailable import Unavailable
 from kshim_pipeline.problems import EXIT_UNAVAILABLE, PipelineError
-from kshim_pipeline.setup.session import make_session
+from kshim_pipeline.setup.session import BRIEF, FOR_FEW, make_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,14 +32,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session with two cores and two shuffle partitions; skips where there is no pyspark or no Java."""
     home = tmp_path_factory.mktemp("spark")
     config = {
-        "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
         "spark.sql.warehouse.dir": str(home / "warehouse"),
         "spark.local.dir": str(home),
         "spark.sql.streaming.stopTimeout": "30s",
-        # Ten rows pay for compiling, not for running: half the CPU seconds of a query.
-        "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.sql.codegen.wholeStage": "false",
+        **BRIEF,
+        **FOR_FEW,
+        "spark.sql.shuffle.partitions": "2",  # so that rows meet others only where they are brought together
     }
 
     def made() -> SparkSession:

@@ -11,6 +11,7 @@ import vl_convert
 from kshim_pipeline.demo.judge import Judged, judge
 from kshim_pipeline.demo.stage import Truth, broker, play
 from kshim_pipeline.inputs.kafka import Cluster
+from kshim_pipeline.kept import in_session
 from kshim_pipeline.land.stream import land
 from kshim_pipeline.model.events import EVENTS_TOPIC
 from kshim_pipeline.problems import EXIT_FAILURE, EXIT_OK
@@ -20,7 +21,7 @@ from kshim_pipeline.report.gather import add_input_options, gather
 from kshim_pipeline.report.make import make_page
 from kshim_pipeline.report.page import render
 from kshim_pipeline.report.results import Results, compute
-from kshim_pipeline.setup.session import Jars, make_session
+from kshim_pipeline.setup.session import BRIEF, Jars, make_session
 
 __all__ = ["add_options", "run"]
 
@@ -47,14 +48,15 @@ def run(options: argparse.Namespace) -> int:
             print(f"A broker on {bootstrap}; {options.services} services and two real consumers get into trouble ...")
             truths = play(bootstrap, folder, services=options.services, incidents=options.incidents, seed=options.seed)
             print(f"{len(truths)} incidents happened. Spark lands what the coordinator wrote ...")
-            spark = make_session("kshim pipeline demo", options.master, jars=Jars.REQUIRED)
+            spark = make_session("kshim pipeline demo", options.master, jars=Jars.REQUIRED, config=BRIEF)
             try:
                 landed = str(folder / "landed")
                 counts = land(spark, Cluster(bootstrap), [OFFSETS_TOPIC, EVENTS_TOPIC], landed, progress=progress)
                 print(f"Landed: {'; '.join(counts.sentences())}. Working out what happened ...")
-                results = compute(spark, gather(spark, _sources(landed)))
-                judged = judge(truths, [row.asDict(recursive=True) for row in results.incidents.collect()])
-                _draw(results, options, progress)
+                with in_session(spark, progress.say) as keep:
+                    results = compute(spark, gather(spark, _sources(landed)), keep)
+                    judged = judge(truths, [row.asDict(recursive=True) for row in results.incidents.collect()])
+                    _draw(results, options, progress)
             finally:
                 progress.done()
                 spark.stop()

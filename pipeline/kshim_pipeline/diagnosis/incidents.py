@@ -22,6 +22,7 @@ from kshim_pipeline.diagnosis.observed import signals_of_events, signals_of_log
 from kshim_pipeline.diagnosis.rules import diagnose
 from kshim_pipeline.diagnosis.sentences import advice
 from kshim_pipeline.diagnosis.tables import DIAGNOSED, SIGNALS, diagnosed_row, signal_of, signal_row, snapshots_of
+from kshim_pipeline.kept import Keep, cached
 from kshim_pipeline.model.shape import shaped
 from kshim_pipeline.schemas import EVIDENCE, FINDINGS, INFERRED, OBSERVED
 
@@ -55,12 +56,19 @@ _HARMLESS: Final = (
 _CRITICAL: Final = (Cause.CRASH_LOOP, Cause.HOST_STALLED, Cause.DUPLICATE_INSTANCE)
 
 
-def incidents(decoded: DataFrame, events: DataFrame | None = None, log_lines: DataFrame | None = None) -> DataFrame:
+def incidents(
+    decoded: DataFrame,
+    events: DataFrame | None = None,
+    log_lines: DataFrame | None = None,
+    *,
+    keep: Keep = cached,
+) -> DataFrame:
     """The table INCIDENTS from `decoded` (columns of DECODED) and whatever else there is (EVENTS, LOG_LINES).
 
-    `decoded` and `events` are read several times: whoever calls had better cache them.
+    `decoded` and `events` are read several times: whoever calls had better cache them. `keep` is for what is read
+    several times on the way.
     """
-    of_members = members(decoded).cache()
+    of_members = keep("members", members(decoded))
     told = [signals_of_events(events)] if events is not None else []
     if log_lines is not None:
         of_log = signals_of_log(log_lines)
@@ -68,7 +76,7 @@ def incidents(decoded: DataFrame, events: DataFrame | None = None, log_lines: Da
     signals = _inferred(of_members, told)
     for part in told:
         signals = signals.unionByName(part)
-    marked = with_stalled_hosts(signals.cache(), of_members)
+    marked = with_stalled_hosts(keep("signals", signals), of_members)
     found = marked.groupBy("group_id").cogroup(of_members.groupBy("group_id")).applyInArrow(_diagnosed, DIAGNOSED)
     return _merged(found)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kshim_pipeline.kept import Keep
 from kshim_pipeline.model import generations as of_generations
 from kshim_pipeline.model.commits import commits
 from kshim_pipeline.model.inferred import rebalances_of_records
@@ -28,28 +29,32 @@ def build(
     decoded: DataFrame | None = None,
     events: DataFrame | None = None,
     log_lines: DataFrame | None = None,
+    *,
+    keep: Keep | None = None,
 ) -> dict[str, DataFrame]:
     """The tables generations, memberships, ownership, commits, rebalances and events, by name; lazy.
 
     `decoded` has the columns of DECODED, `events` those of EVENTS, `log_lines` those of LOG_LINES; what is left out
-    is empty. Several tables come from the same rows: whoever wants more than one had better cache what goes in.
+    is empty. Several tables come from the same rows: whoever wants more than one had better cache what goes in, and
+    give a `keep` for what they have in common.
     """
+    kept: Keep = keep or (lambda _, frame: frame)
     decoded = spark.createDataFrame([], DECODED) if decoded is None else decoded
-    taken = snapshots(decoded)
-    of_records = memberships(taken)
-    inferred = rebalances_of_records(of_generations.generations(taken), of_records)
+    taken = kept("snapshots", snapshots(decoded))
+    of_records = kept("memberships of records", memberships(taken))
+    generations = kept("generations of records", of_generations.generations(taken))
     tables = {
-        "generations": of_generations.generations(taken),
+        "generations": generations,
         "memberships": of_records,
         "ownership": ownership(taken),
         "commits": commits(decoded, taken),
         "events": shaped(spark.createDataFrame([], EVENTS) if events is None else events, EVENTS),
     }
-    sources = [inferred]
+    sources = [rebalances_of_records(generations, of_records)]
     if log_lines is not None:
         sources.insert(0, with_clients(rebalances_of_log(shaped(log_lines, LOG_LINES)), of_records))
     if events is not None:
         sources.insert(0, rebalances_of_events(events))
-        tables["generations"] = of_generations.with_events(tables["generations"], events)
+        tables["generations"] = of_generations.with_events(generations, events)
         tables["memberships"] = merged(of_records, memberships_of_events(events))
     return tables | {"rebalances": rebalances(*sources)}

@@ -6,9 +6,8 @@ import argparse
 
 from kshim_pipeline.problems import EXIT_OK
 from kshim_pipeline.progress import Progress
-from kshim_pipeline.report.gather import add_input_options, gather, needs_kafka
-from kshim_pipeline.report.results import compute, write_results
-from kshim_pipeline.setup.session import Jars, make_session
+from kshim_pipeline.report.gather import add_input_options, gather, session_for
+from kshim_pipeline.report.results import write_results
 
 __all__ = ["add_options", "run"]
 
@@ -21,13 +20,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Compute and write. Raises PipelineError."""
-    jars = Jars.REQUIRED if needs_kafka(options) else Jars.IF_PRESENT
-    spark = make_session("kshim pipeline analyse", options.master, jars=jars, driver_memory=options.memory)
+    spark = session_for("kshim pipeline analyse", options)
     progress = Progress()
     try:
         progress.say("reading")
-        results = compute(spark, gather(spark, options))
-        write_results(results, options.out, progress.say)
+        results = write_results(spark, gather(spark, options), options.out, progress.say)
         rebalances, findings = results.tables["rebalances"].count(), results.findings.count()
     finally:
         progress.done()

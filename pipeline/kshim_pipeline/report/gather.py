@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import glob
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kshim_pipeline.decode import decode
 from kshim_pipeline.inputs.broker_log import read_broker_log
@@ -16,12 +17,16 @@ from kshim_pipeline.land.stream import decode_landed, read_landed
 from kshim_pipeline.model.events import EVENTS_TOPIC, events
 from kshim_pipeline.problems import EXIT_USAGE, PipelineError
 from kshim_pipeline.records import DECODED, OFFSETS_TOPIC, RECORDS
+from kshim_pipeline.setup.session import BRIEF, Jars, fit, make_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["Gathered", "add_input_options", "gather", "needs_kafka"]
+__all__ = ["Gathered", "add_input_options", "gather", "is_small", "needs_kafka", "session_for"]
+
+_FEW_BYTES: Final = 32 << 20
+"""Of a history on disk: a million records land in about as much."""
 
 
 class Gathered(NamedTuple):
@@ -50,6 +55,32 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
 def needs_kafka(options: argparse.Namespace) -> bool:
     """Whether Spark's Kafka source is needed."""
     return options.bootstrap_server is not None
+
+
+def is_small(options: argparse.Namespace) -> bool:
+    """Whether all that the options name lies on this machine and is little."""
+    named = [getattr(options, name, None) for name in ("landed", "data_dir", "results")]
+    if needs_kafka(options):
+        return False
+    left = _FEW_BYTES
+    for path in (*filter(None, named), *(options.broker_log or ())):
+        found = [Path(name) for name in glob.glob(path)]
+        files = [file for top in found for file in (top.rglob("*") if top.is_dir() else [top]) if file.is_file()]
+        left -= sum(file.stat().st_size for file in files)
+        if not found or left < 0:
+            return False
+    return True
+
+
+def session_for(app: str, options: argparse.Namespace) -> SparkSession:
+    """A session that fits what the options name. Raises PipelineError."""
+    return make_session(
+        app,
+        options.master,
+        jars=Jars.REQUIRED if needs_kafka(options) else Jars.IF_PRESENT,
+        driver_memory=options.memory,
+        config=BRIEF if is_small(options) else None,
+    )
 
 
 def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
@@ -86,10 +117,11 @@ def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
         raise PipelineError(
             "Say where the history is: --bootstrap-server, --landed, --data-dir or --broker-log", EXIT_USAGE
         )
+    known = _together(spark, decoded, DECODED).cache()
     told = events(_together(spark, records, RECORDS)).cache() if records else None
-    if told is not None and told.isEmpty():
-        told = None
-    return Gathered(_together(spark, decoded, DECODED).cache(), told, log_lines, tuple(sources))
+    events_count = told.count() if told is not None else 0
+    fit(spark, known.count() + events_count + (log_lines.count() if log_lines is not None else 0))
+    return Gathered(known, told if events_count else None, log_lines, tuple(sources))
 
 
 def _together(spark: SparkSession, frames: list[DataFrame], schema: StructType) -> DataFrame:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from kshim_pipeline.kept import in_session
 from kshim_pipeline.progress import Progress
-from kshim_pipeline.report.gather import add_input_options, gather, needs_kafka
+from kshim_pipeline.report.gather import add_input_options, gather, session_for
 from kshim_pipeline.report.results import Results, compute, read_results
-from kshim_pipeline.setup.session import Jars, make_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,17 +27,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 @contextmanager
 def opened(app: str, options: argparse.Namespace) -> Iterator[tuple[SparkSession, Results, Progress]]:
     """A session with results in it, and where to say what runs; all ended afterwards. Raises PipelineError."""
-    jars = Jars.REQUIRED if needs_kafka(options) else Jars.IF_PRESENT
     progress = Progress()
     progress.say("starting Spark")
-    spark = make_session(app, options.master, jars=jars, driver_memory=options.memory)
+    spark = session_for(app, options)
     try:
         if options.results is not None:
-            results = read_results(spark, options.results)
+            yield spark, read_results(spark, options.results), progress
         else:
             progress.say("reading")
-            results = compute(spark, gather(spark, options))
-        yield spark, results, progress
+            with in_session(spark, progress.say) as keep:
+                yield spark, compute(spark, gather(spark, options), keep), progress
     finally:
         progress.done()
         spark.stop()

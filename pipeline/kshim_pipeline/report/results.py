@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -11,11 +13,13 @@ from pyspark.errors import AnalysisException
 from kshim_pipeline.analyses.registry import ANALYSES, all_findings
 from kshim_pipeline.analyses.registry import run as run_analysis
 from kshim_pipeline.diagnosis.incidents import findings_of, incidents
+from kshim_pipeline.kept import Keep, OnDemand, in_folder
 from kshim_pipeline.model.build import build
 from kshim_pipeline.problems import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.report.gather import Gathered
 from kshim_pipeline.schemes.compare import compare
 from kshim_pipeline.schemes.membership_changes import membership_changes
+from kshim_pipeline.setup.session import fit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,56 +27,93 @@ if TYPE_CHECKING:
 __all__ = ["Results", "compute", "read_results", "write_results"]
 
 _MODEL: Final = ("generations", "memberships", "ownership", "commits", "events", "rebalances")
-_CACHED: Final = ("generations", "memberships", "rebalances")
+_WORK: Final = "work"
 
 
 class Results(NamedTuple):
-    """`tables`: the model by name. `analyses`: rows by the name of the analysis; one that lacked its input is not there."""
+    """`tables`: the model by name. `analyses`: rows by the name of the analysis; one that lacked its input is not there.
 
-    tables: dict[str, DataFrame]
-    analyses: dict[str, DataFrame]
-    incidents: DataFrame
-    findings: DataFrame
-    scheme_costs: DataFrame
+    `others`: incidents, findings and scheme_costs. What nobody asks for is not worked out.
+    """
+
+    tables: Mapping[str, DataFrame]
+    analyses: Mapping[str, DataFrame]
+    others: Mapping[str, DataFrame]
     sources: tuple[str, ...]
 
+    @property
+    def incidents(self) -> DataFrame:
+        """The table INCIDENTS."""
+        return self.others["incidents"]
 
-def compute(spark: SparkSession, gathered: Gathered) -> Results:
-    """All of it, lazily; what is read often is cached."""
-    tables = build(spark, gathered.decoded, gathered.events, gathered.log_lines)
-    for name in _CACHED:
-        tables[name] = tables[name].cache()
-    rows = {name: run_analysis(analysis, tables) for name, analysis in ANALYSES.items()}
-    analyses = {name: frame for name, frame in rows.items() if frame is not None}
-    found = incidents(gathered.decoded, gathered.events, gathered.log_lines).cache()
-    findings = findings_of(found).unionByName(all_findings(analyses)).cache()
-    costs = compare(membership_changes(tables["memberships"], tables["generations"]))
-    return Results(tables, analyses, found, findings, costs, gathered.sources)
+    @property
+    def findings(self) -> DataFrame:
+        """The table findings: of the diagnosis and of all analyses."""
+        return self.others["findings"]
+
+    @property
+    def scheme_costs(self) -> DataFrame:
+        """The table COSTS of `kshim_pipeline.schemes.compare`."""
+        return self.others["scheme_costs"]
 
 
-def write_results(results: Results, folder: str, say: Callable[[str], None]) -> None:
-    """Parquet below `folder`, one folder a table; what was there is replaced. `say` hears of each."""
-    frames = {f"tables/{name}": results.tables[name] for name in _MODEL}
-    frames |= {f"analyses/{name}": frame for name, frame in results.analyses.items()}
-    frames |= {"incidents": results.incidents, "findings": results.findings, "scheme_costs": results.scheme_costs}
-    for name, frame in frames.items():
-        say(f"writing {name}")
-        frame.write.mode("overwrite").parquet(f"{folder}/{name}")
+def compute(spark: SparkSession, gathered: Gathered, keep: Keep) -> Results:
+    """All of it, each when it is asked for; `keep` holds what was worked out."""
+
+    def on_the_way(name: str, frame: DataFrame) -> DataFrame:
+        return keep(f"{_WORK}/{name.replace(' ', '_')}", frame)
+
+    built = build(spark, gathered.decoded, gathered.events, gathered.log_lines, keep=on_the_way)
+    tables = OnDemand({name: partial(built.__getitem__, name) for name in built}, keep, under="tables/")
+    possible = [name for name, analysis in ANALYSES.items() if all(needed in tables for needed in analysis.needs)]
+    analyses = OnDemand({name: partial(_analysis, name, tables) for name in possible}, keep, under="analyses/")
+
+    def found() -> DataFrame:
+        return incidents(gathered.decoded, gathered.events, gathered.log_lines, keep=on_the_way)
+
+    others = OnDemand(
+        {
+            "incidents": found,
+            "findings": lambda: findings_of(others["incidents"]).unionByName(all_findings(analyses)),
+            "scheme_costs": lambda: compare(membership_changes(tables["memberships"], tables["generations"])),
+        },
+        keep,
+    )
+    return Results(tables, analyses, others, gathered.sources)
+
+
+def _analysis(name: str, tables: Mapping[str, DataFrame]) -> DataFrame:
+    rows = run_analysis(ANALYSES[name], tables)
+    assert rows is not None, name
+    return rows
+
+
+def write_results(spark: SparkSession, gathered: Gathered, folder: str, say: Callable[[str], None]) -> Results:
+    """All of it as Parquet below `folder`, one folder a table; what was there is replaced. `say` hears of each."""
+    results = compute(spark, gathered, in_folder(spark, folder, say))
+    for frames in (results.tables, results.analyses, results.others):
+        for name in frames:
+            frames[name]
+    shutil.rmtree(Path(folder, _WORK), ignore_errors=True)
     Path(folder, "sources.txt").write_text("".join(f"{source}\n" for source in results.sources))
+    return results
 
 
 def read_results(spark: SparkSession, folder: str) -> Results:
     """What `write_results` wrote. Raises PipelineError: nothing, or not all of it, is there."""
+
+    def read(*names: str) -> dict[str, DataFrame]:
+        return {Path(name).name: spark.read.parquet(f"{folder}/{name}") for name in names}
+
     try:
-        tables = {name: spark.read.parquet(f"{folder}/tables/{name}") for name in _MODEL}
+        tables = read(*(f"tables/{name}" for name in _MODEL))
         present = sorted(path.name for path in Path(folder, "analyses").iterdir() if path.name in ANALYSES)
-        analyses = {name: spark.read.parquet(f"{folder}/analyses/{name}") for name in present}
-        found, findings, costs = (
-            spark.read.parquet(f"{folder}/{name}") for name in ("incidents", "findings", "scheme_costs")
-        )
+        analyses = read(*(f"analyses/{name}" for name in present))
+        others = read("incidents", "findings", "scheme_costs")
         sources = tuple(Path(folder, "sources.txt").read_text().splitlines())
     except (AnalysisException, OSError) as error:
         raise PipelineError(
             f"{folder} holds no results; `kshim pipeline analyse --out {folder}` makes them", EXIT_UNAVAILABLE
         ) from error
-    return Results(tables, analyses, found, findings, costs, sources)
+    fit(spark, sum(tables[name].count() for name in _MODEL))
+    return Results(tables, analyses, others, sources)

@@ -16,7 +16,7 @@ from kshim_pipeline.setup.java import find_java, java_home_for_spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["LOCAL", "Jars", "make_session"]
+__all__ = ["BRIEF", "FOR_FEW", "LOCAL", "Jars", "fit", "make_session"]
 
 LOCAL: Final = "local[*]"
 
@@ -54,6 +54,21 @@ _BASE_LOCAL: Final = {
     # Adaptive execution joins small partitions into few tasks, rather than making use of every core.
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
 }
+
+BRIEF: Final = {
+    "spark.driver.defaultJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=128m"
+}
+"""Settings for a session that has little to do: half its CPU seconds went into compiling what then ran once."""
+
+_FEW_ROWS: Final = 50_000
+FOR_FEW: Final = {
+    # One task a step, one job a query, and nothing compiled for it: what there is to do is done sooner than planned.
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Settings for queries over a few rows; they may change while a session runs."""
 
 
 def make_session(
@@ -104,6 +119,13 @@ def make_session(
         raise PipelineError(
             f"The JVM for Spark did not start ({error}); its own words stand above", EXIT_UNAVAILABLE
         ) from error
+
+
+def fit(spark: SparkSession, rows: int) -> None:
+    """Let what `spark` does from now on fit a history of so many rows."""
+    if rows <= _FEW_ROWS:
+        for key, value in FOR_FEW.items():
+            spark.conf.set(key, value)
 
 
 def _is_under_spark_submit() -> bool:

@@ -1,0 +1,66 @@
+"""From a small history to everything that is known of it, written down and read again."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kshim_pipeline.analyses.registry import ANALYSES
+from kshim_pipeline.problems import PipelineError
+from kshim_pipeline.report.gather import Gathered, add_input_options, is_small
+from kshim_pipeline.report.results import compute, read_results, write_results
+from tests.pipeline.model_rows import decoded
+from tests.pipeline.test_model_rebalances import RECORDS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def options(*arguments: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    add_input_options(parser)
+    return parser.parse_args(arguments)
+
+
+def test_what_was_written_is_read_again(spark: SparkSession, tmp_path: Path) -> None:
+    gathered = Gathered(decoded(spark, *RECORDS), None, None, ("by hand",))
+    written = write_results(spark, gathered, str(tmp_path), lambda _: None)
+    found = read_results(spark, str(tmp_path))
+    assert found.tables.keys() == written.tables.keys()
+    assert found.analyses.keys() == written.analyses.keys() == ANALYSES.keys() - {"recovery"}
+    assert found.findings.count() == written.findings.count()
+    assert found.tables["rebalances"].count() > 0
+    assert found.sources == ("by hand",)
+    assert not (tmp_path / "work").exists()
+
+
+def test_what_is_not_asked_for_is_not_worked_out(spark: SparkSession) -> None:
+    asked: list[str] = []
+
+    def keep(name: str, frame: DataFrame) -> DataFrame:
+        asked.append(name)
+        return frame
+
+    results = compute(spark, Gathered(decoded(spark, *RECORDS), None, None, ()), keep)
+    asked.clear()
+    assert results.tables["rebalances"].columns
+    assert asked == ["tables/rebalances"]
+
+
+def test_a_folder_without_results_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match="holds no results"):
+        read_results(spark, str(tmp_path))
+
+
+def test_what_lies_here_and_is_little_is_small(tmp_path: Path) -> None:
+    (tmp_path / "server.log").write_text("a line\n")
+    log = f"--broker-log={tmp_path}/server.log*"
+    assert is_small(options(f"--landed={tmp_path}", log))
+    assert not is_small(options("--bootstrap-server=127.0.0.1:9092")), "nobody knows yet"
+    assert not is_small(options(log, f"--landed={tmp_path}/elsewhere")), "it cannot be seen from here"
+    with (tmp_path / "large.parquet").open("wb") as file:
+        file.truncate(100 << 20)
+    assert not is_small(options(f"--landed={tmp_path}"))
