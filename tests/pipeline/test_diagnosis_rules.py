@@ -35,6 +35,13 @@ def test_members_that_join_one_after_another_in_an_empty_group_are_a_one_by_one_
     assert (found.cause, found.subject) == (Cause.ONE_BY_ONE_START, Subject.GROUP)
 
 
+def test_a_member_that_dies_in_a_group_that_has_just_started_is_told_beside_the_start() -> None:
+    signals = [joined("a", 100_000), joined("b", 102_000), *rebalanced(102_000), expired("b", 118_000)]
+    start, death = diagnosed(a_snapshot(102_500, 2, a_member("a"), a_member("b")), signals=signals)
+    assert (start.cause, start.from_ms, start.to_ms) == (Cause.ONE_BY_ONE_START, 100_000, 102_000)
+    assert (death.cause, death.clients, death.from_ms) == (Cause.KILLED, ("b@hb",), 108_000)
+
+
 def test_a_member_that_joins_those_that_are_there_is_a_scale_up() -> None:
     found = diagnosed(ABC, signals=[joined("d", 100_000), *rebalanced(100_000), joined("e", 102_000)])
     assert answers(found) == [("scale_up", ("d@hd", "e@he"))]

@@ -39,6 +39,8 @@ def broker(folder: Path) -> Iterator[str]:
     command = [str(Path(sys.executable).with_name("kshim")), "serve", "--listen=127.0.0.1:0", "--events-topic"]
     command += [f"--data-dir={folder / 'data'}", f"--topic={_REAL_TOPIC}:4"]
     command += ["--config=group.min.session.timeout.ms=500", "--config=group.initial.rebalance.delay.ms=0"]
+    # It is landed once, at the end: by then compaction would have erased part of what happened.
+    command += ["--config=log.cleaner.enable=false"]
     with (folder / "kshim.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL)
     assert process.stdout is not None

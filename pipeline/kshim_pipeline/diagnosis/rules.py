@@ -114,11 +114,18 @@ def _deploy(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diag
 
 
 def _one_by_one_start(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
-    """A group began from nothing."""
+    """A group began from nothing. That does not explain why somebody died or was expelled since."""
     started = [conduct for conduct in episode.conducts.values() if conduct.starts]
     if episode.before or not started:
         return []
-    return [_finding(history, episode, Cause.ONE_BY_ONE_START, started)]
+    gone = [s for conduct in started for s in (*conduct.deaths, *conduct.kicks, *conduct.poll_timeouts)]
+    if not gone:
+        return [_finding(history, episode, Cause.ONE_BY_ONE_START, started)]
+    begun = [s.ts_ms for conduct in started for s in conduct.starts]
+    start = episode._replace(from_ms=min(begun), to_ms=max(begun))
+    since = episode._replace(from_ms=max(min(history.silent_since_ms(s) for s in gone), episode.from_ms))
+    found = [_finding(history, start, Cause.ONE_BY_ONE_START, started)]
+    return [*found, *(_left_for_polls(history, since, usual) or _deaths(history, since, usual))]
 
 
 def _left_for_polls(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
