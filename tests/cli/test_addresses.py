@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kshim.broker.listeners import plain_listener
 from kshim.cli.addresses import Address, is_loopback, is_wildcard, parse_address
+from kshim.cli.listening import listeners_of_node
 
 
 @pytest.mark.parametrize(
@@ -48,3 +50,25 @@ def test_loopback_is_reached_from_this_machine_only(host: str) -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "127.example.org", "broker"])
 def test_anything_else_is_not_loopback(host: str) -> None:
     assert not is_loopback(host)
+
+
+@pytest.mark.parametrize(
+    ("ports", "node_count", "second"),
+    [
+        ([9092], 3, [9093]),
+        ([0], 3, [0]),
+        ([9092, 9093], 3, [9094, 9095]),
+        ([9092, 19092], 3, [9093, 19093]),
+        ([9092, 9094], 3, [9095, 9097]),
+        ([9092, 9094], 2, [9093, 9095]),
+        ([9092, 0], 2, [9093, 0]),
+    ],
+)
+def test_ports_of_further_brokers_count_up_and_never_meet(ports: list[int], node_count: int, second: list[int]) -> None:
+    listeners = [plain_listener("127.0.0.1", port)._replace(advertised=("here", port)) for port in ports]
+    found = [listeners_of_node(listeners, index, node_count) for index in range(node_count)]
+    assert [listener.port for listener in found[0]] == ports
+    assert [listener.port for listener in found[1]] == second
+    assert [listener.advertised for listener in found[1]] == [("here", port) for port in second]
+    fixed = [listener.port for node in found for listener in node if listener.port]
+    assert len(set(fixed)) == len(fixed)

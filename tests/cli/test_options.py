@@ -58,6 +58,7 @@ def test_every_option_of_serve_is_read() -> None:
         "--fsync=always",
         "--fsync-interval-ms=20",
         "--recover=skip-corrupt",
+        "--brokers=3",
         "--verbose",
     )
     assert options == ServeOptions(
@@ -71,6 +72,7 @@ def test_every_option_of_serve_is_read() -> None:
         fsync="always",
         fsync_interval_ms=20,
         recover="skip-corrupt",
+        broker_count=3,
     )
 
 
@@ -89,9 +91,10 @@ def test_the_environment_sets_what_the_options_do_not() -> None:
         "KSHIM_LOG_FORMAT": "json",
         "KSHIM_FSYNC": "never",
         "KSHIM_FSYNC_INTERVAL_MS": "7",
+        "KSHIM_BROKERS": "2",
     }
     options = serve(**environment)
-    assert (options.fsync, options.fsync_interval_ms) == ("never", 7)
+    assert (options.fsync, options.fsync_interval_ms, options.broker_count) == ("never", 7, 2)
     assert serve("--fsync=always", **environment).fsync == "always"
     assert (options.listen, options.data_dir, options.topics) == (Address("127.0.0.1", 1), "data", {"a": 1, "b": 2})
     assert options.log_format == "json"
@@ -119,6 +122,8 @@ def test_the_environment_sets_what_the_options_do_not() -> None:
         (["--fsync=sometimes"], "always, interval or never"),
         (["--fsync-interval-ms=0"], "--fsync-interval-ms"),
         (["--recover=all"], "skip-corrupt"),
+        (["--brokers=0"], "--brokers"),
+        (["--brokers=many"], "--brokers"),
         (["--properties=/nonexistent/file"], "cannot read /nonexistent/file"),
         (["--unknown"], "--unknown"),
         (["--list=127.0.0.1:1"], "--list"),

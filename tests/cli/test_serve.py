@@ -240,3 +240,43 @@ def test_a_directory_that_cannot_be_written_is_exit_code_3(tmp_path: Path) -> No
         data = Path("/proc/kshim")
     done = run("serve", "--listen=127.0.0.1:0", f"--data-dir={data}")
     assert (done.returncode, str(data) in done.stderr, len(done.stderr.splitlines())) == (3, True, 1)
+
+
+def test_several_brokers_listen_each_on_a_port_of_its_own_and_know_each_other(log: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    options = ("--listen=127.0.0.1:0", "--brokers=3", "--topic=orders:3", f"--data-dir={data}")
+    with Kshim(log, *options) as kshim:
+        addresses = kshim.bootstrap.split(",")
+        found = []
+        for address in addresses:
+            host, _, port = address.rpartition(":")
+            client = Client(host, int(port), client_id="test")
+            found.append((client.ask(CLUSTER, 1), client.ask(MetadataRequest(topics=None), 12).topics))
+            client.close()
+        assert kshim.end(signal.SIGTERM) == (0, "")
+    cluster, topics = found[0]
+    assert [(broker.broker_id, f"{broker.host}:{broker.port}") for broker in cluster.brokers] == list(
+        enumerate(addresses, start=1)
+    )
+    assert [partition.leader_id for topic in topics for partition in topic.partitions] == [1, 2, 3]
+    assert found[1:] == found[:1] * 2
+    with Kshim(log, *options) as kshim:  # once more, over what the first left
+        assert ask_at(kshim.bootstrap.split(",")[2], MetadataRequest(topics=None)).topics == topics
+        assert kshim.end(signal.SIGTERM) == (0, "")
+
+
+def ask_at(address: str, request: MetadataRequest) -> Any:
+    host, _, port = address.rpartition(":")
+    client = Client(host, int(port), client_id="test")
+    try:
+        return client.ask(request, 12)
+    finally:
+        client.close()
+
+
+def test_brokers_whose_ports_are_taken_do_not_start(log: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run("serve", f"--listen=127.0.0.1:{port - 1}", "--brokers=2")
+    assert done.returncode == 3
+    assert f"127.0.0.1:{port}" in done.stderr or f"127.0.0.1:{port - 1}" in done.stderr

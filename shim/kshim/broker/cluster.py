@@ -401,6 +401,13 @@ class Cluster:
         self.known_nodes[node.node_id] = node
         self.nodes = [self.known_nodes[node_id] for node_id in sorted(self.known_nodes)]
 
+    def leader_of(self, topic: str, partition: int) -> int:
+        """The id of the node that leads a partition. Raises LookupError for one there is not."""
+        found = self.topics.partition(topic, partition)
+        if found is None:
+            raise LookupError(f"there is no partition {topic}-{partition}")
+        return found.leader.leader_id
+
     def stop_node(self, node_id: int) -> None:
         """End a node: live ones lead in its place, its clients are cut off. See `moves.stop_node`."""
         from kshim.broker.moves import stop_node

@@ -33,6 +33,11 @@ class Leadership:
         return len(self.node_ids) > 1
 
     @property
+    def node_count(self) -> int:
+        """How many nodes there are, live or not."""
+        return len(self.node_ids)
+
+    @property
     def controller_id(self) -> int:
         """The live node with the lowest id; -1 when none is live."""
         return self.live_ids[0] if self.live_ids else -1

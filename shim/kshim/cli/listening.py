@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from kshim.broker.config import BrokerConfig, ConfigError
@@ -18,7 +19,15 @@ from kshim.server.listener import java_client_host
 if TYPE_CHECKING:
     from kshim.server.byte_transform import ByteTransform
 
-__all__ = ["Listening", "advertised_address", "caution_about", "limits_of", "listeners_for", "listening_for"]
+__all__ = [
+    "Listening",
+    "advertised_address",
+    "caution_about",
+    "limits_of",
+    "listeners_for",
+    "listeners_of_node",
+    "listening_for",
+]
 
 DEFAULT_ADDRESS = Address("127.0.0.1", 9092)
 
@@ -89,6 +98,30 @@ def _transforms(listeners: tuple[Listener, ...], config: BrokerConfig) -> dict[s
         raise CommandError(f"bad configuration value: {error}", EXIT_USAGE) from None
 
 
+def listeners_of_node(listeners: Sequence[Listener], index: int, node_count: int) -> tuple[Listener, ...]:
+    """The listeners of the node that comes `index` places after the first of `node_count`: the same, at later ports.
+
+    Ports count up by one, or by as many as it takes that no two meet. Port 0 stays 0.
+    """
+    places = index * _step([listener.port for listener in listeners if listener.port], node_count)
+    return tuple(
+        listener._replace(
+            port=_later(listener.port, places),
+            advertised=listener.advertised and (listener.advertised[0], _later(listener.advertised[1], places)),
+        )
+        for listener in listeners
+    )
+
+
+def _step(ports: Sequence[int], node_count: int) -> int:
+    distances = {abs(one - other) for one in ports for other in ports if one != other}
+    return next(step for step in count(1) if not any(far % step == 0 and far // step < node_count for far in distances))
+
+
+def _later(port: int, places: int) -> int:
+    return port + places if port else 0
+
+
 def advertised_address(listener: Listener, bound: tuple[str, int]) -> Address:
     """What clients of a listener are told to dial. Without a host, as in Kafka, that is the machine's full name."""
     host, port = (listener.host, bound[1]) if listener.advertised is None else listener.advertised
@@ -118,6 +151,7 @@ def limits_of(config: BrokerConfig, listeners: Sequence[Listener]) -> ServerLimi
         max_connections_per_ip=config.max_connections_per_ip,
         authentication_max_ms=config.kshim_authentication_max_ms,
         slow_reader_ms=config.kshim_slow_reader_ms,
+        slow_sender_ms=config.kshim_slow_sender_ms,
         unsent_total_max_bytes=config.kshim_unsent_max_bytes,
         connections_max_idle_ms=config.connections_max_idle_ms,
         listen_backlog_size=config.socket_listen_backlog_size,

@@ -58,6 +58,8 @@ class Log:
     ) -> None:
         self.is_verbose = is_verbose
         self.node_id = -1
+        self.leader_of: Callable[[str, int], int] | None = None
+        """Who coordinates a partition of a topic, where there are several nodes."""
         self._stream = stream
         self._wall_ms = wall_ms
         self._write: Callable[[int, str, str, str, dict[str, Any]], None]
@@ -93,7 +95,8 @@ class Log:
             return
         line = _line_of(event)
         if line is not None:
-            prefix = f"[{event.coordinator} id={self.node_id} topic={event.topic} partition={event.partition}] "
+            node_id = self.node_id if self.leader_of is None else self.leader_of(event.topic, event.partition)
+            prefix = f"[{event.coordinator} id={node_id} topic={event.topic} partition={event.partition}] "
             self._write_text(event.now.wall_ms, line.level, "", prefix + line.text, {})
 
     # ---------------------------------------------------------------- what the server and the broker report

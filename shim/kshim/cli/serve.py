@@ -179,7 +179,7 @@ def _listen(cluster: Cluster, config: BrokerConfig, listening: Listening, users_
         log.caution("configuration", "--users has no effect: no listener speaks SASL_PLAINTEXT or SASL_SSL")
     nodes: list[tuple[Node, tuple[Listener, ...]]] = []
     for index, node_id in enumerate(cluster.leadership.node_ids):
-        own = listeners_of_node(listeners, index) if index else listeners
+        own = listeners_of_node(listeners, index, cluster.leadership.node_count) if index else listeners
         node = Node(cluster, node_id, own[0].host, own[0].port, now=RealClock().now)
         if log.is_verbose:
             node.route = _logged(node.route, log)  # type: ignore[assignment]
@@ -199,7 +199,8 @@ def _listen(cluster: Cluster, config: BrokerConfig, listening: Listening, users_
                 address = node.addresses[listener.name] = advertised_address(listener, bound)
                 caution_about(listener, Address(*bound), config, log)
                 protocol = "" if listener.security_protocol == "PLAINTEXT" else f" for {listener.security_protocol}"
-                log.note("listening", f"Listening on {Address(*bound)}{protocol}, clients dial {address}")
+                who = f"Broker {node.node_id} listening" if len(nodes) > 1 else "Listening"
+                log.note("listening", f"{who} on {Address(*bound)}{protocol}, clients dial {address}")
             node.host, node.port = node.addresses[own[0].name]
             bootstrap.append(_dialable(Address(*bounds[0]), own[0].host))
         _tell_bootstrap(bootstrap)
