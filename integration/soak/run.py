@@ -38,10 +38,9 @@ GROWTH_MAX = 0.05
 """So much of its memory may the broker grow by, from the end of the warm-up to the end, on the fitted line."""
 CONFIG = {
     "log.retention.ms": "90000",
-    "log.segment.bytes": "1000000",
-    "log.segment.ms": "20000",
+    "log.segment.bytes": "1048576",
+    "log.roll.ms": "20000",
     "log.retention.check.interval.ms": "10000",
-    "log.segment.delete.delay.ms": "1000",
 }
 COMPLAINTS = re.compile(r" (WARN|ERROR) |Traceback")
 
