@@ -150,7 +150,11 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """Up to where consumers read that want committed records only. Raises LogError, KafkaError as `producers`."""
+        """Up to where consumers read that want committed records only.
+
+        It may lie before the log's start, when the start was moved into an open transaction, as in Kafka.
+        Raises LogError, KafkaError: see `PartitionProducers.of`.
+        """
         high_watermark = self.high_watermark
         producers = self.producers
         if producers is None:
@@ -158,9 +162,7 @@ class Partition:
 
             producers = PartitionProducers.of(self)
         transactions = producers.transactions
-        if not transactions:
-            return high_watermark
-        return max(transactions.last_stable_offset(high_watermark), self.log.start_offset)
+        return transactions.last_stable_offset(high_watermark) if transactions else high_watermark
 
     def readable_bytes(self, offset: int, end_offset: int) -> int:
         """Bytes from the batch holding `offset` up to that which holds `end_offset`. Raises OffsetOutOfRange, LogError."""

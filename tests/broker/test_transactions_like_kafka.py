@@ -1,0 +1,218 @@
+"""Transactions in partitions beside a real Kafka 4.4: the same requests, the same answers."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import pytest
+
+from integration.support.kafka import RealKafka
+from kshim.tools.client import Client as WireClient
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kshim_protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from kshim_protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from kshim_protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from tests.broker.beside_kafka import Sides, seen
+from tests.broker.data_plane import a_batch, fetch_of, only_partition, produce_of
+from tests.broker.harness import a_node
+
+pytestmark = pytest.mark.kafka
+
+NUMBERS = count()
+
+
+class Both(Sides):
+    """A topic with a name of its own on both brokers."""
+
+    def create(self, **configs: str) -> str:
+        name = f"transactions-like-kafka-{next(NUMBERS)}"
+        # Markers are younger than the records, and Kafka answers from one segment at a time.
+        configs["segment_ms"] = str(2**63 - 1)
+        topic = CreatableTopic(
+            name=name,
+            num_partitions=2,
+            replication_factor=1,
+            assignments=(),
+            configs=tuple(CreatableTopicConfig(name=key.replace("_", "."), value=configs[key]) for key in configs),
+        )
+        for side in (self.kafka, self.node):
+            (created,) = side.ask(CreateTopicsRequest(topics=(topic,)), 7).topics
+            assert created.error_code == ErrorCode.NONE, created
+        deadline = time.monotonic() + 30
+        while self.kafka.ask(latest_of(name, 1, 0), 7).topics[0].partitions[0].error_code:
+            assert time.monotonic() < deadline
+        return name
+
+    def write(self, topic: str, batch: bytes, version: int = 9, *, transactional_id: str | None) -> tuple[int, int]:
+        request = produce_of(topic, batch, acks=-1, transactional_id=transactional_id)
+        answers = []
+        for side in (self.node, self.kafka):
+            answer = only_partition(side.ask(request, version))
+            answers.append((answer.error_code, answer.base_offset))
+        assert answers[0] == answers[1], f"{transactional_id} v{version}"
+        return answers[0]
+
+    def read(self, topic: str, offset: int = 0, **limits: Any) -> Any:
+        """What READ_COMMITTED readers see, and what the others do."""
+        for level in (0, 1):
+            request = fetch_of((topic, 0, offset), isolation_level=level, **limits)
+            ours, theirs = (seen(only_partition(side.ask(request, 12))) for side in (self.node, self.kafka))
+            assert ours == theirs, f"{topic} from {offset}, isolation level {level}, {limits}"
+            self.ask(latest_of(topic, 0, level), 7)
+        return ours
+
+    def producers(self, topic: str) -> None:
+        request = DescribeProducersRequest(topics=(TopicRequest(name=topic, partition_indexes=(0, 7)),))
+        sides = []
+        for side in (self.node, self.kafka):
+            (answered,) = side.ask(request, 0).topics
+            sides.append(
+                [
+                    (part.partition_index, part.error_code, sorted(facts(each) for each in part.active_producers))
+                    for part in answered.partitions
+                ]
+            )
+        assert sides[0] == sides[1]
+
+
+def facts(producer: Any) -> tuple[int, ...]:
+    return (
+        producer.producer_id,
+        producer.producer_epoch,
+        producer.last_sequence,
+        producer.coordinator_epoch,
+        producer.current_txn_start_offset,
+    )
+
+
+def latest_of(topic: str, partition: int, level: int) -> ListOffsetsRequest:
+    wanted = ListOffsetsPartition(partition_index=partition, timestamp=-1)
+    return ListOffsetsRequest(
+        replica_id=-1, isolation_level=level, topics=(ListOffsetsTopic(name=topic, partitions=(wanted,)),)
+    )
+
+
+def in_transaction(producer: tuple[int, int], sequence: int, *values: bytes) -> bytes:
+    return a_batch(
+        *values,
+        timestamp_ms=1000 + sequence,
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+        base_sequence=sequence,
+        is_transactional=True,
+    )
+
+
+@pytest.fixture
+def both(real_kafka: RealKafka) -> Iterator[Both]:
+    host, _, port = real_kafka.bootstrap.rpartition(":")
+    kafka = WireClient(host, int(port), client_id="like-kafka", timeout_s=30)
+    node = a_node()
+    yield Both(kafka, node)
+    kafka.close()
+    node.close()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_transactions_that_overlap_are_read_alike(both: Both, seed: int) -> None:
+    topic = both.create()
+    chance = random.Random(seed)
+    ids = [f"{topic}-{i}" for i in range(3)]
+    producers = {transactional_id: both.init(transactional_id) for transactional_id in ids}
+    sequences = dict.fromkeys(ids, 0)
+    is_open: set[str] = set()
+    for _ in range(40):
+        transactional_id = chance.choice(ids)
+        producer = producers[transactional_id]
+        match chance.choice(["write"] * 4 + ["plain", "end", "end", "again"]):
+            case "plain":
+                both.write(topic, a_batch(b"plain", timestamp_ms=1000), transactional_id=None)
+            case "end" if transactional_id in is_open:
+                both.end(transactional_id, producer, commit=chance.random() < 0.5)
+                is_open.discard(transactional_id)
+            case "again" if transactional_id in is_open:
+                producers[transactional_id] = both.init(transactional_id)  # aborts, and fences the one before
+                sequences[transactional_id] = 0
+                is_open.discard(transactional_id)
+                assert both.write(topic, in_transaction(producer, 99, b"x"), transactional_id=transactional_id)[0]
+            case _:
+                if transactional_id not in is_open:
+                    both.add(transactional_id, producer, topic, 0)
+                    is_open.add(transactional_id)
+                values = [b"%d" % i for i in range(chance.randint(1, 3))]
+                batch = in_transaction(producer, sequences[transactional_id], *values)
+                assert both.write(topic, batch, transactional_id=transactional_id)[0] == ErrorCode.NONE
+                sequences[transactional_id] += len(values)
+        if chance.random() < 0.3:
+            both.read(topic)
+            both.producers(topic)
+    _, end, _, _, aborted, _ = both.read(topic)
+    assert aborted
+    for offset in range(0, end + 1, 5):
+        both.read(topic, offset)
+
+
+@pytest.mark.parametrize("version", [3, 8, 9, 11])
+def test_batches_outside_of_a_transaction_are_refused_alike(both: Both, version: int) -> None:
+    topic = both.create()
+    transactional_id = f"{topic}-t"
+    producer = both.init(transactional_id)
+    pid, epoch = producer
+    first = in_transaction(producer, 0, b"v")
+    outcomes = [
+        both.write(topic, first, version, transactional_id=transactional_id),
+        both.write(topic, first, version, transactional_id=f"{topic}-unknown"),
+        both.write(topic, first, version, transactional_id=None),
+        both.write(topic, in_transaction((pid + 500, epoch), 0, b"v"), version, transactional_id=transactional_id),
+        both.write(topic, in_transaction((pid, epoch + 1), 0, b"v"), version, transactional_id=transactional_id),
+    ]
+    both.add(transactional_id, producer, topic, 0)
+    outcomes.append(both.write(topic, first, version, transactional_id=transactional_id))
+    outcomes.append(both.write(topic, in_transaction(producer, 5, b"v"), version, transactional_id=transactional_id))
+    plain = a_batch(timestamp_ms=1, producer_id=pid, producer_epoch=epoch, base_sequence=1)
+    outcomes.append(both.write(topic, plain, version, transactional_id=None))
+    both.end(transactional_id, producer, commit=False)
+    outcomes.append(both.write(topic, in_transaction(producer, 1, b"v"), version, transactional_id=transactional_id))
+    assert len({error for error, _ in outcomes}) >= 5
+    both.read(topic)
+    both.producers(topic)
+
+
+def test_records_are_deleted_alike(both: Both) -> None:
+    topic = both.create()
+    compacted, mixed = both.create(cleanup_policy="compact"), both.create(cleanup_policy="compact,delete")
+    transactional_id = f"{topic}-t"
+    producer = both.init(transactional_id)
+    both.add(transactional_id, producer, topic, 0)
+    for name in (topic, compacted, mixed):
+        both.write(name, a_batch(b"a", b"b", timestamp_ms=1000), transactional_id=None)
+    both.write(topic, in_transaction(producer, 0, b"c", b"d"), transactional_id=transactional_id)
+    both.write(topic, a_batch(b"e", b"f", timestamp_ms=1000), transactional_id=None)
+
+    def delete(name: str, *places: tuple[int, int]) -> None:
+        partitions = tuple(DeleteRecordsPartition(partition_index=index, offset=offset) for index, offset in places)
+        request = DeleteRecordsRequest(
+            topics=(DeleteRecordsTopic(name=name, partitions=partitions),), timeout_ms=30_000
+        )
+        answers = []
+        for side in (self_.ask(request, 2) for self_ in (both.node, both.kafka)):
+            (answered,) = side.topics
+            answers.append(sorted((p.partition_index, p.low_watermark, p.error_code) for p in answered.partitions))
+        assert answers[0] == answers[1], (name, places)
+
+    for places in ([(0, 1)], [(0, 99)], [(0, -2)], [(0, 0), (5, 0)], [(0, 3)], [(1, -1), (1, 0)]):
+        delete(topic, *places)
+    for name in (compacted, mixed, "transactions-like-kafka-nothing", "a b"):
+        delete(name, (0, 1))
+    both.read(topic, 3)
+    both.producers(topic)
+    both.end(transactional_id, producer, commit=False)
+    both.read(topic, 3)
+    delete(topic, (0, -1))
+    both.read(topic, 7)
+    both.producers(topic)
