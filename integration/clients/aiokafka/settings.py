@@ -7,6 +7,7 @@ import threading
 from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
+from aiokafka.errors import ProducerFenced
 from aiokafka.helpers import create_ssl_context
 
 from kshim_protocol.errors import ErrorCode
@@ -42,6 +43,8 @@ def connection(bootstrap: str, security: Mapping[str, str] | None) -> dict[str, 
 
 def error_name(error: BaseException) -> str:
     """Kafka's constant where the class, or the one that caused it, has its number; else the class."""
+    if isinstance(error, ProducerFenced):
+        return "PRODUCER_FENCED"  # what it was told by has no class with a number
     for each in (error, error.__cause__, error.__context__):
         errno = getattr(each, "errno", None)
         if isinstance(errno, int) and errno > 0:

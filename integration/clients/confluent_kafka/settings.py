@@ -31,6 +31,8 @@ def code_name(error: Any) -> str:
     """Kafka's constant; librdkafka has names of its own for some. An error of the client itself keeps its own."""
     if error is None:
         return "NONE"
+    if error.code() == confluent_kafka.KafkaError._FENCED:
+        return "PRODUCER_FENCED"
     return ErrorCode(error.code()).name if error.code() > 0 else str(error.name())
 
 

@@ -1,12 +1,6 @@
 package main
 
-import (
-	"errors"
-
-	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
-)
+import "github.com/twmb/franz-go/pkg/kgo"
 
 type transactionFields struct {
 	Producer        string
@@ -14,18 +8,11 @@ type transactionFields struct {
 	TimeoutMS       *int   `json:"timeout_ms"`
 	Topic           string
 	Records         []record
-	Group           string
-	Offsets         []position
-}
-
-type transactional struct {
-	id     string
-	client *kgo.Client
 }
 
 func transactionCommands(settings *settings) map[string]command {
-	producers := map[string]transactional{}
-	withProducer := func(run func(producer transactional, fields transactionFields) (any, error)) command {
+	producers := map[string]*kgo.Client{}
+	withProducer := func(run func(producer *kgo.Client, fields transactionFields) (any, error)) command {
 		return handler(func(fields transactionFields) (any, error) { return run(producers[fields.Producer], fields) })
 	}
 	return map[string]command{
@@ -34,84 +21,43 @@ func transactionCommands(settings *settings) map[string]command {
 			producers[fields.Producer] = producer
 			return nil, err
 		}),
-		"transaction_begin": withProducer(func(producer transactional, _ transactionFields) (any, error) {
-			return nil, producer.client.BeginTransaction()
+		"transaction_begin": withProducer(func(producer *kgo.Client, _ transactionFields) (any, error) {
+			return nil, producer.BeginTransaction()
 		}),
-		"transaction_send": withProducer(func(producer transactional, fields transactionFields) (any, error) {
-			return send(producer.client, fields.Topic, fields.Records)
+		"transaction_send": withProducer(func(producer *kgo.Client, fields transactionFields) (any, error) {
+			return send(producer, fields.Topic, fields.Records)
 		}),
-		"transaction_offsets": withProducer(func(producer transactional, fields transactionFields) (any, error) {
-			return nil, producer.sendOffsets(fields)
+		"transaction_offsets": handler(func(transactionFields) (any, error) {
+			return nil, unsupported("franz-go sends offsets only as those of a GroupTransactSession's own consumer")
 		}),
-		"transaction_commit": withProducer(func(producer transactional, _ transactionFields) (any, error) {
-			return nil, producer.client.EndTransaction(background, kgo.TryCommit)
+		"transaction_commit": withProducer(func(producer *kgo.Client, _ transactionFields) (any, error) {
+			return nil, producer.EndTransaction(background, kgo.TryCommit)
 		}),
-		"transaction_abort": withProducer(func(producer transactional, _ transactionFields) (any, error) {
-			return nil, producer.client.EndTransaction(background, kgo.TryAbort)
+		"transaction_abort": withProducer(func(producer *kgo.Client, _ transactionFields) (any, error) {
+			return nil, producer.EndTransaction(background, kgo.TryAbort)
 		}),
-		"transactional_close": withProducer(func(producer transactional, _ transactionFields) (any, error) {
-			producer.client.Close()
+		"transactional_close": withProducer(func(producer *kgo.Client, _ transactionFields) (any, error) {
+			producer.Close()
 			return nil, nil
 		}),
 		"copy": handler(func(fields copyFields) (any, error) { return runCopy(settings, fields) }),
 	}
 }
 
-func openTransactional(settings *settings, fields transactionFields) (transactional, error) {
+func openTransactional(settings *settings, fields transactionFields) (*kgo.Client, error) {
 	options := []kgo.Opt{kgo.TransactionalID(fields.TransactionalID), partitioner}
 	if fields.TimeoutMS != nil {
 		options = append(options, kgo.TransactionTimeout(millis(*fields.TimeoutMS)))
 	}
 	client, err := settings.client(options...)
 	if err != nil {
-		return transactional{}, err
+		return nil, err
 	}
 	if _, _, err = client.ProducerID(background); err != nil { // InitProducerId, else with the first record
 		client.Close()
-		return transactional{}, err
+		return nil, err
 	}
-	return transactional{fields.TransactionalID, client}, nil
-}
-
-// sendOffsets asks for what a GroupTransactSession asks when it ends: the client has no call for offsets without one.
-func (t transactional) sendOffsets(fields transactionFields) error {
-	id, epoch, err := t.client.ProducerID(background)
-	if err != nil {
-		return err
-	}
-	add := kmsg.NewPtrAddOffsetsToTxnRequest()
-	add.TransactionalID, add.ProducerID, add.ProducerEpoch, add.Group = t.id, id, epoch, fields.Group
-	added, err := add.RequestWith(background, t.client)
-	if err = errors.Join(err, codeOf(added)); err != nil {
-		return err
-	}
-	commit := kmsg.NewPtrTxnOffsetCommitRequest()
-	commit.TransactionalID, commit.ProducerID, commit.ProducerEpoch, commit.Group = t.id, id, epoch, fields.Group
-	for _, each := range fields.Offsets {
-		topic := kmsg.NewTxnOffsetCommitRequestTopic()
-		topic.Topic = each.topic
-		partition := kmsg.NewTxnOffsetCommitRequestTopicPartition()
-		partition.Partition, partition.Offset = each.partition, each.offset
-		topic.Partitions = append(topic.Partitions, partition)
-		commit.Topics = append(commit.Topics, topic)
-	}
-	committed, err := commit.RequestWith(background, t.client)
-	if err != nil {
-		return err
-	}
-	for _, topic := range committed.Topics {
-		for _, partition := range topic.Partitions {
-			err = errors.Join(err, kerr.ErrorForCode(partition.ErrorCode))
-		}
-	}
-	return err
-}
-
-func codeOf(answer *kmsg.AddOffsetsToTxnResponse) error {
-	if answer == nil {
-		return nil
-	}
-	return kerr.ErrorForCode(answer.ErrorCode)
+	return client, nil
 }
 
 type copyFields struct {

@@ -4,25 +4,35 @@ import { findErrorBy, FetchIsolationLevels } from '@platformatic/kafka'
 import { send } from './data.js'
 import { Unsupported } from './errors.js'
 
+/**
+ * Without this the client sends producer id 0 and epoch 0 where -1 is meant, and a second producer of the same
+ * transactional id is refused as fenced. InitProducerId is sent when the first transaction begins.
+ */
+const ANEW = { producerId: -1n, producerEpoch: -1 }
+
+/** The client has no timeout for transactions: it takes the one of every request, 5 s if not named. */
+function transactional (transactionalId, timeoutMs) {
+  return { transactionalId, idempotent: true, acks: -1, ...(timeoutMs !== undefined && { timeout: timeoutMs }) }
+}
+
 export function transactionCommands (settings) {
   const producers = new Map()
   return {
     async transactional_open ({ producer: name, transactional_id: transactionalId, timeout_ms: timeoutMs }) {
-      if (timeoutMs !== undefined) {
-        throw new Unsupported("@platformatic/kafka has no transaction timeout of its own: it is every request's timeout")
-      }
-      const producer = settings.producer({ transactionalId, idempotent: true, acks: -1 })
+      const producer = settings.producer(transactional(transactionalId, timeoutMs))
       try {
-        await producer.initIdempotentProducer({})
+        producers.set(name, { producer, transaction: await producer.beginTransaction(ANEW), isNew: true })
       } catch (error) {
         await producer.close()
         throw error
       }
-      producers.set(name, { producer })
     },
     async transaction_begin ({ producer: name }) {
       const opened = producers.get(name)
-      opened.transaction = await opened.producer.beginTransaction()
+      if (!opened.isNew) {
+        opened.transaction = await opened.producer.beginTransaction()
+      }
+      opened.isNew = false
     },
     transaction_send ({ producer: name, topic, records }) {
       const { producer, transaction } = producers.get(name)
@@ -53,13 +63,12 @@ class Copy {
   constructor (settings, fields) {
     this.#fields = fields
     this.#consumer = settings.consumer({ groupId: fields.group, isolationLevel: FetchIsolationLevels.READ_COMMITTED })
-    this.#producer = settings.producer({ transactionalId: fields.transactional_id, idempotent: true, acks: -1 })
+    this.#producer = settings.producer(transactional(fields.transactional_id))
   }
 
   async run () {
     const until = Date.now() + this.#fields.timeout_ms
     try {
-      await this.#producer.initIdempotentProducer({})
       await this.#read()
       while (this.#copied < this.#fields.count && Date.now() < until) {
         if (this.#failure !== undefined) {
@@ -87,7 +96,7 @@ class Copy {
   }
 
   async #transact (messages) {
-    const transaction = await this.#producer.beginTransaction()
+    const transaction = await this.#producer.beginTransaction(ANEW)
     try {
       await transaction.send({
         messages: messages.map(({ key, value }) => ({ topic: this.#fields.target, key, value: Buffer.from(`${value}!`) }))

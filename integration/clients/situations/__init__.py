@@ -5,3 +5,5 @@ from integration.clients.situation import SITUATIONS as SITUATIONS
 from integration.clients.situations import admin as admin
 from integration.clients.situations import records as records
 from integration.clients.situations import groups as groups
+from integration.clients.situations import transactions as transactions
+from integration.clients.situations import restarts as restarts

@@ -20,11 +20,12 @@ def admin_topics(scene: Scene) -> None:
     application = scene.application()
     topic = scene.topic(application, 3)
     refused(lambda: application.create_topic(topic, 3), "TOPIC_ALREADY_EXISTS")
-    assert topic in application.topics()
+    eventually("it is listed", lambda: topic in application.topics())
     (node,) = application.nodes()
     described = application.partitions(topic)
-    assert sorted(described) == [0, 1, 2]
-    assert all((each["leader"], each["replicas"], each["isr"]) == (node, [node], [node]) for each in described.values())
+    assert sorted(described) == [0, 1, 2], f"described {described}"
+    for each in described.values():
+        assert (each["leader"], each["replicas"], each["isr"]) == (node, [node], [node]), f"node {node}: {each}"
     application.delete_topic(topic)
     eventually("the topic is gone", lambda: topic not in application.topics())
     refused(lambda: application.partitions(topic), "UNKNOWN_TOPIC_OR_PARTITION")
