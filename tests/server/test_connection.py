@@ -348,3 +348,25 @@ def test_hanging_up_sends_the_answer_before_it_and_handles_nothing_more() -> Non
     assert wire.turn() == framed(b"park")
     assert router.frames == [b"park"]
     assert wire.connection.interest() == GONE
+
+
+def test_large_parked_requests_are_counted_until_they_are_answered() -> None:
+    large, small = b"park " + bytes(10_000), b"park a little"
+    wire = Wire(router := ObeyingRouter())
+    wire.receive(framed(large))
+    assert wire.connection.parked_bytes == 10_005
+    wire.receive(framed(b"echo"))
+    assert wire.connection.parked_bytes == 10_013
+    router.answer(large)
+    wire.turn()
+    assert wire.connection.parked_bytes == 0
+    wire.receive(framed(small))
+    assert wire.connection.parked_bytes == 0
+
+
+def test_a_large_parked_request_is_not_counted_once_its_connection_is_gone() -> None:
+    large = b"park " + bytes(10_000)
+    wire = Wire(ObeyingRouter())
+    wire.receive(framed(large))
+    wire.connection.close()
+    assert wire.connection.parked_bytes == 0

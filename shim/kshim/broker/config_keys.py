@@ -108,6 +108,7 @@ _OWN_ROWS: Final[tuple[tuple[str, KeyType, str, str, str], ...]] = (
     ("kshim.history.max.events",           "int",     "10000",      "0+",          "Most events of the history that are kept in memory."),
     ("kshim.history.topic.enable",         "boolean", "false",      "",            "Whether the history is also written to the topic __kshim_events."),
     ("kshim.slow.reader.ms",               "long",    "60000",      "1+",          "A client that leaves more than 1 MiB of its answers untaken for so long is cut off."),
+    ("kshim.slow.sender.ms",               "long",    "30000",      "1+",          "While memory for requests is short, a client that takes longer than this for one is cut off."),
     ("kshim.unsent.max.bytes",             "long",    "536870912",  "1+",          "While more bytes of answers than this wait for slow clients, the slowest are cut off at once."),
     ("super.users",                        "string",  "",           "",            "Principals that may do everything, TYPE:NAME each with semicolons between."),
 )

@@ -28,6 +28,8 @@ GONE: Final = 1 << 17
 """Interest: nothing is left to do, close it."""
 
 _COALESCED_BYTES: Final = 256 * 1024
+_COUNTED_BYTES: Final = 4 * 1024
+"""A parked request of fewer bytes is not counted: most are waiting Fetches of a hundred."""
 _LARGE_READ_BYTES: Final = 256 * 1024
 
 _unpack_size = Struct(">i").unpack_from
@@ -67,6 +69,7 @@ class ServerConnection:
         "_more",
         "_out",
         "_out_bytes",
+        "_parked_frame_bytes",
         "_parked_total",
         "_router",
         "_transform",
@@ -117,6 +120,7 @@ class ServerConnection:
         self._unsent: bytes | memoryview = b""  # after it, the rest of what the wire did not take
         self._out_bytes = 0  # both together, about
         self._is_parked = False  # a request is at the router and not answered
+        self._parked_frame_bytes = 0  # its size, if it is large
         self._in_turn = False  # inside handle()
         self._more = False  # frames may be left that can be handled now
         self._is_paused = False  # no room in parked_total
@@ -137,6 +141,11 @@ class ServerConnection:
     def has_open_layer(self) -> bool:
         """True when no TLS handshake is awaited."""
         return self._transform is None or self._transform.is_open
+
+    @property
+    def held_bytes(self) -> int:
+        """Input that is here and not yet handled."""
+        return len(self._buffer) - self._at
 
     @property
     def is_over_bound(self) -> bool:
@@ -198,7 +207,7 @@ class ServerConnection:
                 self._give_up("a request failed unexpectedly")
             finally:
                 self._in_turn = False
-        if self._buffer or self.parked_bytes:
+        if self._buffer or self.parked_bytes or self._parked_frame_bytes:
             self._settle()
         if self._is_ending:
             self._end_if_idle()
@@ -229,6 +238,8 @@ class ServerConnection:
             self._is_parked = True
             route(frame, self, now, real_ms)
             if self._is_parked:
+                if size >= _COUNTED_BYTES:
+                    self._parked_frame_bytes = size
                 break
             frames_left -= 1
             if not frames_left or at >= turn_end or self._out_bytes > unsent_max_bytes:
@@ -334,6 +345,7 @@ class ServerConnection:
         self._at = 0
         self._is_ending = True
         self._is_parked = self._more = self._is_paused = False
+        self._parked_frame_bytes = 0
         self._parked_total.charge(self, 0)
 
     def _end_if_idle(self) -> None:
@@ -347,17 +359,22 @@ class ServerConnection:
     # ---------------------------------------------------------------- details
 
     def _has_whole_frame(self) -> bool:
-        held_bytes = len(self._buffer) - self._at
+        held_bytes = self.held_bytes
         return held_bytes >= 4 and 0 < _unpack_size(self._buffer, self._at)[0] <= held_bytes - 4
 
     def _settle(self) -> None:
         """Charge the input that waits, and choose how much to read next."""
-        held_bytes = len(self._buffer) - self._at
-        wanted_bytes = held_bytes
+        held_bytes = wanted_bytes = self.held_bytes
+        if self._is_parked:
+            wanted_bytes += self._parked_frame_bytes
+        else:
+            self._parked_frame_bytes = 0
         self.read_bytes = READ_BYTES
         if held_bytes >= 4 and not self._is_parked and not self._more:
             wanted_bytes = 4 + _unpack_size(self._buffer, self._at)[0]
             self.read_bytes = min(max(wanted_bytes - held_bytes, READ_BYTES), _LARGE_READ_BYTES)
+        if self._at and self._parked_total.has_line:
+            self._parked_total.charge(self, 0)  # for the next request it goes to the end of the line
         self._is_paused = not self._parked_total.charge(self, wanted_bytes)
 
     def _request_max_bytes(self) -> int:

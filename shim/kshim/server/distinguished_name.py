@@ -18,15 +18,8 @@ _KEYWORDS: Final = {
     "0.9.2342.19200300.100.1.25": "DC",
 }
 """Attribute types that have a name; others are written as numbers, with their value's DER as hexadecimal digits."""
-_STRINGS: Final = {
-    0x0C: "utf-8",
-    0x13: "ascii",  # PrintableString
-    0x14: "latin-1",  # T61String, which Java reads so
-    0x16: "ascii",  # IA5String
-    0x1B: "ascii",  # GeneralString
-    0x1C: "utf-32-be",
-    0x1E: "utf-16-be",  # BMPString
-}
+_STRINGS: Final = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1C, 0x1E})
+"""UTF8, Printable, T61, IA5, General, Universal and BMP strings. Java reads each of them as UTF-8, so we do."""
 _ESCAPED: Final = frozenset(',=+<>#;"\\')
 _SEQUENCE, _SET, _OID, _EXPLICIT_0 = 0x30, 0x31, 0x06, 0xA0
 
@@ -60,10 +53,9 @@ def _attribute(element: _Element) -> str:
     kind, value = _elements(element.content)
     oid = _oid(kind.content)
     keyword = _KEYWORDS.get(oid)
-    encoding = _STRINGS.get(value.tag)
-    if keyword is None or encoding is None:
+    if keyword is None or value.tag not in _STRINGS:
         return f"{keyword or oid}=#{value.whole.hex()}"
-    return f"{keyword}={_escaped(value.content.decode(encoding, 'replace'))}"
+    return f"{keyword}={_escaped(value.content.decode(errors='replace'))}"
 
 
 def _escaped(text: str) -> str:

@@ -32,7 +32,8 @@ class ServerLimits:
     - `listen_backlog_size`: `socket.listen.backlog.size`.
     - `parked_max_bytes`: input of all connections that waits, for the rest of its frame (counted as announced) or
       behind a parked request. While it is used up, connections that need more are not read; one frame is always
-      let in, so the bound may be passed by one frame (`queued.max.request.bytes`).
+      let in, so the bound may be passed by one frame (`queued.max.request.bytes`). Parked requests of 4 KiB and more
+      count too. Who keeps room for one request for `slow_sender_ms` while others wait for some is cut off.
     - `unsent_max_bytes`: once more than this of one connection's answers are unsent, its further frames wait;
       after `slow_reader_ms` of that it is cut off. While all connections together hold more than
       `unsent_total_max_bytes` of such answers, who has held them longest is cut off without further delay.
@@ -51,6 +52,7 @@ class ServerLimits:
         "request_max_bytes",
         "shutdown_grace_ms",
         "slow_reader_ms",
+        "slow_sender_ms",
         "unauthenticated_max_bytes",
         "unsent_max_bytes",
         "unsent_total_max_bytes",
@@ -72,6 +74,7 @@ class ServerLimits:
         unsent_max_bytes: int = 1024 * 1024,
         unsent_total_max_bytes: int = 512 * 1024 * 1024,
         slow_reader_ms: int = 60_000,
+        slow_sender_ms: int = 30_000,
         shutdown_grace_ms: int = 2_000,
     ) -> None:
         self.request_max_bytes = request_max_bytes
@@ -87,4 +90,5 @@ class ServerLimits:
         self.unsent_max_bytes = unsent_max_bytes
         self.unsent_total_max_bytes = unsent_total_max_bytes
         self.slow_reader_ms = slow_reader_ms
+        self.slow_sender_ms = slow_sender_ms
         self.shutdown_grace_ms = shutdown_grace_ms

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 __all__ = ["Parked", "ParkedBytes"]
@@ -16,26 +17,38 @@ class Parked(Protocol):
         """There is room now; `parked_bytes` is what was asked for."""
 
 
+def _nothing() -> None:
+    pass
+
+
 class ParkedBytes:
     """Sum of the input that waits on all connections of a listener, bounded by `limit_bytes`.
 
     A frame is counted as announced when its first bytes are in, so that a frame once let in can always be finished
     and no two half frames wait for each other. Asking succeeds while anything is free, whatever is asked for: a frame
     larger than the whole bound still passes, alone. Kafka does the same (SimpleMemoryPool, not strict).
+    `on_line` is called when somebody begins to stand in line.
     """
 
-    __slots__ = ("_limit_bytes", "_line", "total_bytes")
+    __slots__ = ("_limit_bytes", "_line", "on_line", "total_bytes")
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
         self._line: dict[Parked, int] = {}  # in order of asking: connection -> bytes it wants to hold
         self.total_bytes = 0
+        self.on_line: Callable[[], None] = _nothing
+
+    @property
+    def has_line(self) -> bool:
+        """Whether somebody waits for room."""
+        return bool(self._line)
 
     def charge(self, connection: Parked, wanted_bytes: int) -> bool:
         """Let `connection` hold `wanted_bytes` instead of what it held. False: no room, it stands in line now."""
         growth = wanted_bytes - connection.parked_bytes
         if growth > 0 and self.total_bytes >= self._limit_bytes:
             self._line[connection] = wanted_bytes
+            self.on_line()
             return False
         self._line.pop(connection, None)
         self.total_bytes += growth

@@ -1,4 +1,4 @@
-"""Whom the server waits for no longer: idle peers, those that do not authenticate, those that do not take their answers."""
+"""Whom the server waits for no longer: the idle, the unauthenticated, the slow to take answers or to send requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Patience"]
 _IDLE_SLICES: Final = 16
 _IDLE_SLICE_PEERS: Final = 512
 _LOOK_MS: Final = 1_000
-"""How often those who are slow to take their answers are looked at, while there are any."""
+"""How often slow peers are looked at, while there are any."""
 
 
 class Patience:
@@ -30,6 +30,8 @@ class Patience:
         self._log = log
         self._has_newcomer = trio.Event()
         self._has_slow = trio.Event()
+        self._has_line = trio.Event()
+        peers.parked_total.on_line = self._note_line
         peers.on_newcomer = self._note_newcomer
         peers.on_slow = self._note_slow
 
@@ -38,13 +40,17 @@ class Patience:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._close_idle)
             nursery.start_soon(self._close_unready)
-            nursery.start_soon(self._cut_slow)
+            nursery.start_soon(self._cut_slow_readers)
+            nursery.start_soon(self._cut_slow_senders)
 
     def _note_newcomer(self) -> None:
         self._has_newcomer.set()
 
     def _note_slow(self) -> None:
         self._has_slow.set()
+
+    def _note_line(self) -> None:
+        self._has_line.set()
 
     async def _close_idle(self) -> None:
         """Look over all peers every sixteenth of the limit, some hundred at a time."""
@@ -66,7 +72,7 @@ class Patience:
         max_ms = self._limits.authentication_max_ms
         newcomers = self._peers.newcomers
         while True:
-            if not newcomers:
+            while not newcomers:
                 self._has_newcomer = trio.Event()
                 await self._has_newcomer.wait()
             peer, since_ms = next(iter(newcomers.items()))
@@ -75,7 +81,7 @@ class Patience:
                 what = "authentication" if peer.connection.has_open_layer else "the TLS handshake"
                 self._close(peer, f"{what} took more than {max_ms} ms")
 
-    async def _cut_slow(self) -> None:
+    async def _cut_slow_readers(self) -> None:
         slow_ms = self._limits.slow_reader_ms
         while True:
             if not self._peers.slow:
@@ -94,6 +100,29 @@ class Patience:
                 else:
                     break
                 held_bytes -= unsent_bytes
+
+    async def _cut_slow_senders(self) -> None:
+        """While others wait for room, nobody keeps his for one request longer than `slow_sender_ms`."""
+        parked_total, slow_ms = self._peers.parked_total, self._limits.slow_sender_ms
+        seen: dict[Peer, tuple[int, int, int]] = {}  # since when, how much was asked for, how much was there
+        while True:
+            if not parked_total.has_line:
+                seen.clear()
+                self._has_line = trio.Event()
+                await self._has_line.wait()
+            now_ms = self._real_clock.now().mono_ms
+            before, seen = seen, {}
+            for peer in list(self._peers.peers.values()):
+                wanted_bytes, held_bytes = peer.connection.parked_bytes, peer.connection.held_bytes
+                if not wanted_bytes:
+                    continue
+                since_ms, wanted_before, held_before = before.get(peer, (now_ms, 0, 0))
+                if wanted_bytes != wanted_before or held_bytes < held_before:  # another request
+                    since_ms = now_ms
+                seen[peer] = (since_ms, wanted_bytes, held_bytes)
+                if now_ms - since_ms >= slow_ms and parked_total.has_line:
+                    self._close(peer, f"memory is short, and one request has taken {now_ms - since_ms} ms")
+            await self._sleep(min(_LOOK_MS, slow_ms))
 
     def _close(self, peer: Peer, reason: str) -> None:
         if not peer.connection.is_closed:
