@@ -14,12 +14,13 @@ from kshim_pipeline.report.page import Page, Section
 from kshim_pipeline.report.picture import picture
 
 AT = pd.date_range("2026-11-01", periods=3, freq="h", tz="UTC")
+SPANS = {"at": AT, "until": AT + pd.Timedelta("1h")}
 FRAMES: list[tuple[Callable[[pd.DataFrame], Any], pd.DataFrame]] = [
     (
         charts.rebalances_over_time,
-        pd.DataFrame({"at": AT, "reason": ["member_left", "a", "b"], "rebalances": [1, 2, 3]}),
+        pd.DataFrame({**SPANS, "reason": ["member_left", "a", "b"], "rebalances": [1, 2, 3]}),
     ),
-    (charts.storm_heat_map, pd.DataFrame({"at": AT, "group_id": ["g.1", "g[2]", "g'3"], "rebalances": [1, 2, 3]})),
+    (charts.storm_heat_map, pd.DataFrame({**SPANS, "group_id": ["g.1", "g[2]", "g'3"], "rebalances": [1, 2, 3]})),
     (
         charts.phase_percentiles,
         pd.DataFrame(
@@ -60,6 +61,14 @@ FRAMES: list[tuple[Callable[[pd.DataFrame], Any], pd.DataFrame]] = [
 def test_a_chart_draws_its_frame(chart: Callable[[pd.DataFrame], Any], frame: pd.DataFrame) -> None:
     svg = vl_convert.vegalite_to_svg(charts.spec(chart(frame)))
     assert svg.count("aria-roledescription=") > 1  # marks, beside axes and titles
+
+
+def test_rebalances_of_one_span_are_stacked_by_reason() -> None:
+    frame = pd.DataFrame(
+        {"at": AT[[0, 1, 0]], "until": AT[[1, 2, 1]], "reason": ["b", "a", "a"], "rebalances": [2, 3, 1]}
+    )
+    (rows,) = charts.spec(charts.rebalances_over_time(frame))["datasets"].values()
+    assert [(row["reason"], row["bottom"], row["top"]) for row in rows] == [("a", 0, 1), ("b", 1, 3), ("a", 0, 3)]
 
 
 def test_a_picture_of_a_page_shows_the_rows_of_its_charts() -> None:

@@ -29,6 +29,21 @@ __all__ = [
 _ROW = 22
 """Height of one line of a chart of names, in pixels."""
 
+_CLOCK = (
+    "utcFormat(datum.value, utcseconds(datum.value) ? '%H:%M:%S'"
+    " : utchours(datum.value) || utcminutes(datum.value) ? '%H:%M' : '%b %d')"
+)
+
+
+def _instants() -> Any:
+    """The axis for `at`. Charts are read far from where they were drawn, so time is UTC everywhere."""
+    return alt.X(
+        "at:T",
+        title="UTC",
+        scale=alt.Scale(type="utc"),
+        axis=alt.Axis(labelExpr=_CLOCK, labelOverlap=True, tickCount=10),
+    )
+
 
 def spec(chart: Any) -> dict[str, Any]:
     """The chart as a Vega-Lite document with the theme in it."""
@@ -38,15 +53,18 @@ def spec(chart: Any) -> dict[str, Any]:
 
 
 def rebalances_over_time(frame: pd.DataFrame) -> Any:
-    """`at` (UTC), `reason`, `rebalances`: how many began in each span of time, by reason."""
+    """`at`, `until` (UTC), `reason`, `rebalances`: how many began in each span of time, by reason."""
+    stacked = frame.sort_values(["at", "reason"])  # Vega-Lite does not stack what has its own ends in time
+    top = stacked.groupby("at").rebalances.cumsum()
     return (
-        alt.Chart(frame)
-        .mark_bar()
+        alt.Chart(stacked.assign(top=top, bottom=top - stacked.rebalances))
+        .mark_rect(stroke="white", strokeWidth=0.5)
         .encode(
-            x=alt.X("at:T", title=None),
-            y=alt.Y("sum(rebalances):Q", title="rebalances"),
+            x=_instants(),
+            x2="until:T",
+            y=alt.Y("bottom:Q", title="rebalances", axis=alt.Axis(tickMinStep=1, format=",d")),
+            y2="top:Q",
             color=alt.Color("reason:N", title="reason"),
-            order=alt.Order("reason:N"),
             tooltip=["at:T", "reason:N", "rebalances:Q"],
         )
         .properties(width=WIDTH, height=200)
@@ -54,15 +72,21 @@ def rebalances_over_time(frame: pd.DataFrame) -> Any:
 
 
 def storm_heat_map(frame: pd.DataFrame) -> Any:
-    """`group_id`, `at` (UTC), `rebalances`: the restless groups, one line each, the worst on top."""
+    """`group_id`, `at`, `until` (UTC), `rebalances`: the restless groups, one line each, the worst on top."""
     groups = frame.groupby("group_id").rebalances.sum().sort_values(ascending=False).index.tolist()
     return (
         alt.Chart(frame)
         .mark_rect()
         .encode(
-            x=alt.X("yearmonthdatehoursminutes(at):O", title=None, axis=alt.Axis(labelAngle=-40, labelOverlap=True)),
-            y=alt.Y("group_id:N", title=None, sort=groups),
-            color=alt.Color("rebalances:Q", title="rebalances", scale=alt.Scale(scheme=HEAT)),
+            x=_instants(),
+            x2="until:T",
+            y=alt.Y("group_id:N", title=None, sort=groups, axis=alt.Axis(grid=True, tickBand="extent")),
+            color=alt.Color(
+                "rebalances:Q",
+                title="rebalances",
+                scale=alt.Scale(scheme=HEAT, domainMin=0),
+                legend=alt.Legend(tickMinStep=1, format="d"),
+            ),
             tooltip=["group_id:N", "at:T", "rebalances:Q"],
         )
         .properties(width=WIDTH, height=_ROW * max(len(groups), 1))
@@ -113,7 +137,7 @@ def swim_lanes(frame: pd.DataFrame) -> Any:
         alt.Chart(frame)
         .mark_bar(height=14)
         .encode(
-            x=alt.X("from_ms:Q", title="ms since the rebalance began"),
+            x=alt.X("from_ms:Q", title="ms since the rebalance began", axis=alt.Axis(tickCount=8, labelOverlap=True)),
             x2="to_ms:Q",
             y=alt.Y("member:N", title=None, sort=lanes),
             color=alt.Color(
@@ -167,7 +191,7 @@ def lag_recovery(frame: pd.DataFrame) -> Any:
         alt.Chart(frame)
         .mark_circle(opacity=0.7)
         .encode(
-            x=alt.X("at:T", title=None),
+            x=_instants(),
             y=alt.Y("recovery_s:Q", title="seconds until lag was back"),
             size=alt.Size("peak_lag:Q", title="greatest lag, records"),
             color=alt.Color("group_id:N", title="group"),

@@ -26,7 +26,7 @@ def make_page(results: Results, say: Callable[[str], None]) -> Page:
     say("measuring the span of the history")
     span = summaries.span_of(rebalances)
     sections = [_section(say, *part) for part in _parts(results, span)]
-    sections.insert(5, _lanes(results, say))
+    sections.insert(3, _lanes(results, say))
     say("collecting findings")
     shown, total = _findings(results)
     return Page(

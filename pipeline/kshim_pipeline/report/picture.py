@@ -11,7 +11,7 @@ from kshim_pipeline.report.style import theme
 
 __all__ = ["picture"]
 
-_MOST: Final = 5
+_MOST: Final = 4
 _SCALE: Final = 1.5
 
 
@@ -26,7 +26,7 @@ def picture(page: Page) -> bytes:
         assert section.chart is not None
         panel = {key: value for key, value in section.chart.items() if key not in ("config", "$schema", "datasets")}
         datasets |= section.chart.get("datasets", {})
-        panels.append(panel | {"title": {"text": section.title, "subtitle": section.question}})
+        panels.append(panel | {"title": {"text": section.title, "subtitle": section.question, "frame": "group"}})
     facts = " \u00b7 ".join(f"{value} {name}" for name, value in page.facts)
     document = {
         "$schema": drawn[0].chart["$schema"] if drawn[0].chart else None,

@@ -38,14 +38,14 @@ def span_of(rebalances: DataFrame) -> tuple[int, int]:
 
 
 def over_time(rebalances: DataFrame, span: tuple[int, int]) -> pd.DataFrame:
-    """`at`, `reason`, `rebalances`, in about a hundred steps of time."""
+    """`at`, `until`, `reason`, `rebalances`, in about a hundred steps of time."""
     step_ms = _step_ms(span, 100)
     rows = rebalances.groupBy(_step("ts_ms", step_ms).alias("at"), "reason").agg(F.count("*").alias("rebalances"))
-    return _with_instants(_pandas(rows))
+    return _with_instants(_pandas(rows), step_ms)
 
 
 def heat(rebalances: DataFrame, span: tuple[int, int]) -> pd.DataFrame:
-    """`group_id`, `at`, `rebalances`: the most restless groups, in about fifty steps of time."""
+    """`group_id`, `at`, `until`, `rebalances`: the most restless groups, in about fifty steps of time."""
     step_ms = _step_ms(span, 50)
     worst = rebalances.groupBy("group_id").count().orderBy(F.desc("count"), "group_id").limit(_GROUPS)
     rows = (
@@ -53,7 +53,7 @@ def heat(rebalances: DataFrame, span: tuple[int, int]) -> pd.DataFrame:
         .groupBy("group_id", _step("ts_ms", step_ms).alias("at"))
         .agg(F.count("*").alias("rebalances"))
     )
-    return _with_instants(_pandas(rows))
+    return _with_instants(_pandas(rows), step_ms)
 
 
 def by_phase(rebalances: DataFrame, by: str) -> pd.DataFrame:
@@ -92,7 +92,8 @@ def lanes(events: DataFrame) -> tuple[str, pd.DataFrame] | None:
         (f"{gone.client_id or gone.member_id} @ {gone.host}", "gone", 0, event.join_ms) for gone in event.kicked or ()
     ]
     frame = pd.DataFrame(rows, columns=["member", "phase", "from_ms", "to_ms"])
-    title = f"{event.group}, generation {event.from_generation} to {event.to_generation}: {event.reason_text or event.reason}"
+    why = str(event.reason_text or event.reason).partition(";")[0]  # the client's words go on after it
+    title = f"{event.group}, generation {event.from_generation} to {event.to_generation}: {why}"
     return title, frame[frame.to_ms > frame.from_ms]
 
 
@@ -158,5 +159,7 @@ def _step(column: str, step_ms: int) -> Column:
     return F.col(column) - F.col(column) % step_ms
 
 
-def _with_instants(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.assign(at=pd.to_datetime(frame["at"], unit="ms", utc=True))
+def _with_instants(frame: pd.DataFrame, step_ms: int = 0) -> pd.DataFrame:
+    """`at`, and with a step also `until`, as instants."""
+    ends = {"until": pd.to_datetime(frame["at"] + step_ms, unit="ms", utc=True)} if step_ms else {}
+    return frame.assign(at=pd.to_datetime(frame["at"], unit="ms", utc=True), **ends)

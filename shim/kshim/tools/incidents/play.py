@@ -35,6 +35,7 @@ _TOO_LATE_S = 0.3
 """A fifth of the shortest session: from here on, scripts no longer do what they say."""
 
 _ASK_S = 0.2
+_CLOSE_S = 5.0
 
 
 class Played(NamedTuple):
@@ -111,6 +112,7 @@ class _Play:
             await asyncio.gather(*hosts)
             self._truth.end(wall_ms())
             await asyncio.sleep(_QUIET[0] * max(service.longest_s for service in fleet.services))
+            await self._close_all()
         finally:
             for watch in watches:
                 watch.cancel()
@@ -127,6 +129,14 @@ class _Play:
             self._latest_s,
             self._slowest_answer_s,
         )
+
+    async def _close_all(self) -> None:
+        """All leave, unless that takes too long: sessions that run out would look like hosts that stalled."""
+        processes = [process for service in self._fleet.services for process in service.processes]
+        closing = [asyncio.create_task(process.close()) for process in processes]
+        _, late = await asyncio.wait(closing, timeout=_CLOSE_S)
+        for task in late:
+            task.cancel()
 
     async def _play_on(self, service: Service, size: int) -> None:
         rng = random.Random(self._rng.random())
