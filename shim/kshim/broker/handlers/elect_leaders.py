@@ -28,7 +28,7 @@ PREFERRED, UNCLEAN = 0, 1
 
 @handles(ElectLeadersRequest)
 def elect_leaders(node: Node, request: ElectLeadersRequest, context: RequestContext, ticket: Ticket) -> Step:
-    """Elect, and answer for each partition named; when all are meant, only for those that got another leader.
+    """Elect, and answer for each partition named; when all are meant, for each topic with those that need an election.
 
     An unclean election is never needed: every live node has all records. Kafka: ReplicationControlManager.electLeaders.
     Raises KafkaError INVALID_REQUEST for an election type there is not.
@@ -41,8 +41,9 @@ def elect_leaders(node: Node, request: ElectLeadersRequest, context: RequestCont
     for topic, index in _wanted(node, request):
         error, message = _refusal(node, topic, index, request.election_type)
         result = PartitionResult(partition_id=index, error_code=error, error_message=message)
+        told = results.setdefault(topic, {})
         if error != ErrorCode.ELECTION_NOT_NEEDED or not names_all:
-            results.setdefault(topic, {})[index] = result
+            told[index] = result
         partition = node.cluster.topics.partition(topic, index)
         if error == ErrorCode.NONE and partition is not None:
             elected[partition] = result
