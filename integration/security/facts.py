@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kshim_protocol.schema import Struct
+from kshim_protocol.messages.create_topics import CreatableTopicResult
+from kshim_protocol.schema import ZERO_UUID, Struct
 
 __all__ = ["facts_of"]
 
 LEFT_OUT = frozenset(
     {
+        "aborted_transactions",
         "brokers",
         "cluster_id",
         "config_source",
@@ -50,10 +52,10 @@ def facts_of(response: Any, names: Mapping[bytes, str]) -> Any:
         return {
             row.name: facts_of(getattr(response, row.name), names)
             for row in response.info.rows
-            if row.name not in LEFT_OUT
+            if row.name not in LEFT_OUT and not (isinstance(response, CreatableTopicResult) and row.name == "topic_id")
         }
     if isinstance(response, tuple):
         return sorted((facts_of(one, names) for one in response), key=repr)
     if isinstance(response, bytes) and len(response) == 16:
-        return names.get(response, response.hex())
+        return names.get(response, "none" if response == ZERO_UUID else "another")
     return int(response) if isinstance(response, int) else response

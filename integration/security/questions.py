@@ -206,7 +206,7 @@ def _topics(ids: Mapping[str, bytes]) -> Rows:
     yield "Metadata of all with cluster", MetadataRequest(topics=None, include_cluster_authorized_operations=True), 9
     yield "Metadata of all", MetadataRequest(topics=()), 0
     yield "Metadata by name", MetadataRequest(topics=named, **quiet), 12
-    yield "Metadata by name", MetadataRequest(topics=named), 4
+    yield "Metadata by name", MetadataRequest(topics=named, allow_auto_topic_creation=False), 4
     by_id = tuple(MetadataRequestTopic(name=None, topic_id=one) for one in (*ids.values(), b"unknown-topic-id"))
     yield "Metadata by id", MetadataRequest(topics=by_id, **quiet), 12
     yield "DescribeTopicPartitions of all", DescribeTopicPartitionsRequest(topics=()), 0
@@ -291,6 +291,18 @@ def _groups(ids: Mapping[str, bytes]) -> Rows:
         yield (
             f"SyncGroup {group_id}",
             SyncGroupRequest(group_id=group_id, generation_id=1, member_id=NO_MEMBER, assignments=()),
+            5,
+        )
+        yield (
+            f"SyncGroup with a protocol {group_id}",
+            SyncGroupRequest(
+                group_id=group_id,
+                generation_id=1,
+                member_id=NO_MEMBER,
+                protocol_type="consumer",
+                protocol_name="range",
+                assignments=(),
+            ),
             5,
         )
         yield f"Heartbeat {group_id}", HeartbeatRequest(group_id=group_id, generation_id=1, member_id=NO_MEMBER), 4

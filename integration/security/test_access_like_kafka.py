@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from integration.security.facts import facts_of
-from integration.security.questions import GROUPS, TOPICS, questions
+from integration.security.questions import GROUPS, TOPICS, TRANSACTIONAL_IDS, questions
 from integration.security.sasl_client import connected
 from integration.security.secured import ADMIN, ADMIN_PASSWORD, USERS, SecureKafka, SecureKshim
 from integration.support.fixtures import available
@@ -18,6 +18,9 @@ from kshim_protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from kshim_protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kshim_protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from kshim_protocol.messages.describe_acls import DescribeAclsRequest
+from kshim_protocol.messages.end_txn import EndTxnRequest
+from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
+from kshim_protocol.messages.init_producer_id import InitProducerIdRequest
 from kshim_protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kshim_protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -32,6 +35,8 @@ ALL, READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, CLUSTER_ACTION = 2, 3, 4, 5, 
 DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = 10, 11, 12
 LITERAL, PREFIXED = 3, 4
 DENY, ALLOW = 2, 3
+LOADING = (14, 15, 16)
+"""Errors of a coordinator that is not ready."""
 
 
 def rule(
@@ -164,6 +169,12 @@ def furnished(name: str, address: tuple[str, int]) -> Place:
         ),
     )
     wait_until(lambda: [topic.partitions[0].error_code for topic in admin.ask(commit, 9).topics] == [0, 0])
+    producer = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1_000)
+    wait_until(lambda: admin.ask(producer, 4).error_code == 0)
+    coordinators = FindCoordinatorRequest(key_type=1, coordinator_keys=TRANSACTIONAL_IDS)
+    wait_until(lambda: all(row.error_code == 0 for row in admin.ask(coordinators, 4).coordinators))
+    end = EndTxnRequest(transactional_id="txn-a", producer_id=1, producer_epoch=0, committed=True)
+    wait_until(lambda: admin.ask(end, 3).error_code not in LOADING)
     alice = connected(address, "alice", USERS["alice"])
     return Place(name, admin, alice, {topic.name: topic.topic_id for topic in made.topics})
 

@@ -23,11 +23,13 @@ from kshim_protocol.messages.offset_fetch import (
 __all__ = [
     "delete_groups",
     "describe_groups",
+    "join_group",
     "list_groups",
     "membership",
     "offset_commit",
     "offset_delete",
     "offset_fetch",
+    "sync_group",
     "txn_offset_commit",
 ]
 
@@ -40,10 +42,27 @@ def may_group(call: Call, operation: Operation, group_id: str) -> bool:
     return call.caller.may(operation, ResourceType.GROUP, group_id)
 
 
-@guards("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup")
+@guards("Heartbeat", "LeaveGroup")
 def membership(call: Call) -> Step:
     """READ on the group."""
     return call.proceed() if may_group(call, Operation.READ, call.request.group_id) else call.refuse(NO_GROUP)
+
+
+@guards("JoinGroup")
+def join_group(call: Call) -> Step:
+    """READ on the group; a refusal names no member."""
+    if may_group(call, Operation.READ, call.request.group_id):
+        return call.proceed()
+    return call.answer(changed(call.request, member_id="").error_response(NO_GROUP, call.version))
+
+
+@guards("SyncGroup")
+def sync_group(call: Call) -> Step:
+    """READ on the group; as in Kafka what is missing from the request is told before."""
+    request = call.request
+    if call.version >= 5 and (request.protocol_type is None or request.protocol_name is None):
+        return call.answer(request.error_response(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, call.version))
+    return membership(call)
 
 
 @guards("DescribeGroups")

@@ -163,8 +163,10 @@ def create_partitions(call: Call) -> Step:
 
 @guards("DeleteTopics")
 def delete_topics(call: Call) -> Step:
-    """DELETE on the topics; what may not be described is refused whether it exists or not."""
+    """DELETE on the cluster or on the topics; what may not be described is refused whether it exists or not."""
     request = call.request
+    if call.caller.may(Operation.DELETE, ResourceType.CLUSTER):
+        return call.proceed()
     if call.version < 6:
         allowed_names = []
         refused = []
