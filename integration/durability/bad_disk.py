@@ -15,8 +15,8 @@ from kshim.broker.cluster import Cluster, Identities
 from kshim.broker.config import BrokerConfig
 from kshim.broker.durability import FsyncPolicy
 from kshim.broker.node import Node
-from kshim.cli.identities import new_member_suffix, new_topic_id
 from kshim.server.clock import RealClock
+from kshim.server.identities import new_member_suffix, new_topic_id
 from kshim.server.server import Server, serve
 from kshim.storage.directory import DataDirectory
 from kshim.storage.os_calls import OsCalls

@@ -9,7 +9,7 @@ from kshim.broker.authentication.settings import Randomness, sasl_listeners
 from kshim.broker.authentication.users_file import UserLine, parse_users
 from kshim.broker.config import BrokerConfig, ConfigError
 from kshim.cli.exits import EXIT_USAGE, CommandError
-from kshim.cli.identities import new_nonce, new_salt
+from kshim.server.identities import new_nonce, new_salt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,12 +15,12 @@ from kshim.broker.history.names import create_events_topic
 from kshim.broker.node import Node
 from kshim.cli.addresses import Address, is_wildcard
 from kshim.cli.exits import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNAVAILABLE, EXIT_USAGE, CommandError
-from kshim.cli.identities import new_cluster_id, new_member_suffix, new_topic_id
 from kshim.cli.listening import Listening, advertised_address, caution_about, listeners_of_node, listening_for
 from kshim.cli.log import Log
 from kshim.cli.options import ServeOptions
 from kshim.cli.stderr import log_stream
 from kshim.server.clock import RealClock
+from kshim.server.identities import new_cluster_id, new_member_suffix, new_topic_id
 from kshim.server.listener import CannotBind
 from kshim.server.run import run_until_signalled
 from kshim.storage.log import CorruptLog, LogError
