@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import functools
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,16 +16,25 @@ from integration.clients import page, situations
 from integration.clients.catalogue import Client, client_named, clients
 from integration.clients.driver import ROOT
 from integration.clients.running import FAIL, MISSING, OK, Outcome, play, play_alone
-from integration.clients.situation import Situation
+from integration.clients.secured import SecuredKafka, SecuredKshim
+from integration.clients.situation import Setting, Situation
 from integration.support.broker import Broker
 from integration.support.jars import KAFKA_VERSION
 from integration.support.kafka import RealKafka
 from integration.support.kshim import KshimProcess
 from integration.support.unavailable import Unavailable
 
-BROKERS: dict[str, Callable[[Path], Broker]] = {
-    "kshim": lambda folder: KshimProcess(folder / "kshim", durable=True),
-    "kafka": lambda folder: RealKafka(folder / "kafka"),
+BROKERS: dict[str, dict[Setting, Callable[[Path], Broker]]] = {
+    "kshim": {
+        Setting.SHARED: lambda folder: KshimProcess(folder / "kshim", durable=True),
+        Setting.ALONE: lambda folder: KshimProcess(folder / "kshim", durable=True),
+        Setting.SECURED: SecuredKshim,
+    },
+    "kafka": {
+        Setting.SHARED: lambda folder: RealKafka(folder / "kafka"),
+        Setting.ALONE: lambda folder: RealKafka(folder / "kafka"),
+        Setting.SECURED: SecuredKafka,
+    },
 }
 PAGE = ROOT / "docs" / "clients.md"
 
@@ -86,36 +96,45 @@ def _is_chosen(outcome: Outcome, chosen_clients: list[Client], chosen: list[Situ
 
 def _run(name: str, chosen_clients: list[Client], chosen: list[Situation], folder: Path, jobs: int) -> list[Outcome]:
     """All on one broker; clients at the same time, the situations of a client one after another."""
-    folder.mkdir(parents=True)
-    broker = BROKERS[name](folder)
-    broker.start()
-    try:
-        with ThreadPoolExecutor(jobs) as pool:
-            of_clients = pool.map(
-                lambda client: list(_play_all(client, chosen, broker, BROKERS[name], folder)), chosen_clients
-            )
-            return [outcome for outcomes in of_clients for outcome in outcomes]
-    finally:
-        broker.kill()
+    outcomes: list[Outcome] = []
+    for setting in Setting:
+        situations_there = [situation for situation in chosen if situation.setting is setting]
+        if not situations_there:
+            continue
+        place = folder / setting.name.lower()
+        place.mkdir(parents=True)
+        make = BROKERS[name][setting]
+        shared = None if setting is Setting.ALONE else make(place)
+        if shared is not None:
+            shared.start()
+        play_all = functools.partial(_play_all, chosen=situations_there, name=name, shared=shared, folder=place)
+        try:
+            with ThreadPoolExecutor(jobs) as pool:
+                outcomes += [outcome for of_client in pool.map(play_all, chosen_clients) for outcome in of_client]
+        finally:
+            if shared is not None:
+                shared.kill()
+    return outcomes
 
 
 def _play_all(
-    client: Client, chosen: list[Situation], broker: Broker, make: Callable[[Path], Broker], folder: Path
-) -> Iterator[Outcome]:
+    client: Client, *, chosen: list[Situation], name: str, shared: Broker | None, folder: Path
+) -> list[Outcome]:
+    """One client; without a shared broker each situation gets its own."""
     try:
         client.command()
     except Unavailable as missing:
-        for situation in chosen:
-            yield Outcome(client.name, situation.name, broker.name, MISSING, str(missing), 0.0, "")
-        return
+        return [Outcome(client.name, situation.name, name, MISSING, str(missing), 0.0, "") for situation in chosen]
+    outcomes = []
     for situation in chosen:
         place = folder / client.folder / situation.name
-        if situation.alone:
-            outcome = play_alone(client, situation, make, place)
+        if shared is None:
+            outcome = play_alone(client, situation, BROKERS[name][situation.setting], place)
         else:
-            outcome = play(client, situation, broker, place)
+            outcome = play(client, situation, shared, place)
         _tell(outcome)
-        yield outcome
+        outcomes.append(outcome)
+    return outcomes
 
 
 def _tell(outcome: Outcome) -> None:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from typing import NamedTuple
 
 from integration.clients.scene import Scene
+
+
+class Setting(enum.Enum):
+    """Which broker a situation is played on."""
+
+    SHARED = "the one that all share"
+    ALONE = "one of its own, which it may kill"
+    SECURED = "a shared one with TLS, SASL and access rules"
 
 
 class Situation(NamedTuple):
@@ -16,20 +25,21 @@ class Situation(NamedTuple):
     title: str
     play: Callable[[Scene], None]
     """Raises Unsupported where the client cannot express it, anything else where it failed."""
-    alone: bool
-    """Whether it needs a broker that it may kill or that is set up for it: `Scene.own_broker`."""
+    setting: Setting
 
 
 SITUATIONS: list[Situation] = []
 """In the order of the page."""
 
 
-def situation(title: str, *, alone: bool = False) -> Callable[[Callable[[Scene], None]], Callable[[Scene], None]]:
+def situation(
+    title: str, *, setting: Setting = Setting.SHARED
+) -> Callable[[Callable[[Scene], None]], Callable[[Scene], None]]:
     """Add a function to the list under its own name."""
 
     def add(play: Callable[[Scene], None]) -> Callable[[Scene], None]:
         assert play.__name__ not in [each.name for each in SITUATIONS], f"two situations are called {play.__name__}"
-        SITUATIONS.append(Situation(play.__name__, title, play, alone))
+        SITUATIONS.append(Situation(play.__name__, title, play, setting))
         return play
 
     return add

@@ -9,7 +9,7 @@ import aiokafka
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
-from aiokafka.errors import for_code
+from aiokafka.errors import UnknownTopicOrPartitionError, for_code
 
 from integration.clients.aiokafka.settings import wait
 from integration.clients.driver import Unsupported
@@ -56,8 +56,10 @@ class Admin:
         return {"topics": wait(self._admin.list_topics())}
 
     def describe_topic(self, topic: str) -> dict[str, Any]:
-        (described,) = wait(self._admin.describe_topics([topic]))
-        _require(described["error_code"])
+        # Asked for one topic by name, aiokafka would have it created.
+        described = {each["topic"]: each for each in wait(self._admin.describe_topics())}.get(topic)
+        if described is None:
+            raise UnknownTopicOrPartitionError(topic)
         names = ("partition", "leader", "replicas", "isr")
         return {"partitions": [{name: each[name] for name in names} for each in described["partitions"]]}
 

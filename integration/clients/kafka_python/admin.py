@@ -106,7 +106,7 @@ class Admin:
 
     def alter_group_offsets(self, group: str, offsets: Iterable[Sequence[Any]]) -> None:
         theirs = {
-            kafka.TopicPartition(topic, part): OffsetAndMetadata(offset, "", None) for topic, part, offset in offsets
+            kafka.TopicPartition(topic, part): OffsetAndMetadata(offset, "", -1) for topic, part, offset in offsets
         }
         _raise_first(self._admin.alter_group_offsets(group, theirs).values())
 

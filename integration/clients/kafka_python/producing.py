@@ -75,7 +75,7 @@ class Producing:
 
     def transaction_offsets(self, producer: str, group: str, offsets: Iterable[Sequence[Any]]) -> None:
         theirs = {
-            kafka.TopicPartition(topic, part): OffsetAndMetadata(offset, "", None) for topic, part, offset in offsets
+            kafka.TopicPartition(topic, part): OffsetAndMetadata(offset, "", -1) for topic, part, offset in offsets
         }
         self._transactional[producer].send_offsets_to_transaction(theirs, group)
 
@@ -144,7 +144,7 @@ def _copied(consumer: Any, producer: Any, target: str, batches: Any, records: An
     if is_doomed:
         producer.abort_transaction()
         return False
-    offsets = {each: OffsetAndMetadata(batch[-1].offset + 1, "", None) for each, batch in batches.items()}
+    offsets = {each: OffsetAndMetadata(batch[-1].offset + 1, "", -1) for each, batch in batches.items()}
     try:
         producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
         producer.commit_transaction()

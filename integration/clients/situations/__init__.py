@@ -7,3 +7,4 @@ from integration.clients.situations import records as records
 from integration.clients.situations import groups as groups
 from integration.clients.situations import transactions as transactions
 from integration.clients.situations import restarts as restarts
+from integration.clients.situations import security as security

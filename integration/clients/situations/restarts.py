@@ -8,7 +8,7 @@ from collections import Counter
 from integration.clients.driver import DriverError
 from integration.clients.members import Group, partitions_of
 from integration.clients.scene import Scene
-from integration.clients.situation import situation
+from integration.clients.situation import Setting, situation
 
 _PARTITIONS = 4
 _RATE = 100
@@ -17,7 +17,7 @@ _MORE = 3 * _RATE
 _TIMEOUT_S = 120.0
 
 
-@situation("broker killed twice under load: nothing acknowledged is lost or doubled", alone=True)
+@situation("broker killed twice under load: nothing acknowledged is lost or doubled", setting=Setting.ALONE)
 def restart_under_load(scene: Scene) -> None:
     writer, reader = scene.application(), scene.application()
     topic = scene.topic(writer, _PARTITIONS)
