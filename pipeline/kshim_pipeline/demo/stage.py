@@ -111,6 +111,8 @@ def _kill_a_real_consumer(bootstrap: str) -> list[Truth]:
         killed_ms = time.time_ns() // 1_000_000
         running[1].kill()
         time.sleep(_AFTERMATH_S)
+        running[0].terminate()
+        running[0].wait(_START_S)
     finally:
         for process in running:
             process.kill()

@@ -12,7 +12,7 @@ from kshim_pipeline.report.style import theme
 __all__ = ["picture"]
 
 _MOST: Final = 4
-_SCALE: Final = 1.5
+_SCALE: Final = 1.2
 
 
 def picture(page: Page) -> bytes:
