@@ -157,7 +157,7 @@ def test_clients_may_not_write_committed_offsets() -> None:
 
 
 def test_zstd_needs_a_version_that_knows_it(node: NodeUnderTest) -> None:
-    batch = altered(BATCH, ">h", 21, Compression.ZSTD)
+    batch = a_batch(b"1", compression=Compression.ZSTD)
     client = node.client()
     assert produce(client, "orders", batch, 6).error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     assert produce(client, "orders", batch, 7).error_code == ErrorCode.NONE

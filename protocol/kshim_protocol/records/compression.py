@@ -13,7 +13,14 @@ from typing import Any
 
 from kshim_protocol.frame import ProtocolError
 
-__all__ = ["MAX_DECOMPRESSED_BYTES", "Compression", "CompressionUnavailableError", "compress", "decompress"]
+__all__ = [
+    "MAX_DECOMPRESSED_BYTES",
+    "Compression",
+    "CompressionUnavailableError",
+    "DecompressedTooLongError",
+    "compress",
+    "decompress",
+]
 
 MAX_DECOMPRESSED_BYTES = 104_857_600
 """Default bound of one batch's records: Kafka's socket.request.max.bytes."""
@@ -43,6 +50,10 @@ class CompressionUnavailableError(Exception):
     """The codec of a batch needs a package that is not installed. `str(error)` says which."""
 
 
+class DecompressedTooLongError(ProtocolError):
+    """More bytes than were allowed. Whether they are sound nobody has looked."""
+
+
 def compress(codec: Compression, data: bytes) -> bytes:
     """`data` as Java's clients would compress it: snappy in xerial's blocks, lz4 as a frame of independent blocks.
 
@@ -67,7 +78,7 @@ def compress(codec: Compression, data: bytes) -> bytes:
 def decompress(codec: Compression, data: bytes, *, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> bytes:
     """The inverse of `compress`; snappy may also be one raw block without framing.
 
-    Raises ProtocolError (malformed, or more than `max_bytes` long), CompressionUnavailableError.
+    Raises ProtocolError (malformed), DecompressedTooLongError, CompressionUnavailableError.
     """
     match codec:
         case Compression.NONE:
@@ -188,4 +199,5 @@ def _malformed(codec: str, reason: str) -> ProtocolError:
 
 
 def _too_long(codec: str, max_bytes: int) -> ProtocolError:
-    return _malformed(codec, f"more than {max_bytes} bytes when decompressed")
+    reason = f"{codec}: more than {max_bytes} bytes when decompressed"
+    return DecompressedTooLongError(reason, message="RecordBatch", version=2, field="records", offset=61)

@@ -14,18 +14,27 @@ from kshim_protocol.records.batch import (
     iter_timestamps,
     validate_batch,
 )
-from kshim_protocol.records.compression import CompressionUnavailableError
+from kshim_protocol.records.compression import Compression, CompressionUnavailableError
 from kshim_protocol.records.crc import crc32c
 from kshim_protocol.records.record import ATTRIBUTES_AT, LOG_APPEND_TIME_BIT
 
 if TYPE_CHECKING:
     from kshim.broker.config import BrokerConfig
+    from kshim.broker.record_checks import CheckedRecords
     from kshim.broker.topics import Topic
     from kshim_protocol.records.batch import BatchHeader
 
 __all__ = ["BatchRules", "RejectedRecords"]
 
 _NO_LIMIT_MS = (1 << 63) - 1
+_CODECS = {
+    "producer": None,
+    "uncompressed": Compression.NONE,
+    "gzip": Compression.GZIP,
+    "snappy": Compression.SNAPPY,
+    "lz4": Compression.LZ4,
+    "zstd": Compression.ZSTD,
+}
 _CRC_AT = 17
 _MAX_TIMESTAMP_AT = 35
 _pack_crc_and_attributes = struct.Struct(">Ih").pack_into
@@ -43,12 +52,20 @@ class RejectedRecords(KafkaError):
 class BatchRules:
     """The part of a topic's configuration that Produce goes by, parsed once.
 
-    Batches go through untouched as far as possible. Records are decoded only where the topic forces it: a compacted
-    topic needs keys, a limit on past timestamps needs each timestamp. Kafka: LogValidator; `compression.type` other
-    than `producer` has no effect here.
+    Batches go through untouched as far as possible; `codec` is what they are to be compressed with, None for as they
+    come. Records are decoded only to say which of them are refused. Kafka: LogValidator; the levels of
+    `compression.<codec>.level` have no effect here.
     """
 
-    __slots__ = ("_after_max_ms", "_before_max_ms", "_configs", "_is_compacted", "_is_log_append_time", "max_bytes")
+    __slots__ = (
+        "_after_max_ms",
+        "_before_max_ms",
+        "_configs",
+        "_is_compacted",
+        "_is_log_append_time",
+        "codec",
+        "max_bytes",
+    )
 
     def __init__(self, config: BrokerConfig, configs: Mapping[str, str]) -> None:
         def value(name: str) -> Any:
@@ -60,6 +77,7 @@ class BatchRules:
         self._is_compacted: bool = "compact" in value("cleanup.policy")
         self._before_max_ms: int = value("message.timestamp.before.max.ms")
         self._after_max_ms: int = value("message.timestamp.after.max.ms")
+        self.codec = _CODECS[value("compression.type")]
 
     @classmethod
     def of(cls, topic: Topic, config: BrokerConfig) -> BatchRules:
@@ -83,22 +101,38 @@ class BatchRules:
         except ProtocolError as error:
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, error.reason) from None
 
-    def admit(self, batch: bytes, header: BatchHeader, now_ms: int) -> tuple[bytes, int]:
+    def admit(self, batch: bytes, header: BatchHeader, checked: CheckedRecords, now_ms: int) -> tuple[bytes, int]:
         """(the batch as the log shall hold it, log append time in ms or -1). `now_ms` is Unix time.
 
         Raises RejectedRecords: INVALID_RECORD (no key in a compacted topic), INVALID_TIMESTAMP. Raises KafkaError:
-        INVALID_RECORD for records that cannot be decoded, UNSUPPORTED_COMPRESSION_TYPE.
+        MESSAGE_TOO_LARGE for what has grown when it was compressed anew, UNSUPPORTED_COMPRESSION_TYPE.
         """
-        if self._is_compacted:
+        facts = checked.facts
+        if self._is_compacted and (facts is None or facts.lacks_key):
             self._require_keys(batch)
+        attributes = header.attributes
+        if checked.batch is not None:
+            batch = checked.batch
+            attributes = int.from_bytes(batch[ATTRIBUTES_AT : ATTRIBUTES_AT + 2], "big")
+            if len(batch) > self.max_bytes:
+                raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{len(batch)} bytes once it is compressed anew")
         if self._is_log_append_time:
-            return _stamped(batch, header.attributes | LOG_APPEND_TIME_BIT, now_ms), now_ms
+            return _stamped(batch, attributes | LOG_APPEND_TIME_BIT, now_ms), now_ms
         latest_ms = now_ms + self._after_max_ms
-        if header.max_timestamp_ms > latest_ms or self._before_max_ms != _NO_LIMIT_MS:
-            self._require_timestamps(batch, now_ms - self._before_max_ms, latest_ms)
-        if header.attributes & LOG_APPEND_TIME_BIT:
-            # Only the broker may claim to have set the time; Kafka too takes the claim back and the records in.
-            return _stamped(batch, header.attributes & ~LOG_APPEND_TIME_BIT, header.max_timestamp_ms), -1
+        claims_time = bool(attributes & LOG_APPEND_TIME_BIT)
+        greatest_ms = least_ms = header.max_timestamp_ms
+        if facts is None:
+            least_ms = -_NO_LIMIT_MS
+        elif not claims_time:
+            greatest_ms = header.base_timestamp_ms + facts.greatest_delta_ms
+            least_ms = header.base_timestamp_ms + facts.least_delta_ms
+        earliest_ms = now_ms - self._before_max_ms
+        if greatest_ms > latest_ms or (least_ms < earliest_ms and self._before_max_ms != _NO_LIMIT_MS):
+            self._require_timestamps(batch, earliest_ms, latest_ms)
+        if claims_time or greatest_ms != header.max_timestamp_ms:
+            # Only the broker may claim to have set the time, and what the header promises has to be so; Kafka too puts
+            # both right and takes the records in.
+            return _stamped(batch, attributes & ~LOG_APPEND_TIME_BIT, max(greatest_ms, -1)), -1
         return batch, -1
 
     def _require_keys(self, batch: bytes) -> None:

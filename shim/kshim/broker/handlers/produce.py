@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from kshim.broker.batch_rules import BatchRules, RejectedRecords
 from kshim.broker.cluster import Cluster
@@ -10,6 +11,7 @@ from kshim.broker.connection import ConnectionClosing
 from kshim.broker.leader_checks import check_leader, endpoints
 from kshim.broker.node import Node
 from kshim.broker.producers import PartitionProducers
+from kshim.broker.record_checks import RecordChecks
 from kshim.broker.router import PendingReply, answered, handles
 from kshim.broker.topics import Partition, Topic
 from kshim.coordinator.step import RequestContext, Step
@@ -29,6 +31,9 @@ from kshim_protocol.records.batch import BatchHeader
 from kshim_protocol.records.compression import Compression
 from kshim_protocol.schema import ZERO_UUID
 
+if TYPE_CHECKING:
+    from kshim.broker.chores import Chore
+
 __all__ = ["produce"]
 
 _TOPIC_IDS_FROM = 13
@@ -44,8 +49,42 @@ def produce(node: Node, request: ProduceRequest, context: RequestContext, ticket
     With `--fsync always` the answer waits until the batches are safe from power loss.
 
     acks=0 gets no answer; an error then closes the connection, which is all such a client can notice (checked live on
-    4.4). Null records, to which Kafka never answers, get INVALID_RECORD. Raises ConnectionClosing.
+    4.4). Null records, to which Kafka never answers, get INVALID_RECORD. Records that take long to check are appended
+    later. Raises ConnectionClosing.
     """
+    checks = RecordChecks()
+    topics = node.cluster.topics
+    for data in request.topic_data:
+        topic = topics.with_id(data.topic_id) if context.api_version >= _TOPIC_IDS_FROM else topics.named(data.name)
+        if topic is not None:
+            codec = BatchRules.of(topic, node.cluster.config).codec
+            for partition in data.partition_data:
+                if partition.records is not None:
+                    checks.add(partition.records, codec)
+    if checks.has_heavy:
+        node.cluster.chores.add(_produce_later(node, request, context, ticket, checks))
+        return Step()
+    return _produced(node, request, context, ticket, checks)
+
+
+def _produce_later(
+    node: Node, request: ProduceRequest, context: RequestContext, ticket: PendingReply, checks: RecordChecks
+) -> Chore:
+    yield from checks.look_closer()
+    try:
+        node.cluster.apply(_produced(node, request, context, ticket, checks))
+    except ConnectionClosing as closing:
+        ticket.connection.hang_up(str(closing))
+    except Exception as error:
+        node.cluster.defect(error, request)
+        if not ticket.is_answered:
+            ticket.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def _produced(
+    node: Node, request: ProduceRequest, context: RequestContext, ticket: PendingReply, checks: RecordChecks
+) -> Step:
+    """Raises ConnectionClosing."""
     topics = node.cluster.topics
     by_id = context.api_version >= _TOPIC_IDS_FROM
     unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -55,7 +94,7 @@ def produce(node: Node, request: ProduceRequest, context: RequestContext, ticket
         answers = tuple(
             PartitionProduceResponse(index=partition.index, error_code=unknown, base_offset=-1)
             if topic is None
-            else _answer(node, request, topic, partition, context)
+            else _answer(node, request, topic, partition, context, checks)
             for partition in data.partition_data
         )
         responses.append(TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=answers))
@@ -137,13 +176,18 @@ def _answered_when_durable(
 
 
 def _answer(
-    node: Node, request: ProduceRequest, topic: Topic, data: PartitionProduceData, context: RequestContext
+    node: Node,
+    request: ProduceRequest,
+    topic: Topic,
+    data: PartitionProduceData,
+    context: RequestContext,
+    checks: RecordChecks,
 ) -> PartitionProduceResponse:
     """Append to one partition; whatever goes wrong is this partition's error."""
     reasons: tuple[tuple[int, str], ...] = ()
     message = None
     try:
-        return _append(node, request, topic, data, context)
+        return _append(node, request, topic, data, context, checks)
     except RejectedRecords as error:
         code, message, reasons = error.code, error.message, error.reasons
     except KafkaError as error:
@@ -166,7 +210,12 @@ def _answer(
 
 
 def _append(
-    node: Node, request: ProduceRequest, topic: Topic, data: PartitionProduceData, context: RequestContext
+    node: Node,
+    request: ProduceRequest,
+    topic: Topic,
+    data: PartitionProduceData,
+    context: RequestContext,
+    checks: RecordChecks,
 ) -> PartitionProduceResponse:
     """Raises KafkaError, LogError."""
     if not 0 <= data.index < len(topic.partitions):
@@ -199,7 +248,7 @@ def _append(
                 log_append_time_ms=earlier.max_timestamp_ms,
                 log_start_offset=log.start_offset,
             )
-    batch, log_append_time_ms = rules.admit(batch, header, now_ms)
+    batch, log_append_time_ms = rules.admit(batch, header, checks.of(batch), now_ms)
     base_offset = node.cluster.append(partition, batch, now_ms)
     return PartitionProduceResponse(
         index=data.index,

@@ -1,0 +1,137 @@
+"""Whether the records inside a batch are sound, without making objects of them. Kafka: LogValidator, DefaultRecord.
+
+Functions that go over records take a `count`, so that a caller can stop between any two records of a large batch.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from kshim_protocol.frame import ProtocolError
+from kshim_protocol.records.compression import Compression, compress
+from kshim_protocol.records.crc import crc32c
+from kshim_protocol.records.record import ATTRIBUTES_AT, COMPRESSION_BITS, HEADER_BYTES, OVERHEAD_BYTES
+from kshim_protocol.records.varint import decode_varint, decode_varlong
+
+__all__ = ["RecordFacts", "check_records", "recompressed"]
+
+_NEVER = 1 << 63
+_pack_length = struct.Struct(">i").pack_into
+_pack_crc_and_attributes = struct.Struct(">Ih").pack_into
+_LENGTH_AT = 8
+_CRC_AT = 17
+
+
+class RecordFacts:
+    """What was found so far in the records of one batch, which are numbered from 0 without a gap if it is compressed.
+
+    `least_delta_ms` and `greatest_delta_ms` are relative to the batch's base timestamp; `lacks_key`: a record has none.
+    """
+
+    __slots__ = ("count", "greatest_delta_ms", "lacks_key", "least_delta_ms")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.least_delta_ms = _NEVER
+        self.greatest_delta_ms = -_NEVER
+        self.lacks_key = False
+
+
+# Varints of one byte, and lengths of two, are read in place: calls would double the cost. An odd first byte is a
+# negative number. No index runs past the data unnoticed, for each record is read up to its last byte.
+def check_records(data: bytes, at: int, count: int, facts: RecordFacts, *, is_numbered: bool) -> int:
+    """Check the next `count` records; returns where the one after them begins. Raises ProtocolError.
+
+    `is_numbered`: the offsets inside have to be right. Kafka asks for that in compressed batches only.
+    """
+    least_ms, greatest_ms, lacks_key = facts.least_delta_ms, facts.greatest_delta_ms, facts.lacks_key
+    index = facts.count
+    try:
+        for index in range(facts.count, facts.count + count):
+            if (byte := data[at]) < 0x80:
+                end = at + 1 + (byte >> 1)
+                at += 2
+            elif (more := data[at + 1]) < 0x80:
+                end = at + 2 + (byte >> 1 & 0x3F | more << 6)
+                at += 3
+            else:
+                size, at = decode_varint(data, at)
+                end = at + size
+                at += 1
+            if not (byte := data[at]):
+                delta_ms = 0
+                at += 1
+            elif byte < 0x80:
+                delta_ms = byte >> 1 ^ -(byte & 1)
+                at += 1
+            else:
+                delta_ms, at = decode_varlong(data, at)
+            if delta_ms > greatest_ms:
+                greatest_ms = delta_ms
+            if delta_ms < least_ms:
+                least_ms = delta_ms
+            if (byte := data[at]) < 0x80:
+                offset = byte >> 1 ^ -(byte & 1)
+                at += 1
+            else:
+                offset, at = decode_varint(data, at)
+            if offset != index and is_numbered:
+                raise _malformed(f"offset delta {offset}", index)
+            if (byte := data[at]) < 0x80:
+                if byte & 1:
+                    lacks_key = True
+                    at += 1
+                else:
+                    at += 1 + (byte >> 1)
+            else:
+                size, at = decode_varint(data, at)
+                lacks_key = lacks_key or size < 0
+                at += max(size, 0)
+            if (byte := data[at]) < 0x80:
+                at += 1 if byte & 1 else 1 + (byte >> 1)
+            elif (more := data[at + 1]) < 0x80:
+                at += 2 if byte & 1 else 2 + (byte >> 1 & 0x3F | more << 6)
+            else:
+                size, at = decode_varint(data, at)
+                at += max(size, 0)
+            if data[at]:
+                at = _end_of_headers(data, at, index)
+            else:
+                at += 1
+            if at != end:
+                raise _malformed("its length is wrong", index)
+    except IndexError:
+        raise _malformed("the batch ends inside it", index) from None
+    facts.count += count
+    facts.least_delta_ms, facts.greatest_delta_ms, facts.lacks_key = least_ms, greatest_ms, lacks_key
+    return at
+
+
+def _end_of_headers(data: bytes, at: int, index: int) -> int:
+    count, at = decode_varint(data, at)
+    if not 0 <= count <= len(data) - at:
+        raise _malformed(f"{count} headers", index)
+    for _ in range(count):
+        size, at = decode_varint(data, at)
+        if size < 0:
+            raise _malformed("a header without a key", index)
+        size, at = decode_varint(data, at + size)
+        at += max(size, 0)
+        if at > len(data):
+            raise _malformed("the batch ends inside its headers", index)
+    return at
+
+
+def recompressed(batch: bytes, plain: bytes, codec: Compression) -> bytes:
+    """The batch with its records, which are `plain`, compressed by another codec. Raises CompressionUnavailableError."""
+    packed = bytearray(batch[:HEADER_BYTES])
+    packed += compress(codec, plain)
+    attributes = int.from_bytes(batch[ATTRIBUTES_AT : ATTRIBUTES_AT + 2], "big") & ~COMPRESSION_BITS | codec
+    _pack_length(packed, _LENGTH_AT, len(packed) - OVERHEAD_BYTES)
+    _pack_crc_and_attributes(packed, _CRC_AT, 0, attributes)
+    _pack_crc_and_attributes(packed, _CRC_AT, crc32c(memoryview(packed)[ATTRIBUTES_AT:]), attributes)
+    return bytes(packed)
+
+
+def _malformed(reason: str, index: int) -> ProtocolError:
+    return ProtocolError(f"record {index}: {reason}", message="RecordBatch", version=2, field="records", offset=0)
