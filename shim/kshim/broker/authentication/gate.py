@@ -88,9 +88,7 @@ class Gate:
             self._versions(frame, connection, session, now, real_ms)
             return
         if key != SASL_HANDSHAKE:
-            session.state = SaslState.FAILED
-            self._end_later(connection, session, f"a request of api key {key} before SASL authentication")
-            return
+            raise ConnectionClosing(f"a request of api key {key} before SASL authentication")
         ticket = self._parsed(frame, connection)
         request: Any = ticket.request
         mechanisms = tuple(session.listener.mechanisms)
@@ -129,6 +127,9 @@ class Gate:
         try:
             token, lifetime_ms = session.evaluate(request.auth_bytes, real_ms)
         except Refusal as refusal:
+            if refusal.message is None:
+                self._end_later(connection, session, refusal.reason)
+                return
             answer = ticket.request.error_response(refusal.error, ticket.route.version, refusal.message)
             self._end_later(connection, session, refusal.reason, ticket, answer)
             return

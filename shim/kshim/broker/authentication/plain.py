@@ -61,10 +61,12 @@ class PlainServer:
         except UnicodeDecodeError:
             raise AuthenticationFailed("a PLAIN token that is not UTF-8") from None
         if len(parts) != 3:
-            raise AuthenticationFailed(f"a PLAIN token of {len(parts)} parts instead of 3")
+            text = f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}"
+            raise AuthenticationFailed("a malformed PLAIN token", text)
         authorization_id, user, password = parts
-        if not user or not password:
-            raise AuthenticationFailed("a PLAIN token without user or password")
+        for name, value in (("username", user), ("password", password)):
+            if not value:
+                raise AuthenticationFailed(f"no {name}", f"Authentication failed: {name} not specified")
         if not self._passwords.matches(user, password):
             raise AuthenticationFailed(
                 f"wrong user or password for {user!r}", "Authentication failed: Invalid username or password"

@@ -43,12 +43,11 @@ def alter_user_scram_credentials(
             error = _mistake(row, credentials)
             if error is not None:
                 errors.setdefault(row.name, error)
-            key = f"{row.mechanism} {row.name}"
-            if key in seen:
+            if row.name in seen:
                 errors[row.name] = KafkaError(
                     ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
                 )
-            seen.add(key)
+            seen.add(row.name)
         deletions = [(row.name, _NAMES[row.mechanism]) for row in request.deletions if row.name not in errors]
         upserts = {
             (row.name, _NAMES[row.mechanism]): ScramCredential.of(
