@@ -27,11 +27,14 @@ class KshimProcess:
         topics: Mapping[str, int] | None = None,
         durable: bool = False,
         options: tuple[str, ...] = (),
+        listeners: str = "",
     ) -> None:
         """`durable` keeps the data in a folder of `directory`; otherwise a restart begins with nothing.
 
         `config` is Kafka's own keys, `topics` maps names to partition counts, `options` go to `serve` as they are.
+        `listeners` is Kafka's key of that name, with fixed ports, instead of a plain one on a free port.
         """
+        self._listeners = listeners
         self._directory = directory
         self._options = list(options)
         self._options += [f"--config={key}={value}" for key, value in (config or {}).items()]
@@ -67,7 +70,8 @@ class KshimProcess:
         """Run it and return when it has written its address."""
         self._directory.mkdir(parents=True, exist_ok=True)
         listen = self._bootstrap or "127.0.0.1:0"
-        command = [str(Path(sys.executable).with_name("kshim")), "serve", f"--listen={listen}", *self._options]
+        where = f"--config=listeners={self._listeners}" if self._listeners else f"--listen={listen}"
+        command = [str(Path(sys.executable).with_name("kshim")), "serve", where, *self._options]
         self._child = Child(command, self.log, stdout=subprocess.PIPE)
         try:
             self._bootstrap = self._first_line(self._child)

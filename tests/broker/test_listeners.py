@@ -7,7 +7,7 @@ from py4j.protocol import Py4JJavaError
 
 from integration.support.jvm import Jvm
 from kshim.broker.config import BrokerConfig, ConfigError
-from kshim.broker.listeners import Listener, client_auth_of, listener_with_port, listeners_of
+from kshim.broker.listeners import Listener, client_auth_of, listeners_of
 
 PLAIN = Listener("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092)
 
@@ -65,13 +65,6 @@ def test_what_cannot_be_is_refused_with_what_is_expected(keys: dict[str, str], e
 def test_one_of_each_ip_version_may_share_a_port() -> None:
     assert len(found("PLAINTEXT://127.0.0.1:9092,SSL://[::1]:9092")) == 2
     assert len(found("PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0")) == 2
-
-
-def test_another_broker_of_the_process_has_higher_ports() -> None:
-    listener = Listener("SSL", "SSL", "127.0.0.1", 9093, ("broker.example", 443))
-    assert listener_with_port(listener, 2) == Listener("SSL", "SSL", "127.0.0.1", 9095, ("broker.example", 445))
-    free = Listener("SSL", "SSL", "127.0.0.1", 0, ("broker.example", 0))
-    assert listener_with_port(free, 2) == free
 
 
 def test_clients_show_certificates_only_where_there_is_tls() -> None:

@@ -16,7 +16,6 @@ __all__ = [
     "ClientAuth",
     "Listener",
     "client_auth_of",
-    "listener_with_port",
     "listeners_of",
     "plain_listener",
     "with_advertised",
@@ -111,14 +110,6 @@ def client_auth_of(config: BrokerConfig, listener: Listener) -> ClientAuth:
     ):
         return "none"
     return cast("ClientAuth", config.listener_value(key, listener.name))
-
-
-def listener_with_port(listener: Listener, shift: int) -> Listener:
-    """The listener of another broker of this process: its ports are higher by `shift`; 0 stays 0."""
-    advertised = listener.advertised
-    if advertised is not None and advertised[1]:
-        advertised = (advertised[0], advertised[1] + shift)
-    return listener._replace(port=listener.port + shift if listener.port else 0, advertised=advertised)
 
 
 def _endpoints(key: str, values: Sequence[str], text: str | None) -> list[tuple[str, str, int]]:
