@@ -162,3 +162,13 @@ def test_without_acks_the_late_failure_hangs_up(node: NodeUnderTest) -> None:
     other.send(produce_of("orders", raw_batch(b"".join(map(record, range(20_000))), 20_000), acks=0), 12)
     node.do_chores()
     assert isinstance(other.unread.popleft(), NoReply)
+
+
+def test_a_record_in_a_compressed_batch_may_not_be_too_large() -> None:
+    node = a_node()
+    node.topic("orders", 1, {"max.decompressed.message.bytes": "1000"})
+    client = node.client()
+    large, many = a_batch(b"x" * 1000, compression=Compression.GZIP), a_batch(*[b"x" * 500] * 9)
+    assert produce(client, "orders", large).error_code == ErrorCode.INVALID_RECORD
+    assert produce(client, "orders", many).error_code == ErrorCode.NONE
+    assert produce(client, "orders", a_batch(b"x" * 1000)).error_code == ErrorCode.NONE

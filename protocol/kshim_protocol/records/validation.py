@@ -25,16 +25,18 @@ _CRC_AT = 17
 class RecordFacts:
     """What was found so far in the records of one batch, which are numbered from 0 without a gap if it is compressed.
 
-    `least_delta_ms` and `greatest_delta_ms` are relative to the batch's base timestamp; `lacks_key`: a record has none.
+    `least_delta_ms` and `greatest_delta_ms` are relative to the batch's base timestamp; `lacks_key`: a record has none;
+    `largest_bytes`: the size of the largest.
     """
 
-    __slots__ = ("count", "greatest_delta_ms", "lacks_key", "least_delta_ms")
+    __slots__ = ("count", "greatest_delta_ms", "lacks_key", "largest_bytes", "least_delta_ms")
 
     def __init__(self) -> None:
         self.count = 0
         self.least_delta_ms = _NEVER
         self.greatest_delta_ms = -_NEVER
         self.lacks_key = False
+        self.largest_bytes = 0
 
 
 # Varints of one byte, and lengths of two, are read in place: calls would double the cost. An odd first byte is a
@@ -45,6 +47,7 @@ def check_records(data: bytes, at: int, count: int, facts: RecordFacts, *, is_nu
     `is_numbered`: the offsets inside have to be right. Kafka asks for that in compressed batches only.
     """
     least_ms, greatest_ms, lacks_key = facts.least_delta_ms, facts.greatest_delta_ms, facts.lacks_key
+    largest_bytes = facts.largest_bytes - 1
     index = facts.count
     try:
         for index in range(facts.count, facts.count + count):
@@ -58,6 +61,8 @@ def check_records(data: bytes, at: int, count: int, facts: RecordFacts, *, is_nu
                 size, at = decode_varint(data, at)
                 end = at + size
                 at += 1
+            if end - at > largest_bytes:  # without its attributes
+                largest_bytes = end - at
             if not (byte := data[at]):
                 delta_ms = 0
                 at += 1
@@ -103,6 +108,7 @@ def check_records(data: bytes, at: int, count: int, facts: RecordFacts, *, is_nu
     except IndexError:
         raise _malformed("the batch ends inside it", index) from None
     facts.count += count
+    facts.largest_bytes = largest_bytes + 1
     facts.least_delta_ms, facts.greatest_delta_ms, facts.lacks_key = least_ms, greatest_ms, lacks_key
     return at
 

@@ -16,7 +16,7 @@ from kshim_protocol.records.batch import (
 )
 from kshim_protocol.records.compression import Compression, CompressionUnavailableError
 from kshim_protocol.records.crc import crc32c
-from kshim_protocol.records.record import ATTRIBUTES_AT, LOG_APPEND_TIME_BIT
+from kshim_protocol.records.record import ATTRIBUTES_AT, COMPRESSION_BITS, LOG_APPEND_TIME_BIT
 
 if TYPE_CHECKING:
     from kshim.broker.config import BrokerConfig
@@ -63,6 +63,7 @@ class BatchRules:
         "_configs",
         "_is_compacted",
         "_is_log_append_time",
+        "_max_record_bytes",
         "codec",
         "max_bytes",
     )
@@ -77,6 +78,7 @@ class BatchRules:
         self._is_compacted: bool = "compact" in value("cleanup.policy")
         self._before_max_ms: int = value("message.timestamp.before.max.ms")
         self._after_max_ms: int = value("message.timestamp.after.max.ms")
+        self._max_record_bytes: int = value("max.decompressed.message.bytes")
         self.codec = _CODECS[value("compression.type")]
 
     @classmethod
@@ -105,9 +107,14 @@ class BatchRules:
         """(the batch as the log shall hold it, log append time in ms or -1). `now_ms` is Unix time.
 
         Raises RejectedRecords: INVALID_RECORD (no key in a compacted topic), INVALID_TIMESTAMP. Raises KafkaError:
-        MESSAGE_TOO_LARGE for what has grown when it was compressed anew, UNSUPPORTED_COMPRESSION_TYPE.
+        INVALID_RECORD for a compressed record larger than is taken, MESSAGE_TOO_LARGE for what has grown when it was compressed anew, UNSUPPORTED_COMPRESSION_TYPE.
         """
         facts = checked.facts
+        if facts is not None and facts.largest_bytes > self._max_record_bytes and header.attributes & COMPRESSION_BITS:
+            raise KafkaError(
+                ErrorCode.INVALID_RECORD,
+                f"a record of {facts.largest_bytes} bytes, at most {self._max_record_bytes} are taken",
+            )
         if self._is_compacted and (facts is None or facts.lacks_key):
             self._require_keys(batch)
         attributes = header.attributes
