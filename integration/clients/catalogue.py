@@ -23,6 +23,11 @@ class Client(NamedTuple):
         """What starts its driver, built if need be. Raises Unavailable."""
         return _command(self.folder)
 
+    def fails_on_both(self, situation: str) -> str | None:
+        """Why a situation is known to fail on either broker because of the client; None where it is not known to."""
+        reasons: Mapping[str, str] = getattr(_launch(self.folder), "FAILS_ON_BOTH", {})
+        return reasons.get(situation)
+
     def start(self, log: Path) -> Driver:
         """A process of its driver. Raises Unavailable."""
         environment: Mapping[str, str] = getattr(_launch(self.folder), "ENVIRONMENT", {})

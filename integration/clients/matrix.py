@@ -8,6 +8,7 @@ import functools
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +19,7 @@ from integration.clients.driver import ROOT
 from integration.clients.running import FAIL, MISSING, OK, Outcome, play, play_alone
 from integration.clients.secured import SecuredKafka, SecuredKshim
 from integration.clients.situation import Setting, Situation
+from integration.clients.spark import spark_rows
 from integration.support.broker import Broker
 from integration.support.jars import KAFKA_VERSION
 from integration.support.kafka import RealKafka
@@ -47,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = Path(tempfile.mkdtemp(prefix="kshim-clients-"))
     print(f"logs of brokers and drivers: {folder}", flush=True)
     outcomes: list[Outcome] = []
+    began = time.monotonic()
     reference = page.Reference(f"Apache Kafka {KAFKA_VERSION}", datetime.date.today().isoformat())
     for name in options.brokers.split(","):
         if name == "kafka" and options.kafka_from:
@@ -56,8 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         outcomes += _run(name, chosen_clients, chosen, folder / name, options.jobs)
     if options.save_kafka:
         page.save_reference(Path(options.save_kafka), reference, outcomes)
-    report = page.Report(chosen_clients, chosen, outcomes, reference)
+    spark = spark_rows(folder / "spark") if options.spark else None
+    report = page.Report(chosen_clients, chosen, outcomes, reference, spark)
     print(page.printed(report))
+    print(f"{(time.monotonic() - began) / 60:.1f} minutes")
     if options.page:
         Path(options.page).write_text(page.markdown(report))
     regressions = page.failures_of_kshim_alone(report)
@@ -72,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--situations", help="names or beginnings of names, comma separated; all")
     parser.add_argument("--brokers", default="kshim,kafka", help="kshim, kafka or both, comma separated")
     parser.add_argument("--jobs", type=int, default=2, help="so many clients at the same time")
+    parser.add_argument("--spark", action="store_true", help="also run the suite of Spark's source and sink")
     parser.add_argument("--page", help=f"also write the matrix here, as {PAGE.relative_to(ROOT)}")
     parser.add_argument("--save-kafka", metavar="FILE", help="keep what Kafka did, with date and versions")
     parser.add_argument("--kafka-from", metavar="FILE", help="take what Kafka did from a file instead of running it")

@@ -10,6 +10,9 @@ from typing import NamedTuple
 from integration.clients.catalogue import Client
 from integration.clients.running import CANNOT, FAIL, MISSING, OK, Outcome
 from integration.clients.situation import Situation
+from integration.clients.spark import SparkRow
+
+BOTH_FAIL = "fails on both"
 
 
 class Reference(NamedTuple):
@@ -26,6 +29,8 @@ class Report(NamedTuple):
     situations: Sequence[Situation]
     outcomes: Sequence[Outcome]
     reference: Reference
+    spark: tuple[str, Sequence[SparkRow]] | None = None
+    """Version and rows."""
 
     def outcome(self, client: Client, situation: Situation, broker: str) -> Outcome | None:
         """None where it was not run."""
@@ -47,13 +52,17 @@ def cell(report: Report, client: Client, situation: Situation) -> str:
             verdicts[broker] = outcome.verdict
     if len(set(verdicts.values())) == 1:
         (verdict,) = set(verdicts.values())
-        return verdict
+        return BOTH_FAIL if verdict == FAIL and len(verdicts) == 2 else verdict
     return ", ".join(f"{broker} {verdict}" for broker, verdict in verdicts.items())
 
 
 def failures_of_kshim_alone(report: Report) -> list[Outcome]:
-    """Where kshim fails and Kafka does not (or was not asked)."""
-    found = []
+    """Where kshim fails and Kafka does not (or was not asked); what Spark's suite finds, which compares both."""
+    found = [
+        Outcome("Spark", row.title, "kshim", FAIL, row.detail, 0.0, "")
+        for row in (report.spark[1] if report.spark else ())
+        if row.verdict == FAIL
+    ]
     for outcome in report.outcomes:
         if outcome.broker != "kshim" or outcome.verdict != FAIL:
             continue
@@ -79,6 +88,8 @@ def printed(report: Report) -> str:
         for each in report.outcomes
         if each.verdict == FAIL
     ]
+    if report.spark:
+        lines += [f"Spark {report.spark[0]}: {row.title}: {row.verdict} {row.detail}" for row in report.spark[1]]
     lines.append(_totals(report))
     return "\n".join(lines)
 
@@ -93,8 +104,8 @@ def markdown(report: Report) -> str:
         " [the client matrix](design/clients.md).",
         f"Reference: {report.reference.broker}, run {report.reference.date}.",
         "",
-        "`ok`: passed on both. `-`: the client cannot express it (why: below). `n/a`: not installed where this was run."
-        " Where the brokers differ, both are named.",
+        "`ok`: passed on both. `-`: the client cannot express it (why: below). `fails on both`: by the client's own"
+        " doing (why: below). `n/a`: not installed where this was run. Where the brokers differ, both are named.",
         "",
         "| Situation | " + " | ".join(heads) + " |",
         "|--" * (len(heads) + 1) + "|",
@@ -102,7 +113,8 @@ def markdown(report: Report) -> str:
     for situation in report.situations:
         cells = (cell(report, client, situation) for client in report.clients)
         lines.append(f"| {situation.title} | " + " | ".join(cells) + " |")
-    lines += ["", _totals(report), *_cannot(report), *_failures(report), *_missing(report)]
+    lines += ["", _totals(report), *_spark(report), *_cannot(report), *_fail_on_both(report)]
+    lines += [*_failures(report), *_missing(report)]
     return "\n".join(lines) + "\n"
 
 
@@ -142,8 +154,38 @@ def _cannot(report: Report) -> list[str]:
     return lines + [f"- {client}, *{'*, *'.join(told)}*: {detail}" for (client, detail), told in sorted(found.items())]
 
 
+def _spark(report: Report) -> list[str]:
+    if report.spark is None:
+        return []
+    version, rows = report.spark
+    lines = ["", f"## Spark {version}, source and sink", ""]
+    lines += [
+        "Each test asks both brokers for the same and compares (`integration/spark/test_source_and_sink.py`).",
+        "",
+    ]
+    return [*lines, "| Test | |", "|--|--|", *(f"| {row.title} | {row.verdict} |" for row in rows)]
+
+
+def _fail_on_both(report: Report) -> list[str]:
+    lines = []
+    for situation in report.situations:
+        for client in report.clients:
+            if cell(report, client, situation) == BOTH_FAIL:
+                outcome = report.outcome(client, situation, "kafka")
+                assert outcome is not None
+                why = client.fails_on_both(situation.name) or _inline(outcome.detail)
+                lines.append(f"- {client.name}, *{situation.title}*: {why}")
+    return ["", "## What fails on both brokers", "", *lines] if lines else []
+
+
 def _failures(report: Report) -> list[str]:
-    failed = [each for each in report.outcomes if each.verdict == FAIL]
+    both = {
+        (client.name, situation.name)
+        for client in report.clients
+        for situation in report.situations
+        if cell(report, client, situation) == BOTH_FAIL
+    }
+    failed = [each for each in report.outcomes if each.verdict == FAIL and each[:2] not in both]
     if not failed:
         return []
     lines = ["", "## Failures", ""]

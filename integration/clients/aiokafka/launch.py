@@ -10,3 +10,9 @@ NAME = "aiokafka"
 def command() -> list[str]:
     """The driver, in this interpreter."""
     return [sys.executable, "-m", "integration.clients.aiokafka.driver"]
+
+
+FAILS_ON_BOTH = {
+    "static_fencing": "its heartbeats do not name the instance, so that it is told UNKNOWN_MEMBER_ID instead of"
+    " FENCED_INSTANCE_ID, joins again and fences the newer one: the two take turns for ever",
+}
