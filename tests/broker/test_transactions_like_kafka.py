@@ -16,7 +16,12 @@ from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kshim_protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from kshim_protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
-from kshim_protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kshim_protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from tests.broker.beside_kafka import Sides, seen
 from tests.broker.data_plane import a_batch, fetch_of, only_partition, produce_of
 from tests.broker.harness import a_node
@@ -24,6 +29,7 @@ from tests.broker.harness import a_node
 pytestmark = pytest.mark.kafka
 
 NUMBERS = count()
+MARKERS_FROM_MS = 10**9  # records are older
 
 
 class Both(Sides):
@@ -44,8 +50,9 @@ class Both(Sides):
             (created,) = side.ask(CreateTopicsRequest(topics=(topic,)), 7).topics
             assert created.error_code == ErrorCode.NONE, created
         deadline = time.monotonic() + 30
-        while self.kafka.ask(latest_of(name, 1, 0), 7).topics[0].partitions[0].error_code:
-            assert time.monotonic() < deadline
+        for index in (0, 1):
+            while only_offset(self.kafka.ask(offsets_of(name, index, 0, -1), 7))[0] != ErrorCode.NONE:
+                assert time.monotonic() < deadline, f"Kafka made no leader for {name}-{index}"
         return name
 
     def write(self, topic: str, batch: bytes, version: int = 9, *, transactional_id: str | None) -> tuple[int, int]:
@@ -59,12 +66,18 @@ class Both(Sides):
 
     def read(self, topic: str, offset: int = 0, **limits: Any) -> Any:
         """What READ_COMMITTED readers see, and what the others do."""
+        found: Any = None
         for level in (0, 1):
             request = fetch_of((topic, 0, offset), isolation_level=level, **limits)
             ours, theirs = (seen(only_partition(side.ask(request, 12))) for side in (self.node, self.kafka))
             assert ours == theirs, f"{topic} from {offset}, isolation level {level}, {limits}"
-            self.ask(latest_of(topic, 0, level), 7)
-        return ours
+            found = ours
+            for timestamp in (-1, -2, 0, 1002, 1005):
+                ours, theirs = (
+                    only_offset(side.ask(offsets_of(topic, 0, level, timestamp), 7)) for side in (self.node, self.kafka)
+                )
+                assert ours == theirs, f"{topic} at {timestamp}, isolation level {level}"
+        return found
 
     def producers(self, topic: str) -> None:
         request = DescribeProducersRequest(topics=(TopicRequest(name=topic, partition_indexes=(0, 7)),))
@@ -90,8 +103,14 @@ def facts(producer: Any) -> tuple[int, ...]:
     )
 
 
-def latest_of(topic: str, partition: int, level: int) -> ListOffsetsRequest:
-    wanted = ListOffsetsPartition(partition_index=partition, timestamp=-1)
+def only_offset(response: ListOffsetsResponse) -> tuple[int, int, int]:
+    """Error, offset, and the timestamp unless it is a marker's."""
+    ((found,),) = (topic.partitions for topic in response.topics)
+    return found.error_code, found.offset, min(found.timestamp, MARKERS_FROM_MS)
+
+
+def offsets_of(topic: str, partition: int, level: int, timestamp: int) -> ListOffsetsRequest:
+    wanted = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
     return ListOffsetsRequest(
         replica_id=-1, isolation_level=level, topics=(ListOffsetsTopic(name=topic, partitions=(wanted,)),)
     )
