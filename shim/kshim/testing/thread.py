@@ -23,6 +23,8 @@ class BrokersInThread:
     def __init__(self, brokers: Brokers, token: trio.lowlevel.TrioToken) -> None:
         self._brokers = brokers
         self._token = token
+        self.cluster = brokers.cluster
+        """See `Brokers.cluster`. What it does, it does on the other thread: from this one only look."""
         self.bootstrap = brokers.bootstrap
         """`host:port` of every broker, live or not, comma separated: what clients call bootstrap servers."""
 
