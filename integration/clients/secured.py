@@ -114,7 +114,7 @@ class SecuredKafka(RealKafka):
     def _write_properties(self, controller_port: int) -> None:
         found = _properties(self.keys, {"PLAINTEXT": self._port, **self._others})
         self._properties = {
-            **found,
+            **{key: value.replace("\\", "\\\\") for key, value in found.items()},  # as a file of properties has them
             "advertised.listeners": found["listeners"],
             "listeners": f"{found['listeners']},CONTROLLER://127.0.0.1:{controller_port}",
             "listener.security.protocol.map": f"{found['listener.security.protocol.map']},CONTROLLER:PLAINTEXT",

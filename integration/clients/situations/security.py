@@ -120,7 +120,8 @@ def access_rules(scene: Scene) -> None:
     assert owner.produce(topic, [Sent("by its owner")]) == [(0, 0)]
     refused(lambda: other.produce(topic, [Sent("by another")]), "TOPIC_AUTHORIZATION_FAILED")
     assert other.produce(free, [Sent("free for all")]) == [(0, 0)]
-    refused(lambda: other.delete_topic(topic), "TOPIC_AUTHORIZATION_FAILED")
+    refused(lambda: other.read(topic, {0: 0}, 1, timeout_s=5), "TOPIC_AUTHORIZATION_FAILED")
+    refused(lambda: other.create_partitions(topic, 2), "TOPIC_AUTHORIZATION_FAILED")
     assert [record.value for record in owner.read(topic, {0: 0}, 1)] == ["by its owner"]
 
 
