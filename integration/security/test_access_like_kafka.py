@@ -188,7 +188,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 def set_rules(place: Place, rules: tuple[AclCreation, ...]) -> None:
     """Replace all rules, and wait until the broker decides by them: Kafka's controller answers a moment earlier."""
-    everything = {
+    everything: dict[str, Any] = {
         "resource_type_filter": 1,
         "resource_name_filter": None,
         "pattern_type_filter": 1,

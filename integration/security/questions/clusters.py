@@ -1,0 +1,88 @@
+"""The cluster as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from integration.security.questions.things import TOPICS, Rows
+from kshim_protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+)
+from kshim_protocol.messages.create_acls import AclCreation, CreateAclsRequest
+from kshim_protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from kshim_protocol.messages.describe_acls import DescribeAclsRequest
+from kshim_protocol.messages.describe_client_quotas import DescribeClientQuotasRequest
+from kshim_protocol.messages.describe_cluster import DescribeClusterRequest
+from kshim_protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
+from kshim_protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
+from kshim_protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from kshim_protocol.messages.list_config_resources import ListConfigResourcesRequest
+
+
+def access_rules(ids: Mapping[str, bytes]) -> Rows:
+    yield "DescribeCluster", DescribeClusterRequest(include_cluster_authorized_operations=True), 1
+    yield (
+        "DescribeAcls",
+        DescribeAclsRequest(
+            resource_type_filter=7,
+            resource_name_filter=None,
+            pattern_type_filter=1,
+            principal_filter=None,
+            host_filter=None,
+            operation=1,
+            permission_type=1,
+        ),
+        3,
+    )
+    yield (
+        "CreateAcls",
+        CreateAclsRequest(
+            creations=(
+                AclCreation(
+                    resource_type=4,
+                    resource_name="no-cluster",
+                    principal="User:x",
+                    host="*",
+                    operation=3,
+                    permission_type=3,
+                ),
+            )
+        ),
+        3,
+    )
+    yield (
+        "DeleteAcls",
+        DeleteAclsRequest(
+            filters=(
+                DeleteAclsFilter(
+                    resource_type_filter=2,
+                    resource_name_filter="none",
+                    principal_filter=None,
+                    host_filter=None,
+                    operation=1,
+                    permission_type=1,
+                ),
+            )
+        ),
+        3,
+    )
+
+
+def cluster(ids: Mapping[str, bytes]) -> Rows:
+    yield "DescribeUserScramCredentials", DescribeUserScramCredentialsRequest(users=(UserName(name="nobody"),)), 0
+    yield (
+        "AlterUserScramCredentials",
+        AlterUserScramCredentialsRequest(
+            deletions=(ScramCredentialDeletion(name="nobody", mechanism=1),), upsertions=()
+        ),
+        0,
+    )
+    yield "DescribeLogDirs", DescribeLogDirsRequest(topics=(DescribableLogDirTopic(topic="none", partitions=(0,)),)), 4
+    yield (
+        "ElectLeaders",
+        ElectLeadersRequest(topic_partitions=(TopicPartitions(topic=TOPICS[0], partitions=(0,)),), timeout_ms=1_000),
+        2,
+    )
+    yield "DescribeClientQuotas", DescribeClientQuotasRequest(components=(), strict=False), 1
+    yield "ListConfigResources", ListConfigResourcesRequest(resource_types=(2,)), 1
