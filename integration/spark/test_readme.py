@@ -50,6 +50,7 @@ def test_the_commands_of_the_readme_run_in_their_order(kshim: KshimProcess, tmp_
     assert list(said) == ["setup", "demo", "land", "analyse", "report", "explain", "budget"]
     assert "checksums are right" in said["setup"]
     assert "causes and " in said["demo"]
+    assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
     assert said["land"].startswith("Landed into history: ")
     assert (tmp_path / "results/tables/rebalances").is_dir()
     assert "billing" in (tmp_path / "report.html").read_text()

@@ -34,7 +34,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "budget": Command(
         "kshim_pipeline.report.command_budget", "judge groups by a budget, for CI: JSON and an exit code"
     ),
-    "demo": Command("kshim_pipeline.demo.command", "let consumers get into trouble for half a minute, and say why"),
+    "demo": Command("kshim_pipeline.demo.command", "let consumers get into trouble for a minute, and say why"),
 }
 """In the order of the help. To add one: its module, and a line here."""
 

@@ -1,4 +1,4 @@
-"""`kshim pipeline demo`: half a minute of trouble, then land, analyse, report, and a comparison with the truth."""
+"""`kshim pipeline demo`: a minute of trouble, then land, analyse, report, and a comparison with the truth."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option("--out", default="kshim-report.html", metavar="FILE", help="the report (default: kshim-report.html)")
     option("--picture", metavar="FILE", help="also draw the main charts as a PNG")
     option("--services", type=int, default=9, metavar="N", help="simulated services, each with one to three groups")
-    option("--incidents", type=int, default=24, metavar="N", help="incidents to play (default 24, about half a minute)")
+    option("--incidents", type=int, default=24, metavar="N", help="incidents to play (default 24, about a minute)")
     option("--seed", type=int, default=11, metavar="N")
     option("--master", metavar="URL", help="Spark's master (default: local[*])")
 
