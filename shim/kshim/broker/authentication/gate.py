@@ -39,19 +39,19 @@ class Gate:
     def __init__(self, node: Node, listeners: Mapping[str, SaslListener]) -> None:
         self._node = node
         self._listeners = listeners
-        self._sessions: dict[Connection, SaslSession] = {}
+        self.sessions: dict[Connection, SaslSession] = {}
         self._pass_on = node.route
         node.route = self.route
         node.gate = self
 
     def route(self, frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
         """See `FrameRouter.route`."""
-        session = self._sessions.get(connection)
+        session = self.sessions.get(connection)
         if session is None:
             if connection.security_protocol not in ("SASL_PLAINTEXT", "SASL_SSL"):
                 self._pass_on(frame, connection, now, real_ms)
                 return
-            session = self._sessions[connection] = SaslSession(self._listeners[connection.listener_name])
+            session = self.sessions[connection] = SaslSession(self._listeners[connection.listener_name])
         if session.state is SaslState.COMPLETE and self._passes(frame, session, real_ms):
             self._pass_on(frame, connection, now, real_ms)
             return
@@ -67,7 +67,7 @@ class Gate:
 
     def closed(self, connection: Connection) -> None:
         """Forget a connection."""
-        self._sessions.pop(connection, None)
+        self.sessions.pop(connection, None)
 
     @staticmethod
     def _passes(frame: bytes, session: SaslSession, real_ms: int) -> bool:

@@ -1,0 +1,178 @@
+"""The gate before a node: a connection of a SASL listener, request by request. Live brokers: integration/security."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from kshim.broker.authentication.gate import Gate
+from kshim.broker.authentication.listener import SaslListener, SaslMechanism
+from kshim.broker.authentication.plain import PasswordDigests, PlainServer
+from kshim.broker.connection import ANONYMOUS, ConnectionClosing
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.messages.api_versions import ApiVersionsRequest
+from kshim_protocol.messages.metadata import MetadataRequest
+from kshim_protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from kshim_protocol.messages.sasl_handshake import SaslHandshakeRequest
+from tests.broker.harness import Client, NodeUnderTest, a_node
+
+DELAY_MS = 150
+LIFETIME_MS = 10_000
+METADATA = MetadataRequest(topics=())
+PASSWORDS = {"alice": "alice-secret", "bob": "bob-secret"}
+
+
+def a_gated_node(*, max_reauth_ms: int = 0) -> NodeUnderTest:
+    digests = PasswordDigests(b"salt")
+    for user, password in PASSWORDS.items():
+        digests.add(user, password)
+    plain = SaslMechanism("PLAIN", partial(PlainServer, digests), max_reauth_ms)
+    node = a_node()
+    Gate(node.node, {"SECURE": SaslListener({"PLAIN": plain}, DELAY_MS)})
+    return node
+
+
+def a_client(node: NodeUnderTest) -> Client:
+    return node.client(listener_name="SECURE", security_protocol="SASL_PLAINTEXT")
+
+
+def log_in(client: Client, user: str = "alice") -> int:
+    assert client.ask(SaslHandshakeRequest(mechanism="PLAIN")).error_code == ErrorCode.NONE
+    answer = client.ask(token(user, PASSWORDS[user]))
+    assert answer.error_code == ErrorCode.NONE
+    return answer.session_lifetime_ms
+
+
+def token(user: str, password: str) -> SaslAuthenticateRequest:
+    return SaslAuthenticateRequest(auth_bytes=f"\0{user}\0{password}".encode())
+
+
+def test_a_client_has_a_name_once_it_has_authenticated() -> None:
+    client = a_client(a_gated_node())
+    assert client.principal == ANONYMOUS
+    assert log_in(client) == 0
+    assert (client.principal, client.is_authenticated) == ("User:alice", True)
+    assert client.ask(METADATA).cluster_id
+
+
+def test_connections_of_other_listeners_pass() -> None:
+    client = a_gated_node().client()
+    assert client.ask(METADATA).cluster_id
+    assert client.ask(SaslHandshakeRequest(mechanism="PLAIN")).error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert client.principal == ANONYMOUS
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [METADATA, token("alice", "alice-secret")],
+    ids=["a request", "a token"],
+)
+def test_nothing_but_a_handshake_comes_first(request_: MetadataRequest | SaslAuthenticateRequest) -> None:
+    with pytest.raises(ConnectionClosing):
+        a_client(a_gated_node()).send(request_)
+
+
+def test_a_refusal_is_held_back_and_then_ends_the_connection() -> None:
+    node = a_gated_node()
+    client = a_client(node)
+    client.ask(SaslHandshakeRequest(mechanism="PLAIN"))
+    client.send(token("alice", "wrong"))
+    node.pass_ms(DELAY_MS - 1)
+    assert client.is_waiting
+    assert client.hung_up is None
+    node.pass_ms(1)
+    assert client.take(SaslAuthenticateResponse).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert client.hung_up == "failed authentication with PLAIN: wrong user or password for 'alice'"
+    assert client.principal == ANONYMOUS
+
+
+def test_a_client_that_left_meanwhile_is_not_answered() -> None:
+    node = a_gated_node()
+    client = a_client(node)
+    client.ask(SaslHandshakeRequest(mechanism="PLAIN"))
+    client.send(token("alice", "wrong"))
+    client.close()
+    node.pass_ms(DELAY_MS)
+    assert client.hung_up is None
+
+
+def test_an_unknown_mechanism_is_answered_at_once_and_nothing_follows() -> None:
+    node = a_gated_node()
+    client = a_client(node)
+    answer = client.ask(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"))
+    assert (answer.error_code, answer.mechanisms) == (ErrorCode.UNSUPPORTED_SASL_MECHANISM, ("PLAIN",))
+    with pytest.raises(ConnectionClosing):
+        client.send(SaslHandshakeRequest(mechanism="PLAIN"))
+    node.pass_ms(DELAY_MS)
+    assert client.hung_up == "a SASL mechanism that is not enabled"
+
+
+def test_versions_are_told_once() -> None:
+    client = a_client(a_gated_node())
+    bad = ApiVersionsRequest(client_software_name="", client_software_version="")
+    good = ApiVersionsRequest(client_software_name="x", client_software_version="1")
+    assert client.ask(bad).error_code == ErrorCode.INVALID_REQUEST
+    assert client.ask(good).error_code == ErrorCode.NONE
+    with pytest.raises(ConnectionClosing):
+        client.send(good)
+
+
+def test_another_request_among_the_tokens_is_refused() -> None:
+    node = a_gated_node()
+    client = a_client(node)
+    client.ask(SaslHandshakeRequest(mechanism="PLAIN"))
+    client.send(METADATA)
+    node.pass_ms(DELAY_MS)
+    assert client.hung_up is not None
+
+
+def test_a_session_ends_unless_it_is_renewed_in_time() -> None:
+    node = a_gated_node(max_reauth_ms=LIFETIME_MS)
+    client = a_client(node)
+    assert log_in(client) == LIFETIME_MS
+    node.pass_ms(LIFETIME_MS)
+    assert client.ask(METADATA).cluster_id
+    assert log_in(client) == LIFETIME_MS
+    node.pass_ms(LIFETIME_MS)
+    assert client.ask(METADATA).cluster_id
+    node.pass_ms(1)
+    with pytest.raises(ConnectionClosing, match="expired"):
+        client.send(METADATA)
+
+
+def test_an_expired_session_may_still_be_renewed() -> None:
+    node = a_gated_node(max_reauth_ms=LIFETIME_MS)
+    client = a_client(node)
+    log_in(client)
+    node.pass_ms(2 * LIFETIME_MS)
+    log_in(client)
+    assert client.ask(METADATA).cluster_id
+
+
+def test_a_renewal_must_be_by_the_same_user() -> None:
+    node = a_gated_node(max_reauth_ms=LIFETIME_MS)
+    client = a_client(node)
+    log_in(client, "alice")
+    client.ask(SaslHandshakeRequest(mechanism="PLAIN"))
+    client.send(token("bob", PASSWORDS["bob"]))
+    node.pass_ms(DELAY_MS)
+    answer = client.take(SaslAuthenticateResponse)
+    assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert client.principal == "User:alice"
+
+
+def test_sessions_without_end_are_not_renewed() -> None:
+    client = a_client(a_gated_node())
+    log_in(client)
+    assert client.ask(SaslHandshakeRequest(mechanism="PLAIN")).error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert client.ask(token("alice", "alice-secret")).error_code == ErrorCode.ILLEGAL_SASL_STATE
+
+
+def test_a_closed_connection_is_forgotten() -> None:
+    node = a_gated_node()
+    client = a_client(node)
+    log_in(client)
+    assert node.node.gate is not None
+    client.close()
+    assert not node.node.gate.sessions
