@@ -234,7 +234,7 @@ class Cluster:
             else:
                 append.written(base_offset, step)
         if self.durability.replies_wait and (step.replies or step.events):
-            undurable = self.durability.undurable(self._partitions_of(step))
+            undurable = self.durability.undurable(self.partitions_of(step))
             if undurable:
                 self._hold(step, undurable)
                 if self._transactions is not None:
@@ -275,7 +275,7 @@ class Cluster:
             self.fetch_waits.appended(partition, len(batch), stable_bytes)
         return base_offset
 
-    def _partitions_of(self, step: Step) -> list[Partition]:
+    def partitions_of(self, step: Step) -> list[Partition]:
         """Those whose state the step is made from, or that it has changed."""
         topic = self.topics.named(step.topic)
         if topic is None:

@@ -69,15 +69,14 @@ class Transactions:
 
     def go_on(self, step: Step) -> None:
         """The appends of a step were tried and its answers released, or held: do what is to follow them."""
-        for append in step.appends:
-            if append.durable is not None:
-                topic = self._cluster.topics.named(append.topic)
-                if topic is not None:
-                    self._when_durable(topic.partitions[append.partition], partial(self._decided, append.durable))
+        if step.once_durable:
+            logs = self._cluster.partitions_of(step)
+            for then in step.once_durable:
+                self._when_durable(logs, partial(self._decided, then))
         for marker in step.markers:
             self._write(marker)
 
-    def _when_durable(self, where: Partition, done: Callable[[Collection[Partition]], None]) -> None:
+    def _when_durable(self, logs: Collection[Partition], done: Callable[[Collection[Partition]], None]) -> None:
         """As `Durability.when_durable`, for callbacks in which something may go wrong that nobody has planned for."""
 
         def guarded(lost: Collection[Partition]) -> None:
@@ -87,11 +86,11 @@ class Transactions:
                 self._cluster.report(error, None)
                 self.reload()
 
-        self._cluster.durability.when_durable((where,), guarded)
+        self._cluster.durability.when_durable(logs, guarded)
 
-    def _decided(self, durable: Callable[[], Step | None], lost: Collection[Partition]) -> None:
+    def _decided(self, then: Callable[[], Step | None], lost: Collection[Partition]) -> None:
         if not lost:  # else the shard has been given up
-            self._apply(durable())
+            self._apply(then())
 
     def _apply(self, step: Step | None) -> None:
         if step is not None:
@@ -113,7 +112,7 @@ class Transactions:
         except KafkaError as error:
             self._apply(marker.settle(error.code))
         else:
-            self._when_durable(where, partial(self._settle, marker))
+            self._when_durable((where,), partial(self._settle, marker))
 
     def _append(self, marker: Marker, where: Partition) -> None:
         """Raises LogError; KafkaError when the shard of groups is not there."""

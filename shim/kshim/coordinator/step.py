@@ -57,12 +57,9 @@ class Append:
     `written(base_offset, step)` or `failed(error, step)` is called exactly once, at once after the append was tried,
     with the Step this append is from, which it fills further: replies, events in the order of what happened, perhaps
     further appends. State described by the batch changes only in `written`.
-
-    `durable()`, where it is given, is called once a batch that was written is as durable as was promised, and not at all
-    when that fails; what it returns is to be applied. It may be called after a failed append, too: it knows.
     """
 
-    __slots__ = ("batch", "durable", "failed", "partition", "topic", "written")
+    __slots__ = ("batch", "failed", "partition", "topic", "written")
 
     def __init__(
         self,
@@ -72,14 +69,12 @@ class Append:
         failed: Callable[[ErrorCode, Step], None],
         *,
         topic: str = OFFSETS_TOPIC,
-        durable: Callable[[], Step | None] | None = None,
     ) -> None:
         self.topic = topic
         self.partition = partition
         self.batch = batch
         self.written = written
         self.failed = failed
-        self.durable = durable
 
 
 class Step:
@@ -88,13 +83,14 @@ class Step:
     `appends` may grow while they are tried one after the other. `replies` holds (ticket, response message). At most
     one reply is ever made for a ticket. `partitions`: those of `topic` whose state this step is made from, written or
     only read; nobody may hear of it before what is in their logs by now is as durable as was promised. All appends are
-    for that topic, too. `markers`: see `TransactionStep`.
+    for that topic, too. `markers` and `once_durable`: see `TransactionStep`.
     """
 
     __slots__ = ("appends", "events", "partitions", "replies")
 
     topic: str = OFFSETS_TOPIC
     markers: Sequence[Marker] = ()
+    once_durable: Sequence[Callable[[], Step | None]] = ()
 
     def __init__(self) -> None:
         self.partitions: Collection[int] = ()

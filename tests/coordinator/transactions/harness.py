@@ -260,21 +260,18 @@ class World:
 
     def apply(self, step: Step) -> None:
         """As the broker does: appends, replies, events, then what is to follow."""
-        written = []
         for append in step.appends:
             self.before_write(append)
             if self.append_errors:
                 append.failed(self.append_errors.popleft(), step)
                 continue
             append.written(self._append(append), step)
-            written.append(append)
             self.after_write(append)
         for ticket, response in step.replies:
             ticket.complete(response)  # type: ignore[attr-defined]
         self.events += step.events
-        for append in written:
-            if append.durable is not None:
-                self._when_durable(append.durable)
+        for then in step.once_durable:
+            self._when_durable(then)
         for marker in step.markers:
             self._mark(marker)
 

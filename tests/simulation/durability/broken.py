@@ -30,7 +30,7 @@ def _reads_do_not_wait() -> AbstractContextManager[Any]:
     def only_written(self: Cluster, step: Any) -> list[Partition]:
         return [self.offsets_partition(append.partition) for append in step.appends]
 
-    return patch.object(Cluster, "_partitions_of", only_written)
+    return patch.object(Cluster, "partitions_of", only_written)
 
 
 def _first_shard_is_enough() -> AbstractContextManager[Any]:

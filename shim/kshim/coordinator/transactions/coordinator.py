@@ -14,7 +14,7 @@ from kshim.coordinator.transactions.describe_transactions import describe_transa
 from kshim.coordinator.transactions.end_txn import abort, end_txn, require_producer
 from kshim.coordinator.transactions.events import TransactionCause, TransactionRecordsSkipped
 from kshim.coordinator.transactions.init_producer_id import init_producer_id
-from kshim.coordinator.transactions.markers import TransactionStep, write_markers
+from kshim.coordinator.transactions.markers import TransactionStep, end_decided, write_markers
 from kshim.coordinator.transactions.replay import TransactionReplay
 from kshim.coordinator.transactions.shard import TransactionShard
 from kshim.coordinator.transactions.state import TransactionState
@@ -255,7 +255,10 @@ class TransactionCoordinator:
             pass
 
     def finish_load(self, partition: int, now: Now) -> Step:
-        """The shard has seen its whole log. Where an outcome stands whose end was not recorded, markers are written again."""
+        """The shard has seen its whole log. Where an outcome stands whose end was not recorded, markers are written again.
+
+        Once that outcome is durable: a shard may be loaded again while its log still waits for power.
+        """
         step = TransactionStep()
         shard = self._shards[partition]
         assert shard.is_loading, f"shard {partition} is not loading"
@@ -267,7 +270,7 @@ class TransactionCoordinator:
         for transaction in shard.transactions.values():
             shard.rearm(transaction, now)
             if transaction.state.is_decided:
-                write_markers(shard, transaction, now, step)
+                end_decided(shard, transaction, now, step)
         return step
 
     def unload(self, partition: int, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> Step:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from kshim.coordinator.replies import append_error
 from kshim.coordinator.step import Now, RequestContext, Step, Ticket
 from kshim.coordinator.transactions.events import TransactionCause
-from kshim.coordinator.transactions.markers import end_decided
+from kshim.coordinator.transactions.markers import TransactionStep, end_decided
 from kshim.coordinator.transactions.shard import TransactionShard
 from kshim.coordinator.transactions.state import TransactionState
 from kshim.coordinator.transactions.transaction import LAST_EPOCH, NO_EPOCH, Facts, Transaction
@@ -34,7 +34,7 @@ def require_producer(transaction: Transaction, producer_id: int, producer_epoch:
 
 
 def end_txn(
-    shard: TransactionShard, request: EndTxnRequest, context: RequestContext, ticket: Ticket, step: Step
+    shard: TransactionShard, request: EndTxnRequest, context: RequestContext, ticket: Ticket, step: TransactionStep
 ) -> None:
     """Decide the outcome; answered when it is in the log. Asked again for the same outcome it is still that.
 
@@ -74,7 +74,7 @@ def abort(
     transaction: Transaction,
     cause: TransactionCause,
     now: Now,
-    step: Step,
+    step: TransactionStep,
     *,
     aborted: Callable[[Step], None],
     failed: Callable[[ErrorCode, Step], None],
@@ -100,14 +100,14 @@ def _decide(
     decided: Facts,
     cause: TransactionCause,
     now: Now,
-    step: Step,
+    step: TransactionStep,
     *,
     ended: Callable[[Step], None],
     failed: Callable[[ErrorCode, Step], None],
 ) -> None:
-    def written(_base_offset: int, step: Step) -> None:
+    def written(_base_offset: int, _step: Step) -> None:
         shard.change(transaction, decided, cause, now, step)
         ended(step)
+        end_decided(shard, transaction, now, step)
 
-    durable = end_decided(shard, transaction, decided, now)
-    shard.append(step, transaction.transactional_id, decided, now, written=written, failed=failed, durable=durable)
+    shard.append(step, transaction.transactional_id, decided, now, written=written, failed=failed)

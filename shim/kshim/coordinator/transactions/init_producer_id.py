@@ -11,6 +11,7 @@ from kshim.coordinator.replies import append_error
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim.coordinator.transactions.end_txn import abort
 from kshim.coordinator.transactions.events import TransactionCause
+from kshim.coordinator.transactions.markers import TransactionStep
 from kshim.coordinator.transactions.shard import TransactionShard
 from kshim.coordinator.transactions.state import TransactionState
 from kshim.coordinator.transactions.transaction import LAST_EPOCH, NO_EPOCH, Facts, Transaction
@@ -27,7 +28,7 @@ def init_producer_id(
     request: InitProducerIdRequest,
     context: RequestContext,
     ticket: Ticket,
-    step: Step,
+    step: TransactionStep,
     *,
     new_producer_id: Callable[[], int],
 ) -> None:

@@ -67,15 +67,20 @@ class Marker:
 
 
 class TransactionStep(Step):
-    """A step of the transaction coordinator. `markers` are written after its appends."""
+    """A step of the transaction coordinator. `markers` are written after its appends.
 
-    __slots__ = ("markers",)
+    Each of `once_durable` is called once what the logs of its partitions hold by then is as durable as was promised, and
+    not at all when that is lost; what it returns is to be applied.
+    """
+
+    __slots__ = ("markers", "once_durable")
 
     topic = TRANSACTIONS_TOPIC
 
     def __init__(self) -> None:
         super().__init__()
         self.markers: list[Marker] = []
+        self.once_durable: list[Callable[[], Step | None]] = []
 
 
 class _Round:
@@ -129,18 +134,19 @@ def write_markers(shard: TransactionShard, transaction: Transaction, now: Now, s
         )
 
 
-def end_decided(shard: TransactionShard, transaction: Transaction, facts: Facts, now: Now) -> Callable[[], Step | None]:
-    """What to do once the record of `facts`, a Prepare, is durable."""
+def end_decided(shard: TransactionShard, transaction: Transaction, now: Now, step: TransactionStep) -> None:
+    """Have the transaction ended, whose outcome is in the log by now, once that is durable."""
+    facts = transaction.facts
 
     def durable() -> Step | None:
         if not shard.holds(transaction, facts):
             return None
-        step = TransactionStep()
-        step.partitions = shard.alone
-        write_markers(shard, transaction, now, step)
-        return step
+        after = TransactionStep()
+        after.partitions = shard.alone
+        write_markers(shard, transaction, now, after)
+        return after
 
-    return durable
+    step.once_durable.append(durable)
 
 
 def _complete(shard: TransactionShard, transaction: Transaction, now: Now, step: Step) -> None:

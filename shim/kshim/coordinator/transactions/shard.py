@@ -75,14 +75,13 @@ class TransactionShard:
         *,
         written: Callable[[int, Step], None],
         failed: Callable[[ErrorCode, Step], None],
-        durable: Callable[[], Step | None] | None = None,
     ) -> None:
         """Have the record of `facts` written, a tombstone for None."""
         value = None if facts is None else build_transaction_value(value_of(facts))
         batch = build_key_value_batch(
             [(build_transaction_key(transactional_id), value)], now.wall_ms, base_sequence=_NO_SEQUENCE
         )
-        step.appends.append(Append(self.partition, batch, written, failed, topic=TRANSACTIONS_TOPIC, durable=durable))
+        step.appends.append(Append(self.partition, batch, written, failed, topic=TRANSACTIONS_TOPIC))
 
     def change(self, transaction: Transaction, facts: Facts, cause: TransactionCause, now: Now, step: Step) -> None:
         """The record of `facts` is in the log."""
