@@ -1,4 +1,4 @@
-"""Both brokers with one SASL listener, the same users and Kafka's authorizer."""
+"""Both brokers with two SASL listeners, the same users and Kafka's authorizer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from integration.support.kafka import RealKafka, free_ports
 ADMIN, ADMIN_PASSWORD = "admin", "admin-secret"
 USERS = {ADMIN: ADMIN_PASSWORD, "alice": "alice-secret", "bob": 'bob\'s; "secret"'}
 """Who may log in with PLAIN; `admin` is a superuser."""
-LISTENER = "CLIENTS"
+LISTENER, SHORT_LISTENER = "CLIENTS", "SHORT"
+"""Two SASL listeners: on the second one sessions are short."""
+SESSION_MS = 1_500
 
 
 def jaas(users: Mapping[str, str]) -> str:
@@ -26,39 +28,58 @@ def jaas(users: Mapping[str, str]) -> str:
 
 def security(users: Mapping[str, str] = USERS) -> dict[str, str]:
     """What both brokers are told. SCRAM credentials are made by the admin at run time."""
-    prefix = f"listener.name.{LISTENER.lower()}"
     scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+    listeners: dict[str, str] = {}
+    for name in (LISTENER.lower(), SHORT_LISTENER.lower()):
+        prefix = f"listener.name.{name}"
+        listeners |= {
+            f"{prefix}.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+            f"{prefix}.plain.sasl.jaas.config": jaas(users),
+            f"{prefix}.scram-sha-256.sasl.jaas.config": scram,
+            f"{prefix}.scram-sha-512.sasl.jaas.config": scram,
+        }
     return {
-        f"{prefix}.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
-        f"{prefix}.plain.sasl.jaas.config": jaas(users),
-        f"{prefix}.scram-sha-256.sasl.jaas.config": scram,
-        f"{prefix}.scram-sha-512.sasl.jaas.config": scram,
+        **listeners,
+        f"listener.name.{SHORT_LISTENER.lower()}.plain.connections.max.reauth.ms": str(SESSION_MS),
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": f"User:{ADMIN};User:ANONYMOUS",
         "connection.failed.authentication.delay.ms": "200",
     }
 
 
+PROTOCOLS = f"{LISTENER}:SASL_PLAINTEXT,{SHORT_LISTENER}:SASL_PLAINTEXT"
+
+
+def secure_listeners(ports: list[int]) -> str:
+    """Both on loopback."""
+    return f"{LISTENER}://127.0.0.1:{ports[0]},{SHORT_LISTENER}://127.0.0.1:{ports[1]}"
+
+
 class SecureKafka(RealKafka):
     """The plain listener stays, for the suite's own probes; nobody on it has a name."""
 
     def __init__(self, directory: Path, properties: Mapping[str, str] | None = None) -> None:
-        (self._secure_port,) = free_ports(1)
+        self._secure_ports = free_ports(2)
         found = {**security(), **(properties or {})}
         super().__init__(directory, {key: value.replace("\\", "\\\\") for key, value in found.items()})
 
     @property
     def secure(self) -> tuple[str, int]:
         """Host and port of the SASL listener."""
-        return "127.0.0.1", self._secure_port
+        return "127.0.0.1", self._secure_ports[0]
+
+    @property
+    def short(self) -> tuple[str, int]:
+        """The same of the one with short sessions."""
+        return "127.0.0.1", self._secure_ports[1]
 
     def _write_properties(self, controller_port: int) -> None:
-        listeners = f"PLAINTEXT://{self.bootstrap},{LISTENER}://127.0.0.1:{self._secure_port}"
+        listeners = f"PLAINTEXT://{self.bootstrap},{secure_listeners(self._secure_ports)}"
         self._properties = {
             **self._properties,
             "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller_port}",
             "advertised.listeners": listeners,
-            "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,{LISTENER}:SASL_PLAINTEXT",
+            "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,{PROTOCOLS}",
         }
         super()._write_properties(controller_port)
 
@@ -73,10 +94,10 @@ class SecureKshim:
     ) -> None:
         self._directory = directory
         directory.mkdir(parents=True, exist_ok=True)
-        (self._secure_port,) = free_ports(1)
+        self._secure_ports = free_ports(2)
         found = {
-            "listeners": f"{LISTENER}://127.0.0.1:{self._secure_port}",
-            "listener.security.protocol.map": f"{LISTENER}:SASL_PLAINTEXT",
+            "listeners": secure_listeners(self._secure_ports),
+            "listener.security.protocol.map": PROTOCOLS,
             **security(),
             **(properties or {}),
         }
@@ -88,7 +109,12 @@ class SecureKshim:
     @property
     def secure(self) -> tuple[str, int]:
         """Host and port of the SASL listener."""
-        return "127.0.0.1", self._secure_port
+        return "127.0.0.1", self._secure_ports[0]
+
+    @property
+    def short(self) -> tuple[str, int]:
+        """The same of the one with short sessions."""
+        return "127.0.0.1", self._secure_ports[1]
 
     @property
     def log(self) -> Path:

@@ -12,7 +12,6 @@ from integration.security.facts import facts_of
 from integration.security.questions import GROUPS, TOPICS, TRANSACTIONAL_IDS, questions
 from integration.security.sasl_client import connected
 from integration.security.secured import ADMIN, ADMIN_PASSWORD, USERS, SecureKafka, SecureKshim
-from integration.support.fixtures import available
 from kshim.tools.client import Client
 from kshim_protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from kshim_protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -126,22 +125,13 @@ class Place(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Place]]:
-    kafka = available(lambda: SecureKafka(tmp_path_factory.mktemp("kafka")))
-    kshim = SecureKshim(tmp_path_factory.mktemp("kshim"))
-    kafka.start()
-    try:
-        kshim.start()
-        try:
-            places = [furnished(broker.name, broker.secure) for broker in (kshim, kafka)]
-            yield places
-            for place in places:
-                place.admin.close()
-                place.alice.close()
-        finally:
-            kshim.stop()
-    finally:
-        kafka.stop()
+def places(secure_kshim: SecureKshim, secure_kafka: SecureKafka) -> Iterator[list[Place]]:
+    places = [furnished(broker.name, broker.secure) for broker in (secure_kshim, secure_kafka)]
+    yield places
+    for place in places:
+        set_rules(place, ())
+        place.admin.close()
+        place.alice.close()
 
 
 def furnished(name: str, address: tuple[str, int]) -> Place:

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from integration.security.sasl_client import Refused, ScramClient, authenticate, connected, token
-from integration.security.secured import ADMIN, ADMIN_PASSWORD, USERS, SecureKafka, SecureKshim
-from integration.support.fixtures import KINDS, available
+from integration.security.secured import ADMIN, ADMIN_PASSWORD, SESSION_MS, USERS, SecureKafka, SecureKshim
 from kshim.tools.client import BrokerGone, Client
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.alter_user_scram_credentials import (
@@ -33,23 +32,22 @@ DELAY_S = 0.2
 """connection.failed.authentication.delay.ms of both."""
 
 
-@pytest.fixture(scope="module", params=KINDS)
-def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
-    directory = tmp_path_factory.mktemp(request.param)
-    properties = {"listener.name.clients.plain.connections.max.reauth.ms": "3000"}
-    broker: Any
-    if request.param == "kafka":
-        broker = available(lambda: SecureKafka(directory, properties))
-    else:
-        broker = SecureKshim(directory, properties)
-    broker.start()
-    yield broker.secure
-    broker.stop()
+@pytest.fixture
+def address(secure_broker: SecureKshim | SecureKafka) -> Address:
+    return secure_broker.secure
 
 
 @pytest.fixture
 def client(address: Address) -> Iterator[Client]:
     client = Client(*address, client_id="test")
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def short_client(secure_broker: SecureKshim | SecureKafka) -> Iterator[Client]:
+    """A connection whose session will be short."""
+    client = Client(*secure_broker.short, client_id="test")
     yield client
     client.close()
 
@@ -98,7 +96,7 @@ def test_an_unknown_mechanism_is_told_those_there_are(client: Client) -> None:
 
 
 def test_a_name_and_its_password_are_enough(client: Client) -> None:
-    assert authenticate(client, "bob", USERS["bob"]) == 3_000
+    assert authenticate(client, "bob", USERS["bob"]) == 0
     assert client.ask(METADATA, 9).cluster_id
 
 
@@ -175,39 +173,42 @@ def framed(body: bytes) -> bytes:
     return struct.pack(">i", len(body)) + body
 
 
-def test_a_session_is_renewed_by_the_same_user_and_mechanism_only(client: Client) -> None:
-    authenticate(client, "alice", USERS["alice"])
-    time.sleep(1.1)  # a second must lie between two
-    assert authenticate(client, "alice", USERS["alice"]) == 3_000
-    assert client.ask(METADATA, 9).cluster_id
-    time.sleep(1.1)
+def test_a_session_is_renewed_by_the_same_user_only(short_client: Client) -> None:
+    authenticate(short_client, "alice", USERS["alice"])
     with pytest.raises(Refused) as refused:
-        authenticate(client, "bob", USERS["bob"])
+        authenticate(short_client, "bob", USERS["bob"])
     assert refused.value.code == ErrorCode.SASL_AUTHENTICATION_FAILED
     assert refused.value.message == "Cannot change principals during re-authentication from User.alice: User.bob"
-    assert is_closed(client)
+    assert is_closed(short_client)
 
 
-def test_a_session_is_not_renewed_with_another_mechanism(client: Client) -> None:
-    authenticate(client, "alice", USERS["alice"])
-    time.sleep(1.1)
-    assert handshake(client, "SCRAM-SHA-256").error_code == 0
-    client.send(SaslAuthenticateRequest(auth_bytes=ScramClient("alice", "", "SCRAM-SHA-256").first()), 2)
-    assert is_closed(client)
+def test_a_session_is_not_renewed_with_another_mechanism(short_client: Client) -> None:
+    authenticate(short_client, "alice", USERS["alice"])
+    assert handshake(short_client, "SCRAM-SHA-256").error_code == 0
+    first = ScramClient("alice", "", "SCRAM-SHA-256").first()
+    short_client.send(SaslAuthenticateRequest(auth_bytes=first), 2)
+    assert is_closed(short_client)
 
 
-def test_a_session_may_not_be_renewed_at_once_again(client: Client) -> None:
-    authenticate(client, "alice", USERS["alice"])
+def test_a_session_may_not_be_renewed_twice_within_a_second(short_client: Client) -> None:
+    authenticate(short_client, "alice", USERS["alice"])
+    assert authenticate(short_client, "alice", USERS["alice"]) == SESSION_MS
+    assert handshake(short_client).error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert short_client.ask(METADATA, 9).cluster_id
+
+
+def test_a_session_ends_when_it_is_not_renewed(short_client: Client) -> None:
+    assert authenticate(short_client, "alice", USERS["alice"]) == SESSION_MS
+    assert short_client.ask(METADATA, 9).cluster_id
+    time.sleep(SESSION_MS / 1_000 + 0.1)
+    short_client.send(METADATA, 9)
+    assert is_closed(short_client)
+
+
+def test_a_session_without_end_is_not_renewed(client: Client) -> None:
     authenticate(client, "alice", USERS["alice"])
     assert handshake(client).error_code == ErrorCode.ILLEGAL_SASL_STATE
     assert client.ask(METADATA, 9).cluster_id
-
-
-def test_a_session_ends_when_it_is_not_renewed(client: Client) -> None:
-    authenticate(client, "alice", USERS["alice"])
-    time.sleep(3.1)
-    client.send(METADATA, 9)
-    assert is_closed(client)
 
 
 def test_tokens_after_the_end_are_out_of_place_and_the_connection_stays(client: Client) -> None:
@@ -221,7 +222,7 @@ def test_tokens_after_the_end_are_out_of_place_and_the_connection_stays(client: 
 
 
 def test_scram_credentials_are_made_used_and_removed(address: Address) -> None:
-    admin = connected(address, ADMIN, ADMIN_PASSWORD)  # for 3 s: see connections.max.reauth.ms
+    admin = connected(address, ADMIN, ADMIN_PASSWORD)
     try:
         password, salt = "pencil", b"W22ZaJ0SNY7soEsUEjb6gQ=="
         for number in (1, 2):  # one request may name a user once

@@ -10,12 +10,12 @@ __all__ = ["AuthenticationFailed", "Mechanism"]
 class AuthenticationFailed(Exception):
     """The client is not who it says. `message` is for the client: None where a reason would help somebody who guesses.
 
-    `reason` is for the log; neither ever holds a secret.
+    `reason` is for the log, cut short as a peer may have named itself at length; neither ever holds a secret.
     """
 
     def __init__(self, reason: str, message: str | None = None) -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason = reason[:200]
         self.message = message
 
 
