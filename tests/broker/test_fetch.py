@@ -175,20 +175,6 @@ def test_nobody_follows_this_broker(node: NodeUnderTest, client: Client) -> None
     assert old.error_code == new.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-@pytest.mark.parametrize(("session_id", "epoch"), [(0, 0), (0, -1), (5, 0), (5, -1)])
-def test_a_full_fetch_is_served_and_opens_no_session(client: Client, session_id: int, epoch: int) -> None:
-    reply = client.ask(fetch_of(("orders", 0, 0), session_id=session_id, session_epoch=epoch), 12)
-    assert (reply.error_code, reply.session_id) == (ErrorCode.NONE, 0)
-    assert len(all_values(reply)[0]) == 9
-
-
-@pytest.mark.parametrize("version", [7, 12, 13, 18])
-@pytest.mark.parametrize(("session_id", "epoch"), [(5, 7), (0, 5), (0, -2)])
-def test_there_is_no_session_to_continue(client: Client, version: int, session_id: int, epoch: int) -> None:
-    reply = client.ask(fetch_of(session_id=session_id, session_epoch=epoch), version)
-    assert reply == FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=())
-
-
 @pytest.mark.parametrize("level", [-1, 2])
 def test_an_isolation_level_that_does_not_exist_fails_the_request(client: Client, level: int) -> None:
     reply = client.ask(fetch_of(("orders", 0, 0), isolation_level=level), 12)

@@ -6,6 +6,7 @@ Where Kafka has no better answer than UNKNOWN_SERVER_ERROR, we say INVALID_RECOR
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -38,9 +39,9 @@ def write(both: Both, topic: str, batch: bytes) -> None:
     assert (ours.error_code, ours.base_offset) == (error, theirs.base_offset)
 
 
-def stored(both: Both, topic: str) -> list[tuple[object, ...]]:
+def stored(both: Both, topic: str) -> Any:
     """What both hold, but for the bytes that a compressor made."""
-    found = []
+    found: list[Any] = []
     for side in (both.kafka, both.node):
         answer = only_partition(side.ask(fetch_of((topic, 0, 0)), 12))
         batches = []

@@ -453,6 +453,10 @@ class Cluster:
         self.housekeeping.start_moved(partition)
         self.fetch_waits.release(partition)
 
+    def new_session_id(self) -> int:
+        """A random number of 32 bits."""
+        return int.from_bytes(self._identities.new_topic_id()[:4], "big")
+
     def next_producer_id(self) -> int:
         """A fresh producer id. Raises LogError."""
         return self._producer_ids.next()

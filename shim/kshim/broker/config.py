@@ -50,6 +50,7 @@ class BrokerConfig:
     delete_topic_enable: bool
     fetch_max_bytes: int
     group_initial_rebalance_delay_ms: int
+    max_incremental_fetch_session_cache_slots: int
     group_max_session_timeout_ms: int
     group_max_size: int
     group_min_session_timeout_ms: int

@@ -136,7 +136,6 @@ _ROWS: Final[tuple[tuple[str, KeyType, str | None, str], ...]] = (
     ("log.roll.jitter.ms",                                        "long",     None, ""),
     ("log.segment.delete.delay.ms",                               "long",     "60000", "0+"),
     ("max.connection.creation.rate",                              "int",      "2147483647", "0+"),
-    ("max.incremental.fetch.session.cache.slots",                 "int",      "1000", "0+"),
     ("metadata.log.dir",                                          "string",   None, ""),
     ("metadata.log.max.record.bytes.between.snapshots",           "long",     "20971520", "1+"),
     ("metadata.log.max.snapshot.interval.ms",                     "long",     "3600000", "0+"),

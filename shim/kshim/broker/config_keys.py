@@ -83,6 +83,7 @@ _BROKER_ROWS: Final[tuple[tuple[str, KeyType, str | None, str, str], ...]] = (
     ("max.connections.per.ip",             "int",     "2147483647", "0+",          "Most connections of one address at a time; further ones are closed at once."),
     ("max.connections.per.ip.overrides",   "string",  "",           "",            "The same for single addresses, HOST:COUNT each."),
     ("max.decompressed.message.bytes",     "int",     "2147483639", "1..2147483639", "Default of max.decompressed.message.bytes."),
+    ("max.incremental.fetch.session.cache.slots", "int", "1000",    "0+",          "Most fetch sessions of one node; 0: none."),
     ("max.request.partition.size.limit",   "int",     "2000",       "1+",          "Most partitions in one answer to DescribeTopicPartitions."),
     ("message.max.bytes",                  "int",     "1048588",    "0+",          "Default of max.message.bytes."),
     ("node.id",                            "int",     "1",          "0+",          "Id of this node; Kafka has no default."),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kshim.broker.cluster import Cluster
 from kshim.broker.connection import Connection
+from kshim.broker.fetch_sessions import FetchSessions
 from kshim.broker.router import Router
 from kshim.broker.topics import Partition
 from kshim.broker.warm import warming_steps
@@ -42,6 +43,9 @@ class Node:
         cluster.shard_loads.begin(now)
         cluster.transaction_loads.begin(now)
         cluster.housekeeping.begin(now)
+        self.fetch_sessions = FetchSessions(
+            cluster.config.max_incremental_fetch_session_cache_slots, cluster.new_session_id
+        )
         self._warming = warming_steps(self.router)
         self.on_stop: Callable[[], None] = _nothing
         """Cuts off its clients and accepts no more; the server sets it."""

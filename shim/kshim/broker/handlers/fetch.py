@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kshim.broker.fetch_sessions import FetchSession
 from kshim.broker.fetch_waits import WaitingFetch
 from kshim.broker.leader_checks import check_leader, endpoints
 from kshim.broker.node import Node
@@ -33,7 +34,9 @@ _TOPIC_IDS_FROM = 13
 _REPLICA_STATE_FROM = 15
 _READ_UNCOMMITTED = 0
 _READ_COMMITTED = 1
-_FULL_FETCH_EPOCHS = (0, -1)
+_NO_SESSION_EPOCH = -1
+_FULL_FETCH_EPOCHS = (0, _NO_SESSION_EPOCH)
+_NOT_DIVERGING = EpochEndOffset()
 _LEADERS_NAMED_FROM = 16
 _LEADERS_NAMED_WITH = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
@@ -43,15 +46,17 @@ def fetch(node: Node, request: FetchRequest, context: RequestContext, ticket: Pe
     """Answer with the records that are there, or park until `min_bytes` of them are or `max_wait_ms` have passed.
 
     An error of a partition that exists (offset out of range, wrong epoch) is answered at once; an unknown partition
-    does not end the wait for the others (checked live on 4.4). A parked Fetch is read anew when it is woken. Every
-    request is a full one: no session is ever opened (legal by KIP-227), so an incremental request gets
-    FETCH_SESSION_ID_NOT_FOUND. Raises KafkaError UNKNOWN_SERVER_ERROR for an isolation level that does not exist.
+    does not end the wait for the others (checked live on 4.4). A parked Fetch is read anew when it is woken. Where it
+    is up to the broker, a full request begins a session (KIP-227), see docs/design/fetch-sessions.md.
+    Raises KafkaError UNKNOWN_SERVER_ERROR for an isolation level that does not exist.
     """
-    if request.session_epoch not in _FULL_FETCH_EPOCHS:
-        return answered(ticket, FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=()))
     if request.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level}")
-    reading = _Reading(node, request, context.api_version, ticket.connection.listener_name)
+    try:
+        session = _session(node, request, context)
+    except KafkaError as error:
+        return answered(ticket, FetchResponse(error_code=error.code, responses=()))
+    reading = _Reading(node, request, context.api_version, ticket.connection.listener_name, session)
     max_bytes = min(request.max_bytes, node.cluster.config.fetch_max_bytes)
     missing_bytes = min(request.min_bytes, max_bytes) - reading.available_bytes
     if request.max_wait_ms <= 0 or missing_bytes <= 0 or reading.is_urgent or not reading.idle_or_readable:
@@ -77,6 +82,22 @@ def fetch(node: Node, request: FetchRequest, context: RequestContext, ticket: Pe
     return Step()
 
 
+def _session(node: Node, request: FetchRequest, context: RequestContext) -> FetchSession | None:
+    """The session that a request begins or goes on with; None for a full one without.
+
+    With an authorizer there are none: it looks at what a request names. Raises KafkaError.
+    """
+    sessions = node.fetch_sessions
+    by_id = context.api_version >= _TOPIC_IDS_FROM
+    if request.session_epoch not in _FULL_FETCH_EPOCHS:
+        return sessions.resume(request, by_id=by_id, now_ms=context.real_ms)
+    if request.session_id:
+        sessions.end(request.session_id)
+    if request.session_epoch == _NO_SESSION_EPOCH or node.cluster.authorizer is not None:
+        return None
+    return sessions.begin(request, by_id=by_id, now_ms=context.real_ms)
+
+
 class _Place(NamedTuple):
     """One partition of a request: what is wanted and what was found. `error` or `partition`, not both."""
 
@@ -99,12 +120,14 @@ class _Reading:
         request: FetchRequest,
         api_version: int,
         listener_name: str,
+        session: FetchSession | None,
         *,
         unknown: ErrorCode | None = None,
     ) -> None:
         self._node = node
         self._cluster = node.cluster
         self._listener_name = listener_name
+        self._session = session
         self._request = request
         self._api_version = api_version
         self._by_id = api_version >= _TOPIC_IDS_FROM
@@ -118,7 +141,7 @@ class _Reading:
         self.is_urgent = False
         self.idle_or_readable: list[Partition] = []
         self._topics: list[tuple[FetchTopic, Topic | None, list[_Place]]] = []
-        for wanted in request.topics:
+        for wanted in request.topics if session is None else session.topics():
             topic = self._found(wanted)
             self._topics.append((wanted, topic, list(self._places(wanted, topic))))
 
@@ -128,7 +151,9 @@ class _Reading:
             return self
         # What became unknown was deleted; Kafka then speaks of the partition, even to those who asked by id.
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return _Reading(self._node, self._request, self._api_version, self._listener_name, unknown=unknown)
+        return _Reading(
+            self._node, self._request, self._api_version, self._listener_name, self._session, unknown=unknown
+        )
 
     def _found(self, topic: FetchTopic) -> Topic | None:
         topics = self._cluster.topics
@@ -184,28 +209,68 @@ class _Reading:
 
     def response(self, max_bytes: int) -> FetchResponse:
         """Read. The first batch found is whole however large, everything else keeps to the limits."""
+        session = self._session
         left_bytes = max_bytes
         is_first = True
         responses = []
-        for topic, _, places in self._topics:
+        found_topics = []
+        for topic, found, places in self._topics:
             answers = []
             for place in places:
+                if session is not None and self._has_no_news(topic, place, session):
+                    continue
                 answer, size_bytes = self._answer(place, left_bytes, is_first=is_first)
                 if size_bytes:
                     is_first = False
                     left_bytes = max(left_bytes - size_bytes, 0)
-                answers.append(answer)
-            responses.append(
-                FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=tuple(answers))
-            )
-        return FetchResponse(responses=tuple(responses), node_endpoints=self._name_leaders(responses))
+                if session is None or size_bytes or not self._is_old(topic, answer, session):
+                    answers.append(answer)
+            if answers or session is None:
+                responses.append(
+                    FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=tuple(answers))
+                )
+                found_topics.append(found)
+        if session is not None:
+            session.answered(responses)
+        return FetchResponse(
+            session_id=0 if session is None else session.session_id,
+            responses=tuple(responses),
+            node_endpoints=self._name_leaders(responses, found_topics),
+        )
 
-    def _name_leaders(self, responses: list[FetchableTopicResponse]) -> tuple[NodeEndpoint, ...]:
+    def _has_no_news(self, topic: FetchTopic, place: _Place, session: FetchSession) -> bool:
+        """Whether there is nothing to say of a partition: the usual case of a session, found out at little cost."""
+        wanted, partition = place.wanted, place.partition
+        if partition is None or place.diverging is not None or partition.leader.leader_id != self._node.node_id:
+            return False
+        log = partition.opened_log
+        if log is None:
+            return False
+        high_watermark = partition.high_watermark
+        return wanted.fetch_offset == high_watermark and not session.is_news(
+            (topic.topic_id if session.by_id else topic.topic, wanted.partition), high_watermark, log.start_offset
+        )
+
+    def _is_old(self, topic: FetchTopic, data: PartitionData, session: FetchSession) -> bool:
+        """Whether an answer without records says what was said before."""
+        return (
+            data.error_code == ErrorCode.NONE
+            and data.diverging_epoch == _NOT_DIVERGING
+            and not session.is_news(
+                (topic.topic_id if session.by_id else topic.topic, data.partition_index),
+                data.high_watermark,
+                data.log_start_offset,
+            )
+        )
+
+    def _name_leaders(
+        self, responses: list[FetchableTopicResponse], topics: list[Topic | None]
+    ) -> tuple[NodeEndpoint, ...]:
         """Tell with each refusal who leads the partition instead, and how to reach that node."""
         if self._api_version < _LEADERS_NAMED_FROM or not self._cluster.leadership.is_spread:
             return ()
         leader_ids = []
-        for response, (_, topic, _) in zip(responses, self._topics, strict=True):
+        for response, topic in zip(responses, topics, strict=True):
             for data in response.partitions:
                 if topic is not None and data.error_code in _LEADERS_NAMED_WITH:
                     leader = topic.partitions[data.partition_index].leader

@@ -1,0 +1,107 @@
+"""Fetch sessions beside a real Kafka 4.4: the same partitions in each answer, in the same order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from integration.support.kafka import RealKafka
+from kshim.tools.client import Client as WireClient
+from kshim_protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from kshim_protocol.messages.fetch import FetchResponse, ForgottenTopic
+from kshim_protocol.records.batch import iter_batches
+from tests.broker.beside_kafka import Side
+from tests.broker.data_plane import a_batch, fetch_of
+from tests.broker.harness import a_node
+from tests.broker.test_transactions_like_kafka import Both
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def both(real_kafka: RealKafka) -> Iterator[Both]:
+    host, _, port = real_kafka.bootstrap.rpartition(":")
+    kafka = WireClient(host, int(port), client_id="like-kafka", timeout_s=30)
+    yield Both(kafka, a_node())
+    kafka.close()
+
+
+class Sessions:
+    """A session on each side, under the id that side gave it."""
+
+    def __init__(self, both: Both, version: int) -> None:
+        self.both = both
+        self.version = version
+        self.ids: dict[Side, int] = {both.kafka: 0, both.node: 0}
+        self.epoch = 0
+
+    def fetch(self, *places: tuple[str, int, int], **options: Any) -> Any:
+        answers = []
+        for side, session_id in self.ids.items():
+            request = fetch_of(*places, session_id=session_id, session_epoch=self.epoch, **options)
+            answer = side.ask(request, self.version)
+            if not answer.error_code:
+                self.ids[side] = answer.session_id
+            answers.append(plain(answer))
+        assert answers[0] == answers[1], (places, options)
+        self.epoch = 0 if not answers[0][1] else self.epoch + 1
+        return answers[0]
+
+
+def plain(answer: FetchResponse) -> Any:
+    parts = [
+        (
+            topic.topic,
+            part.partition_index,
+            part.error_code,
+            part.high_watermark,
+            part.log_start_offset,
+            b"".join(iter_batches(part.records or b"")),
+        )
+        for topic in answer.responses
+        for part in topic.partitions
+    ]
+    return answer.error_code, answer.session_id != 0, parts
+
+
+@pytest.mark.parametrize("version", [7, 12])
+def test_sessions_go_on_alike(both: Both, version: int) -> None:
+    topics = [both.create(), both.create()]
+    chance = random.Random(version)
+    sessions = Sessions(both, version)
+    places = [(topic, index) for topic in topics for index in (0, 1)]
+    ends = dict.fromkeys(places, 0)
+    for _ in range(80):
+        place = chance.choice(places)
+        match chance.choice(["write"] * 3 + ["take"] * 6 + ["look", "forget", "wrong", "delete", "epoch", "anew"]):
+            case "write" if place[1] == 0:
+                both.write(place[0], a_batch(b"v", timestamp_ms=1000), transactional_id=None)
+                ends[place] += 1
+            case "take":
+                sessions.fetch((*place, chance.randint(0, ends[place])))
+            case "look":
+                sessions.fetch()
+            case "forget":
+                topic = ForgottenTopic(topic=place[0], partitions=(place[1],))
+                sessions.fetch(forgotten_topics_data=(topic,))
+            case "wrong":
+                sessions.fetch((*place, 999))
+            case "delete":
+                partition = DeleteRecordsPartition(partition_index=place[1], offset=ends[place])
+                request = DeleteRecordsRequest(
+                    topics=(DeleteRecordsTopic(name=place[0], partitions=(partition,)),), timeout_ms=1000
+                )
+                both.ask(request, 2)
+            case "epoch" if sessions.epoch:
+                old = sessions.epoch
+                sessions.epoch = old + chance.choice([-1, 1, 5]) or 7
+                sessions.fetch()
+                sessions.epoch = old
+            case "anew":
+                sessions.epoch = 0
+                sessions.fetch(*((*each, 0) for each in places))
+            case _:
+                pass
