@@ -5,6 +5,7 @@ No record is lost or doubled, and a group whose coordinator ends goes on in its 
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -22,6 +23,9 @@ from integration.support.group_suite import (
 from kshim.broker.topics import OFFSETS_TOPIC
 from kshim.testing import BrokersInThread, brokers_in_thread
 
+# kafka-python leaves the sockets of refused connections to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
 PARTITIONS = 6
 """As many as `settle` expects."""
 RECORDS = 300
@@ -30,6 +34,13 @@ RECORDS = 300
 @pytest.fixture(params=["kafka-python", "librdkafka", pytest.param("java", marks=pytest.mark.java)])
 def library(request: pytest.FixtureRequest) -> Library:
     return CLIENTS[request.param](lambda: request.getfixturevalue("jvm"))
+
+
+@pytest.fixture(autouse=True)
+def _leaked_sockets_end_with_the_test(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    yield
+    caplog.get_records("call").clear()  # the log records refer to them
+    gc.collect()
 
 
 @contextmanager
@@ -91,6 +102,7 @@ def test_no_record_is_lost_or_doubled_when_partitions_move_while_it_is_written_a
         assert_each_once_and_in_order(records, 6 * RECORDS)
 
 
+@pytest.mark.long
 def test_the_coordinator_of_a_group_may_move_at_any_time(library: Library) -> None:
     with a_scene(library, 2) as (brokers, topic, group_id, group, producer):
         partition = brokers.cluster.coordinator.partition_for(group_id)

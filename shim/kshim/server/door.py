@@ -98,7 +98,11 @@ class Door:
         with scope:
             async with trio.open_nursery() as nursery:
                 for bound in bounds:
-                    nursery.start_soon(self._accept, bound)
+                    nursery.start_soon(self._accept_of, bound)
+
+    async def _accept_of(self, bound: Bound) -> None:
+        await trio.lowlevel.checkpoint()  # the socket may be closed already, and its number another's
+        await self._accept(bound)
 
     async def _close_the_rest(self) -> None:
         """Those that have not gone by the end of the grace time; those that come meanwhile are not meant."""

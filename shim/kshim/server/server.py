@@ -139,11 +139,13 @@ def _loop_class(name: LoopName) -> type[Loop]:
 
 
 async def _accept(peers: Loop, real_clock: GroupClock, log: ServerLog, bound: Bound) -> None:
-    """Take connections off the backlog while there is room for more."""
+    """Take connections off the backlog while there is room for more, until cancelled."""
     listener, quotas, name = bound.sock, peers.quotas, bound.listener.name
     while True:
         while not quotas.room(name):
             await peers.departure()
+        if listener.fileno() < 0:
+            return  # closed when this task was about to go on
         await trio.lowlevel.wait_readable(listener.fileno())
         try:
             for _ in range(min(_ACCEPT_BATCH, quotas.room(name))):

@@ -1,0 +1,164 @@
+"""`kshim.testing`: brokers in this process, under trio and on a thread, stopped and started while clients are connected."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import trio
+
+from kshim.broker.config import ConfigError
+from kshim.testing import Brokers, brokers_in_thread, open_brokers
+from kshim.tools.client import BrokerGone, Client
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kshim_protocol.messages.metadata import MetadataRequest
+from kshim_protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kshim_protocol.records.batch import Record, build_batch
+
+PATIENCE_S = 20
+
+
+def connect(address: str) -> Client:
+    host, _, port = address.rpartition(":")
+    return Client(host, int(port), client_id="test", timeout_s=PATIENCE_S)
+
+
+def known_brokers(address: str) -> list[str]:
+    client = connect(address)
+    try:
+        found = client.ask(MetadataRequest(topics=None), 12).brokers
+    finally:
+        client.close()
+    return [f"{broker.host}:{broker.port}" for broker in found]
+
+
+def produce(client: Client, topic: str) -> int:
+    batch = build_batch([Record(None, b"v", timestamp_ms=1)])
+    data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=0, records=batch),))
+    answer = client.ask(ProduceRequest(acks=1, timeout_ms=1_000, topic_data=(data,)), 9)
+    code: int = answer.responses[0].partition_responses[0].error_code
+    return code
+
+
+def a_waiting_fetch(client: Client, topic: str) -> None:
+    wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    topics = (FetchTopic(topic=topic, partitions=(wanted,)),)
+    client.send(FetchRequest(max_wait_ms=600_000, min_bytes=1, max_bytes=1 << 20, topics=topics), 12)
+
+
+@pytest.mark.trio
+async def test_under_trio_each_call_has_done_its_work_when_it_returns() -> None:
+    async with open_brokers(3, topics={"orders": 3}) as brokers:
+        assert brokers.live == [1, 2, 3]
+        addresses = brokers.bootstrap.split(",")
+        assert await trio.to_thread.run_sync(known_brokers, addresses[1]) == addresses
+        brokers.stop_node(1)
+        brokers.move("orders", 2, 2)
+        assert ([brokers.leader_of("orders", index) for index in range(3)], brokers.live) == ([3, 2, 2], [2, 3])
+        assert await trio.to_thread.run_sync(known_brokers, addresses[2]) == addresses[1:]
+        with pytest.raises(BrokerGone):
+            await trio.to_thread.run_sync(known_brokers, addresses[0])
+        brokers.start_node(1)
+        assert await trio.to_thread.run_sync(known_brokers, addresses[0]) == addresses
+        assert brokers.coordinator_of("g") in brokers.live
+        assert brokers.defects == []
+
+
+@pytest.mark.trio
+async def test_what_is_raised_inside_comes_out_as_it_is() -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with open_brokers():
+            raise ZeroDivisionError
+
+
+@pytest.mark.trio
+async def test_a_node_stopped_and_started_before_anything_runs_is_there() -> None:
+    async with open_brokers(2) as brokers:
+        for _ in range(3):
+            brokers.stop_node(2)
+            brokers.start_node(2)
+        assert await trio.to_thread.run_sync(known_brokers, brokers.address_of(2)) == brokers.bootstrap.split(",")
+
+
+def test_a_client_of_a_broker_that_stops_hears_who_leads_and_is_cut_off() -> None:
+    with brokers_in_thread(2, topics={"orders": 1}) as brokers:
+        client = connect(brokers.address_of(1))
+        a_waiting_fetch(client, "orders")
+        other = connect(brokers.address_of(1))
+        assert produce(other, "orders") == ErrorCode.NONE
+        assert client.receive(PATIENCE_S).responses[0].partitions[0].error_code == ErrorCode.NONE
+        brokers.create_topic("idle")
+        brokers.move("idle", 0, 1)
+        a_waiting_fetch(client, "idle")
+        while not brokers.cluster.fetch_waits:  # the request is on its way
+            assert brokers.live == [1, 2]
+        brokers.stop_node(1)
+        answer = client.receive(PATIENCE_S)
+        assert answer.responses[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        for gone in (client, other):
+            with pytest.raises(BrokerGone):
+                gone.ask(MetadataRequest(topics=None), 12)
+            gone.close()
+        second = connect(brokers.address_of(2))
+        assert produce(second, "orders") == ErrorCode.NONE
+        second.close()
+
+
+def test_everything_but_the_records_waits_for_nobody_when_all_brokers_are_stopped() -> None:
+    with brokers_in_thread(2, topics={"orders": 1}) as brokers:
+        for broker in (1, 2):
+            brokers.stop_node(broker)
+        assert brokers.live == []
+        brokers.start_node(2)
+        client = connect(brokers.address_of(2))
+        assert produce(client, "orders") == ErrorCode.NONE
+        client.close()
+
+
+def test_a_port_that_was_taken_meanwhile_is_an_error_and_the_broker_stays_stopped() -> None:
+    with brokers_in_thread(2) as brokers:
+        host, _, port = brokers.address_of(2).rpartition(":")
+        brokers.stop_node(2)
+        with socket.create_server((host, int(port))):
+            with pytest.raises(OSError, match=r"[Aa]ddress already in use"):
+                brokers.start_node(2)
+            assert brokers.live == [1]
+        brokers.start_node(2)
+        assert known_brokers(brokers.address_of(2)) == brokers.bootstrap.split(",")
+
+
+def test_data_and_leaders_are_there_again_in_the_same_directory(tmp_path: Path) -> None:
+    with brokers_in_thread(3, topics={"orders": 1}, data_dir=tmp_path) as brokers:
+        brokers.move("orders", 0, 3)
+        client = connect(brokers.address_of(3))
+        assert produce(client, "orders") == ErrorCode.NONE
+        client.close()
+    with brokers_in_thread(3, topics={"orders": 1}, data_dir=tmp_path) as brokers:
+        assert brokers.leader_of("orders") == 3
+        client = connect(brokers.address_of(3))
+        a_waiting_fetch(client, "orders")
+        assert client.receive(PATIENCE_S).responses[0].partitions[0].high_watermark == 1
+        client.close()
+
+
+def test_what_keeps_brokers_from_starting_is_raised() -> None:
+    with pytest.raises(ConfigError), brokers_in_thread(config={"group.max.size": "many"}):
+        pass
+
+
+def test_what_is_raised_inside_ends_the_thread_too() -> None:
+    addresses = []
+    with suppress(ZeroDivisionError), brokers_in_thread() as brokers:
+        addresses.append(brokers.bootstrap)
+        raise ZeroDivisionError
+    with pytest.raises(BrokerGone):
+        connect(addresses[0])
+
+
+def test_both_faces_offer_the_same(tmp_path: Path) -> None:
+    with brokers_in_thread() as brokers:
+        for name in vars(Brokers):
+            assert name.startswith("_") or hasattr(brokers, name), name
