@@ -93,7 +93,7 @@ def test_a_start_that_has_moved_is_news(node: NodeUnderTest, consumer: Consumer)
 
 
 def test_errors_are_repeated_until_they_are_over(consumer: Consumer) -> None:
-    wrong = {("orders", 0): (ErrorCode.OFFSET_OUT_OF_RANGE, [])}
+    wrong: dict[tuple[str, int], tuple[int, list[bytes | None]]] = {("orders", 0): (ErrorCode.OFFSET_OUT_OF_RANGE, [])}
     assert consumer.fetch(("orders", 0, 9)) == wrong
     assert consumer.fetch() == wrong
     assert consumer.fetch(("orders", 0, 0)) == {("orders", 0): (0, [])}

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from kshim.broker.cluster import Cluster
 from kshim.broker.connection import Connection
-from kshim.broker.fetch_sessions import FetchSessions
 from kshim.broker.router import Router
 from kshim.broker.topics import Partition
 from kshim.broker.warm import warming_steps
@@ -15,6 +14,7 @@ from kshim.coordinator.step import Now
 
 if TYPE_CHECKING:
     from kshim.broker.authentication.gate import Gate
+    from kshim.broker.fetch_sessions import FetchSessions
 
 __all__ = ["Node"]
 
@@ -43,15 +43,23 @@ class Node:
         cluster.shard_loads.begin(now)
         cluster.transaction_loads.begin(now)
         cluster.housekeeping.begin(now)
-        self.fetch_sessions = FetchSessions(
-            cluster.config.max_incremental_fetch_session_cache_slots, cluster.new_session_id
-        )
+        self._fetch_sessions: FetchSessions | None = None
         self._warming = warming_steps(self.router)
         self.on_stop: Callable[[], None] = _nothing
         """Cuts off its clients and accepts no more; the server sets it."""
         self.on_start: Callable[[], None] = _nothing
         """Accepts clients again. Raises OSError."""
         cluster.add_node(self)
+
+    @property
+    def fetch_sessions(self) -> FetchSessions:
+        """What consumers fetch from this node. Made when first asked for, as messages are loaded then."""
+        if self._fetch_sessions is None:
+            from kshim.broker.fetch_sessions import FetchSessions
+
+            slots = self.cluster.config.max_incremental_fetch_session_cache_slots
+            self._fetch_sessions = FetchSessions(slots, self.cluster.new_session_id)
+        return self._fetch_sessions
 
     def leads(self, partition: Partition) -> bool:
         """Whether this node answers for a partition."""
