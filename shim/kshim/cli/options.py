@@ -200,6 +200,13 @@ def _add_serve(commands: argparse._SubParsersAction[_Parser], environment: Mappi
         dest="topics",
         help="make a topic at start; may be repeated",
     )
+    _add_output(serve, environment)
+    serve.set_defaults(topics_from_environment=default("KSHIM_TOPICS", ""))
+
+
+def _add_output(serve: _Parser, environment: Mapping[str, str]) -> None:
+    default = environment.get
+    option = serve.add_argument
     option(
         "--events-topic",
         action="store_true",
@@ -213,7 +220,6 @@ def _add_serve(commands: argparse._SubParsersAction[_Parser], environment: Mappi
         help="lines as Kafka's coordinator writes them, or one JSON object a line (default text)",
     )
     option("-v", "--verbose", action="store_true", help="also log connections and every failed request")
-    serve.set_defaults(topics_from_environment=default("KSHIM_TOPICS", ""))
 
 
 def _add_security(serve: _Parser, environment: Mapping[str, str]) -> None:
