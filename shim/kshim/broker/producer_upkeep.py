@@ -24,7 +24,7 @@ __all__ = ["SAVE_BYTES", "ProducerUpkeep"]
 
 SAVE_BYTES: Final = 16 << 20
 """So much may be appended before the next snapshot."""
-_READ_AT_ONCE_BYTES: Final = 4 << 20
+_READ_AT_ONCE_BYTES: Final = 1 << 20  # some milliseconds
 _RUN_BYTES: Final = 1 << 14  # under a millisecond, however small the batches are
 _RETRY_MS: Final = 1_000
 
