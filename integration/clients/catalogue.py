@@ -23,6 +23,11 @@ class Client(NamedTuple):
         """What starts its driver, built if need be. Raises Unavailable."""
         return _command(self.folder)
 
+    def plays(self, situation: str) -> bool:
+        """Whether a situation is for it: all are, unless its `launch.py` names the beginnings of those that are."""
+        only: tuple[str, ...] = getattr(_launch(self.folder), "ONLY", ("",))
+        return situation.startswith(only)
+
     def fails_on_both(self, situation: str) -> str | None:
         """Why a situation is known to fail on either broker because of the client; None where it is not known to."""
         reasons: Mapping[str, str] = getattr(_launch(self.folder), "FAILS_ON_BOTH", {})

@@ -133,6 +133,8 @@ def _play_all(
         return [Outcome(client.name, situation.name, name, MISSING, str(missing), 0.0, "") for situation in chosen]
     outcomes = []
     for situation in chosen:
+        if not client.plays(situation.name):
+            continue
         place = folder / client.folder / situation.name
         if shared is None:
             outcome = play_alone(client, situation, BROKERS[name][situation.setting], place)

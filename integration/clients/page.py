@@ -50,6 +50,8 @@ def cell(report: Report, client: Client, situation: Situation) -> str:
     for broker in ("kshim", "kafka"):
         if (outcome := report.outcome(client, situation, broker)) is not None:
             verdicts[broker] = outcome.verdict
+    if not verdicts:
+        return ""
     if len(set(verdicts.values())) == 1:
         (verdict,) = set(verdicts.values())
         return BOTH_FAIL if verdict == FAIL and len(verdicts) == 2 else verdict

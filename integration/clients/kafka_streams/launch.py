@@ -9,6 +9,7 @@ from integration.support.jars import JarSet
 from integration.support.java_program import java_program
 
 NAME = "Kafka Streams"
+ONLY = ("word_count",)  # all else is the Java client's, whose commands its driver has for topics and records
 _HERE = Path(__file__).parent
 _JARS = JarSet("kafka-streams-4.3.1", _HERE)
 
