@@ -280,3 +280,18 @@ def test_brokers_whose_ports_are_taken_do_not_start(log: Path) -> None:
         done = run("serve", f"--listen=127.0.0.1:{port - 1}", "--brokers=2")
     assert done.returncode == 3
     assert f"127.0.0.1:{port}" in done.stderr or f"127.0.0.1:{port - 1}" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_it_takes_as_many_connections_as_the_system_lets_it(log: Path) -> None:
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 256), hard))
+    try:
+        with Kshim(log, "--listen=127.0.0.1:0") as kshim:
+            limits = Path(f"/proc/{kshim.process.pid}/limits").read_text()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    (line,) = (line for line in limits.splitlines() if line.startswith("Max open files"))
+    assert line.split()[3:5] == [str(hard), str(hard)]

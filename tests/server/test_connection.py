@@ -142,7 +142,7 @@ def test_the_largest_frame_allowed_is_waited_for_without_making_room_for_all_of_
     wire.receive((104_857_600).to_bytes(4, "big") + bytes(1_000))
     assert wire.connection.interest() == READ
     assert READ_BYTES < wire.connection.read_bytes <= 256 * 1024
-    assert wire.connection.parked_bytes == 104_857_604
+    assert wire.connection.parked_bytes == 1_004
 
 
 def test_answers_before_an_invalid_size_still_go_out() -> None:
@@ -312,30 +312,31 @@ def test_large_frames_of_several_connections_come_one_after_the_other_when_room_
     first, second, third = (Wire(router, parked_total=total) for _ in range(3))
     body = b"silent " + bytes(1_500_000)
     for wire in (first, second, third):
-        wire.receive(framed(body)[:1_000])
+        wire.receive(framed(body)[:1_000_000])
     assert [wire.connection.interest() for wire in (first, second, third)] == [READ, 0, 0]
-    first.receive(framed(body)[1_000:])
+    first.receive(framed(body)[1_000_000:])
     assert (second.wakes, third.wakes) == (1, 0)
     assert [wire.connection.interest() for wire in (first, second, third)] == [READ, READ, 0]
     second.connection.close()
     assert third.connection.interest() == READ
-    third.receive(framed(body)[1_000:])
+    third.receive(framed(body)[1_000_000:])
     assert len(router.frames) == 2
     assert total.total_bytes == 0
 
 
 def test_what_waits_behind_parked_requests_counts_too() -> None:
     router = ObeyingRouter()
-    total = ParkedBytes(10)
-    parked, other = Wire(router, parked_total=total), Wire(router, parked_total=total)
+    total = ParkedBytes(20)
+    parked, ahead, waiting = (Wire(router, parked_total=total) for _ in range(3))
     parked.receive(framed(b"park") + framed(b"silent behind"))
-    other.receive(framed(b"silent half")[:8])
-    assert other.connection.interest() == 0
+    for wire in (ahead, waiting):
+        wire.receive(framed(b"silent half")[:8])
+    assert (ahead.connection.interest(), waiting.connection.interest()) == (READ, 0)
     router.answer(b"park")
     parked.turn()
-    assert other.connection.interest() == READ
-    parked.connection.close()
-    other.connection.close()
+    assert waiting.connection.interest() == READ
+    for wire in (parked, ahead, waiting):
+        wire.connection.close()
     assert total.total_bytes == 0
 
 

@@ -8,7 +8,7 @@ import trio.testing
 from kshim.broker.listeners import Listener
 from kshim.server.limits import ServerLimits
 from kshim.server.server import LoopName
-from tests.server.harness import ObeyingRouter, Running, framed, serving
+from tests.server.harness import Client, ObeyingRouter, Running, framed, serving
 
 pytestmark = pytest.mark.trio
 
@@ -76,6 +76,30 @@ async def test_while_memory_is_short_the_slowest_goes_first_and_at_once(loop: Lo
         assert len(await first.receive_end()) < 20_000_000
 
 
+async def send(client: Client, data: bytes) -> None:
+    """More than fits the socket buffers."""
+    while data:
+        data = data[await client.sock.send(data) :]
+    await trio.testing.wait_all_tasks_blocked()
+
+
+async def test_twice_the_bound_is_never_held(loop: LoopName) -> None:
+    limits = ServerLimits(unsent_total_max_bytes=20_000_000)
+    async with (
+        serving(router := ObeyingRouter(), loop=loop, limits=limits) as running,
+        running.client() as first,
+        running.client() as second,
+        running.client() as third,
+    ):
+        for client in (first, second, third):
+            client.send(framed(HUGE))
+        await router.until(lambda: len(router.frames) == 3)
+        await trio.testing.wait_all_tasks_blocked()
+        reasons = [reason for _, reason in running.log.closings]
+        assert all(reason.endswith("bytes of its answers untaken, and memory is very short") for reason in reasons)
+        assert len(reasons) == 1
+
+
 async def test_half_requests_cannot_keep_the_memory_that_others_wait_for(loop: LoopName) -> None:
     limits = ServerLimits(parked_max_bytes=1_000_000, slow_sender_ms=5_000)
     async with (
@@ -83,23 +107,30 @@ async def test_half_requests_cannot_keep_the_memory_that_others_wait_for(loop: L
         running.client() as loris,
         running.client() as honest,
     ):
-        loris.send((2_000_000).to_bytes(4, "big") + b"\0")
-        await trio.testing.wait_all_tasks_blocked()
-        await passes(running, 60_000)
-        assert running.log.closings == []  # nobody else needs the room
+        await send(loris, (2_000_000).to_bytes(4, "big") + bytes(1_100_000))
         body = b"echo" + bytes(200_000)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(honest.sock.send, framed(body)[:100_000])
-        await trio.testing.wait_all_tasks_blocked()
         for _ in range(4):
             loris.send(b"\0")
             await passes(running, 1_000)
+        await send(honest, framed(body)[:100_000])
         assert running.log.closings == []
-        loris.send(b"\0")
-        await passes(running, 2_000)
+        await passes(running, 1_000)
         assert running.log.closings == [("/127.0.0.1", "memory is short, and one request has taken 5000 ms")]
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(honest.sock.send, framed(body)[100_000:])
+        await send(honest, framed(body)[100_000:])
+        assert await honest.receive_frame() == body
+
+
+async def test_announcing_much_and_sending_little_keeps_nobody_out(loop: LoopName) -> None:
+    limits = ServerLimits(parked_max_bytes=1_000_000)
+    async with (
+        serving(ObeyingRouter(), loop=loop, limits=limits) as running,
+        running.client() as loris,
+        running.client() as honest,
+    ):
+        loris.send((100_000_000).to_bytes(4, "big") + b"\0")
+        body = b"echo" + bytes(900_000)
+        await send(honest, framed(body)[:800_000])
+        await send(honest, framed(body)[800_000:])
         assert await honest.receive_frame() == body
 
 

@@ -75,6 +75,7 @@ class ServerConnection:
         "_transform",
         "_unsent",
         "client_host",
+        "held_since_ms",
         "is_authenticated",
         "is_closed",
         "listener_name",
@@ -105,7 +106,9 @@ class ServerConnection:
         self.is_authenticated = not security_protocol.startswith("SASL")
         self.is_closed = False
         self.parked_bytes = 0
-        """This connection's share of `parked_total`."""
+        """Its input that waits, as `parked_total` counts it."""
+        self.held_since_ms = 0
+        """Since when the first request of that input waits, on the real clock."""
         self.read_bytes = READ_BYTES
         """How much to ask of the wire at once."""
         self.wake = wake
@@ -208,7 +211,7 @@ class ServerConnection:
             finally:
                 self._in_turn = False
         if self._buffer or self.parked_bytes or self._parked_frame_bytes:
-            self._settle()
+            self._settle(real_ms)
         if self._is_ending:
             self._end_if_idle()
 
@@ -272,7 +275,7 @@ class ServerConnection:
             self.wake()
 
     def resume_reading(self) -> None:
-        """There is room in `parked_total` again."""
+        """See `Parked.resume_reading`."""
         self._is_paused = False
         self.wake()
 
@@ -346,7 +349,7 @@ class ServerConnection:
         self._is_ending = True
         self._is_parked = self._more = self._is_paused = False
         self._parked_frame_bytes = 0
-        self._parked_total.charge(self, 0)
+        self._parked_total.hold(self, 0)
 
     def _end_if_idle(self) -> None:
         """Once no byte comes any more, wait for a parked request only if whole requests stand behind it."""
@@ -362,20 +365,26 @@ class ServerConnection:
         held_bytes = self.held_bytes
         return held_bytes >= 4 and 0 < _unpack_size(self._buffer, self._at)[0] <= held_bytes - 4
 
-    def _settle(self) -> None:
-        """Charge the input that waits, and choose how much to read next."""
-        held_bytes = wanted_bytes = self.held_bytes
-        if self._is_parked:
-            wanted_bytes += self._parked_frame_bytes
-        else:
-            self._parked_frame_bytes = 0
+    def _settle(self, real_ms: int) -> None:
+        """Count the input that waits, and choose how much to read next."""
+        if self._at or not self.parked_bytes:  # a request was handled since bytes last came, or none waited
+            self.held_since_ms = real_ms
+        parked_total, held_bytes = self._parked_total, self.held_bytes
         self.read_bytes = READ_BYTES
-        if held_bytes >= 4 and not self._is_parked and not self._more:
-            wanted_bytes = 4 + _unpack_size(self._buffer, self._at)[0]
-            self.read_bytes = min(max(wanted_bytes - held_bytes, READ_BYTES), _LARGE_READ_BYTES)
-        if self._at and self._parked_total.has_line:
-            self._parked_total.charge(self, 0)  # for the next request it goes to the end of the line
-        self._is_paused = not self._parked_total.charge(self, wanted_bytes)
+        self._is_paused = False
+        if self._at and parked_total.has_line:
+            parked_total.hold(self, 0)  # for the next request it goes to the end of the line
+        if self._is_parked:
+            parked_total.hold(self, held_bytes + self._parked_frame_bytes)
+            return
+        self._parked_frame_bytes = 0
+        parked_total.hold(self, held_bytes)
+        if not held_bytes or self._more:
+            return
+        if held_bytes >= 4:
+            missing_bytes = 4 + _unpack_size(self._buffer, self._at)[0] - held_bytes
+            self.read_bytes = min(max(missing_bytes, READ_BYTES), _LARGE_READ_BYTES)
+        self._is_paused = not parked_total.may_grow(self)
 
     def _request_max_bytes(self) -> int:
         return self._limits.request_max_bytes if self.is_authenticated else self._limits.unauthenticated_max_bytes

@@ -30,13 +30,14 @@ class ServerLimits:
     - `connections_max_idle_ms`: a connection that moves no byte for so long is closed, up to a sixteenth later; one
       that is owed an answer is not idle. Negative: never (`connections.max.idle.ms`).
     - `listen_backlog_size`: `socket.listen.backlog.size`.
-    - `parked_max_bytes`: input of all connections that waits, for the rest of its frame (counted as announced) or
-      behind a parked request. While it is used up, connections that need more are not read; one frame is always
-      let in, so the bound may be passed by one frame (`queued.max.request.bytes`). Parked requests of 4 KiB and more
-      count too. Who keeps room for one request for `slow_sender_ms` while others wait for some is cut off.
+    - `parked_max_bytes`: input of all connections that waits, for the rest of its frame or behind a parked request;
+      parked requests of 4 KiB and more count too. While it is used up, connections that need more are not read, but
+      for one, which may finish its frame (`queued.max.request.bytes`). Who keeps room for one request for
+      `slow_sender_ms` while others wait for some is cut off.
     - `unsent_max_bytes`: once more than this of one connection's answers are unsent, its further frames wait;
       after `slow_reader_ms` of that it is cut off. While all connections together hold more than
-      `unsent_total_max_bytes` of such answers, who has held them longest is cut off without further delay.
+      `unsent_total_max_bytes` of such answers, who has held them longest is cut off within a second; of twice as much,
+      at once.
     - `shutdown_grace_ms`: how long a graceful stop waits for answers to be taken.
     """
 

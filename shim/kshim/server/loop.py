@@ -45,8 +45,11 @@ class Loop(ABC):
         """Wake-ups so far, to see whether something happened meanwhile."""
         self.parked_total = ParkedBytes(limits.parked_max_bytes)
         self.quotas = ConnectionQuotas(limits)
-        self.slow: dict[Peer, int] = {}
-        """Who has more unsent answers than one may have, and since when on the real clock; the longest first."""
+        self.slow: dict[Peer, tuple[int, int]] = {}
+        """Who has more unsent answers than one may have: since when on the real clock, and how many bytes it was then,
+        which only become fewer. The longest first."""
+        self.slow_bytes = 0
+        """Sum of those bytes."""
         self.newcomers: dict[Peer, int] = {}
         """Who had a handshake or authentication before it when it came, and since when, in this order."""
         self.on_slow: Callable[[], None] = _nothing
@@ -129,14 +132,20 @@ class Loop(ABC):
 
     def _note_slow(self, peer: Peer, since_ms: int | None) -> None:
         if since_ms is None:
-            self.slow.pop(peer, None)
+            self._forget_slow(peer)
         else:
-            self.slow[peer] = since_ms
+            unsent_bytes = peer.connection.unsent_bytes
+            self.slow[peer] = (since_ms, unsent_bytes)
+            self.slow_bytes += unsent_bytes
             self.on_slow()
+
+    def _forget_slow(self, peer: Peer) -> None:
+        _, unsent_bytes = self.slow.pop(peer, (0, 0))
+        self.slow_bytes -= unsent_bytes
 
     def _forget(self, peer: Peer) -> None:
         del self.peers[peer.sock.fileno()]
-        self.slow.pop(peer, None)
+        self._forget_slow(peer)
         self.newcomers.pop(peer, None)
         self.quotas.remove(peer.connection.listener_name, peer.connection.client_host)
         peer.close()

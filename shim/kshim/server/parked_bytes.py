@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from kshim.server.limits import READ_BYTES
+
 __all__ = ["Parked", "ParkedBytes"]
 
 
@@ -14,7 +16,7 @@ class Parked(Protocol):
     parked_bytes: int
 
     def resume_reading(self) -> None:
-        """There is room now; `parked_bytes` is what was asked for."""
+        """It may read on."""
 
 
 def _nothing() -> None:
@@ -22,19 +24,20 @@ def _nothing() -> None:
 
 
 class ParkedBytes:
-    """Sum of the input that waits on all connections of a listener, bounded by `limit_bytes`.
+    """Sum of the input that waits on all connections of a server, bounded by `limit_bytes`.
 
-    A frame is counted as announced when its first bytes are in, so that a frame once let in can always be finished
-    and no two half frames wait for each other. Asking succeeds while anything is free, whatever is asked for: a frame
-    larger than the whole bound still passes, alone. Kafka does the same (SimpleMemoryPool, not strict).
-    `on_line` is called when somebody begins to stand in line.
+    What is there counts, not what was announced, so that announcing costs nobody else anything (Kafka's
+    SimpleMemoryPool counts that). Once the sum is reached, who needs more of a request stands in line. One of them may
+    go on over the bound until his request is whole, so that half requests never wait for each other; the bound may be
+    passed by that one, and by one read of each connection. `on_line` is called when somebody begins to stand in line.
     """
 
-    __slots__ = ("_limit_bytes", "_line", "on_line", "total_bytes")
+    __slots__ = ("_ahead", "_limit_bytes", "_line", "on_line", "total_bytes")
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
-        self._line: dict[Parked, int] = {}  # in order of asking: connection -> bytes it wants to hold
+        self._line: dict[Parked, None] = {}  # in order of asking
+        self._ahead: Parked | None = None  # who may go on over the bound
         self.total_bytes = 0
         self.on_line: Callable[[], None] = _nothing
 
@@ -43,24 +46,35 @@ class ParkedBytes:
         """Whether somebody waits for room."""
         return bool(self._line)
 
-    def charge(self, connection: Parked, wanted_bytes: int) -> bool:
-        """Let `connection` hold `wanted_bytes` instead of what it held. False: no room, it stands in line now."""
-        growth = wanted_bytes - connection.parked_bytes
-        if growth > 0 and self.total_bytes >= self._limit_bytes:
-            self._line[connection] = wanted_bytes
-            self.on_line()
-            return False
-        self._line.pop(connection, None)
+    def hold(self, connection: Parked, held_bytes: int) -> None:
+        """`connection` holds this much now, whether there is room or not."""
+        growth = held_bytes - connection.parked_bytes
         self.total_bytes += growth
-        connection.parked_bytes = wanted_bytes
+        connection.parked_bytes = held_bytes
+        if not held_bytes:
+            self._line.pop(connection, None)
         if growth < 0:
+            if connection is self._ahead:
+                self._ahead = None
             self._let_in()
+
+    def may_grow(self, connection: Parked) -> bool:
+        """Whether `connection` may read on; else it stands in line now, and `resume_reading` will be called."""
+        if self.total_bytes >= self._limit_bytes and connection is not self._ahead:
+            if self._ahead is not None:
+                self._line.setdefault(connection)
+                self.on_line()
+                return False
+            self._ahead = connection
+        self._line.pop(connection, None)
         return True
 
     def _let_in(self) -> None:
-        while self._line and self.total_bytes < self._limit_bytes:
-            connection, wanted_bytes = next(iter(self._line.items()))
+        room = self._limit_bytes - self.total_bytes
+        while self._line and (room > 0 or self._ahead is None):
+            connection = next(iter(self._line))
             del self._line[connection]
-            self.total_bytes += wanted_bytes - connection.parked_bytes
-            connection.parked_bytes = wanted_bytes
+            if room <= 0:
+                self._ahead = connection
+            room -= READ_BYTES
             connection.resume_reading()

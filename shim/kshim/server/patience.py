@@ -47,7 +47,13 @@ class Patience:
         self._has_newcomer.set()
 
     def _note_slow(self) -> None:
+        """Twice the bound is never held; up to then there is time until the next look."""
         self._has_slow.set()
+        slow = self._peers.slow
+        while self._peers.slow_bytes > 2 * self._limits.unsent_total_max_bytes and len(slow) > 1:
+            first = next(iter(slow))
+            unsent_bytes = first.connection.unsent_bytes
+            self._close(first, f"it left {unsent_bytes} bytes of its answers untaken, and memory is very short")
 
     def _note_line(self) -> None:
         self._has_line.set()
@@ -89,39 +95,31 @@ class Patience:
                 await self._has_slow.wait()
             await self._sleep(min(_LOOK_MS, slow_ms))
             now_ms = self._real_clock.now().mono_ms
-            held_bytes = sum(peer.connection.unsent_bytes for peer in self._peers.slow)
             # The first has been slow for longest: who becomes slow goes to the end.
-            for peer, since_ms in list(self._peers.slow.items()):
+            for peer, (since_ms, _) in list(self._peers.slow.items()):
                 unsent_bytes = peer.connection.unsent_bytes
                 if now_ms - since_ms >= slow_ms:
                     self._close(peer, f"it left {unsent_bytes} bytes of its answers untaken for {now_ms - since_ms} ms")
-                elif held_bytes > self._limits.unsent_total_max_bytes:
+                elif self._peers.slow_bytes > self._limits.unsent_total_max_bytes:
                     self._close(peer, f"it left {unsent_bytes} bytes of its answers untaken, and memory is short")
                 else:
                     break
-                held_bytes -= unsent_bytes
 
     async def _cut_slow_senders(self) -> None:
-        """While others wait for room, nobody keeps his for one request longer than `slow_sender_ms`."""
+        """While some wait for room, nobody keeps his for one request longer than `slow_sender_ms`.
+
+        Nor if he himself waits: half requests that fill the memory together would all be waiting.
+        """
         parked_total, slow_ms = self._peers.parked_total, self._limits.slow_sender_ms
-        seen: dict[Peer, tuple[int, int, int]] = {}  # since when, how much was asked for, how much was there
         while True:
             if not parked_total.has_line:
-                seen.clear()
                 self._has_line = trio.Event()
                 await self._has_line.wait()
             now_ms = self._real_clock.now().mono_ms
-            before, seen = seen, {}
             for peer in list(self._peers.peers.values()):
-                wanted_bytes, held_bytes = peer.connection.parked_bytes, peer.connection.held_bytes
-                if not wanted_bytes:
-                    continue
-                since_ms, wanted_before, held_before = before.get(peer, (now_ms, 0, 0))
-                if wanted_bytes != wanted_before or held_bytes < held_before:  # another request
-                    since_ms = now_ms
-                seen[peer] = (since_ms, wanted_bytes, held_bytes)
-                if now_ms - since_ms >= slow_ms and parked_total.has_line:
-                    self._close(peer, f"memory is short, and one request has taken {now_ms - since_ms} ms")
+                held_ms = now_ms - peer.connection.held_since_ms
+                if peer.connection.parked_bytes and held_ms >= slow_ms:
+                    self._close(peer, f"memory is short, and one request has taken {held_ms} ms")
             await self._sleep(min(_LOOK_MS, slow_ms))
 
     def _close(self, peer: Peer, reason: str) -> None:

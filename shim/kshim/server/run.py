@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import sys
 from collections.abc import Callable, Mapping, Sequence
 
 import trio
@@ -30,8 +32,10 @@ def run_until_signalled(
 ) -> int:
     """Serve until SIGTERM or SIGINT, end gracefully, and return the signal's number. A second signal ends it at once.
 
-    Call it from the main thread; see `serve` for the arguments. Raises CannotBind.
+    Call it from the main thread; see `serve` for the arguments. Raises CannotBind. As a JVM does, it takes as many
+    file descriptors as the process may have: a shell usually allows 1024 and lets a program ask for more.
     """
+    _allow_many_connections()
     return trio.run(_run, router, listeners, transforms, others, limits, log, on_listening)
 
 
@@ -75,6 +79,17 @@ async def _run(
     if failure is not None:
         raise failure
     return running.signal_number
+
+
+def _allow_many_connections() -> None:
+    if sys.platform == "win32":
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(ValueError, OSError):  # where the system allows less than it says, as macOS does
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 class _Running:

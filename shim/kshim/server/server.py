@@ -74,45 +74,35 @@ async def serve(
     `transforms` makes, by a listener's name, what lies under each of its connections: TLS. `others` are further nodes of
     the cluster that `router` is a node of, each with its listeners; they share the loop, and the timers and chores of
     `router`, and all can be stopped and started. `clock` drives group timers, `real_clock` fetch waits, idle limits and
-    pauses; both are the machine's by default.
-    `on_listening(addresses)` is called, and `task_status` told, once connections are accepted. A graceful end stops
-    accepting and reading, handles what was read whole, and gives the peers `limits.shutdown_grace_ms` to take their
-    answers; parked requests are not waited for. Then urgent chores end, others are closed. Cancelled, all closes at once.
+    pauses; both are the machine's by default. `on_listening(addresses)` is called, and `task_status` told, once
+    connections are accepted. A graceful end stops accepting and reading, handles what was read whole, and gives the peers
+    `limits.shutdown_grace_ms` to take their answers; parked requests are not waited for. Then urgent chores end, others
+    are closed. Cancelled, all closes at once.
 
     Raises CannotBind; ValueError for a loop this platform lacks.
     """
-    limits = limits or ServerLimits()
-    real_clock = real_clock or RealClock()
+    limits, log, real_clock = limits or ServerLimits(), log or _StandardLog(), real_clock or RealClock()
     clock = clock or real_clock
-    log = log or _StandardLog()
     timers = Timers(router, clock=clock, real_clock=real_clock, log=log)
     peers = _loop_class(loop)(
         router, clock=clock, real_clock=real_clock, limits=limits, log=log, after_turn=timers.rearm
     )
     chores = ChoreRunner(router.chores, peers, after_slice=timers.rearm, real_clock=real_clock, log=log)
-    patience = Patience(peers, limits, real_clock, log)
     with contextlib.ExitStack() as sockets:
-        doors = [
-            Door(each, where, transforms or {}, limits)
-            for each, where in ((router, listeners or (plain_listener(host, port),)), *others)
-        ]
-        for door in doors:
-            sockets.callback(door.close_sockets)
-            await door.bind()
+        nodes = ((router, listeners or (plain_listener(host, port),)), *others)
+        doors = [await _bound(Door(*node, transforms or {}, limits), sockets) for node in nodes]
         server = Server([address for door in doors for address in door.addresses])
         async with trio.open_nursery() as nursery:
             await nursery.start(peers.run)
             nursery.start_soon(timers.run)
-            nursery.start_soon(patience.run)
+            nursery.start_soon(Patience(peers, limits, real_clock, log).run)
             async with trio.open_nursery() as working:
                 await working.start(chores.run)
                 async with trio.open_nursery() as accepting:
                     for door in doors:
                         door.use(accepting, partial(_accept, peers, real_clock, log), peers, real_clock)
                         door.open()
-                        if others:
-                            node = cast("NodeRouter", door.router)
-                            node.on_stop, node.on_start = door.close, door.open
+                    _hand_over(doors if others else ())
                     if on_listening is not None:
                         on_listening(server.addresses)
                     task_status.started(server)
@@ -123,6 +113,20 @@ async def serve(
                 await _finish(peers, limits, real_clock)
                 chores.stop()
             nursery.cancel_scope.cancel()
+
+
+async def _bound(door: Door, sockets: contextlib.ExitStack) -> Door:
+    """The door, bound; `sockets` closes it. Raises CannotBind."""
+    sockets.callback(door.close_sockets)
+    await door.bind()
+    return door
+
+
+def _hand_over(doors: Sequence[Door]) -> None:
+    """Let each node close and open its door."""
+    for door in doors:
+        node = cast("NodeRouter", door.router)
+        node.on_stop, node.on_start = door.close, door.open
 
 
 def _loop_class(name: LoopName) -> type[Loop]:
