@@ -117,23 +117,14 @@ class Cluster:
         self.fetch_waits = FetchWaits()
         self._history: History | None = None
         self.nodes: list[Node] = []
-        self.known_nodes: dict[int, Node] = {}
-        """The others, too."""
+        self.known_nodes: dict[int, Node] = {}  # the others, too
         self.on_event = on_event
         self.on_corrupt = on_corrupt
         self.report = on_defect
-        self.authorizer: Authorizer | None = None
+        self.authorizer = _authorizer(config, storage)
         """Decides who may do what; None: everybody may do everything."""
-        if config.given.get("authorizer.class.name", "").strip():
-            from kshim.broker.authorizer.making import make_authorizer
-
-            self.authorizer = make_authorizer(config, storage)
         self._scram_credentials: ScramCredentials | None = None
-        # Logs that came from elsewhere remember producers nobody has counted: ids begin where theirs will not be.
-        is_new = not len(self.topics)
-        self._producer_ids = ProducerIds(
-            storage, lambda: 0 if is_new else int.from_bytes(identities.new_topic_id()[:6], "big") << 8
-        )
+        self._producer_ids = _producer_ids(storage, identities, is_new=not len(self.topics))
         self._transactions: Transactions | None = None
 
     # The coordinators
@@ -472,3 +463,16 @@ class Cluster:
             self.topics.close()
         finally:
             self.storage.close()
+
+
+def _authorizer(config: BrokerConfig, storage: Storage) -> Authorizer | None:
+    if not config.given.get("authorizer.class.name", "").strip():
+        return None
+    from kshim.broker.authorizer.making import make_authorizer
+
+    return make_authorizer(config, storage)
+
+
+def _producer_ids(storage: Storage, identities: Identities, *, is_new: bool) -> ProducerIds:
+    """Logs that came from elsewhere remember producers nobody has counted: ids begin where theirs will not be."""
+    return ProducerIds(storage, lambda: 0 if is_new else int.from_bytes(identities.new_topic_id()[:6], "big") << 8)
