@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from kshim.broker.config import BrokerConfig, ConfigError
 from kshim.broker.listeners import Listener, client_auth_of, listeners_of, plain_listener, with_advertised
@@ -158,6 +158,8 @@ def limits_of(config: BrokerConfig, listeners: Sequence[Listener]) -> ServerLimi
     )
     if config.queued_max_request_bytes > 0:
         limits.parked_max_bytes = config.queued_max_request_bytes
+    if "sasl.server.max.receive.size" in config.given:
+        limits.unauthenticated_max_bytes = cast("int", config.listener_value("sasl.server.max.receive.size"))
     try:
         if config.max_connections_per_ip_overrides:
             limits.max_connections_per_ip_overrides = _overrides(config.max_connections_per_ip_overrides)

@@ -16,18 +16,28 @@ if TYPE_CHECKING:
 
     from kshim.broker.listeners import Listener
     from kshim.broker.node import Node
+    from kshim.cli.log import Log
 
 __all__ = ["authenticate", "read_users"]
 
 
-def authenticate(node: Node, listeners: Sequence[Listener], config: BrokerConfig, users_file: str | None) -> None:
-    """Put a gate before the router of a node. Raises CommandError (usage); LogError when credentials cannot be read."""
+def authenticate(
+    node: Node, listeners: Sequence[Listener], config: BrokerConfig, users_file: str | None, log: Log
+) -> None:
+    """Put a gate before the router of a node; say so when nobody could get through it. Raises CommandError (usage); LogError when credentials cannot be read."""
     users = read_users(users_file) if users_file else []
     names = [listener.name for listener in listeners if listener.has_sasl]
     try:
         found = sasl_listeners(config, names, users, node.cluster.scram_credentials, Randomness(new_salt, new_nonce))
     except ConfigError as error:
         raise CommandError(f"bad configuration value: {error}", EXIT_USAGE) from None
+    if not any(listener.has_users for listener in found.values()) and not node.cluster.scram_credentials.users():
+        names_text = ", ".join(names)
+        log.caution(
+            "no_users",
+            f"Nobody can log in on {names_text}: name users with sasl.jaas.config or --users, or make SCRAM credentials "
+            "on another listener",
+        )
     Gate(node, found)
 
 

@@ -187,7 +187,7 @@ def _listen(cluster: Cluster, config: BrokerConfig, listening: Listening, users_
             from kshim.cli.sasl import authenticate
 
             # In front of the log of requests, which would take bare tokens for such.
-            authenticate(node, own, config, users_file)
+            authenticate(node, own, config, users_file, log)
         nodes.append((node, own))
 
     def on_listening(addresses: Sequence[tuple[str, int]]) -> None:

@@ -75,6 +75,7 @@ def _listener(
     key = "sasl.enabled.mechanisms"
     enabled = cast("tuple[str, ...]", config.listener_value(key, name))
     mechanisms = {}
+    has_users = bool(users)
     for mechanism in enabled:
         if mechanism not in _MODULES:
             raise ConfigError(key, ",".join(enabled), f"one or more of {', '.join(_MODULES)}")
@@ -84,6 +85,7 @@ def _listener(
             digests = PasswordDigests(randomness.new_salt())
             for user, password in _passwords(jaas, users):
                 digests.add(user, password)
+            has_users = has_users or len(digests) > 0
             start = partial(PlainServer, digests)
         else:
             start = partial(ScramServer, mechanism, partial(credentials.find, mechanism), randomness.new_nonce)
@@ -91,7 +93,7 @@ def _listener(
     if not mechanisms:
         raise ConfigError(key, "", f"one or more of {', '.join(_MODULES)}")
     delay_ms = cast("int", config.listener_value("connection.failed.authentication.delay.ms", name))
-    return SaslListener(mechanisms, delay_ms)
+    return SaslListener(mechanisms, delay_ms, has_users)
 
 
 def _passwords(jaas: JaasEntry | None, users: Iterable[UserLine]) -> Iterator[tuple[str, str]]:
