@@ -150,7 +150,12 @@ def in_order(response: Any) -> Any:
     return response
 
 
-NTH: dict[str, Callable[[int], Any]] = {"int32": int, "string": str, "uuid": lambda place: place.to_bytes(16)}
+NTH: dict[str, Callable[[int], Any]] = {
+    "int32": int,
+    "int64": int,
+    "string": str,
+    "uuid": lambda place: place.to_bytes(16),
+}
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ THEIR_NAMES = {
     ("DescribeClusterResponse", "cluster_authorized_operations"): "authorized_operations",
     ("MetadataResponse", "cluster_authorized_operations"): "authorized_operations",
     ("MetadataResponseTopic", "topic_authorized_operations"): "authorized_operations",
+    ("TxnOffsetCommitRequest", "generation_id_or_member_epoch"): "generation_id",
 }
 """Rows that it spells otherwise."""
 BIT_FIELDS = {
@@ -43,6 +44,8 @@ NEWER_THAN_KAFKA_PYTHON = {
     ("ApiVersionsResponse", 5),
     ("DeleteGroupsRequest", 3),
     ("DeleteGroupsResponse", 3),
+    ("TxnOffsetCommitRequest", 6),
+    ("TxnOffsetCommitResponse", 6),
 }
 """Versions of Kafka 4.4 that it does not have."""
 
