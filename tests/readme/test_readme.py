@@ -115,7 +115,7 @@ def test_no_command_is_without_a_test() -> None:
 
 @pytest.mark.parametrize("snippet", blocks(README, "python"))
 def test_a_python_snippet_prints_what_stands_beside_it(snippet: str, tmp_path: Path) -> None:
-    expected = re.findall(r"^print\(.*\)  # (.*)$", snippet, re.MULTILINE)
+    expected = re.findall(r"^ *print\(.*\)  # (.*)$", snippet, re.MULTILINE)
     assert expected, "a snippet that shows nothing"
     with Kshim(tmp_path / "log", "--listen=127.0.0.1:0", "--topic=orders:3") as kshim:
         done = subprocess.run(
