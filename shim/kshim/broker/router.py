@@ -131,6 +131,8 @@ class Router:
             if route is None:
                 self._refuse_version(frame, connection)
                 return
+        if not connection.is_authenticated:  # whoever forgot the gate lets nobody in, rather than everybody
+            raise ConnectionClosing("nobody authenticates clients of this listener")
         try:
             header = parse_request_header(frame, flexible=route.request_is_flexible)
             request, _ = route.request_codec.parse(frame, header.body_at)
