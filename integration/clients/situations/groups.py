@@ -110,7 +110,9 @@ def static_members(scene: Scene) -> None:
     back = group.start(again, topic, instance_id="crashes", **_QUICK)
     group.wait("the partitions are its own again", lambda: back.assignment == owned)
     group.wait_for_values(fill(application, topic, 4, range(40)))
-    assert len(stays.changes) == changes, f"the other saw {stays.changes[changes:]}"
+    # A cooperative member that keeps all may be told so late, in callbacks without partitions.
+    seen = [change for change in stays.changes[changes:] if change.partitions]
+    assert not seen, f"the other saw {seen}"
     now = member_ids(scene, group)
     assert now["stays"] == ids["stays"]
     assert now["crashes"] != ids["crashes"], "the same instance under a new member id"
@@ -137,7 +139,7 @@ def static_fencing(scene: Scene) -> None:
                 return True
         return any("FENCED_INSTANCE_ID" in error for error in older.errors)
 
-    group.wait("the older is told", is_told)
+    group.wait("the older is told", is_told, timeout_s=20)
     (described,) = scene.observer().describe(group.group_id)[group.group_id].members
     assert described.group_instance_id == "twin"
     assert application.group_offsets(group.group_id) == {}, "the fenced member has committed"
