@@ -1,5 +1,6 @@
 // The client @platformatic/kafka behind the driver contract of docs/design/clients.md: one JSON object a line in, one out.
 import { createInterface } from 'node:readline'
+import { inspect } from 'node:util'
 import { clientSoftwareVersion } from '@platformatic/kafka'
 import { adminCommands } from './admin.js'
 import { dataCommands } from './data.js'
@@ -8,6 +9,7 @@ import { memberCommands } from './members.js'
 import { Settings } from './settings.js'
 import { transactionCommands } from './transactions.js'
 
+inspect.defaultOptions.depth = 8 // errors hold the errors of each try
 const settings = new Settings()
 const commands = {
   async open (fields) {
