@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kshim.storage.file import FileLog
 from kshim.storage.log import CorruptLog, LogError
 from kshim.storage.repairs import DamageSkipped, IndexRebuilt, Repair, TailCut
-from kshim_protocol.records.batch import set_base_offset
+from kshim_protocol.records.batch import Record, build_batch, set_base_offset
 from tests.storage.builders import FailingDisk, a_batch, values
 from tests.storage.file_logs import FIRST, UNLIMITED, mended
 
@@ -265,6 +265,14 @@ def test_runs_are_whole_batches_of_about_the_size_asked_for(folder: Path) -> Non
         assert all(len(run) <= max(max_bytes, 5_000) or len(values(run)) == 1 for run in runs)
     assert values(b"".join(again.runs(790))) == [*(f"v{i}" for i in range(790, 800)), "large", "last"]
     again.close()
+
+
+def test_a_log_may_begin_inside_a_batch_that_is_larger_than_a_run(folder: Path) -> None:
+    log = FileLog(str(folder))
+    log.append(build_batch([Record(b"k", b"v" * 100, timestamp_ms=1)] * 3))
+    log.delete_before(1)
+    assert list(log.runs(max_bytes=50)) == list(log.batches())
+    log.close()
 
 
 # Disks that fail while damage is repaired

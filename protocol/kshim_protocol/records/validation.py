@@ -52,17 +52,16 @@ def check_records(data: bytes, at: int, count: int, facts: RecordFacts, *, is_nu
     try:
         for index in range(facts.count, facts.count + count):
             if (byte := data[at]) < 0x80:
-                end = at + 1 + (byte >> 1)
+                end = at + 1 + (byte >> 1 ^ -(byte & 1))
                 at += 2
             elif (more := data[at + 1]) < 0x80:
-                end = at + 2 + (byte >> 1 & 0x3F | more << 6)
+                end = at + 2 + ((byte >> 1 & 0x3F | more << 6) ^ -(byte & 1))
                 at += 3
             else:
                 size, at = decode_varint(data, at)
                 end = at + size
                 at += 1
-            if end - at > largest_bytes:  # without its attributes
-                largest_bytes = end - at
+            largest_bytes = end - at if end - at > largest_bytes else largest_bytes  # without its attributes
             if not (byte := data[at]):
                 delta_ms = 0
                 at += 1
@@ -71,10 +70,8 @@ def check_records(data: bytes, at: int, count: int, facts: RecordFacts, *, is_nu
                 at += 1
             else:
                 delta_ms, at = decode_varlong(data, at)
-            if delta_ms > greatest_ms:
-                greatest_ms = delta_ms
-            if delta_ms < least_ms:
-                least_ms = delta_ms
+            greatest_ms = delta_ms if delta_ms > greatest_ms else greatest_ms
+            least_ms = delta_ms if delta_ms < least_ms else least_ms
             if (byte := data[at]) < 0x80:
                 offset = byte >> 1 ^ -(byte & 1)
                 at += 1
@@ -83,11 +80,8 @@ def check_records(data: bytes, at: int, count: int, facts: RecordFacts, *, is_nu
             if offset != index and is_numbered:
                 raise _malformed(f"offset delta {offset}", index)
             if (byte := data[at]) < 0x80:
-                if byte & 1:
-                    lacks_key = True
-                    at += 1
-                else:
-                    at += 1 + (byte >> 1)
+                lacks_key = lacks_key or byte & 1 == 1
+                at += 1 if byte & 1 else 1 + (byte >> 1)
             else:
                 size, at = decode_varint(data, at)
                 lacks_key = lacks_key or size < 0
@@ -99,16 +93,12 @@ def check_records(data: bytes, at: int, count: int, facts: RecordFacts, *, is_nu
             else:
                 size, at = decode_varint(data, at)
                 at += max(size, 0)
-            if data[at]:
-                at = _end_of_headers(data, at, index)
-            else:
-                at += 1
+            at = _end_of_headers(data, at, index) if data[at] else at + 1
             if at != end:
                 raise _malformed("its length is wrong", index)
     except IndexError:
         raise _malformed("the batch ends inside it", index) from None
-    facts.count += count
-    facts.largest_bytes = largest_bytes + 1
+    facts.count, facts.largest_bytes = facts.count + count, largest_bytes + 1
     facts.least_delta_ms, facts.greatest_delta_ms, facts.lacks_key = least_ms, greatest_ms, lacks_key
     return at
 

@@ -177,7 +177,9 @@ class FileLog:
                 run = b""
             if index >= len(self._segments.all):
                 return
-            found = self._segments.using(index).run(position, max_bytes, at)
+            segment = self._segments.using(index)
+            # Not `at`: the log may begin inside a batch, which then begins before that.
+            found = segment.run(position, max_bytes, segment.base_offset)
             if found:
                 position += len(found)
                 run = found
