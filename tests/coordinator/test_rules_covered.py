@@ -12,10 +12,6 @@ ELSEWHERE = {
     "find.": "tests/broker",
     "check.find-coordinator.": "tests/broker",
     "check.consumer-group-describe.": "an API of the new protocol, not served yet",
-    "check.txn-offset-commit.": "TxnOffsetCommit is not served yet",
-    "txn-commit.nobody": "TxnOffsetCommit is not served yet",
-    "txn-commit.completing": "TxnOffsetCommit is not served yet",
-    "txn-commit.old-epoch": "TxnOffsetCommit is not served yet",
     "describe.new-protocol-group": "there are no groups of the new protocol yet",
 }
 """Prefixes of rules that are not this folder's, and whose they are."""
