@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kshim.broker.router import answered, handles
 from kshim.broker.topic_rules import MAX_PARTITIONS_PER_REQUEST, check_assignment
-from kshim.broker.topics import OFFSETS_TOPIC
+from kshim.broker.topics import INTERNAL_TOPICS
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -67,8 +67,8 @@ def _check(node: Node, wanted: CreatePartitionsTopic) -> None:
             ErrorCode.INVALID_PARTITIONS,
             f"{wanted.name!r} has {len(topic.partitions)} partitions, not fewer than {wanted.count}",
         )
-    if topic.name == OFFSETS_TOPIC:
-        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"{OFFSETS_TOPIC} keeps its number of partitions")
+    if topic.name in INTERNAL_TOPICS:
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"{topic.name} keeps its number of partitions")
     if wanted.assignments is None:
         return
     if len(wanted.assignments) != additional:

@@ -17,7 +17,7 @@ from kshim.broker.topic_rules import (
     check_replication_factor,
     checked_configs,
 )
-from kshim.broker.topics import OFFSETS_TOPIC
+from kshim.broker.topics import INTERNAL_TOPICS
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -100,8 +100,8 @@ def _check(node: Node, topic: CreatableTopic, *, is_too_large: bool) -> NewTopic
     if topic.name in cluster.topics:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"the topic {topic.name!r} exists already")
     check_name(topic.name)
-    if topic.name == OFFSETS_TOPIC:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{OFFSETS_TOPIC} is made by the broker when it is first needed")
+    if topic.name in INTERNAL_TOPICS:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{topic.name} is made by the broker when it is first needed")
     check_no_collision(topic.name, (other.name for other in cluster.topics))
     configs = checked_configs((config.name, config.value) for config in topic.configs)
     partition_count = _partition_count(node, topic)

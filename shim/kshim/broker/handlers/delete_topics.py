@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from kshim.broker.router import answered, handles
-from kshim.broker.topics import OFFSETS_TOPIC, Topic
+from kshim.broker.topics import INTERNAL_TOPICS, Topic
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -77,8 +77,8 @@ def _check(name: str | None, topic_id: bytes, topic: Topic | None, *, is_repeate
         if name is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic with this id")
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
-    if topic.name == OFFSETS_TOPIC:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{OFFSETS_TOPIC} holds the groups and cannot be deleted")
+    if topic.name in INTERNAL_TOPICS:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{topic.name} holds a coordinator's state and cannot be deleted")
 
 
 def _refused(name: str | None, topic_id: bytes, error: KafkaError) -> DeletableTopicResult:

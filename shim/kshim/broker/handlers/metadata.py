@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kshim.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from kshim.broker.router import PendingReply, answered, handles
 from kshim.broker.topic_rules import METADATA_TOPIC, check_no_collision, name_problem
-from kshim.broker.topics import INTERNAL_TOPICS, OFFSETS_TOPIC, Partition, Topic
+from kshim.broker.topics import INTERNAL_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Partition, Topic
 from kshim.coordinator.step import RequestContext, Step
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -109,6 +109,8 @@ def _made(node: Node, name: str) -> Topic | None:
     cluster = node.cluster
     if name == OFFSETS_TOPIC:
         return cluster.offsets_topic()
+    if name == TRANSACTIONS_TOPIC:
+        return cluster.transactions_topic()
     if name == METADATA_TOPIC:
         return None
     try:
