@@ -104,6 +104,8 @@ class SecureKshim:
         lines = "".join(f"{key}={value}\n" for key, value in found.items()).replace("\\", "\\\\")
         (directory / "server.properties").write_text(lines)
         self._options = options
+        self.addresses: tuple[str, ...] = ()
+        """What it told on stdout: the first listener of each broker."""
         self._child: Child | None = None
 
     @property
@@ -138,6 +140,7 @@ class SecureKshim:
                     self._child.process.wait()
                     self._child.require_running()
                 line += byte
+        self.addresses = tuple(line.decode().strip().split(","))
 
     def stop(self) -> None:
         """SIGTERM."""

@@ -176,3 +176,8 @@ def test_a_closed_connection_is_forgotten() -> None:
     assert node.node.gate is not None
     client.close()
     assert not node.node.gate.sessions
+
+
+def test_without_a_gate_nobody_gets_in() -> None:
+    with pytest.raises(ConnectionClosing):
+        a_client(a_node()).send(METADATA)

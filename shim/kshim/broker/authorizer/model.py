@@ -26,8 +26,9 @@ CLUSTER_NAME: Final = "kafka-cluster"
 
 
 class ResourceType(IntEnum):
-    """What a rule is about. ANY is for filters."""
+    """What a rule is about. ANY is for filters. UNKNOWN is a number of the future."""
 
+    UNKNOWN = 0
     ANY = 1
     TOPIC = 2
     GROUP = 3
@@ -38,8 +39,9 @@ class ResourceType(IntEnum):
 
 
 class PatternType(IntEnum):
-    """How the name of a rule is meant. ANY and MATCH are for filters."""
+    """How the name of a rule is meant. ANY and MATCH are for filters. UNKNOWN is a number of the future."""
 
+    UNKNOWN = 0
     ANY = 1
     MATCH = 2
     LITERAL = 3
@@ -47,8 +49,9 @@ class PatternType(IntEnum):
 
 
 class Operation(IntEnum):
-    """What is done. ANY is for filters, ALL for rules."""
+    """What is done. ANY is for filters, ALL for rules. UNKNOWN is a number of the future."""
 
+    UNKNOWN = 0
     ANY = 1
     ALL = 2
     READ = 3
@@ -67,8 +70,9 @@ class Operation(IntEnum):
 
 
 class Permission(IntEnum):
-    """What a rule says. ANY is for filters."""
+    """What a rule says. ANY is for filters. UNKNOWN is a number of the future."""
 
+    UNKNOWN = 0
     ANY = 1
     DENY = 2
     ALLOW = 3

@@ -32,7 +32,7 @@ def create_acls(node: Node, request: CreateAclsRequest, context: RequestContext,
         except KafkaError as error:
             results.append(AclCreationResult(error_code=error.code, error_message=error.message))
         else:
-            results.append(AclCreationResult(error_code=ErrorCode.NONE, error_message=None))
+            results.append(AclCreationResult(error_code=ErrorCode.NONE, error_message=""))
     try:
         authorizer.change(add=rules)
     except LogError as error:

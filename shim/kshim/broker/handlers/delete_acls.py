@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kshim.broker.authorizer.model import AclRule
-from kshim.broker.authorizer.wire import DISABLED, wanted_by
+from kshim.broker.authorizer.wire import DISABLED, check_known, wanted_by
 from kshim.broker.router import answered, handles
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim.storage.log import LogError
@@ -32,11 +32,16 @@ def delete_acls(node: Node, request: DeleteAclsRequest, context: RequestContext,
     gone: set[AclRule] = set()
     results = []
     for wanted in [wanted_by(row) for row in request.filters]:
+        try:
+            check_known(wanted)
+        except KafkaError as error:
+            results.append(DeleteAclsFilterResult(error_code=error.code, error_message=error.message, matching_acls=()))
+            continue
         found = [rule for rule in authorizer.rules.all if rule not in gone and wanted.matches(rule)]
         gone.update(found)
         results.append(
             DeleteAclsFilterResult(
-                error_code=ErrorCode.NONE, error_message=None, matching_acls=tuple(_removed(rule) for rule in found)
+                error_code=ErrorCode.NONE, error_message="", matching_acls=tuple(_removed(rule) for rule in found)
             )
         )
     try:

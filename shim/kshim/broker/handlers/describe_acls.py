@@ -43,4 +43,4 @@ def describe_acls(node: Node, request: DescribeAclsRequest, context: RequestCont
         DescribeAclsResource(resource_type=kind, resource_name=name, pattern_type=pattern_type, acls=tuple(acls))
         for (kind, name, pattern_type), acls in by_pattern.items()
     )
-    return answered(ticket, DescribeAclsResponse(error_code=ErrorCode.NONE, error_message=None, resources=resources))
+    return answered(ticket, DescribeAclsResponse(error_code=ErrorCode.NONE, error_message="", resources=resources))
