@@ -8,8 +8,9 @@ import pytest
 
 from kshim.broker import producer_upkeep
 from kshim.broker.producers import PartitionProducers
+from kshim.storage.log import LogError
 from kshim.storage.os_calls import OsCalls
-from kshim_protocol.errors import ErrorCode, KafkaError
+from kshim_protocol.errors import ErrorCode
 from kshim_protocol.records.batch import iter_batches
 from tests.broker.data_plane import a_batch, produce, values_in
 from tests.broker.harness import NodeUnderTest, a_node, files_in
@@ -92,7 +93,7 @@ def test_until_a_long_log_is_read_producers_are_asked_to_come_again(
     numbered = a_batch(producer_id=8, producer_epoch=0, base_sequence=0)
     assert transactions.fetch().error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert produce(node.client(), "orders", numbered).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    with pytest.raises(KafkaError):
+    with pytest.raises(LogError):
         transactions.end(7, commit=True)
     plain = transactions.fetch(committed=False)
     assert (plain.error_code, len(list(iter_batches(plain.records or b"")))) == (ErrorCode.NONE, 5)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kshim.broker.producers import PartitionProducers
+from kshim.storage.log import LogError
+from kshim_protocol.errors import KafkaError
 from kshim_protocol.records.control import ControlType, EndTransactionMarker, build_end_transaction_batch
 
 if TYPE_CHECKING:
@@ -28,11 +30,16 @@ def append_marker(
 
     A marker for a producer without open transaction is written all the same, and fences epochs before its own; it
     changes nothing of what readers see. Waiting Fetches that read what is committed are woken. `now_ms` is Unix time.
-    Raises LogError; KafkaError INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED when the partition knows later
-    epochs (nothing is written; no later try will do better).
+    Raises LogError, also while the partition's producers are being read after a start: to be tried again. Raises
+    KafkaError INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED when the partition knows later epochs: nothing is
+    written, and no later try will do better.
     Kafka: UnifiedLog.appendAsLeader with AppendOrigin.COORDINATOR, ProducerAppendInfo.appendEndTxnMarker.
     """
-    PartitionProducers.of(partition).check_marker(producer_id, producer_epoch, coordinator_epoch)
+    try:
+        producers = PartitionProducers.of(partition)
+    except KafkaError as error:  # they are being read: the next try will find them
+        raise LogError(str(error)) from error
+    producers.check_marker(producer_id, producer_epoch, coordinator_epoch)
     batch = build_end_transaction_batch(
         EndTransactionMarker(ControlType.COMMIT if is_commit else ControlType.ABORT, coordinator_epoch),
         producer_id=producer_id,
