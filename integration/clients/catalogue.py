@@ -24,9 +24,13 @@ class Client(NamedTuple):
         return _command(self.folder)
 
     def plays(self, situation: str) -> bool:
-        """Whether a situation is for it: all are, unless its `launch.py` names the beginnings of those that are."""
-        only: tuple[str, ...] = getattr(_launch(self.folder), "ONLY", ("",))
-        return situation.startswith(only)
+        """Whether a situation is for it.
+
+        A `launch.py` may name the beginnings of those that are; they are for nobody else then.
+        """
+        if own := _claimed(self.folder):
+            return situation.startswith(own)
+        return not any(situation.startswith(_claimed(folder)) for folder in _folders())
 
     def fails_on_both(self, situation: str) -> str | None:
         """Why a situation is known to fail on either broker because of the client; None where it is not known to."""
@@ -41,8 +45,7 @@ class Client(NamedTuple):
 
 def clients() -> list[Client]:
     """All of them, sorted by name."""
-    folders = [path.parent.name for path in Path(__file__).parent.glob("*/launch.py")]
-    return sorted((Client(folder, _launch(folder).NAME) for folder in folders), key=lambda client: client.name)
+    return sorted((Client(folder, _launch(folder).NAME) for folder in _folders()), key=lambda client: client.name)
 
 
 def client_named(name: str) -> Client:
@@ -52,6 +55,16 @@ def client_named(name: str) -> Client:
         if name in (client.name, client.folder):
             return client
     raise SystemExit(f"no client {name!r}; there are {', '.join(client.name for client in found)}")
+
+
+@functools.cache
+def _folders() -> list[str]:
+    return [path.parent.name for path in Path(__file__).parent.glob("*/launch.py")]
+
+
+def _claimed(folder: str) -> tuple[str, ...]:
+    claimed: tuple[str, ...] = getattr(_launch(folder), "ONLY", ())
+    return claimed
 
 
 @functools.cache

@@ -91,6 +91,12 @@ def test_every_folder_with_a_launch_is_a_client() -> None:
     assert len({client.name for client in found}) == len(found)
 
 
+def test_what_a_client_claims_is_for_it_alone() -> None:
+    streams, other = (next(each for each in clients() if each.name == name) for name in ("Kafka Streams", "aiokafka"))
+    assert (streams.plays("word_count"), other.plays("word_count")) == (True, False)
+    assert (streams.plays("admin_topics"), other.plays("admin_topics")) == (False, True)
+
+
 def report(*outcomes: tuple[str, str, str], spark: Any = None) -> page.Report:
     """Of one client: situation, broker, verdict each."""
     names = sorted({situation for situation, _, _ in outcomes})
