@@ -10,10 +10,12 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
 __all__ = ["Authority", "Identity", "name"]
+
+Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 _VALID = datetime.timedelta(days=2)
 
@@ -26,7 +28,7 @@ def name(common_name: str) -> x509.Name:
 class Identity:
     """A private key and its certificate."""
 
-    def __init__(self, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> None:
+    def __init__(self, key: Key, certificate: x509.Certificate) -> None:
         self.key = key
         self.certificate = certificate
 
@@ -62,9 +64,9 @@ class Authority(Identity):
         builder = _builder(subject, subject, key).add_extension(x509.BasicConstraints(True, None), critical=True)
         super().__init__(key, builder.sign(key, hashes.SHA256()))
 
-    def signs(self, subject: x509.Name | str, *, hosts: Sequence[str] = ()) -> Identity:
-        """A new key whose certificate holds for `hosts`, names or addresses."""
-        key = ec.generate_private_key(ec.SECP256R1())
+    def signs(self, subject: x509.Name | str, *, hosts: Sequence[str] = (), key: Key | None = None) -> Identity:
+        """A new key, or the one given, whose certificate holds for `hosts`, names or addresses."""
+        key = key or ec.generate_private_key(ec.SECP256R1())
         subject = name(subject) if isinstance(subject, str) else subject
         builder = _builder(subject, self.certificate.subject, key)
         if hosts:
@@ -84,7 +86,7 @@ class Authority(Identity):
         return context
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+def _builder(subject: x509.Name, issuer: x509.Name, key: Key) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
