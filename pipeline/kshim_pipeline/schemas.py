@@ -223,7 +223,7 @@ LOG_ENDS: Final = StructType(
         _long("log_end_offset", "Offset that the next record will get", required=True),
     ]
 )
-"""Sampled log-end offsets, from whoever samples them."""
+"""Sampled log-end offsets: `kshim_pipeline.land.log_ends`."""
 
 GENERATIONS: Final = StructType(
     [
@@ -403,7 +403,7 @@ TABLES: Final[Mapping[str, Table]] = {
         Table("records", RECORDS, "A record of any topic, as it was read; a reader may give one twice"),
         Table("events", EVENTS, "An event of a kshim coordinator, read from the topic `__kshim_events`"),
         Table("log_lines", LOG_LINES, "A line of a Kafka broker's log that tells of a group"),
-        Table("log_ends", LOG_ENDS, "A sampled log-end offset; whoever samples them brings them"),
+        Table("log_ends", LOG_ENDS, "A sampled log-end offset; `land` samples once a minute while it runs"),
         Table("generations", GENERATIONS, "A generation of a group whose assignment was stored, or that is empty"),
         Table("memberships", MEMBERSHIPS, "A member in a generation, or its absence from the first one without it"),
         Table("ownership", OWNERSHIP, "An interval in which a partition had one owner: adjoining generations"),

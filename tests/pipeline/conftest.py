@@ -12,6 +12,7 @@ import pytest
 
 from integration.support.fixtures import available
 from integration.support.unavailable import Unavailable
+from kshim_pipeline.kept import Keep, in_folder
 from kshim_pipeline.problems import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.setup.session import BRIEF, FOR_FEW, make_session
 
@@ -55,3 +56,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         warnings.simplefilter("ignore", ResourceWarning)
         session.stop()
         gc.collect()
+
+
+@pytest.fixture(scope="module")
+def keep(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Keep:
+    """For what several steps read: short plans are most of a test's time."""
+    return in_folder(spark, str(tmp_path_factory.mktemp("kept")), lambda _: None)

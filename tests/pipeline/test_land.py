@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from kafka import KafkaConsumer, OffsetAndMetadata
+from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata
 from kafka import TopicPartition as KafkaTopicPartition
 
 from integration.support.fixtures import available
@@ -17,6 +17,7 @@ from kshim_pipeline.decode import decode
 from kshim_pipeline.inputs import kafka
 from kshim_pipeline.inputs.kafka import Cluster, Span, read_topics
 from kshim_pipeline.land.counts import OBSERVATION, Counts, observed
+from kshim_pipeline.land.log_ends import LogEnds, read_log_ends
 from kshim_pipeline.land.stream import Loss, decode_landed, land, landed_offsets, losses, read_landed
 from kshim_pipeline.problems import PipelineError
 from kshim_pipeline.records import OFFSETS_TOPIC, RECORDS
@@ -140,6 +141,22 @@ def test_an_internal_topic_that_spark_takes_for_empty_is_an_error_that_says_why(
             read_topics(kafka_spark, cluster, [OFFSETS_TOPIC])
     finally:
         kafka_spark.conf.set(setting, "true")
+
+
+def test_log_ends_are_sampled_once_a_minute(
+    kafka_spark: SparkSession, kshim: KshimProcess, cluster: Cluster, tmp_path: Path
+) -> None:
+    producer = KafkaProducer(bootstrap_servers=kshim.bootstrap)
+    producer.send("orders", b"coffee", partition=1).get(30)
+    producer.close()
+    assert read_log_ends(kafka_spark, str(tmp_path)) is None
+    ends = LogEnds(kafka_spark, cluster, str(tmp_path))
+    ends.sample()
+    ends.sample()
+    sampled = read_log_ends(kafka_spark, str(tmp_path))
+    assert sampled is not None
+    rows = sampled.select("topic", "partition", "log_end_offset").collect()
+    assert sorted(map(tuple, rows)) == [("orders", 0, 0), ("orders", 1, 1), ("orders", 2, 0)]
 
 
 def test_a_topic_or_cluster_that_is_not_there_is_named(kafka_spark: SparkSession, cluster: Cluster) -> None:

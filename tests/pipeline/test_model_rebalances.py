@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from pyspark.sql import functions as F
 
+from kshim_pipeline.kept import Keep
 from kshim_pipeline.model.build import build
 from kshim_pipeline.model.events import events, unreadable_events
 from kshim_pipeline.model.logged import rebalances_of_log
@@ -79,9 +80,12 @@ LINES: Final[list[dict[str, Any]]] = [
 ]
 
 
-def test_a_rebalance_is_a_row_by_events_else_by_the_log_else_inferred(spark: SparkSession, told: DataFrame) -> None:
+def test_a_rebalance_is_a_row_by_events_else_by_the_log_else_inferred(
+    spark: SparkSession, told: DataFrame, keep: Keep
+) -> None:
     # The third rebalance: events saw it begin, the log saw it end. The fourth is in the log alone.
-    model = build(spark, decoded(spark, *RECORDS), events(told), table(spark, LOG_LINES, LINES + LINES[1:2]))
+    lines = table(spark, LOG_LINES, LINES + LINES[1:2])
+    model = build(spark, decoded(spark, *RECORDS), keep("events", events(told)), lines, keep=keep)
     assert model["rebalances"].schema.names == REBALANCES.names
     columns = ("source", "from_generation", "to_generation", "started_ts_ms", "ended_ts_ms", "outcome", "reason",
                "trigger.member_id", "trigger.client_id", "trigger.client_host", "join_ms", "sync_ms", "total_ms",
@@ -119,7 +123,7 @@ def test_a_rebalance_is_a_row_by_events_else_by_the_log_else_inferred(spark: Spa
     ]
 
 
-def test_what_records_alone_tell_is_inferred_from_who_came_and_went(spark: SparkSession) -> None:
+def test_what_records_alone_tell_is_inferred_from_who_came_and_went(spark: SparkSession, keep: Keep) -> None:
     cooperative = {"protocol_name": "cooperative-sticky"}
     history = decoded(
         spark,
@@ -131,7 +135,7 @@ def test_what_records_alone_tell_is_inferred_from_who_came_and_went(spark: Spark
         group_record(6, 6_000, 8, member("a", 0), member("c", 1)),
         group_record(7, 7_000, 9),
     )
-    model = build(spark, history)
+    model = build(spark, history, keep=keep)
     columns = (
         "to_generation",
         "outcome",

@@ -12,7 +12,8 @@ from kshim_pipeline.analyses.registry import ANALYSES
 from kshim_pipeline.problems import PipelineError
 from kshim_pipeline.report.gather import Gathered, add_input_options, is_small
 from kshim_pipeline.report.results import compute, read_results, write_results
-from tests.pipeline.model_rows import decoded
+from kshim_pipeline.schemas import LOG_ENDS
+from tests.pipeline.model_rows import decoded, table
 from tests.pipeline.test_model_rebalances import RECORDS
 
 if TYPE_CHECKING:
@@ -26,11 +27,13 @@ def options(*arguments: str) -> argparse.Namespace:
 
 
 def test_what_was_written_is_read_again(spark: SparkSession, tmp_path: Path) -> None:
-    gathered = Gathered(decoded(spark, *RECORDS), None, None, ("by hand",))
+    ends = table(spark, LOG_ENDS, [{"topic": "t", "partition": 0, "ts_ms": 9_000, "log_end_offset": 5}])
+    gathered = Gathered(decoded(spark, *RECORDS), None, None, ("by hand",), ends)
     written = write_results(spark, gathered, str(tmp_path), lambda _: None)
     found = read_results(spark, str(tmp_path))
     assert found.tables.keys() == written.tables.keys()
-    assert found.analyses.keys() == written.analyses.keys() == ANALYSES.keys() - {"recovery"}
+    assert found.analyses.keys() == written.analyses.keys() == ANALYSES.keys()
+    assert found.tables["log_ends"].count() == 1
     assert found.findings.count() == written.findings.count()
     assert found.tables["rebalances"].count() > 0
     assert found.sources == ("by hand",)
@@ -46,6 +49,7 @@ def test_what_is_not_asked_for_is_not_worked_out(spark: SparkSession) -> None:
 
     results = compute(spark, Gathered(decoded(spark, *RECORDS), None, None, ()), keep)
     asked.clear()
+    assert ANALYSES.keys() - results.analyses.keys() == {"recovery"}, "nobody sampled log ends"
     assert results.tables["rebalances"].columns
     assert asked == ["tables/rebalances"]
 

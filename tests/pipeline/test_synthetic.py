@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from kshim_pipeline.analyses.registry import ANALYSES, all_findings, run
+from kshim_pipeline.kept import Keep
 from kshim_pipeline.model.generations import generations
 from kshim_pipeline.model.memberships import memberships
 from kshim_pipeline.model.ownership import ownership
@@ -44,8 +45,8 @@ class Made(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def made(spark: SparkSession) -> Made:
-    frames = {name: frame.cache() for name, frame in tables(spark, FLEET, tasks=2).items()}
+def made(spark: SparkSession, keep: Keep) -> Made:
+    frames = {name: keep(name, frame) for name, frame in tables(spark, FLEET, tasks=2).items()}
     return Made(frames, {name: frame.collect() for name, frame in frames.items()})
 
 
@@ -186,9 +187,9 @@ def test_commits_lie_in_the_generation_that_they_name(made: Made) -> None:
         assert sorted(zip(of_partition, offsets, strict=True)) == list(zip(of_partition, offsets, strict=True))
 
 
-def test_all_analyses_run_on_it_and_find_something(made: Made) -> None:
+def test_all_analyses_run_on_it_and_find_something(made: Made, keep: Keep) -> None:
     rows = {name: run(analysis, made.frames) for name, analysis in ANALYSES.items()}
-    done = {name: frame for name, frame in rows.items() if frame is not None}
+    done = {name: keep(f"analyses/{name}", frame) for name, frame in rows.items() if frame is not None}
     assert done.keys() == ANALYSES.keys()
     counts = {row.analysis: row["count"] for row in all_findings(done).groupBy("analysis").count().collect()}
     assert {"why", "phases", "storms", "slowest", "silence", "crash_loops", "timeouts"} <= counts.keys()

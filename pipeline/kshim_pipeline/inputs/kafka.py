@@ -8,6 +8,7 @@ joins no group, so that reading writes nothing into the history that is read.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -26,6 +27,8 @@ OFFSET_FETCHING: Final = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 """Spark's setting for the older way. It counts when a query starts, so sessions of ours have it from the beginning."""
 
 _TIMEOUT_MS: Final = 30_000
+_ENDS: Final = re.compile(r"([\w.-]+)-(\d+)=(\d+)")
+"""A topic's name has none of the characters that Java writes between the entries of a map."""
 
 
 class Span(NamedTuple):
@@ -71,6 +74,30 @@ class Cluster:
         except Py4JJavaError as error:
             raise PipelineError(
                 f"{self.bootstrap_servers} did not tell its topics and offsets: {error.java_exception.getMessage()}",
+                EXIT_UNAVAILABLE,
+            ) from error
+        finally:
+            consumer.close()
+
+    def ends(self, spark: SparkSession) -> dict[tuple[str, int], int]:
+        """Where each partition of each topic ends; topics whose name begins with two underscores are left out.
+
+        Raises PipelineError: the cluster does not answer, or the jars are missing.
+        """
+        consumer = self._consumer(spark)
+        try:
+            places = [
+                spark._jvm.org.apache.kafka.common.TopicPartition(topic, info.partition())  # type: ignore[union-attr]
+                for topic, infos in consumer.listTopics().items()
+                if not topic.startswith("__")
+                for info in infos
+            ]
+            # As text: a call for each partition would take longer than the question.
+            told = _ENDS.findall(consumer.endOffsets(places).toString())
+            return {(topic, int(partition)): int(end) for topic, partition, end in told}
+        except Py4JJavaError as error:
+            raise PipelineError(
+                f"{self.bootstrap_servers} did not tell where its topics end: {error.java_exception.getMessage()}",
                 EXIT_UNAVAILABLE,
             ) from error
         finally:

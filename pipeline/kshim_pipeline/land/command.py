@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kshim_pipeline.inputs.kafka import Cluster
 from kshim_pipeline.land.counts import Counts
+from kshim_pipeline.land.log_ends import LogEnds
 from kshim_pipeline.land.stream import land
 from kshim_pipeline.problems import EXIT_OK, EXIT_USAGE, PipelineError
 from kshim_pipeline.records import OFFSETS_TOPIC
@@ -61,7 +62,8 @@ def run(options: argparse.Namespace) -> int:
     counts = Counts()
     try:
         topics = options.topics or _topics_there(cluster, spark)
-        land(spark, cluster, topics, options.out, every_s=options.continuous, counts=counts)
+        ends = LogEnds(spark, cluster, options.out)
+        land(spark, cluster, topics, options.out, every_s=options.continuous, counts=counts, ends=ends)
     except KeyboardInterrupt:
         if options.continuous is None:
             raise

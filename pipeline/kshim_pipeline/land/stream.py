@@ -23,6 +23,7 @@ from pyspark.sql.types import DateType, StructField, StructType
 from kshim_pipeline.decode import decode, decode_files
 from kshim_pipeline.inputs.kafka import Cluster, Span, stream_topics
 from kshim_pipeline.land.counts import OBSERVATION, Counts, observed
+from kshim_pipeline.land.log_ends import LogEnds
 from kshim_pipeline.problems import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.progress import Progress
 from kshim_pipeline.records import OFFSETS_TOPIC, RECORDS
@@ -84,10 +85,12 @@ def land(
     every_s: float | None = None,
     counts: Counts | None = None,
     progress: Progress | None = None,
+    ends: LogEnds | None = None,
 ) -> Counts:
     """Append what `topics` gained since the last time to `folder`; without `every_s` until what is there now is there.
 
-    With `every_s` it goes on, a micro-batch so often, until it is interrupted; `counts` then has what was landed. Raises
+    With `every_s` it goes on, a micro-batch so often, until it is interrupted; `counts` then has what was landed. `ends`
+    is asked for samples meanwhile. Raises
     PipelineError: the topics are not there, hold less than was landed before, or the stream failed.
     """
     counts = Counts() if counts is None else counts
@@ -110,7 +113,9 @@ def land(
     else:
         writer = writer.trigger(processingTime=f"{every_s} seconds")
     starts = {topic: {at: span.start for at, span in partitions.items()} for topic, partitions in spans.items()}
-    _watch(writer.start(), counts, progress, starts)
+    if ends is not None:
+        ends.sample()
+    _watch(writer.start(), counts, progress, starts, ends)
     return counts
 
 
@@ -158,7 +163,7 @@ def _by_partition(found: Mapping[str, Mapping[str, int]]) -> _Offsets:
     return {topic: {int(at): offset for at, offset in partitions.items()} for topic, partitions in found.items()}
 
 
-def _watch(query: StreamingQuery, counts: Counts, progress: Progress, starts: _Offsets) -> None:
+def _watch(query: StreamingQuery, counts: Counts, progress: Progress, starts: _Offsets, ends: LogEnds | None) -> None:
     """Follow the stream until it ends, and count what it did. Raises KeyboardInterrupt after it was stopped for one."""
     try:
         with _Interrupts() as interrupts:
@@ -166,6 +171,8 @@ def _watch(query: StreamingQuery, counts: Counts, progress: Progress, starts: _O
                 _count(query, counts, starts)
                 doing = query.status["message"].partition(" from ")[0]  # all partitions by name would follow
                 progress.say(f"{counts.records} records landed in {counts.batches} batches: {doing}")
+                if ends is not None:
+                    ends.sample()
             if query.isActive:
                 query.stop()
             _count(query, counts, starts)

@@ -13,10 +13,12 @@ from kshim_pipeline.inputs.broker_log import read_broker_log
 from kshim_pipeline.inputs.kafka import Cluster, read_topics
 from kshim_pipeline.inputs.segments import partition_folders, read_segments
 from kshim_pipeline.land.command import client_options
+from kshim_pipeline.land.log_ends import log_ends, read_log_ends
 from kshim_pipeline.land.stream import decode_landed, read_landed
 from kshim_pipeline.model.events import EVENTS_TOPIC, events
 from kshim_pipeline.problems import EXIT_USAGE, PipelineError
 from kshim_pipeline.records import DECODED, OFFSETS_TOPIC, RECORDS
+from kshim_pipeline.schemas import LOG_ENDS
 from kshim_pipeline.setup.session import BRIEF, Jars, fit, make_session
 
 if TYPE_CHECKING:
@@ -30,12 +32,16 @@ _FEW_BYTES: Final = 32 << 20
 
 
 class Gathered(NamedTuple):
-    """`decoded` (DECODED), `events` (EVENTS) and `log_lines` (LOG_LINES), cached; None: nobody tells. `sources`: names."""
+    """`decoded` (DECODED), `events` (EVENTS) and `log_lines` (LOG_LINES), cached; None: nobody tells. `sources`: names.
+
+    `log_ends` (LOG_ENDS): samples that were landed, and one of now of a cluster that is read; None: neither.
+    """
 
     decoded: DataFrame
     events: DataFrame | None
     log_lines: DataFrame | None
     sources: tuple[str, ...]
+    log_ends: DataFrame | None = None
 
 
 def add_input_options(parser: argparse.ArgumentParser) -> None:
@@ -88,6 +94,7 @@ def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
     records: list[DataFrame] = []
     decoded: list[DataFrame] = []
     sources: list[str] = []
+    ends: list[DataFrame] = []
     if options.bootstrap_server is not None:
         cluster = Cluster(options.bootstrap_server, options=client_options(options.command_config))
         there = cluster.spans(spark, [OFFSETS_TOPIC, EVENTS_TOPIC])
@@ -95,10 +102,12 @@ def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
         read = read_topics(spark, cluster, topics).cache()
         records.append(read)
         decoded.append(decode(read))
+        ends.append(log_ends(spark, cluster))
         sources.append(f"{options.bootstrap_server} ({', '.join(topics)})")
     if options.landed is not None:
         records.append(read_landed(spark, options.landed))
         decoded.append(decode_landed(spark, options.landed))
+        ends.extend(filter(None, [read_log_ends(spark, options.landed)]))
         sources.append(options.landed)
     if options.data_dir is not None:
         folder = Path(options.data_dir)
@@ -121,7 +130,8 @@ def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
     told = events(_together(spark, records, RECORDS)).cache() if records else None
     events_count = told.count() if told is not None else 0
     fit(spark, known.count() + events_count + (log_lines.count() if log_lines is not None else 0))
-    return Gathered(known, told if events_count else None, log_lines, tuple(sources))
+    sampled = _together(spark, ends, LOG_ENDS) if ends else None
+    return Gathered(known, told if events_count else None, log_lines, tuple(sources), sampled)
 
 
 def _together(spark: SparkSession, frames: list[DataFrame], schema: StructType) -> DataFrame:

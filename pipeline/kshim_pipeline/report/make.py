@@ -104,7 +104,7 @@ def _parts(results: Results, span: tuple[int, int]) -> list[Part]:
             "How long until lag is back where it was?",
             of("recovery", summaries.recoveries),
             charts.lag_recovery,
-            "Log ends were not sampled (table log_ends).",
+            "Log ends were not sampled while groups rebalanced; `kshim pipeline land --continuous 60` does.",
         ),
         (
             "Timeouts",

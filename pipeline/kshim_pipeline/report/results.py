@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Results", "compute", "read_results", "write_results"]
 
 _MODEL: Final = ("generations", "memberships", "ownership", "commits", "events", "rebalances")
+_SAMPLED: Final = "log_ends"
 _WORK: Final = "work"
 
 
@@ -64,6 +65,8 @@ def compute(spark: SparkSession, gathered: Gathered, keep: Keep) -> Results:
         return keep(f"{_WORK}/{name.replace(' ', '_')}", frame)
 
     built = build(spark, gathered.decoded, gathered.events, gathered.log_lines, keep=on_the_way)
+    if gathered.log_ends is not None:
+        built[_SAMPLED] = gathered.log_ends
     tables = OnDemand({name: partial(built.__getitem__, name) for name in built}, keep, under="tables/")
     possible = [name for name, analysis in ANALYSES.items() if all(needed in tables for needed in analysis.needs)]
     analyses = OnDemand({name: partial(_analysis, name, tables) for name in possible}, keep, under="analyses/")
@@ -90,6 +93,8 @@ def _analysis(name: str, tables: Mapping[str, DataFrame]) -> DataFrame:
 
 def write_results(spark: SparkSession, gathered: Gathered, folder: str, say: Callable[[str], None]) -> Results:
     """All of it as Parquet below `folder`, one folder a table; what was there is replaced. `say` hears of each."""
+    if gathered.log_ends is None:
+        shutil.rmtree(Path(folder, "tables", _SAMPLED), ignore_errors=True)  # of an earlier run
     results = compute(spark, gathered, in_folder(spark, folder, say))
     for frames in (results.tables, results.analyses, results.others):
         for name in frames:
@@ -106,7 +111,8 @@ def read_results(spark: SparkSession, folder: str) -> Results:
         return {Path(name).name: spark.read.parquet(f"{folder}/{name}") for name in names}
 
     try:
-        tables = read(*(f"tables/{name}" for name in _MODEL))
+        sampled = [_SAMPLED] if Path(folder, "tables", _SAMPLED).is_dir() else []
+        tables = read(*(f"tables/{name}" for name in (*_MODEL, *sampled)))
         present = sorted(path.name for path in Path(folder, "analyses").iterdir() if path.name in ANALYSES)
         analyses = read(*(f"analyses/{name}" for name in present))
         others = read("incidents", "findings", "scheme_costs")

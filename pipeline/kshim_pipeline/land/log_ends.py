@@ -1,0 +1,60 @@
+"""Where the partitions end that groups read, asked again and again: without it, records do not tell any lag."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from pyspark.errors import AnalysisException
+
+from kshim_pipeline.inputs.kafka import Cluster
+from kshim_pipeline.problems import PipelineError
+from kshim_pipeline.schemas import LOG_ENDS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["LogEnds", "log_ends", "read_log_ends"]
+
+_EVERY_S: Final = 60.0
+"""What the lag curve of `analyses.recovery` asks for."""
+_FOLDER: Final = "log_ends"
+
+
+def log_ends(spark: SparkSession, cluster: Cluster) -> DataFrame:
+    """The table log_ends: where every partition of the cluster's ordinary topics ends now. Raises PipelineError."""
+    ts_ms = time.time_ns() // 1_000_000
+    ends = cluster.ends(spark)
+    rows = [(topic, partition, ts_ms, end) for (topic, partition), end in sorted(ends.items())]
+    return spark.createDataFrame(rows, LOG_ENDS)
+
+
+def read_log_ends(spark: SparkSession, folder: str) -> DataFrame | None:
+    """The samples that were landed into `folder`; None: there are none."""
+    try:
+        return spark.read.schema(LOG_ENDS).parquet(f"{folder}/{_FOLDER}")
+    except AnalysisException:
+        return None
+
+
+class LogEnds:
+    """Appends a sample to the folder of a landing, a minute after the last at the soonest."""
+
+    def __init__(self, spark: SparkSession, cluster: Cluster, folder: str) -> None:
+        self._spark = spark
+        self._cluster = cluster
+        self._path = f"{folder}/{_FOLDER}"
+        self._due_s = 0.0
+        self.samples = 0
+
+    def sample(self) -> None:
+        """Take one if it is time. A cluster that does not tell is told of once, and not asked again."""
+        if time.monotonic() < self._due_s:
+            return
+        self._due_s = time.monotonic() + _EVERY_S
+        try:
+            log_ends(self._spark, self._cluster).coalesce(1).write.mode("append").parquet(self._path)
+            self.samples += 1
+        except PipelineError as error:
+            print(f"Log ends are not sampled, so lag will not be known: {error}")
+            self._due_s = float("inf")
