@@ -44,8 +44,10 @@ class RealKafka:
 
     name = "kafka"
 
-    def __init__(self, directory: Path, properties: Mapping[str, str] | None = None) -> None:
-        """`properties` go over the ones set here; keys as in `server.properties`.
+    def __init__(
+        self, directory: Path, properties: Mapping[str, str] | None = None, *, features: Mapping[str, int] | None = None
+    ) -> None:
+        """`properties` go over the ones set here; keys as in `server.properties`. `features`: levels other than 4.4's.
 
         Raises:
             Unavailable: no JVM or no jars.
@@ -54,6 +56,7 @@ class RealKafka:
         self._classpath = classpath()
         self._directory = directory
         self._properties = properties or {}
+        self._features = features or {}
         self._child: Child | None = None
         self._port, controller_port = free_ports(2)
         self._write_properties(controller_port)
@@ -126,6 +129,8 @@ class RealKafka:
     def _format(self) -> None:
         command = [*self._jvm(), "kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", _CLUSTER_ID]
         command += ["-c", str(self._directory / "server.properties")]
+        for name, level in self._features.items():
+            command += ["--feature", f"{name}={level}"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=_START_TIMEOUT_S, check=False)
         assert done.returncode == 0, f"Kafka's storage could not be formatted: {done.stdout}{done.stderr}"
 
