@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from kafka.errors import TopicAuthorizationFailedError
 from py4j.protocol import Py4JJavaError
 
 from integration.security.sasl_client import connected
-from integration.security.secured import ADMIN, ADMIN_PASSWORD, USERS, SecureKafka, SecureKshim
+from integration.security.secured import ADMIN, ADMIN_PASSWORD, SESSION_MS, USERS, SecureKafka, SecureKshim
 from integration.support.broker import Deadline
 from integration.support.jvm import Jvm
 from kshim_protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -131,3 +132,30 @@ def test_java_hears_of_a_topic_that_is_not_allowed(secure_broker: Broker, topic:
     cause = failed.value.java_exception.getCause()
     assert cause.getClass().getSimpleName() == "TopicAuthorizationException"
     assert topic in cause.getMessage()
+
+
+@pytest.mark.java
+def test_java_renews_its_sessions_unnoticed(secure_kshim: SecureKshim, jvm: Jvm) -> None:
+    """Sends for longer than two sessions last, on one connection: a session that is not renewed would end it."""
+    clients = jvm.classes.org.apache.kafka.clients
+    host, port = secure_kshim.short
+    serializer = "org.apache.kafka.common.serialization.StringSerializer"
+    settings = {
+        **java_settings(secure_kshim, (ADMIN, ADMIN_PASSWORD)),
+        "bootstrap.servers": f"{host}:{port}",
+        "key.serializer": serializer,
+        "value.serializer": serializer,
+        "retries": "0",
+    }
+    said = len(secure_kshim.log.read_text())
+    producer = clients.producer.KafkaProducer(settings)
+    try:
+        until = time.monotonic() + 2.5 * SESSION_MS / 1_000
+        while time.monotonic() < until:
+            producer.send(clients.producer.ProducerRecord(f"{TOPIC}-renewed", "x")).get()
+            time.sleep(0.1)
+        total = {name.name(): metric.metricValue() for name, metric in producer.metrics().items()}
+    finally:
+        producer.close()
+    assert total["successful-reauthentication-total"] >= 1
+    assert "the session has expired" not in secure_kshim.log.read_text()[said:]
