@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import confluent_kafka
 import kafka
@@ -15,7 +15,7 @@ from integration.librdkafka.client import LibrdkafkaMember
 from integration.support.client import Member, Record
 from integration.support.jvm import Jvm
 
-__all__ = ["CLIENTS", "Library", "Producer"]
+__all__ = ["CLIENTS", "Library", "Producer", "TransactionalProducer"]
 
 _SEND_TIMEOUT_S = 60
 _PASSING = (confluent_kafka.KafkaError._TRANSPORT, confluent_kafka.KafkaError._ALL_BROKERS_DOWN)
@@ -35,19 +35,48 @@ class Producer(Protocol):
         """Close."""
 
 
+class TransactionalProducer(Protocol):
+    """A producer with a transactional id that has found its coordinator."""
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+
+    def send(self, topic: str, partition: int, value: str) -> None:
+        """Hand over one record of it."""
+
+    def end(self, *, how: Literal["commit", "abort"]) -> None:
+        """Return when it has ended."""
+
+    def close(self) -> None:
+        """Close."""
+
+
 class Library(Protocol):
     """A client library."""
 
+    loses_the_end_of_a_transaction: bool
+    """When its coordinator's broker cannot be reached, EndTxn is forgotten and the producer waits for ever."""
+
     def producer(self, bootstrap: str) -> Producer:
         """An idempotent producer."""
+
+    def transactional_producer(self, bootstrap: str, transactional_id: str) -> TransactionalProducer:
+        """A producer for transactions."""
 
     def member(self, bootstrap: str, group_id: str, topic: str) -> Member:
         """A consumer in a group, from the earliest records on."""
 
 
 class _KafkaPython:
+    loses_the_end_of_a_transaction = True
+
     def producer(self, bootstrap: str) -> Producer:
         return _KafkaPythonProducer(kafka.KafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=True))
+
+    def transactional_producer(self, bootstrap: str, transactional_id: str) -> TransactionalProducer:
+        producer = kafka.KafkaProducer(bootstrap_servers=bootstrap, transactional_id=transactional_id)
+        producer.init_transactions()
+        return _KafkaPythonTransactions(producer)
 
     def member(self, bootstrap: str, group_id: str, topic: str) -> Member:
         member = KafkaPython().join(bootstrap, group_id, [topic])
@@ -73,12 +102,29 @@ class _KafkaPythonProducer:
         self._producer.close()
 
 
+class _KafkaPythonTransactions(_KafkaPythonProducer):
+    def begin(self) -> None:
+        self._producer.begin_transaction()
+
+    def end(self, *, how: Literal["commit", "abort"]) -> None:
+        if how == "commit":
+            self._producer.commit_transaction()
+        else:
+            self._producer.abort_transaction()
+        self._sent.clear()
+
+
 class _Java:
+    loses_the_end_of_a_transaction = False
+
     def __init__(self, jvm: Jvm) -> None:
         self._jvm = jvm
 
     def producer(self, bootstrap: str) -> Producer:
         return _JavaProducer(self._jvm, bootstrap)
+
+    def transactional_producer(self, bootstrap: str, transactional_id: str) -> TransactionalProducer:
+        return _JavaTransactions(self._jvm, bootstrap, transactional_id)
 
     def member(self, bootstrap: str, group_id: str, topic: str) -> Member:
         member = Java(self._jvm).join(bootstrap, group_id, [topic])
@@ -87,10 +133,15 @@ class _Java:
 
 
 class _JavaProducer:
-    def __init__(self, jvm: Jvm, bootstrap: str) -> None:
+    def __init__(self, jvm: Jvm, bootstrap: str, **more: str) -> None:
         self._classes = jvm.classes.org.apache.kafka.clients.producer
         serializer = "org.apache.kafka.common.serialization.StringSerializer"
-        settings = {"bootstrap.servers": bootstrap, "key.serializer": serializer, "value.serializer": serializer}
+        settings = {
+            "bootstrap.servers": bootstrap,
+            "key.serializer": serializer,
+            "value.serializer": serializer,
+            **more,
+        }
         self._producer = self._classes.KafkaProducer(settings)
         self._sent: list[Any] = []
         self._box = jvm.classes.java.lang.Integer.valueOf
@@ -108,11 +159,36 @@ class _JavaProducer:
         self._producer.close()
 
 
+class _JavaTransactions(_JavaProducer):
+    def __init__(self, jvm: Jvm, bootstrap: str, transactional_id: str) -> None:
+        super().__init__(jvm, bootstrap, **{"transactional.id": transactional_id})
+        self._producer.initTransactions()
+
+    def begin(self) -> None:
+        self._producer.beginTransaction()
+
+    def end(self, *, how: Literal["commit", "abort"]) -> None:
+        if how == "commit":
+            self._producer.commitTransaction()
+        else:
+            self._producer.abortTransaction()
+        self._sent.clear()
+
+
 class _Librdkafka:
+    loses_the_end_of_a_transaction = False
+
     def producer(self, bootstrap: str) -> Producer:
         return _LibrdkafkaProducer(
             confluent_kafka.Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0})
         )
+
+    def transactional_producer(self, bootstrap: str, transactional_id: str) -> TransactionalProducer:
+        producer = confluent_kafka.Producer(
+            {"bootstrap.servers": bootstrap, "transactional.id": transactional_id, "log_level": 0}
+        )
+        producer.init_transactions(_SEND_TIMEOUT_S)
+        return _LibrdkafkaTransactions(producer)
 
     def member(self, bootstrap: str, group_id: str, topic: str) -> Member:
         settings = {
@@ -156,6 +232,18 @@ class _LibrdkafkaProducer:
 
     def close(self) -> None:
         self._producer.flush(_SEND_TIMEOUT_S)
+
+
+class _LibrdkafkaTransactions(_LibrdkafkaProducer):
+    def begin(self) -> None:
+        self._producer.begin_transaction()
+
+    def end(self, *, how: Literal["commit", "abort"]) -> None:
+        if how == "commit":
+            self._producer.commit_transaction(_SEND_TIMEOUT_S)
+        else:
+            self._producer.abort_transaction(_SEND_TIMEOUT_S)
+        self._sent.clear()
 
 
 CLIENTS: dict[str, Callable[[Callable[[], Jvm]], Library]] = {
