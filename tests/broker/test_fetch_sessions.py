@@ -191,6 +191,34 @@ def test_there_may_be_no_session(
     assert (reply.error_code, reply.session_id, len(reply.responses)) == (ErrorCode.NONE, NO_SESSION, 1)
 
 
+def test_a_session_that_grows_too_large_ends(
+    consumer: Consumer, node: NodeUnderTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch_sessions, "MAX_PARTITIONS", 3)
+    write(node, "clicks", b"a")
+    assert consumer.fetch(("clicks", 1, 0)) == {("clicks", 0): (0, [b"a"]), ("clicks", 1): (0, [])}
+    assert consumer.session_id == NO_SESSION
+
+
+def test_all_sessions_together_are_bounded(make_node: MakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch_sessions, "MAX_ALL_PARTITIONS", 3)
+    node = make_node(topics={"orders": 2})
+    places = [("orders", 0, 0), ("orders", 1, 0)]
+    first, second = Consumer(node), Consumer(node)
+    first.fetch(*places)
+    second.fetch(*places)
+    assert (first.session_id != NO_SESSION, second.session_id) == (True, NO_SESSION)
+    first.client.ask(fetch_of(*places, session_id=first.session_id, session_epoch=-1), 12)
+    second.epoch = 0
+    second.fetch(*places)
+    assert second.session_id != NO_SESSION
+
+
+def test_a_name_that_no_topic_can_have_is_not_kept(node: NodeUnderTest) -> None:
+    reply = node.client().ask(fetch_of(("x" * 250, 0, 0), session_epoch=0), 12)
+    assert reply.session_id == NO_SESSION
+
+
 @pytest.mark.parametrize("version", [7, 12, 13, 18])
 @pytest.mark.parametrize(("session_id", "epoch"), [(5, 7), (0, 5), (0, -2)])
 def test_there_is_no_session_to_continue(client: Client, version: int, session_id: int, epoch: int) -> None:

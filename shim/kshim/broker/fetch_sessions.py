@@ -25,6 +25,9 @@ __all__ = ["FetchSession", "FetchSessions"]
 
 MAX_PARTITIONS: Final = 10_000
 """Who fetches more has no session: they are kept in memory."""
+MAX_ALL_PARTITIONS: Final = 200_000
+"""Of all sessions of a node, some 100 MB."""
+_MAX_NAME_LENGTH: Final = 249  # no topic has a longer one
 IDLE_MS: Final = 120_000
 """A session that was not used for so long may be replaced."""
 _MAX_EPOCH: Final = 0x7FFFFFFF
@@ -108,12 +111,13 @@ class FetchSessions:
     `first_id` gives a random number, so that sessions of an earlier run are not taken for those of this one.
     """
 
-    __slots__ = ("_first_id", "_next_id", "_sessions", "_slots")
+    __slots__ = ("_first_id", "_next_id", "_partition_count", "_sessions", "_slots")
 
     def __init__(self, slots: int, first_id: Callable[[], int]) -> None:
         self._slots = slots
         self._first_id = first_id
         self._next_id = 0
+        self._partition_count = 0
         self._sessions: dict[int, FetchSession] = {}  # in the order of their last use
 
     def __len__(self) -> int:
@@ -122,13 +126,15 @@ class FetchSessions:
     def begin(self, request: FetchRequest, *, by_id: bool, now_ms: int) -> FetchSession | None:
         """A session with the partitions of a full request; None when all places are taken. `now_ms` is monotonic."""
         count = sum(len(topic.partitions) for topic in request.topics)
-        if count > MAX_PARTITIONS or not self._slots:
+        if not self._slots or count > MAX_PARTITIONS or self._partition_count + count > MAX_ALL_PARTITIONS:
+            return None
+        if _has_long_names(request):
             return None
         if len(self._sessions) >= self._slots:
             oldest = next(iter(self._sessions.values()))
             if now_ms - oldest.used_ms <= IDLE_MS:
                 return None
-            del self._sessions[oldest.session_id]
+            self.end(oldest.session_id)
         if not self._next_id:
             self._next_id = self._first_id() & _MAX_EPOCH
         while not self._next_id or self._next_id in self._sessions:
@@ -136,6 +142,7 @@ class FetchSessions:
         session = self._sessions[self._next_id] = FetchSession(self._next_id, by_id=by_id, now_ms=now_ms)
         self._next_id = (self._next_id + 1) & _MAX_EPOCH
         session.update(request)
+        self._partition_count += len(session.partitions)
         return session
 
     def resume(self, request: FetchRequest, *, by_id: bool, now_ms: int) -> FetchSession:
@@ -154,15 +161,27 @@ class FetchSessions:
         session.epoch = 1 if session.epoch == _MAX_EPOCH else session.epoch + 1
         session.used_ms = now_ms
         self._sessions[session.session_id] = self._sessions.pop(session.session_id)
+        count = len(session.partitions)
         session.update(request)
-        if not 0 < len(session.partitions) <= MAX_PARTITIONS:
+        self._partition_count += len(session.partitions) - count
+        if (
+            not 0 < len(session.partitions) <= MAX_PARTITIONS
+            or self._partition_count > MAX_ALL_PARTITIONS
+            or _has_long_names(request)
+        ):
             self.end(session.session_id)
             session.session_id = 0
         return session
 
     def end(self, session_id: int) -> None:
         """The client does not want it any more."""
-        self._sessions.pop(session_id, None)
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._partition_count -= len(session.partitions)
+
+
+def _has_long_names(request: FetchRequest) -> bool:
+    return any(len(topic.topic) > _MAX_NAME_LENGTH for topic in request.topics)
 
 
 def _topic(name: str | bytes, partitions: list[FetchPartition]) -> FetchTopic:
