@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kshim.broker.authentication.gate import Gate
 from kshim.broker.authentication.listener import SaslListener, SaslMechanism
 from kshim.broker.authentication.plain import PasswordDigests, PlainServer
-from kshim.broker.connection import ANONYMOUS, ConnectionClosing
+from kshim.broker.connection import ANONYMOUS, ConnectionClosing, SecurityProtocol
 from kshim_protocol.errors import ErrorCode
+from kshim_protocol.frame import build_request_frame
 from kshim_protocol.messages.api_versions import ApiVersionsRequest
 from kshim_protocol.messages.metadata import MetadataRequest
 from kshim_protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kshim_protocol.messages.sasl_handshake import SaslHandshakeRequest
-from tests.broker.harness import Client, NodeUnderTest, a_node
+from kshim_protocol.schema import Request, codec
+from tests.broker.harness import Client, NodeUnderTest, a_node, api_of
 
 DELAY_MS = 150
 LIFETIME_MS = 10_000
@@ -181,3 +186,59 @@ def test_a_closed_connection_is_forgotten() -> None:
 def test_without_a_gate_nobody_gets_in() -> None:
     with pytest.raises(ConnectionClosing):
         a_client(a_node()).send(METADATA)
+
+
+class Stranger:
+    """A connection that sends whatever bytes it likes."""
+
+    def __init__(self) -> None:
+        self.client_host = "/127.0.0.1"
+        self.listener_name = "SECURE"
+        self.security_protocol: SecurityProtocol = "SASL_PLAINTEXT"
+        self.principal = ANONYMOUS
+        self.is_authenticated = False
+        self.is_closed = False
+        self.reply_count = 0
+
+    def reply(self, frame: bytes | None) -> None:
+        self.reply_count += 1
+
+    def hang_up(self, reason: str) -> None:
+        self.is_closed = True
+
+
+def frame_of(request: Request[Any], version: int) -> bytes:
+    api = api_of(request)
+    body = codec(type(request), version).build(request)
+    return build_request_frame(api.key, version, 1, "x", body, flexible=api.is_flexible(version))[4:]
+
+
+FRAMES = [
+    frame_of(ApiVersionsRequest(client_software_name="x", client_software_version="1"), 3),
+    frame_of(SaslHandshakeRequest(mechanism="PLAIN"), 0),
+    frame_of(SaslHandshakeRequest(mechanism="PLAIN"), 1),
+    frame_of(token("alice", "wrong"), 0),
+    frame_of(token("alice", "wrong"), 2),
+    frame_of(METADATA, 12),
+]
+
+
+@given(st.lists(st.one_of(st.sampled_from(FRAMES), st.binary(max_size=40)), max_size=8), st.data())
+def test_no_bytes_get_through_without_the_password(frames: list[bytes], data: st.DataObject) -> None:
+    node = a_gated_node()
+    stranger = Stranger()
+    for frame in frames:
+        if frame and data.draw(st.booleans()):
+            at = data.draw(st.integers(0, len(frame) - 1))
+            frame = frame[:at] + bytes([frame[at] ^ data.draw(st.integers(1, 255))]) + frame[at + 1 :]
+        replies = stranger.reply_count
+        try:
+            node.node.route(frame, stranger, node.now, node.real_ms)
+        except ConnectionClosing:
+            break
+        node.pass_ms(DELAY_MS)
+        assert stranger.reply_count <= replies + 1
+        if stranger.is_closed:
+            break
+    assert (stranger.principal, stranger.is_authenticated) == (ANONYMOUS, False)
+    assert not node.defects
