@@ -84,6 +84,9 @@ def run_serve(options: ServeOptions) -> int:
         raise
     if options.broker_count > 1:
         log.leader_of = cluster.leader_of
+    if cluster.authorizer is not None and cluster.authorizer.locks_everybody_out:
+        sentence = "Access rules are on, but there is none and super.users names nobody: nobody may do anything"
+        log.caution("nobody_may", sentence)
     try:
         _create_topics(cluster, options.topics, log)
         create_events_topic(cluster)

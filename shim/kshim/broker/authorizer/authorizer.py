@@ -42,6 +42,11 @@ class Authorizer:
         self._save = save
         self._decided: dict[tuple[str, str, Operation, ResourceType, str], bool] = {}
 
+    @property
+    def locks_everybody_out(self) -> bool:
+        """Whether nobody may do anything, not even make rules."""
+        return not (self._super_users or self.rules.all or self._allows_unruled)
+
     def allows(self, principal: str, host: str, operation: Operation, resource_type: ResourceType, name: str) -> bool:
         """Whether `principal`, calling from `host` (an address without slash), may do that."""
         question = (principal, host, operation, resource_type, name)
