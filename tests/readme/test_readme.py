@@ -7,6 +7,9 @@ import importlib
 import importlib.util
 import re
 import shlex
+import shutil
+import socket
+import ssl
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +31,7 @@ TEXT = README.read_text()
 ROOT = README.parent
 RUN = ("serve", "dump-offsets", "import", "pipeline")
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+CERTIFICATE = "server.pem"
 
 
 def commands() -> list[str]:
@@ -57,12 +61,25 @@ def kshim_commands(name: str) -> list[str]:
     return [command for command in commands() if command.startswith(f"kshim {name} ")]
 
 
-@pytest.mark.parametrize("command", kshim_commands("serve"))
+@pytest.mark.parametrize("command", [command for command in kshim_commands("serve") if CERTIFICATE not in command])
 def test_a_kshim_command_serves(command: str, tmp_path: Path) -> None:
     program, serve, *options = shlex.split(command.replace(DEFAULT_BOOTSTRAP, "127.0.0.1:0"))
     assert (program, serve) == ("kshim", "serve")
     with Kshim(tmp_path / "log", *options) as kshim:
         assert kshim.address[1] > 0, kshim.log
+
+
+def test_the_certificate_that_is_made_is_served(tmp_path: Path) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("needs the openssl command")
+    make, serve = (command for command in commands() if CERTIFICATE in command)
+    path = str(tmp_path / CERTIFICATE)
+    subprocess.run(shlex.split(make.replace(CERTIFICATE, path)), capture_output=True, timeout=TIMEOUT_S, check=True)
+    options = shlex.split(serve.replace(CERTIFICATE, path).replace(DEFAULT_BOOTSTRAP, "127.0.0.1:0"))[2:]
+    with Kshim(tmp_path / "log", *options) as kshim, socket.create_connection(kshim.address) as plain:
+        context = ssl.create_default_context(cafile=path)
+        with context.wrap_socket(plain, server_hostname="localhost") as secured:
+            assert secured.version() == "TLSv1.3"
 
 
 @pytest.mark.parametrize("command", kshim_commands("dump-offsets"))
@@ -108,7 +125,7 @@ def test_a_pipeline_command_takes_its_options(command: str) -> None:
 
 
 def test_no_command_is_without_a_test() -> None:
-    known = ("make ", "python -m pip install ", *(f"kshim {name} " for name in RUN))
+    known = ("make ", "openssl req ", "python -m pip install ", *(f"kshim {name} " for name in RUN))
     others = [line for line in commands() if not line.startswith(known)]
     assert others == []
 

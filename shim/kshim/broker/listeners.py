@@ -5,7 +5,6 @@ Source: SocketServerConfigs.listenerListToEndPoints and AbstractKafkaConfig of K
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple, cast, get_args
 
@@ -23,7 +22,7 @@ __all__ = [
 
 ClientAuth = Literal["none", "requested", "required"]
 
-_ENDPOINT: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
+_ENDPOINT: Final = r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)"
 _PROTOCOLS: Final[tuple[SecurityProtocol, ...]] = get_args(SecurityProtocol)
 _LIST: Final = "NAME://HOST:PORT, more of them after commas"
 
@@ -113,10 +112,12 @@ def client_auth_of(config: BrokerConfig, listener: Listener) -> ClientAuth:
 
 
 def _endpoints(key: str, values: Sequence[str], text: str | None) -> list[tuple[str, str, int]]:
+    import re  # most starts have no listener to read
+
     found = []
     names = set()
     for value in values:
-        match = _ENDPOINT.fullmatch(value)
+        match = re.fullmatch(_ENDPOINT, value)
         if match is None or not match[1] or int(match[3]) > 65_535:
             raise ConfigError(key, text, _LIST)
         name = match[1].upper()
