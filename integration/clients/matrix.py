@@ -6,7 +6,6 @@ import argparse
 import datetime
 import functools
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +15,7 @@ from pathlib import Path
 from integration.clients import page, situations
 from integration.clients.catalogue import Client, client_named, clients
 from integration.clients.driver import ROOT
-from integration.clients.running import FAIL, MISSING, OK, Outcome, play, play_alone
+from integration.clients.running import FAIL, MISSING, Outcome, play, play_alone
 from integration.clients.secured import SecuredKafka, SecuredKshim
 from integration.clients.situation import Setting, Situation
 from integration.clients.spark import spark_rows
@@ -149,7 +148,7 @@ def _tell(outcome: Outcome) -> None:
     line = f"{outcome.broker:6} {outcome.client:24} {outcome.situation:32} {outcome.verdict:4} {outcome.seconds:6.1f} s"
     if outcome.verdict in (FAIL, MISSING):
         line += f"  {outcome.detail}"
-    print(line, file=sys.stderr if outcome.verdict != OK else sys.stdout, flush=True)
+    print(line, flush=True)
 
 
 if __name__ == "__main__":
