@@ -61,9 +61,12 @@ class Transactions:
         """After a defect: load the shard again that it may have left half changed."""
         partition = self.coordinator.partition_at_work
         if partition is not None:
-            loads = self._cluster.transaction_loads
-            loads.drop(partition, ErrorCode.NOT_COORDINATOR)
-            loads.load(partition)
+            self._reload(partition)
+
+    def _reload(self, partition: int) -> None:
+        loads = self._cluster.transaction_loads
+        loads.drop(partition, ErrorCode.NOT_COORDINATOR)
+        loads.load(partition)
 
     # What follows a step
 
@@ -72,19 +75,22 @@ class Transactions:
         if step.once_durable:
             logs = self._cluster.partitions_of(step)
             for then in step.once_durable:
-                self._when_durable(logs, partial(self._decided, then))
+                self._when_durable(logs, partial(self._decided, then), step.partitions)
         for marker in step.markers:
-            self._write(marker)
+            self._write(marker, step.partitions)
 
-    def _when_durable(self, logs: Collection[Partition], done: Callable[[Collection[Partition]], None]) -> None:
-        """As `Durability.when_durable`, for callbacks in which something may go wrong that nobody has planned for."""
+    def _when_durable(
+        self, logs: Collection[Partition], done: Callable[[Collection[Partition]], None], shards: Collection[int]
+    ) -> None:
+        """As `Durability.when_durable`; when something goes wrong that nobody has planned for, `shards` are loaded again."""
 
         def guarded(lost: Collection[Partition]) -> None:
             try:
                 done(lost)
             except Exception as error:
                 self._cluster.report(error, None)
-                self.reload()
+                for shard in shards:
+                    self._reload(shard)
 
         self._cluster.durability.when_durable(logs, guarded)
 
@@ -98,7 +104,7 @@ class Transactions:
 
     # Markers
 
-    def _write(self, marker: Marker) -> None:
+    def _write(self, marker: Marker, shards: Collection[int]) -> None:
         """Write a marker, and settle it when it is durable. A partition that does not exist any more needs none."""
         where = self._cluster.topics.partition(marker.topic, marker.partition)
         if where is None:
@@ -112,7 +118,7 @@ class Transactions:
         except KafkaError as error:
             self._apply(marker.settle(error.code))
         else:
-            self._when_durable((where,), partial(self._settle, marker))
+            self._when_durable((where,), partial(self._settle, marker), shards)
 
     def _append(self, marker: Marker, where: Partition) -> None:
         """Raises LogError; KafkaError when the shard of groups is not there."""
