@@ -246,3 +246,12 @@ def test_some_topic_may_be_written_where_one_may(rules: list[AclRule]) -> None:
     caller = Caller(Authorizer(rules), ALICE, "10.0.0.1")
     if any(caller.may(Op.WRITE, TOPIC, name) for name in ("a", "ab", "abc", "b", "c", "abcd")):
         assert caller.may_some(Op.WRITE, TOPIC)
+
+
+def test_made_up_names_do_not_fill_the_memory() -> None:
+    authorizer = Authorizer([rule(Op.READ)])
+    for number in range(20_000):
+        assert not may(authorizer, Op.READ, f"{number}")
+    assert not may(authorizer, Op.READ, "x" * 1_000_000)
+    assert may(authorizer, Op.READ)
+    assert authorizer.remembered_bytes < 4_000_000

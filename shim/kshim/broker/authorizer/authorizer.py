@@ -18,7 +18,9 @@ from kshim.broker.authorizer.rules import AclRules
 
 __all__ = ["Authorizer", "Caller"]
 
-_CACHED_DECISIONS = 20_000
+_CACHED_DECISIONS = 10_000
+_CACHED_NAME_LENGTH = 249
+"""Longer names are no topic's: whoever makes them up is not to fill the memory."""
 
 
 class Authorizer:
@@ -52,10 +54,17 @@ class Authorizer:
         question = (principal, host, operation, resource_type, name)
         decision = self._decided.get(question)
         if decision is None:
-            if len(self._decided) >= _CACHED_DECISIONS:
-                self._decided.clear()
-            decision = self._decided[question] = self._decide(*question)
+            decision = self._decide(*question)
+            if len(name) <= _CACHED_NAME_LENGTH:
+                if len(self._decided) >= _CACHED_DECISIONS:
+                    self._decided.clear()
+                self._decided[question] = decision
         return decision
+
+    @property
+    def remembered_bytes(self) -> int:
+        """About how much memory the names of remembered decisions take."""
+        return sum(len(principal) + len(name) for principal, _, _, _, name in self._decided)
 
     def _decide(self, principal: str, host: str, operation: Operation, resource_type: ResourceType, name: str) -> bool:
         if principal in self._super_users:
