@@ -19,6 +19,7 @@ from integration.support.kshim import KshimProcess
 
 COUNT = 100
 PATIENCE_S = 30
+USER, PASSWORD = "alice", "her password"
 STRING = "org.apache.kafka.common.serialization.String"
 
 
@@ -32,18 +33,21 @@ class Secured:
         self.authority_file = folder / "authority.pem"
         self.authority_file.write_text(self.authority.certificate_pem)
         self.client_file = self.client.write(folder / "client.pem")
-        port, plain_port = free_ports(2)
+        port, plain_port, sasl_port = free_ports(3)
+        self.sasl_bootstrap = f"127.0.0.1:{sasl_port}"
         self.bootstrap = f"127.0.0.1:{port}"
         self.plain_bootstrap = f"127.0.0.1:{plain_port}"
         self.broker = KshimProcess(
             folder,
-            listeners=f"SSL://{self.bootstrap},PLAINTEXT://{self.plain_bootstrap}",
+            listeners=f"SSL://{self.bootstrap},PLAINTEXT://{self.plain_bootstrap},SASL_SSL://{self.sasl_bootstrap}",
             config={
                 "ssl.keystore.type": "PEM",
                 "ssl.keystore.location": str(self.authority.server().write(folder / "server.pem")),
                 "ssl.truststore.type": "PEM",
                 "ssl.truststore.location": str(self.authority_file),
                 "ssl.client.auth": "required",
+                "listener.name.sasl_ssl.plain.sasl.jaas.config": "org.apache.kafka.common.security.plain."
+                f'PlainLoginModule required user_{USER}="{PASSWORD}";',
             },
             options=("-v",),
         )
@@ -179,3 +183,27 @@ def test_the_plain_listener_of_the_same_broker_serves_others(
     topic = f"plain-{talk.__name__}"
     name = "bootstrap_servers" if talk is with_kafka_python else "bootstrap.servers"
     assert talk({name: secured.plain_bootstrap}, topic) == records(topic)
+
+
+def test_kafka_python_with_a_password_inside_tls(secured: Secured) -> None:
+    settings = {
+        "bootstrap_servers": secured.sasl_bootstrap,
+        "security_protocol": "SASL_SSL",
+        "ssl_cafile": str(secured.authority_file),
+        "sasl_mechanism": "PLAIN",
+        "sasl_plain_username": USER,
+        "sasl_plain_password": PASSWORD,
+    }
+    assert with_kafka_python(settings, "kafka-python-sasl") == records("kafka-python-sasl")
+
+
+def test_librdkafka_with_a_password_inside_tls(secured: Secured) -> None:
+    settings = {
+        "bootstrap.servers": secured.sasl_bootstrap,
+        "security.protocol": "sasl_ssl",
+        "ssl.ca.location": str(secured.authority_file),
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": USER,
+        "sasl.password": PASSWORD,
+    }
+    assert with_librdkafka(settings, "librdkafka-sasl") == records("librdkafka-sasl")
