@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from integration.security.sasl_client import connected
+from integration.security.sasl_client import Refused, connected
 from integration.security.secured import ADMIN, ADMIN_PASSWORD, LISTENER, USERS, SecureKafka, SecureKshim
 from integration.security.test_access_like_kafka import (
     CREATE,
@@ -223,6 +223,8 @@ def test_each_of_several_brokers_has_its_gate(tmp_path: Path) -> None:
             stranger.send(MetadataRequest(topics=None), 12)
             assert is_closed(stranger)
             stranger.close()
+            with pytest.raises(Refused):
+                connected((host, int(port)), "alice", "wrong")
             alice = connected((host, int(port)), "alice", USERS["alice"])
             assert len(alice.ask(MetadataRequest(topics=None), 12).brokers) == 2
             alice.close()
