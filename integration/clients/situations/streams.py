@@ -8,7 +8,7 @@ from typing import Any
 
 from integration.clients.application import Application, Sent
 from integration.clients.scene import Scene
-from integration.clients.situation import situation
+from integration.clients.situation import Setting, situation
 from integration.support.broker import Deadline
 
 _PARTITIONS = 4
@@ -109,7 +109,24 @@ def word_count_exactly_once(scene: Scene) -> None:
     counting.produce(400)
     scene.kill(doomed)
     counting.produce(200)
-    counts = counting.wait_for_all()
+    _require_rising(counting.wait_for_all())
     assert counting.application.driver.call("word_count_stop", instance="first")["error"] == ""
+
+
+@situation("streams: word count exactly once, the broker killed twice", setting=Setting.ALONE)
+def word_count_broker_killed(scene: Scene) -> None:
+    counting = _Counting(scene, "exactly_once_v2")
+    counting.start(counting.application, "first")
+    for _ in range(2):
+        counting.produce(400)
+        scene.broker.kill()
+        scene.broker.start()
+    counting.produce(200)
+    _require_rising(counting.wait_for_all())
+    assert counting.application.driver.call("word_count_stop", instance="first")["error"] == ""
+
+
+def _require_rising(counts: dict[str, list[int]]) -> None:
+    """No count was written twice, and none after a higher one."""
     for word, written in counts.items():
         assert written == sorted(set(written)), f"{word} was counted {written}"
