@@ -228,6 +228,21 @@ def test_a_move_that_cannot_be_stored_changes_nothing() -> None:
     assert [parse_batch_header(batch).partition_leader_epoch for batch in node.log("a").batches()] == [0, 0]
 
 
+def test_an_epoch_that_began_in_what_was_lost_begins_where_the_log_ends_now() -> None:
+    node = a_node(topics={"a": 1}, node_count=2)
+    produce(node.client(), "a", a_batch(b"1"))
+    produce(node.client(), "a", a_batch(b"2"))
+    node.cluster.move("a", 0, 2)
+    partition = node.cluster.topics.partition("a", 0)
+    assert partition is not None
+    assert partition.leader.epochs == ((0, 0), (1, 2))
+    log = partition.take_log(LogError("a sync has failed"))
+    assert log is not None
+    log.truncate_to(1)
+    assert partition.give_back(log)
+    assert partition.leader.epochs == ((0, 0), (1, 1))
+
+
 def test_a_node_that_stops_is_replaced_even_if_that_cannot_be_stored() -> None:
     disk = FullDisk(is_full=False)
     node = a_node(topics={"a": 2}, storage=disk, node_count=2, tolerates_defects=True)

@@ -108,11 +108,11 @@ class Partition:
             self._log.leader_epoch = leader.leader_epoch
 
     def _use_epoch(self, log: Log) -> None:
-        """Stamp batches with the leader's epoch, which begins here if it has not begun."""
+        """Stamp batches with the leader's epoch, which begins here if it has not begun, or began in what was lost."""
         leader = self.leader
         log.leader_epoch = leader.leader_epoch
-        last_epoch = leader.epochs[-1][0] if leader.epochs else 0
-        if last_epoch < leader.leader_epoch:
+        last_epoch, first_offset = leader.epochs[-1] if leader.epochs else (0, 0)
+        if last_epoch < leader.leader_epoch or first_offset > log.end_offset:
             from kshim.broker.leader_epochs import begun  # which a node that is alone never needs
 
             self.leader = leader._replace(epochs=begun(leader.epochs, leader.leader_epoch, log.end_offset))
