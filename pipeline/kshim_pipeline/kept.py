@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Keep", "OnDemand", "cached", "in_folder", "in_session"]
+__all__ = ["Keep", "OnDemand", "by_workers", "cached", "in_folder", "in_session"]
 
 Keep = Callable[[str, "DataFrame"], "DataFrame"]
 
@@ -41,7 +41,7 @@ def in_folder(spark: SparkSession, folder: str, say: Callable[[str], None]) -> K
 def in_session(spark: SparkSession, say: Callable[[str], None]) -> Iterator[Keep]:
     """Only until the end of the `with`: in a temporary folder, or, where workers do not share it, in their own."""
     if not str(spark.sparkContext.master).startswith("local"):
-        yield _by_workers(say)
+        yield by_workers(say)
         return
     folder = tempfile.mkdtemp(prefix="kshim-pipeline-")
     try:
@@ -50,7 +50,9 @@ def in_session(spark: SparkSession, say: Callable[[str], None]) -> Iterator[Keep
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _by_workers(say: Callable[[str], None]) -> Keep:
+def by_workers(say: Callable[[str], None]) -> Keep:
+    """In the workers' own storage, at once."""
+
     def keep(name: str, frame: DataFrame) -> DataFrame:
         say(f"working out {name.rpartition('/')[2]}")
         return frame.localCheckpoint()

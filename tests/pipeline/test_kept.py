@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from kshim_pipeline.kept import OnDemand, in_folder, in_session
+from kshim_pipeline.kept import OnDemand, by_workers, in_folder, in_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,3 +48,11 @@ def test_what_is_kept_for_a_session_is_gone_after_it(spark: SparkSession) -> Non
         place = Path(file.removeprefix("file://"))
         assert place.exists()
     assert not place.exists()
+
+
+def test_what_workers_keep_has_a_plan_of_its_own(spark: SparkSession) -> None:
+    numbers = spark.range(3).select((F.col("id") * 2).alias("n"))
+    kept = by_workers(lambda _: None)("numbers", numbers)
+    assert [row.n for row in kept.orderBy("n").collect()] == [0, 2, 4]
+    assert "Range" in str(numbers._jdf.queryExecution().analyzed())
+    assert "Range" not in str(kept._jdf.queryExecution().analyzed())
