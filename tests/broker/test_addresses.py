@@ -14,7 +14,7 @@ def clients() -> tuple[Client, Client]:
     """One that came by the listener INTERNAL, one that came by EXTERNAL."""
     node = a_node()
     node.node.addresses.update(INTERNAL=("inner.example", 9092), EXTERNAL=("outer.example", 443))
-    return node.client(listener_name="INTERNAL"), node.client(listener_name="EXTERNAL", security_protocol="SASL_SSL")
+    return node.client(listener_name="INTERNAL"), node.client(listener_name="EXTERNAL", security_protocol="SSL")
 
 
 @pytest.mark.parametrize("version", [0, 13])
