@@ -6,48 +6,72 @@ import secrets
 import threading
 import traceback
 import uuid
+from collections.abc import Mapping
+from functools import partial
 from types import TracebackType
 
 import trio
 
+from kshim.broker.authentication.gate import Gate
+from kshim.broker.authentication.settings import Randomness, sasl_listeners
 from kshim.broker.cluster import Cluster, Identities
 from kshim.broker.config import BrokerConfig
 from kshim.broker.connection import Connection
+from kshim.broker.listeners import Listener, listeners_of, plain_listener
 from kshim.broker.node import Node
 from kshim.coordinator.step import Now
 from kshim.server.clock import RealClock
+from kshim.server.identities import new_nonce, new_salt
 from kshim.server.server import LoopName, Server, serve
+from kshim.server.tls_context import tls_transforms
 from kshim.storage.stores import MemoryStorage
 
 __all__ = ["LiveServer"]
 
 
 class LiveServer:
-    """`with LiveServer() as server:` serves from memory on a free loopback port; leaving stops it gracefully."""
+    """`with LiveServer() as server:` serves from memory on free loopback ports; leaving stops it gracefully.
 
-    def __init__(self, *, loop: LoopName = "auto", config: dict[str, str] | None = None) -> None:
+    `config` holds Kafka's keys. With `listeners` the first node has those, in plain text, with TLS or with SASL; other
+    nodes have a plain one each.
+    """
+
+    def __init__(
+        self,
+        *,
+        loop: LoopName = "auto",
+        config: Mapping[str, str] | None = None,
+        topics: Mapping[str, int] | None = None,
+        node_count: int = 1,
+    ) -> None:
         self.defects: list[str] = []
         """What the broker and the server called unexpected."""
         self.routed = 0
         """Frames that reached the router."""
         self.refused = 0
         """Connections that the server closed for what came over them."""
-        self.address = ("127.0.0.1", 0)
+        self.addresses: dict[str, tuple[str, int]] = {}
+        """Where the listeners of the first node listen, by name."""
+        self.nodes: dict[int, tuple[str, int]] = {}
+        """Where the first listener of each node listens, by node id."""
         self._loop = loop
-        self._config = config or {}
+        self._config = BrokerConfig(config or {})
+        self._topics = topics or {}
+        self._node_count = node_count
+        self._known: set[Connection] = set()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="kshim", daemon=True)
 
     def __enter__(self) -> LiveServer:
         self._thread.start()
-        assert self._ready.wait(10), "the server did not start"
+        assert self._ready.wait(30), "the server did not start"
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         trio.from_thread.run_sync(self._server.stop, trio_token=self._token)
-        self._thread.join(10)
+        self._thread.join(30)
         assert not self._thread.is_alive(), "the server did not stop"
 
     def tasks(self) -> int:
@@ -57,8 +81,8 @@ class LiveServer:
         )
 
     def connections(self) -> int:
-        """Connections the server holds open."""
-        return len(self.cluster_connections)
+        """Connections that sent a frame and are still open."""
+        return len(self._known)
 
     def closing(self, client_host: str, reason: str) -> None:
         """`ServerLog`: damaged frames are expected to end connections."""
@@ -69,7 +93,7 @@ class LiveServer:
         self.defects.append(f"{what}: " + "".join(traceback.format_exception(error)))
 
     def _defect(self, error: BaseException, request: object) -> None:
-        self.defects.append(f"{request!r}: " + "".join(traceback.format_exception(error)))
+        self.defects.append(f"{request!r:.2000}: " + "".join(traceback.format_exception(error)))
 
     def _run(self) -> None:
         trio.run(self._main)
@@ -77,46 +101,65 @@ class LiveServer:
     async def _main(self) -> None:
         self._token = trio.lowlevel.current_trio_token()
         clock = RealClock()
-        config, _ = BrokerConfig.from_pairs(self._config)
         cluster = Cluster(
-            config,
+            self._config,
             MemoryStorage(),
             Identities(lambda: str(uuid.uuid4()), lambda: secrets.token_bytes(16)),
             cluster_id="fuzz-cluster",
             on_defect=self._defect,
+            node_count=self._node_count,
         )
-        node = Node(cluster, config.node_id, "127.0.0.1", 0, now=clock.now)
-        self.cluster_connections: set[Connection] = set()
-        watched = _Watched(self, node)
+        for name, partition_count in self._topics.items():
+            cluster.create_topic(name, partition_count)
+        plain = plain_listener("127.0.0.1", 0)
+        listeners = listeners_of(self._config) if "listeners" in self._config.given else (plain,)
+        nodes = [Node(cluster, node_id, plain.host, 0, now=clock.now) for node_id in cluster.leadership.node_ids]
+        self._guard(nodes[0], listeners)
+        for node in nodes:
+            self._watch(node)
         async with trio.open_nursery() as nursery:
-            self._server: Server = await nursery.start(self._serve, watched, clock)
-            self.address = (self._server.host, self._server.port)
-            node.port = self._server.port
+            self._server: Server = await nursery.start(
+                partial(
+                    serve,
+                    nodes[0],
+                    listeners=listeners,
+                    others=[(node, (plain,)) for node in nodes[1:]],
+                    transforms=tls_transforms(listeners, self._config),
+                    clock=clock,
+                    loop=self._loop,
+                    log=self,
+                )
+            )
+            self._know_addresses(nodes, listeners)
             self._ready.set()
         cluster.close()
 
-    async def _serve(self, router: _Watched, clock: RealClock, task_status: trio.TaskStatus[Server]) -> None:
-        await serve(router, host="127.0.0.1", port=0, clock=clock, loop=self._loop, log=self, task_status=task_status)
+    def _guard(self, node: Node, listeners: tuple[Listener, ...]) -> None:
+        names = [listener.name for listener in listeners if listener.has_sasl]
+        if names:
+            credentials = node.cluster.scram_credentials
+            Gate(node, sasl_listeners(self._config, names, [], credentials, Randomness(new_salt, new_nonce)))
 
+    def _know_addresses(self, nodes: list[Node], listeners: tuple[Listener, ...]) -> None:
+        bound = self._server.addresses
+        firsts = (bound[0], *bound[len(listeners) :])
+        self.addresses = {listener.name: address for listener, address in zip(listeners, bound, strict=False)}
+        for node, address in zip(nodes, firsts, strict=True):
+            node.host, node.port = self.nodes[node.node_id] = address
+        nodes[0].addresses.update(self.addresses)
 
-class _Watched:
-    """The node, with a register of the connections it saw and was not told to be closed. A `FrameRouter`."""
+    def _watch(self, node: Node) -> None:
+        """Count its frames, and keep a register of the connections it saw and was not told to be closed."""
+        route, closed = node.route, node.closed
 
-    def __init__(self, server: LiveServer, node: Node) -> None:
-        self._server = server
-        self._node = node
-        self.next_deadline = node.next_deadline
-        self.advance = node.advance
-        self.next_real_deadline = node.next_real_deadline
-        self.advance_real = node.advance_real
-        self.warm = node.warm
-        self.chores = node.chores
+        def watched_route(frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
+            self._known.add(connection)
+            self.routed += 1
+            route(frame, connection, now, real_ms)
 
-    def route(self, frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
-        self._server.cluster_connections.add(connection)
-        self._server.routed += 1
-        self._node.route(frame, connection, now, real_ms)
+        def watched_closed(connection: Connection) -> None:
+            self._known.discard(connection)
+            closed(connection)
 
-    def closed(self, connection: Connection) -> None:
-        self._server.cluster_connections.discard(connection)
-        self._node.closed(connection)
+        node.route = watched_route
+        node.closed = watched_closed  # type: ignore[method-assign]

@@ -189,13 +189,19 @@ RETRIABLE = frozenset(
 """Errors that Kafka's clients retry (subclasses of RetriableException)."""
 
 
+MAX_MESSAGE_CHARACTERS = 2_000
+
+
 class KafkaError(Exception):
     """A request is refused with `code`; the router answers it with the request's own error response.
 
-    `message` is for the responses that carry a text, and for people.
+    `message` is for the responses that carry a text, and for people. It often repeats what the client sent, so it is cut
+    off where it would no longer fit into a response.
     """
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        if message is not None and len(message) > MAX_MESSAGE_CHARACTERS:
+            message = f"{message[:MAX_MESSAGE_CHARACTERS]}..."
         super().__init__(f"{code.name}: {message}" if message else code.name)
         self.code = code
         self.message = message
