@@ -15,6 +15,7 @@ from kshim.coordinator.coordinator import GroupCoordinator
 from kshim.coordinator.deadlines import Deadlines
 from kshim.coordinator.group import Group
 from kshim.coordinator.member import Member, ParkedJoin
+from kshim.coordinator.offset_values import OffsetValues
 from kshim.coordinator.replay import Replay
 from kshim.coordinator.shard import Shard
 from kshim.coordinator.state import GroupState
@@ -79,7 +80,7 @@ def _fenced_sync_is_forgotten() -> AbstractContextManager[Any]:
 
 
 def _commit_is_not_kept_in_memory() -> AbstractContextManager[Any]:
-    return patch.object(offset_commit._Values, "apply", lambda *_: None)
+    return patch.object(OffsetValues, "apply", lambda *_: None)
 
 
 def _commit_that_failed_is_acknowledged() -> AbstractContextManager[Any]:
@@ -87,13 +88,13 @@ def _commit_that_failed_is_acknowledged() -> AbstractContextManager[Any]:
 
 
 def _commit_counts_before_it_is_written() -> AbstractContextManager[Any]:
-    add = offset_commit._Values.add
+    add = OffsetValues.add
 
-    def add_and_apply(self: Any, topic: Any) -> None:
-        add(self, topic)
-        self.apply(0)
+    def add_and_apply(self: Any, *topic: Any) -> None:
+        add(self, *topic)
+        self.apply(0, self._shard.put_offset)
 
-    return patch.object(offset_commit._Values, "add", add_and_apply)
+    return patch.object(OffsetValues, "add", add_and_apply)
 
 
 def _old_leader_stays() -> AbstractContextManager[Any]:
