@@ -16,6 +16,8 @@ from integration.clients.kafka_python.settings import decoded, error_name
 from integration.clients.python_driver.background import Journal, PolledMember
 
 _POLL_MS = 500
+_MEMBER_POLL_MS = 2_000
+"""Long, for a join that completes between two polls is lost: see FINDINGS.md."""
 _ASSIGNORS = {
     "range": RangePartitionAssignor,
     "roundrobin": RoundRobinPartitionAssignor,
@@ -50,7 +52,7 @@ class _Consumer:
         self._consumer = consumer
 
     def poll(self) -> list[list[Any]]:
-        batches = self._consumer.poll(timeout_ms=_POLL_MS)
+        batches = self._consumer.poll(timeout_ms=_MEMBER_POLL_MS)
         return [
             [record.topic, record.partition, record.offset, decoded(record.value)]
             for records in batches.values()
