@@ -41,7 +41,9 @@ CONFIG = {
     "log.segment.bytes": "1048576",
     "log.roll.ms": "20000",
     "log.retention.check.interval.ms": "10000",
+    "kshim.history.max.events": "1000",
 }
+"""So that what is bounded is full before the end of the warm-up: the logs, and the history of rebalances in memory."""
 COMPLAINTS = re.compile(r" (WARN|ERROR) |Traceback")
 
 
