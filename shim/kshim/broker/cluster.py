@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kshim.broker.alarms import Alarms
 from kshim.broker.chores import Chores
 from kshim.broker.durability import Durability, FsyncPolicy
+from kshim.broker.dynamic_configs import DynamicConfigs
 from kshim.broker.fetch_waits import FetchWaits
 from kshim.broker.housekeeping import Housekeeping
 from kshim.broker.internal_topics import make_internal_topic
@@ -83,6 +84,8 @@ class Cluster:
         self.config = config
         self.cluster_id = cluster_id
         self.storage = storage
+        self.leadership = Leadership(range(config.node_id, config.node_id + node_count))
+        self.dynamic_configs = DynamicConfigs(config, storage, self.leadership.node_ids, self._broker_configured)
         self.chores = Chores()
         self.alarms = Alarms()
         self.log_repairs = LogRepairs(self)
@@ -97,7 +100,6 @@ class Cluster:
         )
         self.housekeeping = Housekeeping(self)
         self.producer_upkeep = ProducerUpkeep(self)
-        self.leadership = Leadership(range(config.node_id, config.node_id + node_count))
         self.topics = Topics(
             storage,
             identities.new_topic_id,
@@ -118,8 +120,7 @@ class Cluster:
         self._history: History | None = None
         self.nodes: list[Node] = []
         self.known_nodes: dict[int, Node] = {}  # the others, too
-        self.on_event = on_event
-        self.on_corrupt = on_corrupt
+        self.on_event, self.on_corrupt = on_event, on_corrupt
         self.report = on_defect
         self.authorizer = _authorizer(config, storage)
         """Decides who may do what; None: everybody may do everything."""
@@ -435,6 +436,12 @@ class Cluster:
         for partition in topic.partitions:
             self.fetch_waits.release(partition)
         self.apply(self.coordinator.topics_deleted([topic.name], now))
+
+    def _broker_configured(self) -> None:
+        """What topics have from the configuration of brokers may have changed."""
+        for topic in self.topics:
+            topic.batch_rules = None
+            self.housekeeping.configured(topic)
 
     def delete_before(self, partition: Partition, offset: int) -> None:
         """Move a partition's start up to `offset`, which lies behind it. Who waits there is answered. Raises LogError."""

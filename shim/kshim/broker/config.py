@@ -40,7 +40,8 @@ class ConfigError(ValueError):
 class BrokerConfig:
     """Every key that has an effect here, as an attribute of its name in snake_case; times in ms, sizes in bytes.
 
-    `given` holds the pairs it was made from, `adjusted` the values that follow another key, `warnings` one sentence for
+    `given` holds all pairs that hold: `static` are those it was made from, over them lie `cluster_wide` and, over those,
+    `own`, which `overlay` has put there. `adjusted` holds the values that follow another key, `warnings` one sentence for
     each of them and for each key that is unknown or without effect. Raises ConfigError for a value that cannot be.
     """
 
@@ -101,6 +102,9 @@ class BrokerConfig:
 
     def __init__(self, pairs: Mapping[str, str] | None = None) -> None:
         self.given: dict[str, str] = dict(pairs or {})
+        self.static: Mapping[str, str] = self.given
+        self.cluster_wide: Mapping[str, str] = {}
+        self.own: Mapping[str, str] = {}
         self.adjusted: dict[str, str] = {}
         self.warnings: list[str] = []
         for key in (*BROKER_KEYS.values(), *OWN_KEYS.values()):
@@ -120,6 +124,16 @@ class BrokerConfig:
         """The configuration and its warnings. Raises ConfigError."""
         config = cls(pairs)
         return config, config.warnings
+
+    def overlay(self, cluster_wide: Mapping[str, str], own: Mapping[str, str]) -> None:
+        """Let dynamic values hold: those of all brokers, and over them those of this one, instead of any before.
+
+        Raises ConfigError, with everything as it was.
+        """
+        static = self.static
+        other = BrokerConfig({**static, **cluster_wide, **own})
+        other.static, other.cluster_wide, other.own = static, dict(cluster_wide), dict(own)
+        vars(self).update(vars(other))
 
     def group_config(self) -> GroupConfig:
         """What the coordinator needs of it."""

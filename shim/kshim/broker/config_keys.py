@@ -11,7 +11,8 @@ from typing import Final, Literal
 
 __all__ = ["BROKER_KEYS", "OWN_KEYS", "TOPIC_KEYS", "Key", "KeyType", "TopicKey"]
 
-KeyType = Literal["boolean", "string", "int", "short", "long", "double", "list", "class", "password"]
+KeyType = Literal["boolean", "string", "int", "short", "long", "double", "list", "class", "password", "unknown"]
+"""Kafka's own, but for "unknown": of a key that is none of its own, whose value it keeps and never shows."""
 
 
 class Key:

@@ -17,7 +17,7 @@ from kshim.storage.log import LogError, UncleanableBatch
 if TYPE_CHECKING:
     from kshim.broker.chores import Chore
     from kshim.broker.cluster import Cluster
-    from kshim.broker.topics import Partition
+    from kshim.broker.topics import Partition, Topic
     from kshim.coordinator.step import Now
     from kshim.storage.log import Log
 
@@ -123,6 +123,21 @@ class Housekeeping:
         log.segment_ms = rules.segment_ms
         if self._now is not None:
             self._consider(rules, is_internal=partition.topic.is_internal)
+
+    def configured(self, topic: Topic) -> None:
+        """The configuration that holds for a topic has changed."""
+        rules = CleanupRules(self._cluster.config, topic)
+        if self._now is not None:
+            self._consider(rules, is_internal=topic.is_internal)
+        for partition in topic.partitions:
+            log = partition.opened_log
+            if log is None:
+                continue
+            log.segment_bytes = rules.segment_bytes
+            log.segment_ms = rules.segment_ms
+            upkeep = self._upkeeps.get(partition)
+            if upkeep is not None and topic.is_internal and rules.compacts and upkeep.limit_bytes == _NEVER:
+                upkeep.limit_bytes = -1  # see `_upkeep`
 
     def closing(self, partition: Partition) -> None:
         """The log of a partition is being closed or repaired: what is known of it no longer holds."""

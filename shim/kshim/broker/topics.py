@@ -59,6 +59,9 @@ class Storage(Protocol):
     def write_document(self, name: str, text: str) -> None:
         """Replace it; whole or not at all."""
 
+    def volume(self) -> tuple[str, int, int]:
+        """(directory of the logs, bytes of its volume, bytes of it that are free); -1 where there is no volume."""
+
     def close(self) -> None:
         """Give up the directory."""
 

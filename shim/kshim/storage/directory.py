@@ -178,6 +178,17 @@ class DataDirectory:
         """Replace that file in one step that survives power loss; only its owner may read it. Raises LogError."""
         self._write(name, text, is_private=True)
 
+    def volume(self) -> tuple[str, int, int]:
+        """(its absolute path, bytes of the volume it is on, bytes of that which are free). Raises LogError."""
+        from shutil import disk_usage
+
+        path = os.path.abspath(self.path)
+        try:
+            usage = disk_usage(path)
+        except OSError as error:
+            raise LogError(f"cannot look at the volume of {path}: {error.strerror or error}") from error
+        return path, usage.total, usage.free
+
     def close(self) -> None:
         """Let others use the folder. Logs are closed before; unless one could not be, the next process is told so."""
         if (self.was_closed or self.is_checked) and all(log.is_safe for log in self._logs.values()):

@@ -63,6 +63,10 @@ class MemoryStorage:
         """Nothing outlives the process."""
         self._documents[name] = text
 
+    def volume(self) -> tuple[str, int, int]:
+        """No volume."""
+        return "memory", -1, -1
+
     def close(self) -> None:
         """Nothing is held."""
 
@@ -150,6 +154,10 @@ class DirectoryStorage:
     def write_document(self, name: str, text: str) -> None:
         """Replace it; whole or not at all. Raises LogError."""
         self._directory.write_document(name, text)
+
+    def volume(self) -> tuple[str, int, int]:
+        """(directory of the logs, bytes of its volume, bytes of it that are free). Raises LogError."""
+        return self._directory.volume()
 
     def close(self) -> None:
         """Let others use the directory. Raises LogError when a repaired log could not be closed."""

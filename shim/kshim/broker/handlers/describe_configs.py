@@ -1,11 +1,23 @@
-"""DescribeConfigs: the configuration of topics and of this broker, with the source of each value."""
+"""DescribeConfigs: the configuration of topics, brokers and more, with the source of each value."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from kshim.broker.config_entries import CONFIG_TYPES, ConfigEntry, broker_entries, topic_entries
+from kshim.broker.altering.broker_keys import CLUSTER_WIDE_KEYS
+from kshim.broker.altering.brokers import check_broker_id
+from kshim.broker.altering.client_metrics import client_metrics_entries
+from kshim.broker.altering.groups import group_entries
+from kshim.broker.altering.kinds import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from kshim.broker.config_entries import (
+    CONFIG_TYPES,
+    ConfigEntry,
+    broker_entries,
+    cluster_wide_entries,
+    topic_entries,
+)
+from kshim.broker.dynamic_configs import CLUSTER_WIDE
 from kshim.broker.router import answered, handles
 from kshim.broker.topic_rules import check_name
 from kshim.coordinator.step import RequestContext, Step, Ticket
@@ -24,17 +36,15 @@ if TYPE_CHECKING:
 
 __all__ = ["describe_configs"]
 
-TOPIC, BROKER = 2, 4
 WITHOUT_EFFECT = "Accepted as Kafka accepts it; it has no effect here."
 
 
 @handles(DescribeConfigsRequest)
 def describe_configs(node: Node, request: DescribeConfigsRequest, context: RequestContext, ticket: Ticket) -> Step:
-    """Describe topics and this broker, entries sorted by name; other kinds of resource get INVALID_REQUEST.
+    """Describe topics, brokers, groups and client metrics, entries sorted by name.
 
-    Nothing can be altered while the broker runs, so its entries are all read-only; Kafka marks only its static ones.
-    An empty broker name asks for cluster-wide values, of which there are none. One error never hides other results
-    (Kafka refuses all resources when one has an unknown type).
+    A group or a subscription need not exist. An empty broker name asks for what was set for all brokers. There are no
+    loggers to describe. One error never hides other results (Kafka refuses all resources when one has an unknown type).
     """
     return answered(
         ticket, DescribeConfigsResponse(results=tuple(_result(node, request, item) for item in request.resources))
@@ -42,8 +52,9 @@ def describe_configs(node: Node, request: DescribeConfigsRequest, context: Reque
 
 
 def _result(node: Node, request: DescribeConfigsRequest, resource: DescribeConfigsResource) -> DescribeConfigsResult:
+    names = frozenset(resource.configuration_keys or ())
     try:
-        entries = _entries(node, resource)
+        entries = [entry for entry in _entries(node, resource) if not names or entry.name in names]
     except KafkaError as error:
         return DescribeConfigsResult(
             error_code=error.code,
@@ -52,35 +63,45 @@ def _result(node: Node, request: DescribeConfigsRequest, resource: DescribeConfi
             resource_name=resource.resource_name,
             configs=(),
         )
+    is_broker = resource.resource_type == BROKER
     return DescribeConfigsResult(
         error_code=ErrorCode.NONE,
         error_message="",
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
-        configs=tuple(_described(request, entry, is_read_only=resource.resource_type == BROKER) for entry in entries),
+        configs=tuple(
+            _described(request, entry, is_read_only=is_broker and entry.name not in CLUSTER_WIDE_KEYS)
+            for entry in entries
+        ),
     )
 
 
 def _entries(node: Node, resource: DescribeConfigsResource) -> Iterable[ConfigEntry]:
     """Raises KafkaError."""
+    config, dynamic = node.cluster.config, node.cluster.dynamic_configs
+    kind, name = resource.resource_type, resource.resource_name
     names: Collection[str] | None = frozenset(resource.configuration_keys or ()) or None
-    if resource.resource_type == TOPIC:
-        check_name(resource.resource_name)
-        topic = node.cluster.topics.named(resource.resource_name)
+    if kind == TOPIC:
+        check_name(name)
+        topic = node.cluster.topics.named(name)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return topic_entries(node.cluster.config, topic.configs, names)
-    if resource.resource_type == BROKER:
-        if not resource.resource_name:
-            return ()
-        if resource.resource_name != str(node.node_id):
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST, f"this is broker {node.node_id}, not {resource.resource_name!r}"
-            )
-        return broker_entries(node.cluster.config, _computed(node), names)
-    raise KafkaError(
-        ErrorCode.INVALID_REQUEST, f"resources of type {resource.resource_type} have no configuration here"
-    )
+        return topic_entries(config, topic.configs, names)
+    if kind == BROKER:
+        if name == CLUSTER_WIDE:
+            return cluster_wide_entries(config, names)
+        check_broker_id(node, name)
+        return broker_entries(config, _computed(node), names)
+    if kind == BROKER_LOGGER:
+        check_broker_id(node, name)
+        return ()
+    if kind in (GROUP, CLIENT_METRICS) and not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "groups and subscriptions to client metrics have a name")
+    if kind == GROUP:
+        return group_entries(config, dynamic.of("groups", name))
+    if kind == CLIENT_METRICS:
+        return client_metrics_entries(dynamic.of("clientMetrics", name))
+    raise KafkaError(ErrorCode.INVALID_REQUEST, f"resources of type {kind} have no configuration here")
 
 
 def _computed(node: Node) -> dict[str, str]:
@@ -110,7 +131,7 @@ def _described(
         value=entry.value,
         read_only=is_read_only,
         config_source=entry.source,
-        is_sensitive=key.type == "password",
+        is_sensitive=entry.is_sensitive,
         synonyms=tuple(
             DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
             for synonym in synonyms

@@ -12,7 +12,7 @@ from kshim.coordinator.step import Step
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.find_coordinator import FindCoordinatorResponse
 
-__all__ = ["altering", "describing", "describing_configs", "find_coordinator", "telling_operations"]
+__all__ = ["altering", "altering_configs", "describing", "describing_configs", "find_coordinator", "telling_operations"]
 
 CLUSTER = ResourceType.CLUSTER
 
@@ -79,6 +79,12 @@ def describing(call: Call) -> Step:
 def altering(call: Call) -> Step:
     """ALTER on the cluster."""
     return _whole(call, Operation.ALTER)
+
+
+@guards("AlterClientQuotas")
+def altering_configs(call: Call) -> Step:
+    """ALTER_CONFIGS on the cluster."""
+    return _whole(call, Operation.ALTER_CONFIGS)
 
 
 @guards("DescribeClientQuotas")

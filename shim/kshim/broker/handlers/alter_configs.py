@@ -1,0 +1,49 @@
+"""AlterConfigs: put whole configurations in the place of others (KIP-133)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kshim.broker.altering.altering import alter
+from kshim.broker.altering.changes import Resource, replaced
+from kshim.broker.altering.kinds import BROKER_LOGGER
+from kshim.broker.router import answered, handles
+from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim_protocol.errors import ErrorCode, KafkaError
+from kshim_protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+
+if TYPE_CHECKING:
+    from kshim.broker.node import Node
+
+__all__ = ["alter_configs"]
+
+
+@handles(AlterConfigsRequest)
+def alter_configs(node: Node, request: AlterConfigsRequest, context: RequestContext, ticket: Ticket) -> Step:
+    """As IncrementalAlterConfigs, but that entries which are not named go; loggers cannot be altered in this way.
+
+    Kafka never answers a request that names a resource twice; here it is INVALID_REQUEST.
+    """
+
+    def configure(row: AlterConfigsResource, resource: Resource, before: Mapping[str, str]) -> Mapping[str, str]:
+        if row.resource_type == BROKER_LOGGER:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "loggers are altered by single entries")
+        return replaced([(config.name, config.value) for config in row.configs])
+
+    outcomes = alter(node, request, request.resources, configure, validate_only=request.validate_only)
+    rows = tuple(
+        AlterConfigsResourceResponse(
+            error_code=ErrorCode.NONE if error is None else error.code,
+            error_message=None if error is None else error.message,
+            resource_type=row.resource_type,
+            resource_name=row.resource_name,
+        )
+        for row, error in zip(request.resources, outcomes, strict=True)
+    )
+    return answered(ticket, AlterConfigsResponse(responses=rows))
