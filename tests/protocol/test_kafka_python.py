@@ -9,6 +9,7 @@ import kafka.protocol.admin
 import kafka.protocol.consumer
 import kafka.protocol.metadata
 import kafka.protocol.producer
+import kafka.protocol.sasl
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -17,7 +18,13 @@ from kshim_protocol.wire import default_of
 from tests.protocol.catalogue import API_MESSAGES, CONSUMER_PROTOCOL, each_version
 from tests.protocol.strategies import messages
 
-PACKAGES = (kafka.protocol.admin, kafka.protocol.consumer, kafka.protocol.metadata, kafka.protocol.producer)
+PACKAGES = (
+    kafka.protocol.admin,
+    kafka.protocol.consumer,
+    kafka.protocol.metadata,
+    kafka.protocol.producer,
+    kafka.protocol.sasl,
+)
 
 # What kafka-python does its own way. Anything else that differs is a failure.
 THEIR_NAMES = {
