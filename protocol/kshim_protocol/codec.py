@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from kshim_protocol.frame import ProtocolError
 from kshim_protocol.schema import Struct
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ __all__ = ["Codec"]
 
 S = TypeVar("S", bound=Struct)
 
+MAX_EXPLAINED_BYTES = 64 * 1024
+"""Larger data is not parsed a second time to find out what is wrong with it."""
+
 
 class Codec(Generic[S]):
     """Parses and builds one version of a message.
@@ -33,7 +37,7 @@ class Codec(Generic[S]):
     BuildError (a ValueError). `tree` is the construct schema that both follow.
     """
 
-    __slots__ = ("_tree", "build", "cls", "parse", "version")
+    __slots__ = ("_lenient_parse", "_tree", "build", "cls", "parse", "version")
 
     parse: Parse[S]
     build: Callable[[S], bytes]
@@ -42,6 +46,7 @@ class Codec(Generic[S]):
         self.cls = cls
         self.version = version
         self._tree: RowTree | None = None
+        self._lenient_parse: Parse[S] | None = None
         self.parse = self._parse_first
         self.build = self._build_first
 
@@ -73,8 +78,11 @@ class Codec(Generic[S]):
 
     def _compile_parse(self) -> None:
         from kshim_protocol.compiler import compile_parse
+        from kshim_protocol.wire import max_elements_of
 
-        self.parse = compile_parse(self.tree, self._name(), self._explain_parse)
+        self.parse = compile_parse(
+            self.tree, self._name(), self._explain_parse, max_elements=max_elements_of(self.cls.info)
+        )
 
     def _compile_build(self) -> None:
         from kshim_protocol.compiler import compile_build
@@ -97,14 +105,39 @@ class Codec(Generic[S]):
     def _explain_parse(self, data: bytes, offset: int, error: Exception) -> tuple[S, int]:
         """The generated code gave up: construct raises, saying where, or reads what generated code does not bother with.
 
-        That is malformed UTF-8 (replaced, as in Java) and varints longer than they need to be.
+        That is malformed UTF-8 (replaced, as in Java) and varints longer than they need to be. Construct takes twenty
+        times as long, so large data is not given to it: text is replaced by other generated code, and what else is
+        wrong is refused without saying where.
         """
-        from kshim_protocol.compiler import Fault
+        from kshim_protocol.compiler import Crowd, Fault
 
+        if len(data) - offset > MAX_EXPLAINED_BYTES:
+            if isinstance(error, UnicodeDecodeError):
+                return self._parse_leniently(data, offset)
+            if isinstance(error, Crowd):
+                raise self._refused("more elements or tagged fields than a message may hold", offset)
+            raise self._refused("malformed, and too large to say where", offset)
         found = self.parse_interpreted(data, offset)
         if not isinstance(error, (UnicodeDecodeError, Fault)):
             raise AssertionError(f"{self._name()}: compiled and interpreted parse differ on {data.hex()}") from error
         return found
+
+    def _parse_leniently(self, data: bytes, offset: int) -> tuple[S, int]:
+        if self._lenient_parse is None:
+            from kshim_protocol.compiler import compile_parse
+            from kshim_protocol.wire import max_elements_of
+
+            self._lenient_parse = compile_parse(
+                self.tree,
+                f"{self._name()} leniently",
+                self._explain_parse,
+                max_elements=max_elements_of(self.cls.info),
+                is_lenient=True,
+            )
+        return self._lenient_parse(data, offset)
+
+    def _refused(self, reason: str, offset: int) -> ProtocolError:
+        return ProtocolError(reason, message=self.cls.info.name, version=self.version, field="", offset=offset)
 
     def _explain_build(self, obj: S, error: Exception) -> bytes:
         """The generated code gave up: a value that cannot travel, or unknown tagged fields (left to construct)."""

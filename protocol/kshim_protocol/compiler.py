@@ -15,9 +15,9 @@ from typing import Any
 from kshim_protocol import wire
 from kshim_protocol.compiler_build import BuildCode
 from kshim_protocol.compiler_parse import ParseCode
-from kshim_protocol.compiler_source import Fault, Source
+from kshim_protocol.compiler_source import Crowd, Fault, Source
 
-__all__ = ["Fault", "compile_build", "compile_parse", "source_of_build", "source_of_parse"]
+__all__ = ["Crowd", "Fault", "compile_build", "compile_parse", "source_of_build", "source_of_parse"]
 
 PARSE_FAULTS = (struct.error, IndexError, ValueError, OverflowError)
 BUILD_FAULTS = (struct.error, AttributeError, TypeError, ValueError, OverflowError, IndexError)
@@ -33,9 +33,17 @@ def source_of_build(tree: wire.RowTree) -> str:
     return BuildCode(tree).source.text()
 
 
-def compile_parse(tree: wire.RowTree, name: str, explain: Callable[[bytes, int, Exception], Any]) -> Callable[..., Any]:
+def compile_parse(
+    tree: wire.RowTree,
+    name: str,
+    explain: Callable[[bytes, int, Exception], Any],
+    *,
+    max_elements: int | None = None,
+    is_lenient: bool = False,
+) -> Callable[..., Any]:
     """`parse(data, offset=0) -> (object, end)`; `explain(data, offset, error)` takes over when it gives up."""
-    return _load(ParseCode(tree).source, "parse", name, PARSE_FAULTS, explain)
+    source = ParseCode(tree, max_elements, is_lenient=is_lenient).source
+    return _load(source, "parse", name, PARSE_FAULTS, explain)
 
 
 def compile_build(tree: wire.RowTree, name: str, explain: Callable[[Any, Exception], bytes]) -> Callable[..., Any]:

@@ -4,7 +4,7 @@ What makes it fast: fixed-width rows that stand side by side, lengths and tag co
 objects are made by `object.__new__`, those of an array all at once, and filled slot by slot; the offset is moved once
 per value of unknown length and carries the fixed widths in front of it along. What makes it safe: counts are checked
 against the bytes left before anything is made, and slices beyond the end are found by the next checked read or by the
-check at the end.
+check at the end. Where `max_elements` are given, arrays and unknown tags draw on one budget before they are made.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from kshim_protocol import wire
 from kshim_protocol.compiler_source import (
     ODD,
     SMALL,
+    Crowd,
     Source,
     layout_name,
     more_text,
@@ -24,6 +25,7 @@ from kshim_protocol.compiler_source import (
     struct_format,
     unknown_tags,
 )
+from kshim_protocol.frame import MAX_SECTION_TAGS
 
 __all__ = ["ParseCode"]
 
@@ -34,8 +36,11 @@ class ParseCode:
     At every point of the function the next byte stands at `at + self.ahead`.
     """
 
-    def __init__(self, tree: wire.RowTree) -> None:
+    def __init__(self, tree: wire.RowTree, max_elements: int | None = None, *, is_lenient: bool = False) -> None:
+        """`is_lenient`: malformed UTF-8 becomes U+FFFD here already, instead of making the function give up."""
         self.source = Source()
+        self.max_elements = max_elements
+        self.decode = '.decode("utf-8", "replace")' if is_lenient else ".decode()"
         self.run: list[tuple[str, int, str]] = []  # (format letters, width, target) of the pending fixed-width run
         self.ahead = 0
         self.is_checked = True  # the last read has proved that `at + ahead` is within the data
@@ -44,12 +49,15 @@ class ParseCode:
         source.scope |= {
             "new": object.__new__,
             "odd": ODD,
+            "Crowd": Crowd,
             "more_varint": more_varint,
             "more_text": more_text,
             "unknown_tags": unknown_tags,
         }
         source.line(0, "def parse(data, offset=0):")
         source.line(1, "at = offset")
+        if max_elements is not None:
+            source.line(1, f"budget = {max_elements}")
         source.line(1, "try:")
         first = len(source.lines)
         made = self.row_tree(tree, 2)
@@ -147,7 +155,7 @@ class ParseCode:
     def sized(self, subcon: wire.Sized, target: str, indent: int) -> None:
         n, inner = self.open_value(subcon, target, indent)
         ahead, self.ahead, self.is_checked = self.ahead, 0, False
-        decode = ".decode()" if subcon.is_text else ""
+        decode = self.decode if subcon.is_text else ""
         if isinstance(subcon.size, wire.CompactSize):  # n counts itself: the value ends at `at + ahead + n - 1`
             piece = f"data[at + {ahead}:(at := at{self.plus(ahead - 1)} + {n})]"
         else:
@@ -164,6 +172,7 @@ class ParseCode:
             line(inner, f"{n} -= 1")
         self.needs_end = True
         line(inner, f"if {n} * {subcon.element_min_bytes} > end - at: raise Fault")
+        self.spend(n, inner)
         element = subcon.element
         if isinstance(element, wire.Fixed):
             self.fixed_items(element, n, target, inner)
@@ -172,6 +181,12 @@ class ParseCode:
         else:
             self.other_items(element, n, target, inner)
         self.close_value(subcon, target, indent, ahead)
+
+    def spend(self, count: str, indent: int) -> None:
+        """Take that many elements off the budget."""
+        if self.max_elements is not None:
+            self.source.line(indent, f"budget -= {count}")
+            self.source.line(indent, "if budget < 0: raise Crowd")
 
     def fixed_items(self, element: wire.Fixed, n: str, target: str, indent: int) -> None:
         """An array of fixed-width values: one unpack."""
@@ -257,7 +272,9 @@ class ParseCode:
         if tree.tagged.known:
             self.tagged(tree.tagged, o, count, indent)
         else:
-            line(indent, f"if {count}: {o}.unknown_tagged_fields, at = unknown_tags(data, at, {self.ahead})")
+            line(indent, f"if {count}:")
+            line(indent + 1, f"{o}.unknown_tagged_fields, at = unknown_tags(data, at, {self.ahead})")
+            self.spend(f"len({o}.unknown_tagged_fields)", indent + 1)
 
     def tagged(self, tagged: wire.Tagged, o: str, count: str, indent: int) -> None:
         """Read a tagged section some of whose tags are known, where there is one."""
@@ -269,6 +286,8 @@ class ParseCode:
         line(indent, f"if {tags}:")
         indent += 1
         line(indent, f"if {tags} > 127: {tags}, at = more_varint(data, at, 0, {tags})")
+        line(indent, f"if {tags} > {MAX_SECTION_TAGS}: raise Crowd")
+        self.spend(tags, indent)
         line(indent, f"{unknown} = []")
         line(indent, f"for _ in range({tags}):")
         indent += 1

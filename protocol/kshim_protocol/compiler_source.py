@@ -5,12 +5,13 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from kshim_protocol.frame import MAX_TEXT_BYTES, MAX_VARINT_BYTES
+from kshim_protocol.frame import MAX_SECTION_TAGS, MAX_TEXT_BYTES, MAX_VARINT_BYTES
 
 __all__ = [
     "ODD",
     "SIZES",
     "SMALL",
+    "Crowd",
     "Fault",
     "Source",
     "layout_name",
@@ -35,6 +36,10 @@ ODD = tuple(not 0 < n < 128 for n in range(256))
 
 class Fault(ValueError):
     """Generated code met what it does not handle; the interpreted tree takes over."""
+
+
+class Crowd(ValueError):
+    """A message holds more elements or tags than it may."""
 
 
 def more_varint(data: bytes, at: int, skip: int, first: int) -> tuple[int, int]:
@@ -78,6 +83,8 @@ def unknown_tags(data: bytes, at: int, skip: int) -> tuple[tuple[tuple[int, byte
     Returns (tags and their bytes, at moved so that `at + skip` is behind the section).
     """
     count, at = _uvarint_at(data, at + skip - 1)
+    if count > MAX_SECTION_TAGS:
+        raise Crowd
     found = []  # grows only as far as the data goes
     for _ in range(count):
         tag, at = _uvarint_at(data, at)

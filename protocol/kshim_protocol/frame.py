@@ -10,6 +10,8 @@ import struct
 from typing import NamedTuple
 
 __all__ = [
+    "MAX_REQUEST_ELEMENTS",
+    "MAX_SECTION_TAGS",
     "MAX_TEXT_BYTES",
     "MAX_VARINT_BYTES",
     "BuildError",
@@ -22,6 +24,12 @@ __all__ = [
 
 MAX_TEXT_BYTES = 32_767
 """Text is at most so long, as UTF-8, in compact form too: Java's readers refuse more."""
+MAX_REQUEST_ELEMENTS = 250_000
+"""Array elements and unknown tags that one request may hold, all arrays together. Each costs the broker some 10 us and up
+to 2 KB for as long as the request takes, and a frame has room for fifty million; Kafka has no such bound.
+"""
+MAX_SECTION_TAGS = 10_000
+"""Tagged fields of one struct."""
 
 MAX_VARINT_BYTES = 5
 """An unsigned varint ends after this many bytes or is malformed."""
@@ -108,6 +116,8 @@ def build_response_frame(correlation_id: int, body: bytes, *, flexible: bool) ->
 
 def _skip_tags(frame: bytes, at: int) -> int:
     count, at = _uvarint(frame, at)
+    if count > MAX_SECTION_TAGS:
+        raise _header_error(f"{count} tags, at most {MAX_SECTION_TAGS}", "tagged_fields", at)
     for _ in range(count):
         _, at = _uvarint(frame, at)
         size, at = _uvarint(frame, at)

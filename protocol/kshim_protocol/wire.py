@@ -7,11 +7,19 @@ classic types are chosen here, when the tree is made: a parse never tests a vers
 from __future__ import annotations
 
 import io
+import sys
 from typing import Any
 
 import construct as c
 
-from kshim_protocol.frame import MAX_TEXT_BYTES, MAX_VARINT_BYTES, BuildError, ProtocolError
+from kshim_protocol.frame import (
+    MAX_REQUEST_ELEMENTS,
+    MAX_SECTION_TAGS,
+    MAX_TEXT_BYTES,
+    MAX_VARINT_BYTES,
+    BuildError,
+    ProtocolError,
+)
 from kshim_protocol.schema import MISSING, ZERO_UUID, MessageInfo, Row, Struct, row_is_in
 
 __all__ = [
@@ -27,6 +35,7 @@ __all__ = [
     "default_of",
     "interpreted_build",
     "interpreted_parse",
+    "max_elements_of",
     "tree_for",
 ]
 
@@ -44,9 +53,17 @@ class WireFault(c.ConstructError):  # type: ignore[misc]
 class WireStream(io.BytesIO):
     """A BytesIO that knows how many bytes are left, so that counts are checked before anything is allocated."""
 
-    def __init__(self, data: bytes = b"") -> None:
+    def __init__(self, data: bytes = b"", max_elements: int = sys.maxsize) -> None:
         super().__init__(data)
         self.size = len(data)
+        self.max_elements = max_elements
+        self._budget = max_elements
+
+    def spend(self, count: int, path: str) -> None:
+        """Take that many elements off the budget, where there is one."""
+        self._budget -= count
+        if self._budget < 0:
+            raise WireFault(f"more than {self.max_elements} elements in all", path, self.tell())
 
     def take(self, count: int, path: str) -> bytes:
         if count > self.size - self.tell():
@@ -180,6 +197,7 @@ class Items(c.Construct):  # type: ignore[misc]
         left = stream.size - stream.tell()
         if count * self.element_min_bytes > left:
             raise WireFault(f"{count} elements claimed, {left} bytes left", path, start)
+        stream.spend(count, path)
         return tuple([self.element._parsereport(stream, context, f"{path}[{i}]") for i in range(count)])
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
@@ -236,6 +254,9 @@ class Tagged(c.Construct):  # type: ignore[misc]
             raise WireFault(
                 f"{count} tags claimed, {stream.size - stream.tell()} bytes left", f"{path}tagged_fields", start
             )
+        if count > MAX_SECTION_TAGS:
+            raise WireFault(f"{count} tags, at most {MAX_SECTION_TAGS}", f"{path}tagged_fields", start)
+        stream.spend(count, f"{path}tagged_fields")
         for _ in range(count):
             tag = self.varint._parsereport(stream, context, f"{path}tagged_fields")
             size = self.varint._parsereport(stream, context, f"{path}tagged_fields")
@@ -385,9 +406,14 @@ def _primitive(type_: str, *, is_flexible: bool, is_nullable: bool) -> c.Constru
     return Sized(size, is_text=is_text, is_nullable=is_nullable)
 
 
+def max_elements_of(info: MessageInfo) -> int | None:
+    """How many array elements and tags a message may hold; None: any. Only requests come from whoever likes to send."""
+    return MAX_REQUEST_ELEMENTS if info.api_key is not None and info.name.endswith("Request") else None
+
+
 def interpreted_parse(tree: RowTree, info: MessageInfo, version: int, data: bytes, offset: int) -> tuple[Any, int]:
     """Parse with construct alone. Returns (object, offset after it). Raises ProtocolError."""
-    stream = WireStream(data)
+    stream = WireStream(data, max_elements_of(info) or sys.maxsize)
     stream.seek(offset)
     try:
         return tree._parsereport(stream, c.Container(), ""), stream.tell()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from kshim.broker.authentication.credentials import ScramCredentials
@@ -33,11 +34,8 @@ def describe_user_scram_credentials(
     except LogError as error:
         node.cluster.defect(error, request)
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from None
-    asked = [row.name for row in request.users or ()]
-    results = [
-        _result(credentials, user, is_twice=asked.count(user) > 1)
-        for user in dict.fromkeys(asked or credentials.users())
-    ]
+    asked = Counter(row.name for row in request.users or ())
+    results = [_result(credentials, user, is_twice=asked[user] > 1) for user in asked or credentials.users()]
     return answered(
         ticket,
         DescribeUserScramCredentialsResponse(error_code=ErrorCode.NONE, error_message=None, results=tuple(results)),
