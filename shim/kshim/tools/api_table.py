@@ -20,7 +20,7 @@ END = "<!-- apis:end -->"
 
 _NOTES = {
     "Produce": "listed from 0, as Kafka does for old clients",
-    "InitProducerId": "idempotent producers; no transactions",
+    "InitProducerId": "no two-phase commit (KIP-939)",
     "DescribeConfigs": "topics and brokers",
     "AlterPartitionReassignments": "one replica: the node that shall lead",
     "ListPartitionReassignments": "none is ever under way",
