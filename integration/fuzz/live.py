@@ -19,6 +19,7 @@ from kshim.broker.config import BrokerConfig
 from kshim.broker.connection import Connection
 from kshim.broker.listeners import Listener, listeners_of, plain_listener
 from kshim.broker.node import Node
+from kshim.cli.listening import limits_of
 from kshim.coordinator.step import Now
 from kshim.server.clock import RealClock
 from kshim.server.identities import new_nonce, new_salt
@@ -125,6 +126,7 @@ class LiveServer:
                     listeners=listeners,
                     others=[(node, (plain,)) for node in nodes[1:]],
                     transforms=tls_transforms(listeners, self._config),
+                    limits=limits_of(self._config, listeners),
                     clock=clock,
                     loop=self._loop,
                     log=self,

@@ -32,9 +32,11 @@ CONNECTIONS = 8
 CHECK_EVERY = 250
 DRAW_EVERY = 5_000
 DRAWN_EACH = 2
-PATIENCE_S = 30
+PATIENCE_S = 60
 MIB = 1 << 20
 SETTINGS = ("epoll", "tasks", "secured", "three brokers")
+CONFIG = {"connections.max.idle.ms": "20000"}
+"""A client that left with requests behind a parked one is waited for no longer."""
 TOPICS = {"t": 4, "u": 1, "three": 3, "witness": 1}
 WITNESS, ADMIN, NOBODY = ("witness", "w"), ("admin", "a"), ("mallory", "m")
 
@@ -105,7 +107,9 @@ def _server(setting: str) -> Iterator[tuple[LiveServer, list[Attacker]]]:
             yield found
         return
     loop: LoopName = "tasks" if setting == "tasks" else "auto"
-    with LiveServer(loop=loop, topics=TOPICS, node_count=3 if setting == "three brokers" else 1) as server:
+    with LiveServer(
+        loop=loop, config=CONFIG, topics=TOPICS, node_count=3 if setting == "three brokers" else 1
+    ) as server:
         addresses = list(server.nodes.values())
         yield server, [Attacker(addresses[i % len(addresses)], random.Random(0)) for i in range(CONNECTIONS)]
 
@@ -115,6 +119,7 @@ def _secured(folder: Path) -> Iterator[tuple[LiveServer, list[Attacker]]]:
     """Strangers, users without rights and administrators, on plain and TLS listeners, before and after their login."""
     authority = Authority()
     config = {
+        **CONFIG,
         "listeners": "PLAIN://127.0.0.1:0,LOGIN://127.0.0.1:0,TLS://127.0.0.1:0,TLSLOGIN://127.0.0.1:0",
         "listener.security.protocol.map": "PLAIN:PLAINTEXT,LOGIN:SASL_PLAINTEXT,TLS:SSL,TLSLOGIN:SASL_SSL",
         "ssl.keystore.type": "PEM",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import socket
 import sys
 
 import pytest
@@ -285,6 +286,28 @@ async def test_a_silent_connection_is_closed_and_a_parked_or_busy_one_is_not(loo
         router.answer(b"park")
         assert await parked.receive_frame() == b"park"
         assert running.log.closings == [("/127.0.0.1", "idle for more than 16000 ms")]
+
+
+async def test_a_parked_connection_that_could_not_tell_of_its_end_is_idle_too(loop: LoopName) -> None:
+    limits = ServerLimits(connections_max_idle_ms=16_000)
+    async with (
+        serving(router := ObeyingRouter(), loop=loop, limits=limits) as running,
+        running.client() as ended,
+        running.client() as full,
+        running.client() as parked,
+    ):
+        ended.send(framed(b"park 1") + framed(b"echo"))
+        ended.sock.shutdown(socket.SHUT_WR)
+        full.send(framed(b"park 2") + framed(bytes(80_000)))
+        parked.send(framed(b"park 3") + framed(b"echo"))
+        await router.until(lambda: len(router.parked) == 3)
+        for _ in range(17):
+            await trio.testing.wait_all_tasks_blocked()
+            running.real_clock.advance(1_000)
+        assert await ended.receive_end() == b""
+        assert await full.receive_end() == b""
+        router.answer(b"park 3")
+        assert await parked.receive_frames(2) == [b"park 3", b"echo"]
 
 
 async def test_half_a_frame_is_waited_for_only_as_long_as_a_connection_may_idle(loop: LoopName) -> None:

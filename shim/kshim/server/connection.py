@@ -136,6 +136,11 @@ class ServerConnection:
         return self._is_parked
 
     @property
+    def is_deaf(self) -> bool:
+        """True when no more of its input is read than is here: it has ended, or too much waits behind a parked request."""
+        return self._is_ending or (self._is_parked and self.held_bytes >= QUEUE_BYTES)
+
+    @property
     def is_ready(self) -> bool:
         """True once its TLS handshake and its authentication are done, where its listener asks for them."""
         return self.is_authenticated and self.has_open_layer

@@ -28,7 +28,8 @@ class ServerLimits:
       `max.connections.per.ip.overrides`).
     - `authentication_max_ms`: a client that has not done its TLS handshake and SASL by then is cut off.
     - `connections_max_idle_ms`: a connection that moves no byte for so long is closed, up to a sixteenth later; one
-      that is owed an answer is not idle. Negative: never (`connections.max.idle.ms`).
+      that is owed an answer is not idle, unless the client has ended its side, or 64 KiB and more wait behind the
+      request. Negative: never (`connections.max.idle.ms`).
     - `listen_backlog_size`: `socket.listen.backlog.size`.
     - `parked_max_bytes`: input of all connections that waits, for the rest of its frame or behind a parked request;
       parked requests of 4 KiB and more count too. While it is used up, connections that need more are not read, but

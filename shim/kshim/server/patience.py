@@ -70,7 +70,8 @@ class Patience:
                     await trio.lowlevel.checkpoint()
                 connection = peer.connection
                 is_silent = self._real_clock.now().mono_ms - peer.active_ms >= idle_ms
-                if is_silent and not connection.is_parked:
+                # Who is owed an answer is not idle, but whether one of the deaf is still there nobody would notice.
+                if is_silent and (not connection.is_parked or connection.is_deaf):
                     self._close(peer, f"idle for more than {idle_ms} ms")
 
     async def _close_unready(self) -> None:
