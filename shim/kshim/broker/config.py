@@ -289,13 +289,15 @@ def parse_value(key: Key, text: str) -> Value:
 
 
 def canonical_text(key: Key, text: str) -> str:
-    """`text` as Kafka shows it: without blanks, lower-case booleans, plain numbers. Kafka: ConfigDef.convertToString.
+    """`text` as Kafka shows it: without blanks, lower-case booleans, plain numbers, lists without repetitions.
+
+    Kafka: ConfigDef.convertToString.
 
     Raises ConfigError.
     """
     value = parse_value(key, text)
     if isinstance(value, tuple):
-        return ",".join(value)
+        return ",".join(dict.fromkeys(value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -52,7 +52,9 @@ _SYNONYMS = {
     "retention.ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
     "segment.ms": ("log.roll.ms", "log.roll.hours"),
 }
-"""Topic keys that more than one key of the broker decides, strongest first (ServerTopicConfigSynonyms)."""
+"""Topic keys that more than one key of the broker decides, strongest first (ServerTopicConfigSynonyms).
+
+Of the weaker ones Kafka tells no defaults."""
 
 
 class Synonym(NamedTuple):
@@ -105,8 +107,11 @@ def _topic_synonyms(config: BrokerConfig, configs: Mapping[str, str], key: Topic
         yield Synonym(key.name, canonical_text(key, configs[key.name]), TOPIC)
     from kshim.broker.config_ignored import IGNORED_KEYS
 
-    for name in _SYNONYMS.get(key.name, (key.synonym,) if key.synonym else ()):
-        yield from broker_synonyms(config, BROKER_KEYS.get(name) or IGNORED_KEYS[name])
+    names = _SYNONYMS.get(key.name, (key.synonym,) if key.synonym else ())
+    for name in names:
+        for synonym in broker_synonyms(config, BROKER_KEYS.get(name) or IGNORED_KEYS[name]):
+            if synonym.source != DEFAULT or name == names[0]:
+                yield synonym
 
 
 def shown(key: Key, text: str) -> str | None:

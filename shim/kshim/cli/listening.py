@@ -23,6 +23,7 @@ __all__ = [
     "Listening",
     "advertised_address",
     "caution_about",
+    "follow_connection_limits",
     "limits_of",
     "listeners_for",
     "listeners_of_node",
@@ -170,6 +171,25 @@ def limits_of(config: BrokerConfig, listeners: Sequence[Listener]) -> ServerLimi
     except ConfigError as error:
         raise CommandError(f"bad configuration value: {error}", EXIT_USAGE) from None
     return limits
+
+
+def follow_connection_limits(
+    on_change: list[Callable[[], None]],
+    limits: ServerLimits,
+    config: BrokerConfig,
+    listeners: Sequence[Listener],
+    log: Log,
+) -> None:
+    """Let the numbers of connections follow the configuration: what was altered by an earlier run, and will be."""
+
+    def follow() -> None:
+        try:
+            limits.take_connections_of(limits_of(config, listeners))
+        except CommandError as error:  # a host that has no address by now
+            log.caution("configuration", f"The numbers of connections stay as they were: {error}")
+
+    follow()
+    on_change.append(follow)
 
 
 def _overrides(text: str) -> dict[str, int]:

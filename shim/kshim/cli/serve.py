@@ -15,7 +15,14 @@ from kshim.broker.history.names import create_events_topic
 from kshim.broker.node import Node
 from kshim.cli.addresses import Address, is_wildcard
 from kshim.cli.exits import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNAVAILABLE, EXIT_USAGE, CommandError
-from kshim.cli.listening import Listening, advertised_address, caution_about, listeners_of_node, listening_for
+from kshim.cli.listening import (
+    Listening,
+    advertised_address,
+    caution_about,
+    follow_connection_limits,
+    listeners_of_node,
+    listening_for,
+)
 from kshim.cli.log import Log
 from kshim.cli.options import ServeOptions
 from kshim.cli.stderr import log_stream
@@ -192,6 +199,8 @@ def _listen(cluster: Cluster, config: BrokerConfig, listening: Listening, users_
             # In front of the log of requests, which would take bare tokens for such.
             authenticate(node, own, config, users_file, log)
         nodes.append((node, own))
+
+    follow_connection_limits(cluster.dynamic_configs.on_broker_change, limits, config, listeners, log)
 
     def on_listening(addresses: Sequence[tuple[str, int]]) -> None:
         left = iter(addresses)

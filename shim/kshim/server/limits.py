@@ -94,3 +94,10 @@ class ServerLimits:
         self.slow_reader_ms = slow_reader_ms
         self.slow_sender_ms = slow_sender_ms
         self.shutdown_grace_ms = shutdown_grace_ms
+
+    def take_connections_of(self, other: ServerLimits) -> None:
+        """Allow as many connections as `other` from now on; those that are there stay."""
+        self.max_connections = other.max_connections
+        self.listener_max_connections = other.listener_max_connections
+        self.max_connections_per_ip = other.max_connections_per_ip
+        self.max_connections_per_ip_overrides = other.max_connections_per_ip_overrides

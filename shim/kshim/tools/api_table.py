@@ -21,7 +21,9 @@ END = "<!-- apis:end -->"
 _NOTES = {
     "Produce": "listed from 0, as Kafka does for old clients",
     "InitProducerId": "no two-phase commit (KIP-939)",
-    "DescribeConfigs": "topics and brokers",
+    "DescribeLogDirs": "one directory",
+    "DescribeClientQuotas": "there are none",
+    "AlterClientQuotas": "refused: nothing here throttles",
     "AlterPartitionReassignments": "one replica: the node that shall lead",
     "ListPartitionReassignments": "none is ever under way",
 }

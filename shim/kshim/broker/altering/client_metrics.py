@@ -66,9 +66,11 @@ class ClientMetricsResource:
                     ErrorCode.INVALID_REQUEST,
                     f"{key} lies between {_INTERVAL_MS[0]} and {_INTERVAL_MS[1]}, not {value}",
                 )
-            if key == "match":
-                for pattern in value if isinstance(value, tuple) else ():
-                    _check_pattern(pattern)
+            for part in value if isinstance(value, tuple) else ():
+                if not part:
+                    raise KafkaError(ErrorCode.INVALID_CONFIG, f"{key} holds an empty entry")
+                if key == "match":
+                    _check_pattern(part)
 
     def check_exists(self, node: Node, name: str) -> None:
         """It need not."""

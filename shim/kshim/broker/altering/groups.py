@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from kshim.broker.altering.group_keys import GROUP_KEYS, GroupKey
 from kshim.broker.config import BrokerConfig, ConfigError, canonical_text, parse_value
 from kshim.broker.config_entries import DEFAULT, ConfigEntry, Synonym, broker_key, broker_synonyms
-from kshim.broker.topic_rules import name_problem
 from kshim_protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -33,8 +32,8 @@ class GroupResource:
         return node.cluster.dynamic_configs.of("groups", name)
 
     def key(self, name: str) -> Key | None:
-        """See `Resource.key`."""
-        return GROUP_KEYS.get(name)
+        """None: no list here is added to or taken from, as in Kafka."""
+        return None
 
     def check(self, node: Node, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
         """Values lie within what the broker allows groups."""
@@ -82,10 +81,11 @@ def _check_value(config: BrokerConfig, key: GroupKey, text: str) -> None:
         assignors = str(_broker_text(config, "group.streams.assignors")).split(",")
         if value not in assignors:
             raise ConfigError(key.name, text, f"one of {', '.join(assignors)}")
-    elif key.name == "errors.deadletterqueue.topic.name" and value:
-        problem = "it begins with __" if text.startswith("__") else name_problem(text)
-        if problem is not None:
-            raise ConfigError(key.name, text, f"the name of a topic: {problem}")
+    elif key.name == "errors.deadletterqueue.topic.name":
+        if text.strip().startswith("__"):
+            raise ConfigError(key.name, text, "a name that does not begin with __")
+    elif isinstance(value, tuple) and ("" in value or len(set(value)) < len(value)):
+        raise ConfigError(key.name, text, "a comma-separated list without repetitions or empty entries")
 
 
 def _bound(config: BrokerConfig, name: str) -> int | None:
