@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import psutil
 
@@ -18,6 +19,10 @@ from integration.support.kafka import free_ports
 from integration.support.kshim import KshimProcess
 from kshim.tools.client import Client
 from kshim_protocol.messages.describe_cluster import DescribeClusterRequest
+from kshim_protocol.messages.heartbeat import HeartbeatRequest
+from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from kshim_protocol.schema import Request
 
 PATIENCE_S = 30
 
@@ -68,12 +73,18 @@ class Fort:
 
 
 class Witness:
-    """Asks the whole time, on one connection that must never break. `slowest_ms` is for people."""
+    """Asks the whole time, on one connection that must never break. `slowest_ms` is for people.
 
-    def __init__(self, address: tuple[str, int]) -> None:
+    `in_group`: it is the member of a group, and its requests are heartbeats.
+    """
+
+    def __init__(self, address: tuple[str, int], *, in_group: bool = False) -> None:
         self.count = 0
         self.slowest_ms = 0.0
         self._client = Client(*address, client_id="witness", timeout_s=PATIENCE_S)
+        self._request: Request[Any] = DescribeClusterRequest(include_cluster_authorized_operations=False)
+        if in_group:
+            self._request = self._joined()
         self._failure: BaseException | None = None
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run)
@@ -90,12 +101,27 @@ class Witness:
         if self._failure is not None:
             raise AssertionError("the witness was not answered") from self._failure
 
+    def _joined(self) -> HeartbeatRequest:
+        """What it says from now on."""
+        protocol = JoinGroupRequestProtocol(name="range", metadata=b"")
+        joined = self._client.ask(
+            JoinGroupRequest(
+                group_id="witness", session_timeout_ms=10_000, rebalance_timeout_ms=10_000, member_id="",
+                protocol_type="consumer", protocols=(protocol,),
+            ),
+            2,
+        )  # fmt: skip
+        assert joined.error_code == 0
+        who = {"group_id": "witness", "generation_id": joined.generation_id, "member_id": joined.member_id}
+        own = SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"")
+        assert self._client.ask(SyncGroupRequest(assignments=(own,), **who), 1).error_code == 0
+        return HeartbeatRequest(**who)
+
     def _run(self) -> None:
-        request = DescribeClusterRequest(include_cluster_authorized_operations=False)
         try:
             while not self._is_over.wait(0.01) or not self.count:
                 began_s = time.perf_counter()
-                assert self._client.ask(request, 0).error_code == 0
+                assert self._client.ask(self._request, 0).error_code == 0
                 self.slowest_ms = max(self.slowest_ms, (time.perf_counter() - began_s) * 1e3)
                 self.count += 1
         except BaseException as failure:

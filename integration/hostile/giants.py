@@ -57,7 +57,10 @@ class Giant(NamedTuple):
 
 
 def giants(count: int, apis: frozenset[int] = frozenset(API_TABLE)) -> Iterator[Giant]:
-    """In the newest version that has it, each array with `count` different elements; all other arrays have one."""
+    """In the newest version that has it, each array with `count` different elements.
+
+    All other arrays have one, but what stands inside those in a long one has none: elements count together.
+    """
     for api in API_TABLE.values():
         if api.key not in apis:
             continue
@@ -94,11 +97,18 @@ def _message(cls: type[Struct], version: int, number: int, prefix: str, long: st
                 _plain(row, row.element, each)
                 if isinstance(row.element, str)
                 else _message(row.element, version, each, f"{path}.", long, count)
-                for each in range(count if path == long else 1)
+                for each in range(_count(path, long, count))
             )
         else:
             values[row.name] = _plain(row, row.type, number)
     return cls(**values)
+
+
+def _count(path: str, long: str, count: int) -> int:
+    if path == long:
+        return count
+    inside = path.removeprefix(f"{long}.")
+    return 0 if inside != path and "." in inside else 1
 
 
 def _plain(row: Row, type_: str, number: int) -> Any:

@@ -287,7 +287,6 @@ class ParseCode:
         indent += 1
         line(indent, f"if {tags} > 127: {tags}, at = more_varint(data, at, 0, {tags})")
         line(indent, f"if {tags} > {MAX_SECTION_TAGS}: raise Crowd")
-        self.spend(tags, indent)
         line(indent, f"{unknown} = []")
         line(indent, f"for _ in range({tags}):")
         indent += 1
@@ -304,5 +303,6 @@ class ParseCode:
             line(indent + 1, f"if at != {stop}: raise Fault")
             word = "elif"
         line(indent, f"else: {unknown}.append(({tag}, data[at:{stop}])); at = {stop}")
+        self.spend(f"len({unknown})", indent - 1)
         line(indent - 1, f"{o}.unknown_tagged_fields = tuple({unknown})")
         self.is_checked = True

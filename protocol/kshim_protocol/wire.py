@@ -256,7 +256,6 @@ class Tagged(c.Construct):  # type: ignore[misc]
             )
         if count > MAX_SECTION_TAGS:
             raise WireFault(f"{count} tags, at most {MAX_SECTION_TAGS}", f"{path}tagged_fields", start)
-        stream.spend(count, f"{path}tagged_fields")
         for _ in range(count):
             tag = self.varint._parsereport(stream, context, f"{path}tagged_fields")
             size = self.varint._parsereport(stream, context, f"{path}tagged_fields")
@@ -270,6 +269,7 @@ class Tagged(c.Construct):  # type: ignore[misc]
             values[row.name] = subcon._parsereport(stream, context, f"{path}{row.name}")
             if stream.tell() != at + size:
                 raise WireFault(f"tag {tag} says {size} bytes, holds {stream.tell() - at}", f"{path}{row.name}", at)
+        stream.spend(len(unknown), f"{path}tagged_fields")
         return values, tuple(unknown)
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
+from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
+from kshim_protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
+from kshim_protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from kshim_protocol.records.compression import Compression
+from kshim_protocol.records.crc import crc32c
+from kshim_protocol.schema import Request
+from tests.broker.data_plane import a_batch, produce
 from tests.broker.harness import a_node
 
 
@@ -21,3 +32,36 @@ def test_an_error_text_that_repeats_a_long_name_still_fits_into_the_answer() -> 
     (partition,) = answer.responses[0].partitions
     assert partition.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert (partition.error_message or "").endswith("...")
+
+
+CRC_AT, ATTRIBUTES_AT = 17, 21
+LONG = "é" * 16_383
+"""As long as a name may be on the wire."""
+
+
+@pytest.mark.parametrize(
+    ("request_", "version"),
+    [
+        (DescribeGroupsRequest(groups=(LONG,)), 6),
+        (DescribeUserScramCredentialsRequest(users=(UserName(name=LONG),)), 0),
+        (ElectLeadersRequest(topic_partitions=(TopicPartitions(topic=LONG, partitions=(0,)),), timeout_ms=0), 2),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_whatever_repeats_a_long_name_fits_into_the_answer(request_: Request[Any], version: int) -> None:
+    answer = a_node().client().ask(request_, version)
+    assert repr(answer).count(LONG) == 1
+    assert f"{LONG[:1_900]}" in repr(answer).replace(LONG, "")
+
+
+def test_a_batch_whose_highest_attribute_is_set_can_be_compressed_anew() -> None:
+    node = a_node()
+    node.topic("orders", 1, {"compression.type": "uncompressed"})
+    batch = bytearray(a_batch(b"a", compression=Compression.GZIP))
+    batch[ATTRIBUTES_AT] |= 0x80
+    batch[CRC_AT:ATTRIBUTES_AT] = crc32c(bytes(batch[ATTRIBUTES_AT:])).to_bytes(4, "big")
+    client = node.client()
+    assert produce(client, "orders", bytes(batch)).error_code == ErrorCode.NONE
+    stored = node.log("orders").read(0, 1_000)
+    assert stored[ATTRIBUTES_AT] == 0x80
+    assert stored[ATTRIBUTES_AT + 1] == Compression.NONE

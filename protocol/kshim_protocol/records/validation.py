@@ -122,7 +122,10 @@ def recompressed(batch: bytes, plain: bytes, codec: Compression) -> bytes:
     """The batch with its records, which are `plain`, compressed by another codec. Raises CompressionUnavailableError."""
     packed = bytearray(batch[:HEADER_BYTES])
     packed += compress(codec, plain)
-    attributes = int.from_bytes(batch[ATTRIBUTES_AT : ATTRIBUTES_AT + 2], "big") & ~COMPRESSION_BITS | codec
+    given = int.from_bytes(
+        batch[ATTRIBUTES_AT : ATTRIBUTES_AT + 2], "big", signed=True
+    )  # bits nobody has named yet stay
+    attributes = given & ~COMPRESSION_BITS | codec
     _pack_length(packed, _LENGTH_AT, len(packed) - OVERHEAD_BYTES)
     _pack_crc_and_attributes(packed, _CRC_AT, 0, attributes)
     _pack_crc_and_attributes(packed, _CRC_AT, crc32c(memoryview(packed)[ATTRIBUTES_AT:]), attributes)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kshim.broker.connection import Connection, ConnectionClosing
 from kshim.coordinator.step import Now, RequestContext, Step, Ticket
 from kshim_protocol.apis import API_TABLE, Api
-from kshim_protocol.errors import ErrorCode, KafkaError
-from kshim_protocol.frame import ProtocolError, build_response_frame, parse_request_header
-from kshim_protocol.schema import Request, codec
+from kshim_protocol.errors import MAX_MESSAGE_CHARACTERS, ErrorCode, KafkaError
+from kshim_protocol.frame import BuildError, ProtocolError, build_response_frame, parse_request_header
+from kshim_protocol.schema import Request, Struct, codec
 
 if TYPE_CHECKING:
     from kshim.broker.node import Node
@@ -42,6 +42,18 @@ def answered(ticket: Ticket, response: object) -> Step:
     step = Step()
     step.replies.append((ticket, response))
     return step
+
+
+def with_short_texts(response: Struct) -> Struct:
+    """The response with its error messages cut off where they are longer than any reader allows."""
+    for row in response.info.rows:
+        value = getattr(response, row.name)
+        if row.name == "error_message" and value is not None and len(value) > MAX_MESSAGE_CHARACTERS:
+            setattr(response, row.name, f"{value[:MAX_MESSAGE_CHARACTERS]}...")
+        elif row.type == "array" and not isinstance(row.element, str):
+            for element in value or ():
+                with_short_texts(element)
+    return response
 
 
 class Route:
@@ -87,7 +99,11 @@ class PendingReply(Ticket):
         frame = None
         if response is not None:
             route = self.route
-            body = route.response_codec.build(response)
+            try:
+                body = route.response_codec.build(response)
+            except BuildError:
+                # Texts that repeat a long name may be too long themselves. What else is wrong with it is so still.
+                body = route.response_codec.build(with_short_texts(response))
             frame = build_response_frame(self.correlation_id, body, flexible=route.response_is_flexible)
         self.is_answered = True
         self.connection.reply(frame)
