@@ -15,7 +15,9 @@ from integration.support.kafka import RealKafka
 from kshim.tools.client import Client as WireClient
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages import alter_configs as legacy
+from kshim_protocol.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
 from kshim_protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from kshim_protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from kshim_protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -140,14 +142,15 @@ def test_topics_are_altered_alike(both: Altered, changes: list[Change]) -> None:
 
 
 def test_what_is_altered_can_be_altered_again(both: Altered) -> None:
-    for changes in (
+    steps: tuple[list[Change], ...] = (
         [(SET, "min.compaction.lag.ms", "10")],
         [(SET, "max.compaction.lag.ms", "5")],
         [(APPEND, "cleanup.policy", "delete")],
         [(SUBTRACT, "cleanup.policy", "delete,compact")],
         [(APPEND, "cleanup.policy", "compact,compact")],
         [(DELETE, "cleanup.policy", None), (DELETE, "min.compaction.lag.ms", None)],
-    ):
+    )
+    for changes in steps:
         both.incremental((TOPIC, both.topic, changes))
         both.same(TOPIC, both.topic)
 
@@ -367,3 +370,53 @@ def listed(answer: Any, prefix: str) -> Any:
     """Error and resources; of those with names of their own only this test's: others use that Kafka too."""
     rows = [(row.resource_type, row.resource_name) for row in answer.config_resources]
     return answer.error_code, sorted(row for row in rows if row[0] in (BROKER, LOGGER) or row[1].startswith(prefix))
+
+
+FILTERS: dict[str, tuple[tuple[str, int, str | None], ...]] = {
+    "nothing": (),
+    "any-user": (("user", 2, None),),
+    "one-user": (("user", 0, "u"),),
+    "default-user": (("user", 1, None),),
+    "user-and-client": (("user", 2, None), ("client-id", 0, "c")),
+    "address": (("ip", 2, None),),
+    "unknown-type": (("foo", 2, None),),
+    "empty-type": (("", 2, None),),
+    "unknown-match": (("user", 9, None),),
+    "exact-nothing": (("user", 0, None),),
+    "default-with-a-name": (("user", 1, "x"),),
+    "any-with-a-name": (("user", 2, "x"),),
+    "twice": (("user", 0, "u"), ("user", 0, "v")),
+    "address-and-user": (("ip", 0, "1.2.3.4"), ("user", 2, None)),
+}
+
+
+@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("components", FILTERS.values(), ids=FILTERS)
+def test_quotas_are_asked_for_alike(
+    both: Altered, components: tuple[tuple[str, int, str | None], ...], version: int
+) -> None:
+    rows = tuple(ComponentData(entity_type=kind, match_type=how, match=name) for kind, how, name in components)
+    for strict in (False, True):
+        both.ask(DescribeClientQuotasRequest(components=rows, strict=strict), version)
+
+
+def test_logs_that_are_asked_for_are_told_alike(both: Altered) -> None:
+    request = DescribeLogDirsRequest(
+        topics=(
+            DescribableLogDirTopic(topic=both.topic, partitions=(0, 2, 9)),
+            DescribableLogDirTopic(topic=f"{both.prefix}.nope", partitions=(0,)),
+            DescribableLogDirTopic(topic=both.other, partitions=()),
+        )
+    )
+    for version in range(1, 6):
+        theirs, ours = (
+            [
+                (
+                    topic.name,
+                    sorted((row.partition_index, row.partition_size, row.offset_lag) for row in topic.partitions),
+                )
+                for topic in peer.ask(request, version).results[0].topics
+            ]
+            for peer in (both.kafka, both.node)
+        )
+        assert ours == theirs == [(both.topic, [(0, 0, 0), (2, 0, 0)])]
