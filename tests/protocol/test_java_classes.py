@@ -81,7 +81,7 @@ def test_java_reads_what_we_build_and_writes_the_same(cls: type[Struct], version
 
 
 # Where our error response differs from the one Kafka's request class makes by itself, and why.
-WITH_A_TEXT = {"FindCoordinator", "DescribeConfigs"}
+WITH_A_TEXT = {"FindCoordinator", "DescribeConfigs", "AlterClientQuotas"}
 """Kafka fills in its own sentence about the error; ours is the caller's."""
 ERRORS = (ErrorCode.NOT_COORDINATOR, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.UNKNOWN_SERVER_ERROR)
 
@@ -150,6 +150,7 @@ def in_order(response: Any) -> Any:
 
 
 NTH: dict[str, Callable[[int], Any]] = {
+    "int8": int,
     "int32": int,
     "int64": int,
     "string": str,

@@ -129,6 +129,10 @@ def kafka_type(field: dict[str, Any], schema: dict[str, Any], version: int) -> A
     return ("array", element) if type_.startswith("[]") else element
 
 
+KAFKAS_NAMES = {"EntryDataResult": "EntryData"}
+"""Where Kafka has one name for rows of a request and others of its response."""
+
+
 def our_rows(cls: type[Struct], version: int) -> list[Any]:
     return [
         (
@@ -149,7 +153,7 @@ def our_type(row: Row, version: int) -> Any:
     if row.type in ("array", "struct"):
         element: Any = row.element
         if not isinstance(element, str):
-            element = (element.__name__, our_rows(element, version))
+            element = (KAFKAS_NAMES.get(element.__name__, element.__name__), our_rows(element, version))
         return ("array", element) if row.type == "array" else element
     return row.type
 
