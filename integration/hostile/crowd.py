@@ -28,15 +28,18 @@ PATIENCE_S = 30
 
 
 class Fort:
-    """`kshim serve` with a plain and a TLS listener. `config` goes over the defaults."""
+    """`kshim serve` with a plain and a TLS listener, and one for SASL if asked. `config` goes over the defaults."""
 
-    def __init__(self, folder: Path, config: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, config: dict[str, str] | None = None, *, partitions: int = 1, has_sasl: bool = False
+    ) -> None:
         folder.mkdir()
         self.authority = Authority()
-        self.address, self.tls_address = (("127.0.0.1", port) for port in free_ports(2))
+        self.address, self.tls_address, self.sasl_address = (("127.0.0.1", port) for port in free_ports(3))
         self.broker = KshimProcess(
             folder,
-            listeners="PLAINTEXT://{}:{},SSL://{}:{}".format(*self.address, *self.tls_address),
+            listeners="PLAINTEXT://{}:{},SSL://{}:{}".format(*self.address, *self.tls_address)
+            + (",SASL_PLAINTEXT://{}:{}".format(*self.sasl_address) if has_sasl else ""),
             config={
                 "ssl.keystore.type": "PEM",
                 "ssl.keystore.location": str(self.authority.server().write(folder / "server.pem")),
@@ -45,7 +48,7 @@ class Fort:
                 "kshim.slow.sender.ms": "2000",
                 **(config or {}),
             },
-            topics={"t": 1},
+            topics={"t": partitions},
         )
 
     def __enter__(self) -> Fort:
