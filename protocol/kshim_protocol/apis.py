@@ -78,6 +78,7 @@ API_TABLE: dict[int, Api] = {
         Api(24, "AddPartitionsToTxn",        "add_partitions_to_txn",      (0, 3), 3),
         Api(25, "AddOffsetsToTxn",           "add_offsets_to_txn",         (0, 4), 3),
         Api(26, "EndTxn",                    "end_txn",                    (0, 4), 3),
+        Api(27, "WriteTxnMarkers",           "write_txn_markers",          (1, 2), 1),
         Api(28, "TxnOffsetCommit",           "txn_offset_commit",          (0, 4), 3),
         Api(29, "DescribeAcls",              "describe_acls",              (1, 3), 2),
         Api(30, "CreateAcls",                "create_acls",                (1, 3), 2),

@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 __all__ = ["Cluster", "Identities"]
 
 
-# APIs whose handlers change a shard's state: those of groups and offsets, and DeleteTopics; those of transactions.
-_SHARD_APIS = frozenset({8, 9, 11, 12, 13, 14, 15, 16, 20, 28, 42, 47})
+# APIs whose handlers change a shard's state: those of groups and offsets, DeleteTopics and WriteTxnMarkers; those of
+# transactions.
+_SHARD_APIS = frozenset({8, 9, 11, 12, 13, 14, 15, 16, 20, 27, 28, 42, 47})
 _TRANSACTION_APIS = frozenset({22, 24, 25, 26, 65, 66})
 
 _PRODUCER_ID_AT = 43  # in a batch; its first byte says whether there is one

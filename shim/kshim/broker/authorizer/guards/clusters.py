@@ -12,7 +12,15 @@ from kshim.coordinator.step import Step
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.find_coordinator import FindCoordinatorResponse
 
-__all__ = ["altering", "altering_configs", "describing", "describing_configs", "find_coordinator", "telling_operations"]
+__all__ = [
+    "acting_as_broker",
+    "altering",
+    "altering_configs",
+    "describing",
+    "describing_configs",
+    "find_coordinator",
+    "telling_operations",
+]
 
 CLUSTER = ResourceType.CLUSTER
 
@@ -79,6 +87,14 @@ def describing(call: Call) -> Step:
 def altering(call: Call) -> Step:
     """ALTER on the cluster."""
     return _whole(call, Operation.ALTER)
+
+
+@guards("WriteTxnMarkers")
+def acting_as_broker(call: Call) -> Step:
+    """CLUSTER_ACTION on the cluster, or ALTER, as for admins who abort a hanging transaction."""
+    if call.caller.may(Operation.ALTER, CLUSTER):
+        return call.proceed()
+    return _whole(call, Operation.CLUSTER_ACTION)
 
 
 @guards("AlterClientQuotas")
