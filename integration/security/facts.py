@@ -20,7 +20,6 @@ LEFT_OUT = frozenset(
         "coordinators_epoch",
         "current_leader",
         "eligible_leader_replicas",
-        "entries",
         "error_message",
         "high_watermark",
         "host",

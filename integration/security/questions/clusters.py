@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
-from integration.security.questions.things import TOPICS, Rows
+from integration.security.questions.things import GROUPS, MISSING, TOPICS, Rows
+from kshim_protocol.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
+from kshim_protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResource
 from kshim_protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
@@ -18,6 +21,19 @@ from kshim_protocol.messages.describe_log_dirs import DescribableLogDirTopic, De
 from kshim_protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
 from kshim_protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from kshim_protocol.messages.list_config_resources import ListConfigResourcesRequest
+from kshim_protocol.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
+
+NO_MARKER: Final = WritableTxnMarker(
+    producer_id=1,
+    producer_epoch=0,
+    transaction_result=False,
+    topics=(WritableTxnMarkerTopic(name=MISSING, partition_indexes=(0,)),),
+    coordinator_epoch=0,
+)
+NO_QUOTA: Final = EntryData(
+    entity=(EntityData(entity_type="user", entity_name="nobody"),),
+    ops=(OpData(key="producer_byte_rate", value=1.0, remove=True),),
+)
 
 
 def access_rules(ids: Mapping[str, bytes]) -> Rows:
@@ -82,6 +98,19 @@ def cluster(ids: Mapping[str, bytes]) -> Rows:
     yield (
         "ElectLeaders",
         ElectLeadersRequest(topic_partitions=(TopicPartitions(topic=TOPICS[0], partitions=(0,)),), timeout_ms=1_000),
+        2,
+    )
+    yield "WriteTxnMarkers", WriteTxnMarkersRequest(markers=(NO_MARKER,)), 1
+    yield "AlterClientQuotas", AlterClientQuotasRequest(entries=(NO_QUOTA,), validate_only=True), 1
+    yield (
+        "AlterConfigs",
+        AlterConfigsRequest(
+            resources=tuple(
+                AlterConfigsResource(resource_type=kind, resource_name=name, configs=())
+                for kind, name in ((2, TOPICS[0]), (2, TOPICS[1]), (4, "1"), (32, GROUPS[0]), (16, "metrics"))
+            ),
+            validate_only=True,
+        ),
         2,
     )
     yield "DescribeClientQuotas", DescribeClientQuotasRequest(components=(), strict=False), 1
