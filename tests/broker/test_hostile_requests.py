@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
+from kshim.storage.stores import MemoryStorage
+from kshim.storage.topic_spec import TopicSpec
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
+from kshim_protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
 from kshim_protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
 from kshim_protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from kshim_protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kshim_protocol.records.compression import Compression
 from kshim_protocol.records.crc import crc32c
 from kshim_protocol.schema import Request
@@ -65,3 +71,48 @@ def test_a_batch_whose_highest_attribute_is_set_can_be_compressed_anew() -> None
     stored = node.log("orders").read(0, 1_000)
     assert stored[ATTRIBUTES_AT] == 0x80
     assert stored[ATTRIBUTES_AT + 1] == Compression.NONE
+
+
+class CountedSaves(MemoryStorage):
+    """Counts how often all topics are written down, which costs as much as there are topics."""
+
+    saves = 0
+
+    def save_topics(self, topics: Iterable[TopicSpec]) -> None:
+        self.saves += 1
+        super().save_topics(topics)
+
+
+def test_topics_made_by_one_request_are_written_down_once() -> None:
+    storage = CountedSaves()
+    client = a_node(storage=storage).client()
+    topics = tuple(
+        CreatableTopic(name=f"new-{number}", num_partitions=1, replication_factor=1, assignments=(), configs=())
+        for number in range(100)
+    )
+    answer = client.ask(CreateTopicsRequest(topics=topics, timeout_ms=0), 5)
+    assert {topic.error_code for topic in answer.topics} == {ErrorCode.NONE}
+    assert storage.saves == 1
+    asked = tuple(MetadataRequestTopic(name=f"found-{number}") for number in range(100))
+    found = client.ask(MetadataRequest(topics=asked, allow_auto_topic_creation=True), 9)
+    assert {topic.error_code for topic in found.topics} == {ErrorCode.NONE}
+    assert storage.saves == 2
+
+
+def test_metadata_makes_no_more_topics_than_one_request_of_create_topics() -> None:
+    client = a_node().client()
+    asked = tuple(MetadataRequestTopic(name=f"found-{number}") for number in range(6_000))
+    found = client.ask(MetadataRequest(topics=asked, allow_auto_topic_creation=True), 9)
+    codes = Counter(topic.error_code for topic in found.topics)
+    assert codes == {ErrorCode.NONE: 5_000, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: 1_000}
+
+
+def test_of_two_names_that_differ_in_a_dot_metadata_makes_the_first() -> None:
+    client = a_node().client()
+    asked = (MetadataRequestTopic(name="a.b"), MetadataRequestTopic(name="a_b"))
+    for _ in range(2):
+        found = client.ask(MetadataRequest(topics=asked, allow_auto_topic_creation=True), 9)
+        assert [topic.error_code for topic in found.topics] == [
+            ErrorCode.NONE,
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ]

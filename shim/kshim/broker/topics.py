@@ -237,6 +237,20 @@ def _nothing(_partition: Partition) -> None:
     pass
 
 
+class NewTopic:
+    """A topic to be made, every check passed. `leader_ids` names a node for each partition; None: in turn."""
+
+    __slots__ = ("configs", "leader_ids", "name", "partition_count")
+
+    def __init__(
+        self, name: str, partition_count: int, configs: dict[str, str], leader_ids: Sequence[int] | None = None
+    ) -> None:
+        self.name = name
+        self.partition_count = partition_count
+        self.configs = configs
+        self.leader_ids = leader_ids
+
+
 class Topics:
     """All topics, by name and by id. Also the coordinator's `TopicCatalog`.
 
@@ -261,6 +275,7 @@ class Topics:
         self._new_topic_id = new_topic_id
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
+        self._alike: dict[str, list[str]] = {}
         self._leadership = leadership or Leadership((1,))
         is_changed = False
         for spec in storage.load_topics():
@@ -304,13 +319,27 @@ class Topics:
 
         `leader_ids` names a node for each partition; None: nodes get them in turn.
         """
-        topic = self._add(TopicSpec(name, self._new_topic_id(), partition_count, configs or {}), leader_ids)
-        try:
-            self._save()
-        except LogError:
-            self._drop(topic)
-            raise
+        (topic,) = self.create_all([NewTopic(name, partition_count, configs or {}, leader_ids)])
         return topic
+
+    def create_all(self, new_topics: Sequence[NewTopic]) -> list[Topic]:
+        """`create` many, or none. All topics are written down each time, so many are made together. Raises LogError."""
+        topics = [
+            self._add(TopicSpec(new.name, self._new_topic_id(), new.partition_count, new.configs), new.leader_ids)
+            for new in new_topics
+        ]
+        if topics:
+            try:
+                self._save()
+            except LogError:
+                for topic in topics:
+                    self._drop(topic)
+                raise
+        return topics
+
+    def alike(self, name: str) -> Iterable[str]:
+        """Names of topics that differ from `name` in '.' and '_' at most."""
+        return self._alike.get(name.replace(".", "_"), ())
 
     def grow(self, topic: Topic, partition_count: int, leader_ids: Sequence[int] | None = None) -> None:
         """Add partitions up to `partition_count`; `leader_ids` as in `create`, of the new ones. Raises LogError."""
@@ -329,6 +358,7 @@ class Topics:
             self._save()
         except LogError:
             self._by_name[topic.name] = self._by_id[topic.topic_id] = topic
+            self._alike.setdefault(topic.name.replace(".", "_"), []).append(topic.name)
             raise
         for partition in topic.partitions:
             with suppress(LogError):  # what cannot be synced is not wanted any more
@@ -374,11 +404,15 @@ class Topics:
             self._extend(topic, self._leaders_of_new(spec.partition_count, leader_ids))
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
+        self._alike.setdefault(topic.name.replace(".", "_"), []).append(topic.name)
         return topic
 
     def _drop(self, topic: Topic) -> None:
         del self._by_name[topic.name]
         del self._by_id[topic.topic_id]
+        self._alike[topic.name.replace(".", "_")].remove(topic.name)
+        if not self._alike[topic.name.replace(".", "_")]:
+            del self._alike[topic.name.replace(".", "_")]
 
     def _leaders_of_new(self, count: int, leader_ids: Sequence[int] | None) -> Iterable[PartitionLeader]:
         return map(self._leadership.of_new, [None] * count if leader_ids is None else leader_ids)

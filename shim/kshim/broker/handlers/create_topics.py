@@ -17,7 +17,7 @@ from kshim.broker.topic_rules import (
     check_replication_factor,
     checked_configs,
 )
-from kshim.broker.topics import INTERNAL_TOPICS
+from kshim.broker.topics import INTERNAL_TOPICS, NewTopic
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -32,22 +32,11 @@ from kshim_protocol.schema import ZERO_UUID
 
 if TYPE_CHECKING:
     from kshim.broker.node import Node
+    from kshim.broker.topics import Topic
 
 __all__ = ["create_topics"]
 
 DEFAULT = -1
-
-
-class NewTopic:
-    """A topic that passed every check."""
-
-    __slots__ = ("configs", "leader_ids", "name", "partition_count")
-
-    def __init__(self, name: str, partition_count: int, configs: dict[str, str], leader_ids: list[int] | None) -> None:
-        self.name = name
-        self.partition_count = partition_count
-        self.configs = configs
-        self.leader_ids = leader_ids
 
 
 @handles(CreateTopicsRequest)
@@ -64,12 +53,21 @@ def create_topics(node: Node, request: CreateTopicsRequest, context: RequestCont
     single = [topic for topic in request.topics if counts[topic.name] == 1]
     is_too_large = len(single) + sum(map(_partitions_asked, single)) > MAX_PARTITIONS_PER_REQUEST
     checked = [(topic.name, _checked(node, topic, is_too_large=is_too_large)) for topic in single]
+    failure = None
+    topics: dict[str, Topic] = {}
+    if not request.validate_only:
+        try:
+            made = node.cluster.topics.create_all([new for _, new in checked if isinstance(new, NewTopic)])
+            topics = {topic.name: topic for topic in made}
+        except LogError as error:
+            node.cluster.defect(error, request)
+            failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
     results = [
         _refused(name, outcome)
         if isinstance(outcome, KafkaError)
-        else _accepted(node, outcome)
-        if request.validate_only
-        else _made(node, outcome, request)
+        else _refused(name, failure)
+        if failure is not None
+        else _accepted(node, outcome, topics[name].topic_id if topics else ZERO_UUID)
         for name, outcome in checked
     ]
     duplicate = KafkaError(ErrorCode.INVALID_REQUEST, "the request names this topic more than once")
@@ -102,7 +100,7 @@ def _check(node: Node, topic: CreatableTopic, *, is_too_large: bool) -> NewTopic
     check_name(topic.name)
     if topic.name in INTERNAL_TOPICS:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{topic.name} is made by the broker when it is first needed")
-    check_no_collision(topic.name, (other.name for other in cluster.topics))
+    check_no_collision(topic.name, cluster.topics.alike(topic.name))
     configs = checked_configs((config.name, config.value) for config in topic.configs)
     partition_count = _partition_count(node, topic)
     leaders = {assignment.partition_index: assignment.broker_ids[0] for assignment in topic.assignments}
@@ -138,15 +136,6 @@ def _check_assignments(topic: CreatableTopic, node_ids: list[int]) -> None:
         )
     if len({len(assignment.broker_ids) for assignment in topic.assignments}) > 1:
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "all partitions have the same number of replicas")
-
-
-def _made(node: Node, new: NewTopic, request: CreateTopicsRequest) -> CreatableTopicResult:
-    try:
-        topic = node.cluster.create_topic(new.name, new.partition_count, new.configs, new.leader_ids)
-    except LogError as error:
-        node.cluster.defect(error, request)
-        return _refused(new.name, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
-    return _accepted(node, new, topic.topic_id)
 
 
 def _accepted(node: Node, new: NewTopic, topic_id: bytes = ZERO_UUID) -> CreatableTopicResult:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from kshim.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from kshim.broker.router import PendingReply, answered, handles
-from kshim.broker.topic_rules import METADATA_TOPIC, check_no_collision, name_problem
-from kshim.broker.topics import INTERNAL_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Partition, Topic
+from kshim.broker.topic_rules import MAX_PARTITIONS_PER_REQUEST, METADATA_TOPIC, name_problem
+from kshim.broker.topics import INTERNAL_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, NewTopic, Partition, Topic
 from kshim.coordinator.step import RequestContext, Step
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -53,7 +53,8 @@ def metadata(node: Node, request: MetadataRequest, context: RequestContext, tick
         names = {topic.name: None for topic in asked}
         if None in names:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic without name and id")
-        topics = [_named(node, name or "", request, operations) for name in names]
+        failed = _make_missing(node, [name or "" for name in names], request)
+        topics = [_named(node, name or "", operations, failed) for name in names]
     return answered(
         ticket,
         MetadataResponse(
@@ -80,19 +81,13 @@ def _with_id(node: Node, topic_id: bytes, operations: int) -> MetadataResponseTo
     return _described(node, topic, operations)
 
 
-def _named(node: Node, name: str, request: MetadataRequest, operations: int) -> MetadataResponseTopic:
-    cluster = node.cluster
-    topic = cluster.topics.named(name)
+def _named(node: Node, name: str, operations: int, failed: set[str]) -> MetadataResponseTopic:
+    topic = node.cluster.topics.named(name)
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if topic is None:
-        if name_problem(name) is not None:
-            error = ErrorCode.INVALID_TOPIC_EXCEPTION
-        elif request.allow_auto_topic_creation and cluster.config.auto_create_topics_enable:
-            try:
-                topic = _made(node, name)
-            except LogError as problem:
-                cluster.defect(problem, request)
-                error = ErrorCode.KAFKA_STORAGE_ERROR
+    if name_problem(name) is not None:
+        error = ErrorCode.INVALID_TOPIC_EXCEPTION
+    elif name in failed:
+        error = ErrorCode.KAFKA_STORAGE_ERROR
     if topic is not None:
         return _described(node, topic, operations)
     return MetadataResponseTopic(
@@ -104,20 +99,32 @@ def _named(node: Node, name: str, request: MetadataRequest, operations: int) -> 
     )
 
 
-def _made(node: Node, name: str) -> Topic | None:
-    """The topic, made with the defaults; None when it cannot be made, which Kafka answers as if it were unknown."""
+def _make_missing(node: Node, names: list[str], request: MetadataRequest) -> set[str]:
+    """Make those topics that are not there and may be made, with the defaults. Returns the names that could not be stored.
+
+    What cannot be made is answered as if it were unknown, as in Kafka; so is what one request has too much of.
+    """
     cluster = node.cluster
-    if name == OFFSETS_TOPIC:
-        return cluster.offsets_topic()
-    if name == TRANSACTIONS_TOPIC:
-        return cluster.transactions_topic()
-    if name == METADATA_TOPIC:
-        return None
+    if not (request.allow_auto_topic_creation and cluster.config.auto_create_topics_enable):
+        return set()
+    partition_count = cluster.config.num_partitions
+    most = max(MAX_PARTITIONS_PER_REQUEST // (1 + partition_count), 1)
+    new: dict[str, NewTopic] = {}
     try:
-        check_no_collision(name, (topic.name for topic in cluster.topics))
-    except KafkaError:
-        return None
-    return cluster.create_topic(name, cluster.config.num_partitions)
+        for name in names:
+            if name in cluster.topics or name_problem(name) is not None or name == METADATA_TOPIC:
+                continue
+            if name == OFFSETS_TOPIC:
+                cluster.offsets_topic()
+            elif name == TRANSACTIONS_TOPIC:
+                cluster.transactions_topic()
+            elif not any(cluster.topics.alike(name)) and len(new) < most:
+                new.setdefault(name.replace(".", "_"), NewTopic(name, partition_count, {}))
+        cluster.topics.create_all(list(new.values()))
+    except LogError as problem:
+        cluster.defect(problem, request)
+        return {name for name in names if name not in cluster.topics}
+    return set()
 
 
 def _described(node: Node, topic: Topic, operations: int) -> MetadataResponseTopic:
