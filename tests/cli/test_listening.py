@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 
 import pytest
 
@@ -10,7 +11,14 @@ from kshim.broker.config import BrokerConfig
 from kshim.broker.listeners import Listener
 from kshim.cli.addresses import Address
 from kshim.cli.exits import EXIT_USAGE, CommandError
-from kshim.cli.listening import advertised_address, caution_about, limits_of, listeners_for, listening_for
+from kshim.cli.listening import (
+    advertised_address,
+    caution_about,
+    follow_connection_limits,
+    limits_of,
+    listeners_for,
+    listening_for,
+)
 from kshim.cli.log import Log
 from kshim.cli.options import ServeOptions, parse_command
 
@@ -145,3 +153,27 @@ def test_limits_are_those_of_the_configuration() -> None:
     assert (limits.request_max_bytes, limits.parked_max_bytes) == (1_000, 2_000)
     assert (limits.authentication_max_ms, limits.slow_reader_ms, limits.slow_sender_ms) == (1, 2, 3)
     assert limits.unsent_total_max_bytes == 4
+
+
+def test_numbers_of_connections_follow_the_configuration() -> None:
+    started = Started("--config=max.connections=10")
+    config, listeners = started.config, started.listeners()
+    limits = limits_of(config, listeners)
+    on_change: list[Callable[[], None]] = []
+    config.overlay({"max.connections": "20"}, {})  # what an earlier run has stored
+    follow_connection_limits(on_change, limits, config, listeners, started.log)
+    assert limits.max_connections == 20
+    config.overlay({"max.connections.per.ip": "3", "listener.name.plaintext.max.connections": "4"}, {})
+    on_change[0]()
+    assert (limits.max_connections, limits.max_connections_per_ip) == (10, 3)
+    assert limits.listener_max_connections == {"PLAINTEXT": 4}
+
+
+def test_numbers_of_connections_stay_when_an_address_cannot_be_found() -> None:
+    started = Started("--config=max.connections=10")
+    config, listeners = started.config, started.listeners()
+    limits = limits_of(config, listeners)
+    config.overlay({"max.connections": "20", "max.connections.per.ip.overrides": "nobody.invalid:1"}, {})
+    follow_connection_limits([], limits, config, listeners, started.log)
+    assert limits.max_connections == 10
+    assert "stay as they were" in started.said
