@@ -17,6 +17,7 @@ from kshim_protocol.messages.alter_partition_reassignments import (
     ReassignableTopic,
 )
 from kshim_protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kshim_protocol.messages.delete_topics import DeleteTopicsRequest
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
 from kshim_protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
 from kshim_protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
@@ -83,7 +84,7 @@ class CountedSaves(MemoryStorage):
         super().save_topics(topics)
 
 
-def test_topics_made_by_one_request_are_written_down_once() -> None:
+def test_topics_made_or_deleted_by_one_request_are_written_down_once() -> None:
     storage = CountedSaves()
     client = a_node(storage=storage).client()
     topics = tuple(
@@ -97,6 +98,10 @@ def test_topics_made_by_one_request_are_written_down_once() -> None:
     found = client.ask(MetadataRequest(topics=asked, allow_auto_topic_creation=True), 9)
     assert {topic.error_code for topic in found.topics} == {ErrorCode.NONE}
     assert storage.saves == 2
+    names = tuple(f"found-{number}" for number in range(100))
+    gone = client.ask(DeleteTopicsRequest(topic_names=names, timeout_ms=0), 5)
+    assert {topic.error_code for topic in gone.responses} == {ErrorCode.NONE}
+    assert storage.saves == 3
 
 
 def test_metadata_makes_no_more_topics_than_one_request_of_create_topics() -> None:

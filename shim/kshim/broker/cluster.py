@@ -433,10 +433,15 @@ class Cluster:
 
     def delete_topic(self, topic: Topic, now: Now) -> None:
         """Remove a topic: waiting Fetches are answered, its committed offsets are forgotten. Raises LogError."""
-        self.topics.delete(topic)
-        for partition in topic.partitions:
-            self.fetch_waits.release(partition)
-        self.apply(self.coordinator.topics_deleted([topic.name], now))
+        self.delete_topics([topic], now)
+
+    def delete_topics(self, topics: Sequence[Topic], now: Now) -> None:
+        """`delete_topic` of many at once, or of none. Raises LogError."""
+        self.topics.delete_all(topics)
+        for topic in topics:
+            for partition in topic.partitions:
+                self.fetch_waits.release(partition)
+        self.apply(self.coordinator.topics_deleted([topic.name for topic in topics], now))
 
     def _broker_configured(self) -> None:
         """What topics have from the configuration of brokers may have changed."""

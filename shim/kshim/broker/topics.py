@@ -351,19 +351,21 @@ class Topics:
             del topic.partitions[old_count:]
             raise
 
-    def delete(self, topic: Topic) -> None:
-        """Remove a topic and its records. Raises LogError."""
-        self._drop(topic)
+    def delete_all(self, topics: Sequence[Topic]) -> None:
+        """Remove topics and their records, or none. Raises LogError."""
+        for topic in topics:
+            self._drop(topic)
         try:
             self._save()
         except LogError:
-            self._by_name[topic.name] = self._by_id[topic.topic_id] = topic
-            self._alike.setdefault(topic.name.replace(".", "_"), []).append(topic.name)
+            for topic in topics:
+                self._enter(topic)
             raise
-        for partition in topic.partitions:
-            with suppress(LogError):  # what cannot be synced is not wanted any more
-                partition.close()
-        self.storage.delete_topic(topic.name)
+        for topic in topics:
+            for partition in topic.partitions:
+                with suppress(LogError):  # what cannot be synced is not wanted any more
+                    partition.close()
+            self.storage.delete_topic(topic.name)
 
     def save(self) -> None:
         """Remember topics whose configuration changed. Raises LogError."""
@@ -402,10 +404,13 @@ class Topics:
             self._extend(topic, map(self._leadership.restored, spec.leaders))
         else:
             self._extend(topic, self._leaders_of_new(spec.partition_count, leader_ids))
+        self._enter(topic)
+        return topic
+
+    def _enter(self, topic: Topic) -> None:
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
         self._alike.setdefault(topic.name.replace(".", "_"), []).append(topic.name)
-        return topic
 
     def _drop(self, topic: Topic) -> None:
         del self._by_name[topic.name]

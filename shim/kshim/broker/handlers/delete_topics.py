@@ -45,7 +45,8 @@ def delete_topics(node: Node, request: DeleteTopicsRequest, context: RequestCont
     found = {want: topics.named(want[0]) if want[0] is not None else topics.with_id(want[1]) for want in wanted}
     times = Counter(found[want] for want in wanted)
     repeated = Counter(wanted)
-    results = []
+    results: list[DeletableTopicResult] = []
+    allowed: list[Topic] = []
     for (name, topic_id), topic in found.items():
         try:
             _check(
@@ -55,13 +56,20 @@ def delete_topics(node: Node, request: DeleteTopicsRequest, context: RequestCont
                 is_repeated=repeated[name, topic_id] > 1 or (topic is not None and times[topic] > 1),
             )
             assert topic is not None
-            node.cluster.delete_topic(topic, context.now)
+            allowed.append(topic)
             results.append(DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=ErrorCode.NONE))
         except KafkaError as error:
             results.append(_refused(name, topic_id, error))
-        except LogError as error:
-            node.cluster.defect(error, request)
-            results.append(_refused(name, topic_id, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))))
+    try:
+        if allowed:
+            node.cluster.delete_topics(allowed, context.now)
+    except LogError as error:
+        node.cluster.defect(error, request)
+        failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+        results = [
+            _refused(result.name, result.topic_id, failure) if result.error_code == ErrorCode.NONE else result
+            for result in results
+        ]
     return answered(ticket, DeleteTopicsResponse(responses=tuple(results)))
 
 
