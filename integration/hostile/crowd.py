@@ -21,6 +21,7 @@ from kshim.tools.client import Client
 from kshim_protocol.messages.describe_cluster import DescribeClusterRequest
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
 from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kshim_protocol.messages.leave_group import LeaveGroupRequest
 from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kshim_protocol.schema import Request
 
@@ -99,6 +100,8 @@ class Witness:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._is_over.set()
         self._thread.join(PATIENCE_S)
+        if isinstance(self._request, HeartbeatRequest) and self._failure is None:  # the next one need not wait for it
+            self._client.ask(LeaveGroupRequest(group_id="witness", member_id=self._request.member_id), 1)
         self._client.close()
         assert not self._thread.is_alive(), "the witness waits"
         if self._failure is not None:

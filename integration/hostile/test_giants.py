@@ -109,9 +109,9 @@ def _varint(number: int) -> bytes:
     return data + bytes((number,))
 
 
-def topic_of(count: int) -> Request[Any]:
+def topic_of(count: int, name: str = "vast") -> Request[Any]:
     return CreateTopicsRequest(
-        topics=(CreatableTopic(name="vast", num_partitions=count, replication_factor=1, assignments=(), configs=()),),
+        topics=(CreatableTopic(name=name, num_partitions=count, replication_factor=1, assignments=(), configs=()),),
         timeout_ms=10_000,
     )
 
@@ -121,7 +121,8 @@ def test_thousands_of_millions_of_partitions(fort: Fort) -> None:
         client = connected(fort)
         (refused,) = client.ask(topic_of(10**9), 5).topics
         assert refused.error_code == ErrorCode.POLICY_VIOLATION
-        grown = CreatePartitionsTopic(name="t", count=10**9, assignments=None)
+        assert client.ask(topic_of(1, "grows"), 5).topics[0].error_code == ErrorCode.NONE
+        grown = CreatePartitionsTopic(name="grows", count=10**9, assignments=None)
         (refused,) = client.ask(
             CreatePartitionsRequest(topics=(grown,), timeout_ms=1_000, validate_only=False), 1
         ).results
