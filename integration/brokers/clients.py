@@ -242,6 +242,8 @@ class _LibrdkafkaTransactions(_LibrdkafkaProducer):
         if how == "commit":
             self._producer.commit_transaction(_SEND_TIMEOUT_S)
         else:
+            # An abort that overtakes the partitions on their way to a new coordinator is refused, by Kafka too.
+            self._producer.flush(_SEND_TIMEOUT_S)
             self._producer.abort_transaction(_SEND_TIMEOUT_S)
         self._sent.clear()
 

@@ -19,8 +19,8 @@ _START_TIMEOUT_S = 90
 _STOP_TIMEOUT_S = 60
 _SIGTERM_EXIT_CODE = 143  # what a JVM answers after its shutdown hooks have run
 
-_COORDINATOR_LOAD_IN_PROGRESS = 14
-_COORDINATOR_NOT_AVAILABLE = 15
+_NOT_READY = (14, 15, 16)
+"""COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR."""
 
 # One node has one replica of everything. The initial rebalance delay is kshim's default.
 _PROPERTIES = {
@@ -89,7 +89,7 @@ class RealKafka:
         self._child = Child(command, self.log)
         deadline = Deadline(_START_TIMEOUT_S)
         try:
-            while not coordinator_answers(self._port, "readiness"):
+            while not (coordinator_answers(self._port, "readiness") and coordinators_are_loaded(self._port)):
                 self._child.require_running()
                 deadline.check(f"Kafka accepts groups; its output ends in:\n{self._child.log_tail()}")
                 time.sleep(0.1)
@@ -154,13 +154,49 @@ def free_ports(count: int) -> list[int]:
     raise AssertionError("no free loopback port between 15000 and 30000")
 
 
+def coordinators_are_loaded(port: int) -> bool:
+    """Whether DescribeGroups (v0) works for groups of every partition of the offsets topic, whichever those are.
+
+    A new topic's partitions get their coordinators one after the other.
+    """
+    names = [f"readiness-{number}".encode() for number in range(500)]
+    request = struct.pack(">hhihi", 15, 0, 1, -1, len(names))
+    request += b"".join(struct.pack(">h", len(name)) + name for name in names)
+    answer = ask(port, request)
+    if answer is None:
+        return False
+    at = 8
+    for name in names:
+        (error_code,) = struct.unpack_from(">h", answer, at)
+        if error_code != 0:
+            assert error_code in _NOT_READY, f"error code {error_code}"
+            return False
+        at += 2
+        for _ in range(4):  # the group, its state, protocol type and protocol
+            (size,) = struct.unpack_from(">h", answer, at)
+            at += 2 + size
+        (member_count,) = struct.unpack_from(">i", answer, at)
+        assert member_count == 0, f"{name!r} has members"
+        at += 4
+    return True
+
+
 def coordinator_answers(port: int, group_id: str) -> bool:
     """Whether FindCoordinator (v0) for this group names a node. False while nobody listens or the topic is being made.
 
     Written by hand, so that readiness does not hang on the code under test.
     """
     group = group_id.encode()
-    request = struct.pack(">hhihh", 10, 0, 1, -1, len(group)) + group
+    answer = ask(port, struct.pack(">hhihh", 10, 0, 1, -1, len(group)) + group)
+    if answer is None:
+        return False
+    (error_code,) = struct.unpack_from(">h", answer, 4)
+    assert error_code in (0, *_NOT_READY), f"error code {error_code}"
+    return bool(error_code == 0)
+
+
+def ask(port: int, request: bytes) -> bytes | None:
+    """The answer to one request, from its correlation id on; None when there is none."""
     try:
         with (
             socket.create_connection(("127.0.0.1", port), timeout=5) as connection,
@@ -170,7 +206,5 @@ def coordinator_answers(port: int, group_id: str) -> bool:
             (size,) = struct.unpack(">i", reader.read(4))
             answer = reader.read(size)
     except (OSError, struct.error):
-        return False
-    (error_code,) = struct.unpack_from(">h", answer, 4)
-    assert error_code in (0, _COORDINATOR_LOAD_IN_PROGRESS, _COORDINATOR_NOT_AVAILABLE), f"error code {error_code}"
-    return bool(error_code == 0)
+        return None
+    return answer if len(answer) == size else None
