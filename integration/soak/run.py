@@ -42,8 +42,10 @@ CONFIG = {
     "log.roll.ms": "20000",
     "log.retention.check.interval.ms": "10000",
     "kshim.history.max.events": "1000",
+    "max.incremental.fetch.session.cache.slots": "200",
 }
-"""So that what is bounded is full before the end of the warm-up: the logs, and the history of rebalances in memory."""
+"""So that what is bounded is full before the end of the warm-up: the logs, the history of
+rebalances, the fetch sessions of consumers that are gone."""
 COMPLAINTS = re.compile(r" (WARN|ERROR) |Traceback")
 
 
