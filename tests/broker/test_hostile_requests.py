@@ -22,6 +22,12 @@ from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
 from kshim_protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
 from kshim_protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from kshim_protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kshim_protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kshim_protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from kshim_protocol.records.compression import Compression
 from kshim_protocol.records.crc import crc32c
 from kshim_protocol.schema import Request
@@ -121,3 +127,18 @@ def test_of_two_names_that_differ_in_a_dot_metadata_makes_the_first() -> None:
             ErrorCode.NONE,
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ]
+
+
+def test_offsets_committed_for_longer_than_time_lasts_are_kept() -> None:
+    client = a_node(topics={"orders": 1}).client()
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=7, committed_metadata="")
+    commit = OffsetCommitRequest(
+        group_id="g",
+        member_id="",
+        retention_time_ms=(1 << 63) - 1,
+        topics=(OffsetCommitRequestTopic(name="orders", partitions=(partition,)),),
+    )
+    answer = client.ask(commit, 4)
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
+    asked = OffsetFetchRequest(group_id="g", topics=(OffsetFetchRequestTopic(name="orders", partition_indexes=(0,)),))
+    assert client.ask(asked, 4).topics[0].partitions[0].committed_offset == 7

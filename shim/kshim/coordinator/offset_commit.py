@@ -31,6 +31,7 @@ __all__ = ["offset_commit", "require_may_commit"]
 _TOPIC_ID_SINCE = 10
 _GROUP_ID_NOT_FOUND_SINCE = 9
 _NO_RETENTION = -1
+_LAST_TIMESTAMP_MS = (1 << 63) - 1
 
 
 class _Topic(NamedTuple):
@@ -125,7 +126,8 @@ def _store(
     """Have everything valid written; answer then, or at once when nothing is."""
     expire_timestamp_ms = NEVER
     if request.retention_time_ms != _NO_RETENTION:
-        expire_timestamp_ms = now.wall_ms + request.retention_time_ms
+        # Java's sum would wrap round, and an offset that is to stay for ever would go at once.
+        expire_timestamp_ms = min(now.wall_ms + request.retention_time_ms, _LAST_TIMESTAMP_MS)
     values = OffsetValues(shard, request.group_id, now, expire_timestamp_ms=expire_timestamp_ms)
     for topic in topics:
         values.add(topic.name, topic.topic_id, topic.partition_count, topic.requested.partitions)
