@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kshim.coordinator import rebalance
 from kshim.coordinator.catalog import TopicCatalog
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 __all__ = ["GroupCoordinator"]
 
+R = TypeVar("R", JoinGroupRequest, SyncGroupRequest, LeaveGroupRequest, OffsetCommitRequest, OffsetDeleteRequest)
+Work = Callable[[Shard, R, RequestContext, Ticket, Step], None]
 Verify = Callable[[int], ErrorCode]
 """Whether a transaction may write to a partition of the offsets topic."""
 
@@ -78,21 +80,11 @@ class GroupCoordinator:
 
     def join_group(self, request: JoinGroupRequest, context: RequestContext, ticket: Ticket) -> Step:
         """See `join_group.py`. Parked until the join phase ends."""
-        step = Step()
-        try:
-            join_group(self._shard(request.group_id, context, step), request, context, ticket, step)
-        except KafkaError as error:
-            step.reply(ticket, request.error_response(error.code, context.api_version))
-        return step
+        return self._of_its_shard(join_group, request, context, ticket)
 
     def sync_group(self, request: SyncGroupRequest, context: RequestContext, ticket: Ticket) -> Step:
         """See `sync_group.py`. Parked until the leader's assignments are written."""
-        step = Step()
-        try:
-            sync_group(self._shard(request.group_id, context, step), request, context, ticket, step)
-        except KafkaError as error:
-            step.reply(ticket, request.error_response(error.code, context.api_version))
-        return step
+        return self._of_its_shard(sync_group, request, context, ticket)
 
     def heartbeat(self, request: HeartbeatRequest, context: RequestContext, ticket: Ticket) -> Step:
         """See `heartbeat.py`."""
@@ -110,23 +102,13 @@ class GroupCoordinator:
 
     def leave_group(self, request: LeaveGroupRequest, context: RequestContext, ticket: Ticket) -> Step:
         """See `leave_group.py`."""
-        step = Step()
-        try:
-            leave_group(self._shard(request.group_id, context, step), request, context, ticket, step)
-        except KafkaError as error:
-            step.reply(ticket, request.error_response(error.code, context.api_version))
-        return step
+        return self._of_its_shard(leave_group, request, context, ticket)
 
     # Offsets
 
     def offset_commit(self, request: OffsetCommitRequest, context: RequestContext, ticket: Ticket) -> Step:
         """See `offset_commit.py`."""
-        step = Step()
-        try:
-            offset_commit(self._shard(request.group_id, context, step), request, context, ticket, step)
-        except KafkaError as error:
-            step.reply(ticket, request.error_response(error.code, context.api_version))
-        return step
+        return self._of_its_shard(offset_commit, request, context, ticket)
 
     def offset_fetch(self, request: OffsetFetchRequest, context: RequestContext, ticket: Ticket) -> Step:
         """See `offset_fetch.py`."""
@@ -139,12 +121,7 @@ class GroupCoordinator:
 
     def offset_delete(self, request: OffsetDeleteRequest, context: RequestContext, ticket: Ticket) -> Step:
         """See `offset_delete.py`."""
-        step = Step()
-        try:
-            offset_delete(self._shard(request.group_id, context, step), request, context, ticket, step)
-        except KafkaError as error:
-            step.reply(ticket, request.error_response(error.code, context.api_version))
-        return step
+        return self._of_its_shard(offset_delete, request, context, ticket)
 
     def txn_offset_commit(
         self, request: TxnOffsetCommitRequest, context: RequestContext, ticket: Ticket, verify: Verify
@@ -357,6 +334,15 @@ class GroupCoordinator:
             return int(key[1]) == shard.partition
         home = self._homes.get(key[1])
         return home is shard or (home is None and self.partition_for(key[1]) == shard.partition)
+
+    def _of_its_shard(self, work: Work[R], request: R, context: RequestContext, ticket: Ticket) -> Step:
+        """What `work` makes of a request in the shard of its group; a KafkaError is answered to all of the request."""
+        step = Step()
+        try:
+            work(self._shard(request.group_id, context, step), request, context, ticket, step)
+        except KafkaError as error:
+            step.reply(ticket, request.error_response(error.code, context.api_version))
+        return step
 
     def _shard(self, group_id: str, context: RequestContext, step: Step) -> Shard:
         """The shard of a group, made on first use; the step is of this shard. Raises KafkaError as `_found` does."""
