@@ -108,7 +108,8 @@ def test_twenty_of_them_in_one_request_from_each_of_five_clients(fort: Fort) -> 
             codes = {each.error_code for each in answer.responses[0].partition_responses}
             assert codes == {ErrorCode.INVALID_RECORD}
             client.close()
-    assert found.grown_bytes < 8 * PLAIN_BOUND
+    # Four at a time, each twice while it grows; the allocator gives some of it back late.
+    assert found.grown_bytes < 10 * PLAIN_BOUND
 
 
 def test_records_that_are_not_what_the_batch_says(fort: Fort) -> None:

@@ -31,7 +31,7 @@ def dialogue(host: str, port: int) -> list[str]:
     def tell(what: str, *answers: str) -> None:
         lines.append(f"{what}: {' | '.join(answers)}".replace(run, "RUN"))
 
-    talk.find(f"x-{run}", 1)
+    talk.wait_for_transactions(f"x-{run}")
     group, stranger = (
         next(name for number in count() if partition_for(name := f"g-{run}-{number}", 50) == partition)
         for partition in (7, 8)

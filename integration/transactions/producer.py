@@ -47,6 +47,15 @@ class Talk:
             assert time.monotonic() < deadline, f"no coordinator for {key}"
             time.sleep(0.05)
 
+    def wait_for_transactions(self, key: str) -> None:
+        """Wait until every partition of `__transaction_state` has its coordinator: Kafka makes them one by one."""
+        self.find(key, 1)
+        request = DescribeTransactionsRequest(transactional_ids=tuple(f"readiness-{number}" for number in range(500)))
+        deadline = time.monotonic() + _TIMEOUT_S
+        while any(each.error_code in _STARTING for each in self.client.ask(request, 0).transaction_states):
+            assert time.monotonic() < deadline, "not all coordinators of transactions are there"
+            time.sleep(0.05)
+
     def init(
         self,
         transactional_id: str | None,
