@@ -31,7 +31,7 @@ import psutil
 from bench.brokers import MeasuredBroker
 from bench.heartbeats import join
 from kshim.storage.cleaner import clean
-from kshim.storage.file import FileLog
+from kshim.storage.file_log import FileLog
 from kshim.tools.client import Client
 from kshim_protocol.frame import build_request_frame
 from kshim_protocol.messages.offset_commit import (
@@ -191,7 +191,7 @@ def compaction_cost(folder: Path, records_a_batch: int) -> tuple[float, float, f
     log.sync()
     size_bytes = log.size_bytes
     slices: list[float] = []
-    chore = clean(
+    task = clean(
         log,
         first_dirty_offset=0,
         before_offset=number,
@@ -206,7 +206,7 @@ def compaction_cost(folder: Path, records_a_batch: int) -> tuple[float, float, f
     with contextlib.suppress(StopIteration):
         while True:
             slice_s = time.thread_time()
-            job = chore.send(result)
+            job = task.send(result)
             slices.append((time.thread_time() - slice_s) * 1_000)
             result = None if job is None else job()
     cost_ms = (time.process_time() - began_s) * 1_000 / (size_bytes / (1 << 20))
@@ -224,7 +224,7 @@ def process_cost_ms() -> float:
 
     before_s = children_s()
     for _ in range(5):
-        subprocess.run([sys.executable, "-c", "import kshim.storage.cleaner, kshim.storage.file"], check=True)
+        subprocess.run([sys.executable, "-c", "import kshim.storage.cleaner, kshim.storage.file_log"], check=True)
     return (children_s() - before_s) * 1_000 / 5
 
 

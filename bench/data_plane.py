@@ -18,13 +18,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kshim.broker.cluster import Cluster, Identities
-from kshim.broker.config import BrokerConfig
+from kshim.broker.cluster import Cluster, RandomIds
 from kshim.broker.connection import ANONYMOUS, SecurityProtocol
 from kshim.broker.node import Node
 from kshim.broker.router import PendingReply, Route
-from kshim.broker.topics import Storage
+from kshim.config.broker_config import BrokerConfig
 from kshim.coordinator.step import Now, RequestContext
+from kshim.partitions.topics import Storage
 from kshim.storage.directory import DataDirectory
 from kshim.storage.stores import DirectoryStorage, MemoryStorage
 from kshim_protocol.apis import API_TABLE
@@ -65,7 +65,7 @@ class Bench:
 
     def __init__(self, storage: Storage) -> None:
         self.now = Now(0, WALL_MS)
-        identities = Identities(lambda: "0", iter(n.to_bytes(16, "big") for n in range(1, 1000)).__next__)
+        identities = RandomIds(lambda: "0", iter(n.to_bytes(16, "big") for n in range(1, 1000)).__next__)
         self.cluster = Cluster(BrokerConfig({}), storage, identities, cluster_id="bench", on_defect=fail)
         self.node = Node(self.cluster, 1, "127.0.0.1", 9092, now=lambda: self.now)
         self.sink = Sink()

@@ -29,13 +29,13 @@ from collections.abc import Iterator
 
 from bench.brokers import MeasuredBroker, running_kshim
 from bench.history_group import WORKS, Group, Sockets
-from kshim.broker.cluster import Cluster, Identities
-from kshim.broker.config import BrokerConfig
+from kshim.broker.cluster import Cluster, RandomIds
 from kshim.broker.connection import ANONYMOUS, SecurityProtocol
-from kshim.broker.history.names import create_events_topic
 from kshim.broker.node import Node
 from kshim.cli.log import Log
+from kshim.config.broker_config import BrokerConfig
 from kshim.coordinator.step import Now
+from kshim.history.names import create_events_topic
 from kshim.storage.stores import MemoryStorage
 
 VARIANTS = ("none", "ring", "topic")
@@ -52,7 +52,7 @@ class BareNode:
         self._ms = 0
         config = BrokerConfig({"kshim.history.topic.enable": "true"} if variant == "topic" else {})
         log = Log(open(os.devnull, "w"), "text", is_verbose=False)  # noqa: SIM115 (open as long as the process lives)
-        identities = Identities(
+        identities = RandomIds(
             lambda: f"00000000-0000-4000-8000-{next(numbers):012x}", lambda: next(numbers).to_bytes(16, "big")
         )
         self._cluster = Cluster(

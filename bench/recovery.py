@@ -25,7 +25,7 @@ from pathlib import Path
 from kshim.coordinator.config import GroupConfig
 from kshim.coordinator.coordinator import GroupCoordinator
 from kshim.coordinator.step import Now
-from kshim.storage.file import FileLog
+from kshim.storage.file_log import FileLog
 from kshim_protocol.internal.records import build_offset_commit_key, build_offset_commit_value
 from kshim_protocol.records.batch import build_key_value_batch
 from kshim_protocol.records.crc import crc32c

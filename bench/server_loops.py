@@ -22,23 +22,23 @@ from pathlib import Path
 import psutil
 import trio
 
-from kshim.broker.chores import Chores
 from kshim.broker.connection import Connection
 from kshim.coordinator.step import Now
+from kshim.scheduling.background_tasks import BackgroundTasks
 from kshim.server.server import LoopName, serve
 
 REQUEST = (26).to_bytes(4, "big") + b"\0\x0c\0\x04\0\0\0\x07" + bytes(18)
 ANSWER = (12).to_bytes(4, "big") + b"\0\0\0\x07" + bytes(8)
 PATTERNS = ((1, 1), (1, 8), (64, 1), (64, 8))
 LOOPS = ("floor", "epoll", "tasks")
-WARM_UP = 2_000
+WARMUP = 2_000
 
 
 class FixedAnswer:
     """Answers at once; has no timers."""
 
     def __init__(self) -> None:
-        self.chores = Chores()
+        self.background_tasks = BackgroundTasks()
 
     def route(self, frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
         connection.reply(ANSWER)
@@ -111,7 +111,7 @@ def run_load(port: int, connections: int, depth: int, requests: int) -> None:
     sockets = [socket.create_connection(("127.0.0.1", port)) for _ in range(connections)]
     for sock in sockets:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    drive(sockets, depth, WARM_UP)
+    drive(sockets, depth, WARMUP)
     print("ready", flush=True)
     sys.stdin.readline()
     drive(sockets, depth, requests)

@@ -17,7 +17,7 @@ from integration.support.broker import Deadline
 from integration.support.fixtures import available
 from integration.support.kafka import RealKafka
 from kshim.storage.cleaner import clean
-from kshim.storage.file import FileLog
+from kshim.storage.file_log import FileLog
 from kshim.tools.client import Client
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.frame import build_request_frame
@@ -219,7 +219,7 @@ def clean_alike(folder: Path, clean_offset: int) -> None:
     begins."""
     log = FileLog(str(folder))
     now_ms = int(time.time() * 1_000)
-    chore = clean(
+    task = clean(
         log,
         first_dirty_offset=0,
         before_offset=clean_offset,
@@ -229,10 +229,10 @@ def clean_alike(folder: Path, clean_offset: int) -> None:
         segment_bytes=1 << 30,
         key_map_bytes=1 << 27,
     )
-    job = next(chore)
+    job = next(task)
     try:
         while True:
-            job = chore.send(None if job is None else job())
+            job = task.send(None if job is None else job())
     except StopIteration as end:
         done = end.value
     assert done is not None

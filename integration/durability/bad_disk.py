@@ -11,12 +11,12 @@ from typing import Any
 
 import trio
 
-from kshim.broker.cluster import Cluster, Identities
-from kshim.broker.config import BrokerConfig
-from kshim.broker.durability import FsyncPolicy
+from kshim.broker.cluster import Cluster, RandomIds
 from kshim.broker.node import Node
+from kshim.config.broker_config import BrokerConfig
+from kshim.partitions.durability import FsyncPolicy
 from kshim.server.clock import RealClock
-from kshim.server.identities import new_member_suffix, new_topic_id
+from kshim.server.random_ids import new_member_suffix, new_topic_id
 from kshim.server.server import Server, serve
 from kshim.storage.directory import DataDirectory
 from kshim.storage.os_calls import OsCalls
@@ -42,7 +42,7 @@ def running_broker(folder: Path, fsync: FsyncPolicy, calls: OsCalls, defects: li
     cluster = Cluster(
         BrokerConfig({"offsets.topic.num.partitions": "10"}),
         DirectoryStorage(directory),
-        Identities(new_member_suffix, new_topic_id),
+        RandomIds(new_member_suffix, new_topic_id),
         cluster_id=directory.cluster_id,
         fsync=fsync,
         fsync_interval_ms=5,

@@ -10,9 +10,9 @@ from typing import Any, get_args
 import pytest
 
 from integration.durability.bad_disk import TOPIC, Committer, Producer, running_broker
-from kshim.broker.durability import FsyncPolicy
-from kshim.broker.topics import OFFSETS_TOPIC
 from kshim.coordinator.partitioner import partition_for
+from kshim.partitions.durability import FsyncPolicy
+from kshim.partitions.topics import OFFSETS_TOPIC
 from kshim.tools.client import Client
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.offset_fetch import (

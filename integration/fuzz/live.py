@@ -12,17 +12,17 @@ from types import TracebackType
 
 import trio
 
-from kshim.broker.authentication.gate import Gate
-from kshim.broker.authentication.settings import Randomness, sasl_listeners
-from kshim.broker.cluster import Cluster, Identities
-from kshim.broker.config import BrokerConfig
+from kshim.broker.authentication_gate import Gate
+from kshim.broker.cluster import Cluster, RandomIds
 from kshim.broker.connection import Connection
-from kshim.broker.listeners import Listener, listeners_of, plain_listener
 from kshim.broker.node import Node
 from kshim.cli.listening import limits_of
+from kshim.config.broker_config import BrokerConfig
+from kshim.config.listeners import Listener, listeners_of, plain_listener
 from kshim.coordinator.step import Now
+from kshim.security.authentication.settings import Randomness, sasl_listeners
 from kshim.server.clock import RealClock
-from kshim.server.identities import new_nonce, new_salt
+from kshim.server.random_ids import new_nonce, new_salt
 from kshim.server.server import LoopName, Server, serve
 from kshim.server.tls_context import tls_transforms
 from kshim.storage.stores import MemoryStorage
@@ -105,7 +105,7 @@ class LiveServer:
         cluster = Cluster(
             self._config,
             MemoryStorage(),
-            Identities(lambda: str(uuid.uuid4()), lambda: secrets.token_bytes(16)),
+            RandomIds(lambda: str(uuid.uuid4()), lambda: secrets.token_bytes(16)),
             cluster_id="fuzz-cluster",
             on_defect=self._defect,
             node_count=self._node_count,

@@ -14,7 +14,7 @@ import pytest
 
 from integration.kafka_python.client import KafkaPythonMember
 from integration.support.kshim import KshimProcess
-from tests.broker.history.page import problems
+from tests.history.page import problems
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 

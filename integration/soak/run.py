@@ -32,7 +32,7 @@ GROUPS = tuple((f"group-{number:02d}{'-sticky' if number % 2 else ''}", TOPICS[n
 PROCESSES = 4
 SAMPLE_S = 10
 KILL_S = 120
-WARM_UP = 1 / 3
+WARMUP = 1 / 3
 """Of the run: until then caches, retention and the ring of the history fill up."""
 GROWTH_MAX = 0.05
 """So much of its memory may the broker grow by, from the end of the warm-up to the end, on the fitted line."""
@@ -218,7 +218,7 @@ def soak(directory: Path, minutes: float, rate: float, seed: int) -> int:
     complaints = Counter(
         re.sub(r"\d+", "N", line) for line in broker.log.read_text().splitlines() if COMPLAINTS.search(line)
     )
-    settled = samples[int(len(samples) * WARM_UP) :]
+    settled = samples[int(len(samples) * WARMUP) :]
     first_bytes, last_bytes = line_through(settled)
     growth = last_bytes / first_bytes - 1
     print(

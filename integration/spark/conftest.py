@@ -8,7 +8,7 @@ import pytest
 
 from integration.support.fixtures import available
 from integration.support.unavailable import Unavailable
-from kshim_pipeline.problems import PipelineError
+from kshim_pipeline.errors import PipelineError
 from kshim_pipeline.setup.jars import kafka_jars
 from tests.pipeline.conftest import spark
 

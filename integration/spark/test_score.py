@@ -10,7 +10,7 @@ import pytest
 from integration.spark.score import INCIDENTS, KAFKA_SEED, KSHIM_SEED, LEAST, Run, score_on_kafka, score_on_kshim
 from integration.support.fixtures import available
 from integration.support.unavailable import Unavailable
-from kshim_pipeline.problems import PipelineError
+from kshim_pipeline.errors import PipelineError
 from kshim_pipeline.setup.jars import kafka_jars
 
 if TYPE_CHECKING:

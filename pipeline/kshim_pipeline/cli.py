@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
-from kshim_pipeline.problems import EXIT_INTERRUPTED, EXIT_UNAVAILABLE, EXIT_USAGE, PipelineError
+from kshim_pipeline.errors import EXIT_INTERRUPTED, EXIT_UNAVAILABLE, EXIT_USAGE, PipelineError
 
 __all__ = ["COMMANDS", "Command", "main"]
 

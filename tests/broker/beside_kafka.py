@@ -47,7 +47,7 @@ class Side:
             answer = self.peer.ask(request, version)
             if self._node is not None:
                 self._node.pass_ms(100)
-                self._node.do_chores()
+                self._node.run_background_tasks()
             if getattr(answer, "error_code", 0) not in _RETRIABLE:
                 return answer
             assert time.monotonic() < deadline, answer

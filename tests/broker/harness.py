@@ -20,14 +20,14 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kshim.broker.chores import run_chore
-from kshim.broker.cluster import Cluster, Identities
-from kshim.broker.config import BrokerConfig
+from kshim.broker.cluster import Cluster, RandomIds
 from kshim.broker.connection import ANONYMOUS, SecurityProtocol
-from kshim.broker.durability import FsyncPolicy
 from kshim.broker.node import Node
-from kshim.broker.topics import Storage, Topic
+from kshim.config.broker_config import BrokerConfig
 from kshim.coordinator.step import Now
+from kshim.partitions.durability import FsyncPolicy
+from kshim.partitions.topics import Storage, Topic
+from kshim.scheduling.background_tasks import run_task
 from kshim.storage.directory import DataDirectory
 from kshim.storage.log import Log
 from kshim.storage.os_calls import OsCalls
@@ -180,7 +180,7 @@ class NodeUnderTest:
         self.cluster = Cluster(
             BrokerConfig(config),
             storage,
-            Identities(
+            RandomIds(
                 lambda: f"00000000-0000-4000-8000-{next(self._member_numbers):012x}",
                 lambda: next(self._topic_numbers).to_bytes(6, "big") + bytes(10),
             ),
@@ -261,14 +261,14 @@ class NodeUnderTest:
 
     def warm(self) -> None:
         """Do all the work of idle turns: load shards, compile codecs."""
-        self.do_chores()
+        self.run_background_tasks()
         while self.node.warm():
             pass
 
-    def do_chores(self) -> None:
+    def run_background_tasks(self) -> None:
         """Do everything that waits to be done besides answering, jobs included."""
-        while (chore := self.node.chores.next_urgent() or self.node.chores.next()) is not None:
-            run_chore(chore)
+        while (task := self.node.background_tasks.next_urgent() or self.node.background_tasks.next()) is not None:
+            run_task(task)
 
     def close(self) -> None:
         """Close the logs."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kshim.broker.dynamic_configs import DYNAMIC_CONFIGS_DOCUMENT
+from kshim.config.dynamic import DYNAMIC_CONFIGS_DOCUMENT
 from kshim.storage.log import LogError
 from kshim.storage.stores import MemoryStorage
 from kshim_protocol.errors import ErrorCode
@@ -105,11 +105,11 @@ class TestTopics:
         produce(client, "orders", a_batch())
         produce(client, "orders", a_batch(timestamp_ms=START_WALL_MS + 2_000))
         node.pass_ms(600_000)
-        node.do_chores()
+        node.run_background_tasks()
         assert node.log("orders").start_offset == 0
         assert is_altered(alter(node, TOPIC, "orders", retention__ms="1000"))
         node.pass_ms(600_000)
-        node.do_chores()
+        node.run_background_tasks()
         assert node.log("orders").start_offset > 0
 
     def test_a_topic_that_shall_be_compacted_is_looked_after(self) -> None:
@@ -120,7 +120,7 @@ class TestTopics:
             produce(client, "orders", a_batch(timestamp_ms=START_WALL_MS + second * 1000))
         assert is_altered(alter(node, TOPIC, "orders", cleanup__policy="compact"))
         node.pass_ms(20)
-        node.do_chores()
+        node.run_background_tasks()
         found = only_partition(client.ask(fetch_of(("orders", 0, 0)), 12))
         assert found.records is not None
         assert len(found.records) < 3 * len(a_batch())

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kshim.broker.topics import OFFSETS_TOPIC
-from kshim.storage.memory import MemoryLog
+from kshim.partitions.topics import OFFSETS_TOPIC
+from kshim.storage.memory_log import MemoryLog
 from kshim.storage.stores import MemoryStorage
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest

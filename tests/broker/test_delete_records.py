@@ -9,9 +9,9 @@ import pytest
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from kshim_protocol.messages.fetch import FetchResponse
-from tests.broker.conftest import MakeNode
 from tests.broker.data_plane import a_batch, fetch_of, list_offsets, only_partition, produce
 from tests.broker.harness import Client, NodeUnderTest, a_node, files_in
+from tests.conftest import MakeNode
 
 EARLIEST = -2
 HIGH_WATERMARK = -1

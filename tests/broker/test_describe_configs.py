@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kshim.broker.altering.broker_keys import CLUSTER_WIDE_KEYS
+from kshim.broker.alter_configs.broker_keys import CLUSTER_WIDE_KEYS
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.describe_configs import (
     DescribeConfigsRequest,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kshim.broker.transaction_markers import append_marker
+from kshim.partitions.transaction_markers import append_marker
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.describe_producers import (
     DescribeProducersRequest,

@@ -20,7 +20,7 @@ from kshim_protocol.messages.list_partition_reassignments import (
 )
 from tests.broker.full_disk import FullDisk
 from tests.broker.harness import NodeUnderTest, a_node
-from tests.broker.test_leadership import leaders
+from tests.partitions.test_leadership import leaders
 
 
 def after_a_stop() -> NodeUnderTest:

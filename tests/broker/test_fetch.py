@@ -12,9 +12,9 @@ from kshim.storage.os_calls import OsCalls
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.fetch import EpochEndOffset, FetchRequest, FetchResponse, PartitionData, ReplicaState
 from kshim_protocol.records.batch import set_base_offset
-from tests.broker.conftest import MakeNode
 from tests.broker.data_plane import a_batch, fetch_of, only_partition, produce, values_in
 from tests.broker.harness import Client, NodeUnderTest, a_node, files_in
+from tests.conftest import MakeNode
 
 
 @pytest.fixture

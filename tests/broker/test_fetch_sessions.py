@@ -9,9 +9,9 @@ import pytest
 from kshim.broker import fetch_sessions
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.fetch import FetchResponse, ForgottenTopic
-from tests.broker.conftest import MakeNode
 from tests.broker.data_plane import a_batch, fetch_of, produce, values_in
 from tests.broker.harness import Client, NodeUnderTest
+from tests.conftest import MakeNode
 
 NO_SESSION = 0
 NEVER_BEGUN = FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=())

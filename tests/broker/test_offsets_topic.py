@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kshim.broker.topics import OFFSETS_TOPIC
+from kshim.partitions.topics import OFFSETS_TOPIC
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.internal.offset_commit import OffsetCommitKey
 from kshim_protocol.internal.records import parse_key, parse_value

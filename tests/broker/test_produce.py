@@ -13,9 +13,9 @@ from kshim.storage.os_calls import OsCalls
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.records.batch import crc_matches, iter_records, parse_batch_header, set_base_offset
 from kshim_protocol.records.compression import Compression
-from tests.broker.conftest import MakeNode
 from tests.broker.data_plane import a_batch, altered, only_partition, produce, produce_of, values_in
 from tests.broker.harness import START_WALL_MS, NodeUnderTest, NoReply, a_node, files_in
+from tests.conftest import MakeNode
 
 
 def stored(node: NodeUnderTest, topic: str = "orders", partition: int = 0) -> bytes:

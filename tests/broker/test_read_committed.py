@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kshim.broker.topics import Partition
-from kshim.broker.transaction_markers import append_marker
+from kshim.partitions.topics import Partition
+from kshim.partitions.transaction_markers import append_marker
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.fetch import FetchResponse, PartitionData
 from kshim_protocol.records.batch import iter_batches, iter_records, parse_batch_header
@@ -214,12 +214,12 @@ def test_where_only_durable_records_are_shown_a_marker_counts_when_it_is_durable
     node = a_node(storage=files_in(tmp_path), topics={"orders": 1}, fsync="always")
     transactions = Transactions(node)
     transactions.write(7, b"a")
-    node.do_chores()
+    node.run_background_tasks()
     client = a_waiting_fetch(node, 0, committed=True)
     transactions.end(7, commit=True)
     assert transactions.fetch().last_stable_offset == 0
     assert client.is_waiting
-    node.do_chores()
+    node.run_background_tasks()
     assert values_in(only_partition(client.take(FetchResponse)).records)[:1] == [b"a"]
     assert transactions.committed() == [b"a"]
     node.close()

@@ -17,8 +17,8 @@ from kshim_protocol.records.batch import iter_batches, iter_records, parse_batch
 from kshim_protocol.records.compression import Compression, compress
 from tests.broker.data_plane import a_batch, altered, fetch_of, only_partition, produce_of
 from tests.broker.harness import a_node
-from tests.broker.test_record_checks import CODECS, MALFORMED, MAX_TIMESTAMP_AT, raw_batch, record
 from tests.broker.test_transactions_like_kafka import Both
+from tests.partitions.test_record_validator import CODECS, MALFORMED, MAX_TIMESTAMP_AT, raw_batch, record
 
 pytestmark = pytest.mark.kafka
 

@@ -99,7 +99,7 @@ class Snapshots:
 
 def restarted(path: Path, **options: Any) -> NodeUnderTest:
     node = a_node(storage=files_in(path), **options)
-    node.do_chores()
+    node.run_background_tasks()
     return node
 
 
@@ -143,7 +143,7 @@ def test_a_restart_loads_ids_and_epochs_and_refuses_until_it_has(tmp_path: Path)
     assert ErrorCode(client.ask(request, 5).error_code) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     old.client = client
     assert old.end(committed=True) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    node.do_chores()
+    node.run_background_tasks()
     assert old.end(committed=True) is ErrorCode.NONE
     assert committed_values(client, "t", 0) == [b"a"]
     new = TransactionalProducer(client)
@@ -155,7 +155,7 @@ def test_producer_ids_are_not_given_twice_across_restarts(tmp_path: Path) -> Non
     seen: list[int] = []
     for _ in range(3):
         node = a_node(storage=files_in(tmp_path))
-        node.do_chores()
+        node.run_background_tasks()
         client = node.client()
         seen.append(client.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)).producer_id)
         seen.append(TransactionalProducer(client, f"x{len(seen)}").producer_id)
@@ -201,7 +201,7 @@ def test_a_shard_that_moves_takes_its_transactions_along() -> None:
     assert producer.end(committed=True) is ErrorCode.NOT_COORDINATOR
     producer.client = clients[there]
     assert producer.end(committed=True) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    node.do_chores()
+    node.run_background_tasks()
     assert producer.end(committed=True) is ErrorCode.INVALID_TXN_STATE  # it is known, and nothing is open
 
 
@@ -228,7 +228,7 @@ def test_a_transaction_ends_under_every_policy(fsync: Any) -> None:
     producer.write("t", 0, b"a")
     producer.commit_offset("g", "t", 7)
     assert producer.end(committed=True) is ErrorCode.NONE
-    node.do_chores()
+    node.run_background_tasks()
     assert state_of(client) == "CompleteCommit"
     assert committed_values(client, "t", 0) == [b"a"]
     assert committed_offset(client, "g", "t") == (7, ErrorCode.NONE)
@@ -243,5 +243,5 @@ class Patient(Client):
     def ask(self, request: Any, version: int | None = None, *, client_id: str | None = None) -> Any:
         self.send(request, version, client_id=client_id)
         while self.is_waiting:
-            self._node.do_chores()
+            self._node.run_background_tasks()
         return self.unread.popleft()

@@ -89,7 +89,7 @@ def test_the_answer_waits_until_the_marker_survives_power_loss(tmp_path: Path) -
     client.send(WriteTxnMarkersRequest(markers=(marker({"orders": (0,)}, producer_id=5),)))
     assert client.is_waiting
     node.pass_ms(1000)
-    node.do_chores()
+    node.run_background_tasks()
     assert errors(client.take(WriteTxnMarkersResponse)) == [ErrorCode.NONE]
     node.close()
 

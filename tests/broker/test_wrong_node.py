@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kshim.broker.topics import OFFSETS_TOPIC
 from kshim.coordinator.partitioner import partition_for
+from kshim.partitions.topics import OFFSETS_TOPIC
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
@@ -187,7 +187,7 @@ def test_a_fetch_that_waits_in_a_partition_that_moves_is_sent_away() -> None:
     assert only_partition(answer).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert only_partition(answer).current_leader.leader_id == 2
     assert [each.node_id for each in answer.node_endpoints] == [2]
-    assert len(node.cluster.fetch_waits) == 0
+    assert len(node.cluster.fetch_purgatory) == 0
 
 
 def test_a_fetch_that_waits_at_a_node_that_stops_is_sent_away_before_its_client_is_cut_off() -> None:
@@ -351,7 +351,7 @@ def test_a_group_goes_on_at_its_new_coordinator_once_that_has_read_it() -> None:
     assert heartbeat(node.client(node_id=1), group_id, member_id) == ErrorCode.NOT_COORDINATOR
     answer = node.client(node_id=3).ask(join_of(group_id, member_id))
     assert answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    node.do_chores()
+    node.run_background_tasks()
     assert heartbeat(node.client(node_id=3), group_id, member_id) == ErrorCode.NONE
     assert heartbeat(node.client(node_id=1), group_id, member_id) == ErrorCode.NOT_COORDINATOR
 
@@ -375,7 +375,7 @@ def test_members_that_wait_are_sent_to_look_for_their_coordinator() -> None:
     assert joining.is_waiting
     node.cluster.move(OFFSETS_TOPIC, 0, 3)
     assert joining.take(JoinGroupResponse).error_code == ErrorCode.NOT_COORDINATOR
-    node.do_chores()
+    node.run_background_tasks()
     assert heartbeat(node.client(node_id=3), group_id, first_id) == ErrorCode.NONE
 
 
@@ -400,7 +400,7 @@ def test_a_coordinator_may_move_while_it_is_read() -> None:
     _, member_id = a_member(node, group_id, 1)
     node.cluster.move(OFFSETS_TOPIC, 0, 2)
     node.cluster.move(OFFSETS_TOPIC, 0, 3)
-    node.do_chores()
+    node.run_background_tasks()
     assert heartbeat(node.client(node_id=3), group_id, member_id) == ErrorCode.NONE
 
 
@@ -412,7 +412,7 @@ def test_groups_outlive_that_all_nodes_were_stopped() -> None:
         node.cluster.stop_node(node_id)
     node.pass_ms(60_000)  # nobody misses a heartbeat meanwhile
     node.cluster.start_node(2)
-    node.do_chores()
+    node.run_background_tasks()
     assert heartbeat(node.client(node_id=2), group_id, member_id) == ErrorCode.NONE
 
 
@@ -421,7 +421,7 @@ def test_events_name_the_node_that_coordinates() -> None:
     group_id = a_group_of(2)
     a_member(node, group_id, 2)
     node.cluster.move(OFFSETS_TOPIC, 1, 3)
-    node.do_chores()
+    node.run_background_tasks()
     told = [event for event in node.cluster.history.ring if event.group_id == group_id]
     assert told[0].broker == 2
     assert told[-1].broker == 3

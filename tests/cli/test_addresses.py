@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kshim.broker.listeners import plain_listener
 from kshim.cli.addresses import Address, is_loopback, is_wildcard, parse_address
 from kshim.cli.listening import listeners_of_node
+from kshim.config.listeners import plain_listener
 
 
 @pytest.mark.parametrize(

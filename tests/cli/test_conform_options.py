@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kshim.cli.addresses import Address
-from kshim.cli.exits import EXIT_FAILURE, EXIT_USAGE, CommandError
+from kshim.cli.exit_codes import EXIT_FAILURE, EXIT_USAGE, CommandError
 from kshim.cli.main import main
 from kshim.cli.options import ConformOptions, parse_command
 

@@ -7,10 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kshim.broker.config import BrokerConfig
-from kshim.broker.listeners import Listener
 from kshim.cli.addresses import Address
-from kshim.cli.exits import EXIT_USAGE, CommandError
+from kshim.cli.exit_codes import EXIT_USAGE, CommandError
 from kshim.cli.listening import (
     advertised_address,
     caution_about,
@@ -21,6 +19,8 @@ from kshim.cli.listening import (
 )
 from kshim.cli.log import Log
 from kshim.cli.options import ServeOptions, parse_command
+from kshim.config.broker_config import BrokerConfig
+from kshim.config.listeners import Listener
 
 PLAIN = Listener("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kshim.cli.addresses import Address
-from kshim.cli.exits import EXIT_USAGE, CommandError
+from kshim.cli.exit_codes import EXIT_USAGE, CommandError
 from kshim.cli.options import DemoOptions, ServeOptions, parse_command
 
 

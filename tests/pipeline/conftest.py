@@ -12,8 +12,8 @@ import pytest
 
 from integration.support.fixtures import available
 from integration.support.unavailable import Unavailable
-from kshim_pipeline.kept import Keep, in_folder
-from kshim_pipeline.problems import EXIT_UNAVAILABLE, PipelineError
+from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
+from kshim_pipeline.materialize import Keep, in_folder
 from kshim_pipeline.setup.session import BRIEF, FOR_FEW, make_session
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from kshim_pipeline.diagnosis.causes import Diagnosed
-from kshim_pipeline.diagnosis.facts import Evidence, Kind, Member, Signal, Snapshot
 from kshim_pipeline.diagnosis.history import GroupHistory
 from kshim_pipeline.diagnosis.inference import changes, infer
 from kshim_pipeline.diagnosis.rules import diagnose
+from kshim_pipeline.diagnosis.signals import Evidence, Kind, Member, Signal, Snapshot
 
 SESSION_MS = 10_000
 REBALANCE_MS = 20_000

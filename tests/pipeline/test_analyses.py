@@ -10,7 +10,7 @@ import pytest
 from kshim_pipeline.analyses.correlation import client_family
 from kshim_pipeline.analyses.findings import packed, unpacked
 from kshim_pipeline.analyses.registry import ANALYSES, Analysis, all_findings, run
-from kshim_pipeline.kept import Keep
+from kshim_pipeline.materialize import Keep
 from kshim_pipeline.schemas import (
     BASES,
     COMMITS,

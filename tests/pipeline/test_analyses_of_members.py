@@ -12,7 +12,7 @@ from kshim_pipeline.analyses.silence import silence
 from kshim_pipeline.analyses.stickiness import by_assignor, stickiness
 from kshim_pipeline.analyses.stuck import stuck
 from kshim_pipeline.analyses.timeouts import timeouts
-from kshim_pipeline.kept import Keep
+from kshim_pipeline.materialize import Keep
 from kshim_pipeline.model.build import build
 from kshim_pipeline.schemas import COMMITS, GENERATIONS, LOG_ENDS, MEMBERSHIPS, OWNERSHIP, REBALANCES
 from tests.pipeline.model_rows import decoded, rows_of, table

@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from kshim_pipeline.errors import PipelineError
 from kshim_pipeline.inputs.broker_log import parse_line, read_broker_log
-from kshim_pipeline.problems import PipelineError
 from kshim_pipeline.schemas import LOG_LINES
 
 if TYPE_CHECKING:

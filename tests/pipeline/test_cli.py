@@ -12,8 +12,8 @@ import pytest
 from kshim.cli.main import main as kshim
 from kshim_pipeline import cli
 from kshim_pipeline.cli import COMMANDS, main
+from kshim_pipeline.errors import EXIT_OK, EXIT_UNAVAILABLE, EXIT_USAGE, PipelineError
 from kshim_pipeline.land.command import client_options
-from kshim_pipeline.problems import EXIT_OK, EXIT_UNAVAILABLE, EXIT_USAGE, PipelineError
 from kshim_pipeline.progress import Progress
 from kshim_pipeline.setup import jars
 from kshim_pipeline.setup.jars import JARS

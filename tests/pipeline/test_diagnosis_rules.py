@@ -7,8 +7,8 @@ from itertools import chain
 import pytest
 
 from kshim_pipeline.diagnosis.causes import Cause, Confidence, Subject
-from kshim_pipeline.diagnosis.facts import Kind, Signal
 from kshim_pipeline.diagnosis.sentences import advice, sentence
+from kshim_pipeline.diagnosis.signals import Kind, Signal
 from tests.pipeline.diagnosis_rows import (
     QUIET_MS,
     REBALANCE_MS,

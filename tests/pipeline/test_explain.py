@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kshim_pipeline.problems import PipelineError
+from kshim_pipeline.errors import PipelineError
 from kshim_pipeline.report.command_explain import instant
 from kshim_pipeline.report.explain import explain, nearest
 from kshim_pipeline.schemas import REBALANCES

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kshim_pipeline.problems import EXIT_UNAVAILABLE, PipelineError
+from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.setup import jars
 from kshim_pipeline.setup.jars import fetch, jars_dir, kafka_jars, take_from
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kshim_pipeline.problems import EXIT_UNAVAILABLE, PipelineError
+from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.setup import java
 from kshim_pipeline.setup.java import find_java, java_home_for_spark
 

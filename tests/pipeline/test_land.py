@@ -14,12 +14,12 @@ from integration.support.fixtures import available
 from integration.support.kshim import KshimProcess
 from integration.support.unavailable import Unavailable
 from kshim_pipeline.decode import decode
+from kshim_pipeline.errors import PipelineError
 from kshim_pipeline.inputs import kafka
 from kshim_pipeline.inputs.kafka import Cluster, Span, read_topics
 from kshim_pipeline.land.counts import OBSERVATION, Counts, observed
 from kshim_pipeline.land.log_ends import LogEnds, read_log_ends
 from kshim_pipeline.land.stream import Loss, decode_landed, land, landed_offsets, losses, read_landed
-from kshim_pipeline.problems import PipelineError
 from kshim_pipeline.records import OFFSETS_TOPIC, RECORDS
 from kshim_pipeline.setup.jars import kafka_jars
 from tests.pipeline.test_decode import COMMIT, a_group

@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from kshim_pipeline.schemas import GENERATIONS, MEMBERSHIPS
-from kshim_pipeline.schemes.changes import Change
-from kshim_pipeline.schemes.membership_changes import changes_of_group, membership_changes
+from kshim_pipeline.what_if.changes import Change
+from kshim_pipeline.what_if.membership_changes import changes_of_group, membership_changes
 
 OPTIONAL = {
     "group_instance_id": None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from pyspark.sql import functions as F
 
-from kshim_pipeline.kept import Keep
+from kshim_pipeline.materialize import Keep
 from kshim_pipeline.model.build import build
 from kshim_pipeline.model.events import events, unreadable_events
 from kshim_pipeline.model.logged import rebalances_of_log

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kshim_pipeline.analyses.registry import ANALYSES
-from kshim_pipeline.problems import PipelineError
+from kshim_pipeline.errors import PipelineError
 from kshim_pipeline.report.gather import Gathered, add_input_options, is_small
 from kshim_pipeline.report.results import compute, read_results, write_results
 from kshim_pipeline.schemas import LOG_ENDS

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kshim_pipeline.errors import PipelineError
 from kshim_pipeline.inputs.segments import DamagedSegmentError, committed_records, read_segments
-from kshim_pipeline.problems import PipelineError
 from kshim_pipeline.records import OFFSETS_TOPIC, RECORDS
 from kshim_protocol.records.batch import Record, build_batch
 from kshim_protocol.records.compression import Compression

@@ -10,13 +10,12 @@ import pytest
 from pyspark.sql import functions as F
 
 from kshim_pipeline.analyses.registry import ANALYSES, all_findings, run
-from kshim_pipeline.kept import Keep
+from kshim_pipeline.materialize import Keep
 from kshim_pipeline.model.generations import generations
 from kshim_pipeline.model.memberships import memberships
 from kshim_pipeline.model.ownership import ownership
 from kshim_pipeline.model.snapshots import snapshots
 from kshim_pipeline.schemas import TABLES
-from kshim_pipeline.synthetic.course import courses
 from kshim_pipeline.synthetic.draws import chosen
 from kshim_pipeline.synthetic.fleet import (
     FLAPPING_SHARE,
@@ -30,6 +29,7 @@ from kshim_pipeline.synthetic.fleet import (
 from kshim_pipeline.synthetic.rebalances import EVEN_REASONS, LEAVING_REASONS
 from kshim_pipeline.synthetic.records import group_metadata
 from kshim_pipeline.synthetic.tables import tables
+from kshim_pipeline.synthetic.timeline import courses
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession

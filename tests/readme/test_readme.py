@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from kshim.cli import exits
+from kshim.cli import exit_codes
 from kshim.tools.client import Client
 from kshim_pipeline.cli import COMMANDS
 from kshim_protocol.messages.offset_commit import (
@@ -164,7 +164,7 @@ def test_every_environment_variable_is_named() -> None:
 
 def test_every_exit_code_is_in_the_table() -> None:
     told = {int(code) for code in re.findall(r"^\| +(\d+) \| [a-z]", TEXT, re.MULTILINE)}
-    assert told == {value for name, value in vars(exits).items() if name.startswith("EXIT_")}
+    assert told == {value for name, value in vars(exit_codes).items() if name.startswith("EXIT_")}
 
 
 def test_links_lead_somewhere() -> None:

@@ -9,16 +9,16 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from kshim.broker.chores import Chores
 from kshim.broker.connection import Connection, ConnectionClosing
-from kshim.broker.listeners import Listener, plain_listener
+from kshim.config.listeners import Listener, plain_listener
 from kshim.coordinator.step import Now
-from kshim.server.byte_transform import ByteTransform
+from kshim.scheduling.background_tasks import BackgroundTasks
 from kshim.server.clock import ManualClock
 from kshim.server.connection import ServerConnection
 from kshim.server.limits import ServerLimits
-from kshim.server.parked_bytes import ParkedBytes
+from kshim.server.request_memory import RequestMemory
 from kshim.server.server import LoopName, Server, serve
+from kshim.server.transport_layer import TransportLayer
 
 PATIENCE_S = 20
 """Only a test that fails waits so long."""
@@ -43,7 +43,7 @@ class ObeyingRouter:
         self.fetches: dict[bytes, int] = {}
         self.advanced: list[Now] = []
         self.slices = 0
-        self.chores = Chores()
+        self.background_tasks = BackgroundTasks()
         self.looked_at: Callable[[], None] = lambda: None
         self._changed = trio.Event()
 
@@ -142,8 +142,8 @@ class Wire:
         router: ObeyingRouter,
         *,
         limits: ServerLimits | None = None,
-        parked_total: ParkedBytes | None = None,
-        transform: ByteTransform | None = None,
+        parked_total: RequestMemory | None = None,
+        transform: TransportLayer | None = None,
     ) -> None:
         limits = limits or ServerLimits()
         self.log = RecordedLog()
@@ -152,7 +152,7 @@ class Wire:
             router,
             "/127.0.0.1",
             limits=limits,
-            parked_total=parked_total or ParkedBytes(limits.parked_max_bytes),
+            parked_total=parked_total or RequestMemory(limits.parked_max_bytes),
             log=self.log,
             wake=self._woken,
             transform=transform,
@@ -255,7 +255,7 @@ async def serving(
     *,
     loop: LoopName,
     limits: ServerLimits | None = None,
-    make_transform: Callable[[], ByteTransform] | None = None,
+    make_transform: Callable[[], TransportLayer] | None = None,
     listeners: Sequence[Listener] = (),
 ) -> AsyncIterator[Running]:
     """A server on a free port, both of whose clocks stand still. Ended gracefully, then within moments."""

@@ -12,7 +12,7 @@ import pytest
 import trio
 import trio.testing
 
-from kshim.broker.listeners import plain_listener
+from kshim.config.listeners import plain_listener
 from kshim.server.clock import ManualClock
 from kshim.server.limits import QUEUE_BYTES, READ_BYTES, ServerLimits
 from kshim.server.listener import Bound

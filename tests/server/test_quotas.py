@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import trio.testing
 
-from kshim.broker.listeners import Listener
+from kshim.config.listeners import Listener
 from kshim.server.limits import ServerLimits
 from kshim.server.quotas import ConnectionQuotas
 from kshim.server.server import LoopName

@@ -12,9 +12,9 @@ import trio
 import trio.testing
 
 from integration.support.certificates import Authority
-from kshim.broker.config import BrokerConfig, ConfigError
 from kshim.broker.connection import ANONYMOUS, ConnectionClosing
-from kshim.broker.listeners import Listener
+from kshim.config.broker_config import BrokerConfig, ConfigError
+from kshim.config.listeners import Listener
 from kshim.server.limits import ServerLimits
 from kshim.server.server import LoopName
 from kshim.server.tls import HANDSHAKE_MAX_BYTES, TlsTransform

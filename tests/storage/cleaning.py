@@ -40,17 +40,17 @@ def marker(producer_id: int, control_type: ControlType, *, epoch: int = 0) -> by
 
 def cleaned(log: Log, *, between: Callable[[], None] = lambda: None, **options: Any) -> Cleaned | None:
     """Compact all sealed segments, see `begun`; `between` is called after the first step."""
-    chore = begun(log, **options)
+    task = begun(log, **options)
     try:
-        job = next(chore)
+        job = next(task)
         between()
         while True:
             try:
                 result = None if job is None else job()
             except Exception as error:
-                job = chore.throw(error)
+                job = task.throw(error)
             else:
-                job = chore.send(result)
+                job = task.send(result)
     except StopIteration as end:
         done: Cleaned | None = end.value
         return done

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kshim.storage.file import FileLog
+from kshim.storage.file_log import FileLog
 from tests.storage.builders import FailingDisk
 
 

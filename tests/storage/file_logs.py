@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kshim.storage.file import FileLog, TailCut
+from kshim.storage.file_log import FileLog, TailCut
 from kshim.storage.recovery import Recover
 from kshim.storage.repairs import Repair
 from kshim_protocol.records.batch import set_base_offset

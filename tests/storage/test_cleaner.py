@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kshim.storage.log import UncleanableBatch
-from kshim.storage.memory import MemoryLog
+from kshim.storage.memory_log import MemoryLog
 from kshim_protocol.records.batch import parse_batch_header
 from kshim_protocol.records.compression import Compression
 from kshim_protocol.records.control import ControlType

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kshim.storage.file import FileLog
+from kshim.storage.file_log import FileLog
 from kshim.storage.log import LogError
 from kshim.storage.os_calls import OsCalls
 from kshim.storage.repairs import Repair
@@ -145,7 +145,7 @@ def test_appends_and_rolls_meanwhile_are_kept(folder: Path) -> None:
 
 
 def test_disk_and_memory_agree(folder: Path) -> None:
-    from kshim.storage.memory import MemoryLog
+    from kshim.storage.memory_log import MemoryLog
 
     memory = MemoryLog(segment_bytes=3_000)
     files = FileLog(str(folder), segment_bytes=3_000)

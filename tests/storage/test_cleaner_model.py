@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kshim.storage.memory import MemoryLog
+from kshim.storage.memory_log import MemoryLog
 from kshim_protocol.records.batch import Record, build_batch, iter_records, parse_batch_header
 from kshim_protocol.records.compression import Compression
 from kshim_protocol.records.control import ControlType

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kshim.storage.file import FileLog, TailCut
+from kshim.storage.file_log import FileLog, TailCut
 from kshim.storage.log import LogError
 from kshim.storage.os_calls import OsCalls
 from kshim_protocol.records.batch import build_batch, set_base_offset

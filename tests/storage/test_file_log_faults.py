@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kshim.storage.file import FileLog
+from kshim.storage.file_log import FileLog
 from kshim.storage.log import LogError
 from tests.storage.builders import FailingDisk, a_batch, values
 from tests.storage.file_logs import FIRST, UNLIMITED, reopened, segments

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kshim.storage.file import FileLog
+from kshim.storage.file_log import FileLog
 from kshim.storage.index import SegmentIndex
 from kshim.storage.log import CorruptLog, LogError
 from kshim.storage.os_calls import OsCalls

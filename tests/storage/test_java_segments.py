@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from integration.support.jvm import Jvm
-from kshim.storage.file import FileLog
+from kshim.storage.file_log import FileLog
 from kshim_protocol.records.compression import Compression
 from tests.storage.builders import a_batch
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kshim.storage.file import FileLog
+from kshim.storage.file_log import FileLog
 from kshim.storage.log import Log, LogError, OffsetOutOfRange
-from kshim.storage.memory import MemoryLog
+from kshim.storage.memory_log import MemoryLog
 from kshim_protocol.records.batch import (
     Record,
     build_batch,

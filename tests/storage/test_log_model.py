@@ -10,9 +10,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from kshim.storage.file import FileLog
+from kshim.storage.file_log import FileLog
 from kshim.storage.log import Log
-from kshim.storage.memory import MemoryLog
+from kshim.storage.memory_log import MemoryLog
 from kshim_protocol.records.batch import iter_batches
 from kshim_protocol.records.compression import Compression
 from tests.storage.builders import a_batch

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kshim.storage.file import FileLog
+from kshim.storage.file_log import FileLog
 from kshim.storage.log import CorruptLog, LogError
 from kshim.storage.repairs import DamageSkipped, IndexRebuilt, Repair, TailCut
 from kshim_protocol.records.batch import Record, build_batch, set_base_offset

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kshim.storage.memory import MemoryLog
+from kshim.storage.memory_log import MemoryLog
 from kshim.storage.retention import Expired, expired
 from tests.storage.cleaning import WALL_MS, cleaned, keyed
 

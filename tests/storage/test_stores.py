@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kshim.broker.topics import Storage
+from kshim.partitions.topics import Storage
 from kshim.storage.directory import DataDirectory, DirectoryLocked
 from kshim.storage.stores import DirectoryStorage, MemoryStorage
 from kshim.storage.topic_spec import TopicSpec

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kshim.storage.file import FileLog
+from kshim.storage.file_log import FileLog
 from kshim.storage.file_sync import FileSync
 from kshim.storage.log import LogError
-from kshim.storage.memory import MemoryLog
+from kshim.storage.memory_log import MemoryLog
 from tests.storage.builders import FailingDisk, a_batch, values
 from tests.storage.file_logs import UNLIMITED, reopened, segments
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from kshim.broker.config import ConfigError
+from kshim.config.broker_config import ConfigError
 from kshim.testing import Brokers, brokers_in_thread, open_brokers
 from kshim.tools.client import BrokerGone, Client
 from kshim_protocol.errors import ErrorCode
@@ -93,7 +93,7 @@ def test_a_client_of_a_broker_that_stops_hears_who_leads_and_is_cut_off() -> Non
         brokers.create_topic("idle")
         brokers.move("idle", 0, 1)
         a_waiting_fetch(client, "idle")
-        while not brokers.cluster.fetch_waits:  # the request is on its way
+        while not brokers.cluster.fetch_purgatory:  # the request is on its way
             assert brokers.live == [1, 2]
         brokers.stop_node(1)
         answer = client.receive(PATIENCE_S)

@@ -10,11 +10,11 @@ import vl_convert
 
 from kshim_pipeline.demo.judge import Judged, judge
 from kshim_pipeline.demo.stage import Truth, broker, play
+from kshim_pipeline.errors import EXIT_FAILURE, EXIT_OK
 from kshim_pipeline.inputs.kafka import Cluster
-from kshim_pipeline.kept import in_session
 from kshim_pipeline.land.stream import land
+from kshim_pipeline.materialize import in_session
 from kshim_pipeline.model.events import EVENTS_TOPIC
-from kshim_pipeline.problems import EXIT_FAILURE, EXIT_OK
 from kshim_pipeline.progress import Progress
 from kshim_pipeline.records import OFFSETS_TOPIC
 from kshim_pipeline.report.gather import add_input_options, gather

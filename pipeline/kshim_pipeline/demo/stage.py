@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kshim_pipeline.problems import PipelineError
+from kshim_pipeline.errors import PipelineError
 
 __all__ = ["REAL_GROUP", "Truth", "broker", "play", "read_truth"]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kshim_pipeline.detector.stream import ALERTS_TOPIC, alert_records, open_rebalances
+from kshim_pipeline.errors import EXIT_OK, EXIT_USAGE, PipelineError
 from kshim_pipeline.inputs.kafka import Cluster, stream_topics
 from kshim_pipeline.model.events import EVENTS_TOPIC
-from kshim_pipeline.problems import EXIT_OK, EXIT_USAGE, PipelineError
 from kshim_pipeline.setup.session import Jars, make_session
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from kshim_pipeline.diagnosis.facts import Evidence
+from kshim_pipeline.diagnosis.signals import Evidence
 
 __all__ = ["OF_PROCESSES", "Cause", "Confidence", "Diagnosed", "Subject"]
 

@@ -6,7 +6,7 @@ import bisect
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from kshim_pipeline.diagnosis.facts import Kind, Member, Signal, Snapshot
+from kshim_pipeline.diagnosis.signals import Kind, Member, Signal, Snapshot
 
 __all__ = ["ASSUMED_REBALANCE_TIMEOUT_MS", "ASSUMED_SESSION_TIMEOUT_MS", "Client", "GroupHistory"]
 

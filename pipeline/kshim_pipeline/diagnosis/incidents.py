@@ -22,7 +22,7 @@ from kshim_pipeline.diagnosis.observed import signals_of_events, signals_of_log
 from kshim_pipeline.diagnosis.rules import diagnose
 from kshim_pipeline.diagnosis.sentences import advice
 from kshim_pipeline.diagnosis.tables import DIAGNOSED, SIGNALS, diagnosed_row, signal_of, signal_row, snapshots_of
-from kshim_pipeline.kept import Keep, cached
+from kshim_pipeline.materialize import Keep, cached
 from kshim_pipeline.model.shape import shaped
 from kshim_pipeline.schemas import EVIDENCE, FINDINGS, INFERRED, OBSERVED
 

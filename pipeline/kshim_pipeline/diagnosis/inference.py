@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from kshim_pipeline.diagnosis.facts import Kind, Member, Signal, Snapshot
 from kshim_pipeline.diagnosis.history import GroupHistory
+from kshim_pipeline.diagnosis.signals import Kind, Member, Signal, Snapshot
 
 __all__ = ["changes", "infer"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from kshim_pipeline.diagnosis.facts import Kind
+from kshim_pipeline.diagnosis.signals import Kind
 from kshim_pipeline.diagnosis.tables import SIGNALS
 from kshim_pipeline.model.logged import reason_of_text
 from kshim_pipeline.model.shape import shaped

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from statistics import median
 
 from kshim_pipeline.diagnosis.causes import Cause, Confidence, Diagnosed, Subject
-from kshim_pipeline.diagnosis.conduct import Conduct, Episode, episode_of
-from kshim_pipeline.diagnosis.facts import Kind, Signal
+from kshim_pipeline.diagnosis.client_activity import ClientActivity, Episode, episode_of
 from kshim_pipeline.diagnosis.history import GroupHistory
 from kshim_pipeline.diagnosis.sentences import sentence
+from kshim_pipeline.diagnosis.signals import Kind, Signal
 
 __all__ = ["diagnose"]
 
@@ -67,24 +67,24 @@ class _Usual:
 def _host_stalled(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
     """The fleet told: other services' members on the same host went silent at the same time."""
     stalled = [
-        (signal.stall, conduct)
-        for conduct in episode.conducts.values()
-        for signal in conduct.deaths
+        (signal.stall, activity)
+        for activity in episode.activities.values()
+        for signal in activity.deaths
         if signal.stall is not None
     ]
     found: list[Diagnosed] = []
     for host in sorted({host for host, _ in stalled}):
-        conducts = [conduct for where, conduct in stalled if where == host]
-        found.append(_finding(history, episode, Cause.HOST_STALLED, conducts, host=host))
+        activities = [activity for where, activity in stalled if where == host]
+        found.append(_finding(history, episode, Cause.HOST_STALLED, activities, host=host))
     return found
 
 
 def _duplicate_instance(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
     """A static member's place changes hands between hosts: two processes have the same instance id."""
     return [
-        _finding(history, episode, Cause.DUPLICATE_INSTANCE, [conduct])
-        for conduct in episode.conducts.values()
-        if len(conduct.replacements) >= MANY - 1 and _alternates(conduct.hosts)
+        _finding(history, episode, Cause.DUPLICATE_INSTANCE, [activity])
+        for activity in episode.activities.values()
+        if len(activity.replacements) >= MANY - 1 and _alternates(activity.hosts)
     ]
 
 
@@ -95,33 +95,33 @@ def _alternates(hosts: list[str]) -> bool:
 def _loops(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
     """One client, again and again: it dies (crash loop), it leaves (flapping), it polls too late."""
     found: list[Diagnosed] = []
-    for conduct in episode.conducts.values():
-        silent = len(conduct.deaths) + len(conduct.replacements)
-        if len(conduct.leaves) >= MANY and len(conduct.leaves) >= silent:
-            found.append(_finding(history, episode, Cause.FLAPPING, [conduct]))
-        elif silent >= MANY or (len(conduct.starts) >= MANY and silent > len(conduct.leaves)):
-            found.append(_finding(history, episode, Cause.CRASH_LOOP, [conduct]))
+    for activity in episode.activities.values():
+        silent = len(activity.deaths) + len(activity.replacements)
+        if len(activity.leaves) >= MANY and len(activity.leaves) >= silent:
+            found.append(_finding(history, episode, Cause.FLAPPING, [activity]))
+        elif silent >= MANY or (len(activity.starts) >= MANY and silent > len(activity.leaves)):
+            found.append(_finding(history, episode, Cause.CRASH_LOOP, [activity]))
     return found if len(found) < max(2, MOST * len(episode.before)) else []
 
 
 def _deploy(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
     """Nearly all processes went in an orderly way, and as many came; or nearly all static members came back."""
-    turned = [c for c in episode.conducts.values() if c.was_there and (c.leaves or c.replacements)]
-    came = sum(bool(c.starts or c.replacements) for c in episode.conducts.values())
+    turned = [c for c in episode.activities.values() if c.was_there and (c.leaves or c.replacements)]
+    came = sum(bool(c.starts or c.replacements) for c in episode.activities.values())
     if len(turned) < max(2, MOST * len(episode.before)) or came < MOST * len(turned):
         return []
-    return [_finding(history, episode, Cause.DEPLOY, list(episode.conducts.values()))]
+    return [_finding(history, episode, Cause.DEPLOY, list(episode.activities.values()))]
 
 
 def _one_by_one_start(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
     """A group began from nothing. That does not explain why somebody died or was expelled since."""
-    started = [conduct for conduct in episode.conducts.values() if conduct.starts]
+    started = [activity for activity in episode.activities.values() if activity.starts]
     if episode.before or not started:
         return []
-    gone = [s for conduct in started for s in (*conduct.deaths, *conduct.kicks, *conduct.poll_timeouts)]
+    gone = [s for activity in started for s in (*activity.deaths, *activity.kicks, *activity.poll_timeouts)]
     if not gone:
         return [_finding(history, episode, Cause.ONE_BY_ONE_START, started)]
-    begun = [s.ts_ms for conduct in started for s in conduct.starts]
+    begun = [s.ts_ms for activity in started for s in activity.starts]
     start = episode._replace(from_ms=min(begun), to_ms=max(begun))
     since = episode._replace(from_ms=max(min(history.silent_since_ms(s) for s in gone), episode.from_ms))
     found = [_finding(history, start, Cause.ONE_BY_ONE_START, started)]
@@ -130,15 +130,15 @@ def _one_by_one_start(history: GroupHistory, episode: Episode, usual: _Usual) ->
 
 def _left_for_polls(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
     """Somebody was expelled, or expelled itself, because its application did not poll."""
-    slow = [c for c in episode.conducts.values() if c.poll_timeouts or c.kicks or _died_polling(history, c)]
-    return [_finding(history, episode, Cause.SLOW_POLL, [conduct]) for conduct in slow]
+    slow = [c for c in episode.activities.values() if c.poll_timeouts or c.kicks or _died_polling(history, c)]
+    return [_finding(history, episode, Cause.SLOW_POLL, [activity]) for activity in slow]
 
 
-def _died_polling(history: GroupHistory, conduct: Conduct) -> bool:
+def _died_polling(history: GroupHistory, activity: ClientActivity) -> bool:
     """A static member does not leave when polls take too long, it only falls silent: a session timeout later than a
     process that stops, while its commits stopped as early."""
-    for death in conduct.deaths:
-        if death.member_id is None or conduct.client.instance_id is None or conduct.overlaps:
+    for death in activity.deaths:
+        if death.member_id is None or activity.client.instance_id is None or activity.overlaps:
             continue
         last_commit_ms = history.last_commit_ms(death.member_id, death.ts_ms)
         if last_commit_ms is None:
@@ -152,18 +152,18 @@ def _died_polling(history: GroupHistory, conduct: Conduct) -> bool:
 def _deaths(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
     """Somebody's session ended in silence."""
     return [
-        _finding(history, episode, _cause_of_death(history, conduct), [conduct])
-        for conduct in episode.conducts.values()
-        if conduct.deaths
+        _finding(history, episode, _cause_of_death(history, activity), [activity])
+        for activity in episode.activities.values()
+        if activity.deaths
     ]
 
 
-def _cause_of_death(history: GroupHistory, conduct: Conduct) -> Cause:
-    death = conduct.deaths[0]
+def _cause_of_death(history: GroupHistory, activity: ClientActivity) -> Cause:
+    death = activity.deaths[0]
     if death.state == "CompletingRebalance":
         return Cause.SLOW_LEADER  # who has synced is waited for; who leads has not
-    back = [start for start in conduct.starts if start.ts_ms >= death.ts_ms]
-    if conduct.overlaps or not back:
+    back = [start for start in activity.starts if start.ts_ms >= death.ts_ms]
+    if activity.overlaps or not back:
         return Cause.KILLED
     reason = back[0].client_reason
     if history.gives_reasons and not reason:
@@ -181,7 +181,7 @@ def _slow_leader(history: GroupHistory, episode: Episode, usual: _Usual) -> list
     if not slow:
         return []
     worst = max(slow, key=lambda signal: signal.wait_ms or 0)
-    return [_finding(history, episode, Cause.SLOW_LEADER, [_conduct_of(history, episode, worst.member_id)])]
+    return [_finding(history, episode, Cause.SLOW_LEADER, [_activity_of(history, episode, worst.member_id)])]
 
 
 def _slow_join(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
@@ -194,7 +194,7 @@ def _slow_join(history: GroupHistory, episode: Episode, usual: _Usual) -> list[D
         if _ended_by_departure(episode, signal):
             continue
         if (member_id := signal.member_id or _last_to_commit(history, signal)) is not None:
-            return [_finding(history, episode, Cause.SLOW_POLL, [_conduct_of(history, episode, member_id)])]
+            return [_finding(history, episode, Cause.SLOW_POLL, [_activity_of(history, episode, member_id)])]
     return []
 
 
@@ -222,28 +222,28 @@ def _last_to_commit(history: GroupHistory, join_over: Signal) -> str | None:
 def _static_restart(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
     """A static member was back before anybody missed it."""
     return [
-        _finding(history, episode, Cause.STATIC_RESTART, [conduct])
-        for conduct in episode.conducts.values()
-        if conduct.replacements
+        _finding(history, episode, Cause.STATIC_RESTART, [activity])
+        for activity in episode.activities.values()
+        if activity.replacements
     ]
 
 
 def _restart(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
     """Somebody left, and it or a successor came."""
-    left = [conduct for conduct in episode.conducts.values() if conduct.leaves and conduct.was_there]
-    back = [conduct for conduct in left if conduct.starts]
+    left = [activity for activity in episode.activities.values() if activity.leaves and activity.was_there]
+    back = [activity for activity in left if activity.starts]
     if back:
-        return [_finding(history, episode, Cause.RESTART, [conduct]) for conduct in back]
-    new = [conduct for conduct in episode.conducts.values() if conduct.starts and not conduct.was_there]
+        return [_finding(history, episode, Cause.RESTART, [activity]) for activity in back]
+    new = [activity for activity in episode.activities.values() if activity.starts and not activity.was_there]
     if left and len(left) == len(new):
-        return [_finding(history, episode, Cause.RESTART, [conduct]) for conduct in left]
+        return [_finding(history, episode, Cause.RESTART, [activity]) for activity in left]
     return []
 
 
 def _scaled(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
     """Members came, or went, and that was all."""
-    came = [conduct for conduct in episode.conducts.values() if conduct.starts and conduct.is_there]
-    went = [conduct for conduct in episode.conducts.values() if conduct.leaves and not conduct.is_there]
+    came = [activity for activity in episode.activities.values() if activity.starts and activity.is_there]
+    went = [activity for activity in episode.activities.values() if activity.leaves and not activity.is_there]
     found: list[Diagnosed] = []
     if came:
         found.append(_finding(history, episode, Cause.SCALE_UP, came))
@@ -255,31 +255,33 @@ def _scaled(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diag
 def _rejoined(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
     """Nobody came or went: a member wanted a rebalance."""
     if episode.resubscriptions:
-        conduct = _conduct_of(history, episode, episode.resubscriptions[0].member_id)
-        return [_finding(history, episode, Cause.SUBSCRIPTION_CHANGED, [conduct])]
+        activity = _activity_of(history, episode, episode.resubscriptions[0].member_id)
+        return [_finding(history, episode, Cause.SUBSCRIPTION_CHANGED, [activity])]
     if episode.growths:
         return [_finding(history, episode, Cause.PARTITIONS_ADDED, [])]
     for signal in episode.rejoins:
         reason = signal.client_reason or ""
-        conducts = [_conduct_of(history, episode, signal.member_id)]
+        activities = [_activity_of(history, episode, signal.member_id)]
         if "subscription has changed" in reason:
-            return [_finding(history, episode, Cause.SUBSCRIPTION_CHANGED, conducts)]
+            return [_finding(history, episode, Cause.SUBSCRIPTION_CHANGED, activities)]
         if "metadata has changed" in reason:
             return [_finding(history, episode, Cause.PARTITIONS_ADDED, [])]
         if "enforced" in reason:
-            return [_finding(history, episode, Cause.REBALANCE_ENFORCED, conducts)]
+            return [_finding(history, episode, Cause.REBALANCE_ENFORCED, activities)]
     if episode.rejoins:
         return [
-            _finding(history, episode, Cause.UNEXPLAINED, [_conduct_of(history, episode, episode.rejoins[0].member_id)])
+            _finding(
+                history, episode, Cause.UNEXPLAINED, [_activity_of(history, episode, episode.rejoins[0].member_id)]
+            )
         ]
     return []
 
 
 def _unexplained(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
     """Something happened, and no rule knows it."""
-    if not episode.joins_over and not episode.conducts:
+    if not episode.joins_over and not episode.activities:
         return []
-    return [_finding(history, episode, Cause.UNEXPLAINED, list(episode.conducts.values()))]
+    return [_finding(history, episode, Cause.UNEXPLAINED, list(episode.activities.values()))]
 
 
 _RULES: tuple[Callable[[GroupHistory, Episode, _Usual], list[Diagnosed]], ...] = (
@@ -309,27 +311,27 @@ _SUBJECTS = {
 }
 
 
-def _conduct_of(history: GroupHistory, episode: Episode, member_id: str | None) -> Conduct:
-    """The conduct of somebody who need not have come or gone."""
+def _activity_of(history: GroupHistory, episode: Episode, member_id: str | None) -> ClientActivity:
+    """The activity of somebody who need not have come or gone."""
     if member_id is None:
-        return Conduct(history.client(""))
+        return ClientActivity(history.client(""))
     client = history.client(member_id)
-    if client.name in episode.conducts:
-        return episode.conducts[client.name]
-    conduct = Conduct(client)
-    conduct.member_ids.append(member_id)
-    return conduct
+    if client.name in episode.activities:
+        return episode.activities[client.name]
+    activity = ClientActivity(client)
+    activity.member_ids.append(member_id)
+    return activity
 
 
 def _finding(
-    history: GroupHistory, episode: Episode, cause: Cause, conducts: list[Conduct], *, host: str | None = None
+    history: GroupHistory, episode: Episode, cause: Cause, activities: list[ClientActivity], *, host: str | None = None
 ) -> Diagnosed:
-    subject = _SUBJECTS.get(cause, Subject.CLIENT) if conducts else Subject.GROUP
+    subject = _SUBJECTS.get(cause, Subject.CLIENT) if activities else Subject.GROUP
     if subject is Subject.CLIENT:
-        host = conducts[0].client.host
-    clients = tuple(sorted({conduct.client.name for conduct in conducts}))
-    confidence = _confidence(history, episode, cause, conducts)
-    times = max((max(len(c.starts) + len(c.replacements), len(c.deaths), len(c.leaves)) for c in conducts), default=0)
+        host = activities[0].client.host
+    clients = tuple(sorted({activity.client.name for activity in activities}))
+    confidence = _confidence(history, episode, cause, activities)
+    times = max((max(len(c.starts) + len(c.replacements), len(c.deaths), len(c.leaves)) for c in activities), default=0)
     return Diagnosed(
         from_ms=episode.from_ms,
         to_ms=episode.to_ms,
@@ -338,7 +340,7 @@ def _finding(
         subject=subject,
         clients=clients,
         host=host,
-        member_ids=tuple(dict.fromkeys(member_id for conduct in conducts for member_id in conduct.member_ids)),
+        member_ids=tuple(dict.fromkeys(member_id for activity in activities for member_id in activity.member_ids)),
         confidence=confidence,
         sentence=sentence(cause, clients, host=host, times=times, confidence=confidence),
         is_observed=episode.is_observed,
@@ -346,12 +348,12 @@ def _finding(
     )
 
 
-def _confidence(history: GroupHistory, episode: Episode, cause: Cause, conducts: list[Conduct]) -> Confidence:
+def _confidence(history: GroupHistory, episode: Episode, cause: Cause, activities: list[ClientActivity]) -> Confidence:
     if cause is Cause.UNEXPLAINED:
         return Confidence.LOW
-    if cause is Cause.CRASH_LOOP and all(c.replacements and not c.deaths and not any(c.hosts) for c in conducts):
+    if cause is Cause.CRASH_LOOP and all(c.replacements and not c.deaths and not any(c.hosts) for c in activities):
         return Confidence.LOW  # two processes with one instance id look the same to whoever cannot see their hosts
-    if cause is Cause.PAUSED and not any(_is_telling(start.client_reason) for c in conducts for start in c.starts):
+    if cause is Cause.PAUSED and not any(_is_telling(start.client_reason) for c in activities for start in c.starts):
         return Confidence.LOW  # as does a process that was killed and started again late
     if not episode.is_observed:
         return Confidence.LOW if cause in (Cause.SLOW_POLL, Cause.KILLED, Cause.PAUSED) else Confidence.MEDIUM

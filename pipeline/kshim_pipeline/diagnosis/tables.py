@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 )
 
 from kshim_pipeline.diagnosis.causes import Diagnosed
-from kshim_pipeline.diagnosis.facts import Evidence, Kind, Member, Signal, Snapshot
+from kshim_pipeline.diagnosis.signals import Evidence, Kind, Member, Signal, Snapshot
 from kshim_pipeline.schemas import EVIDENCE, INFERRED, OBSERVED
 
 __all__ = ["DIAGNOSED", "MEMBERS", "SIGNALS", "diagnosed_row", "signal_of", "signal_row", "snapshots_of"]

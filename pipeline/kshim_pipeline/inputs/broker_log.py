@@ -17,8 +17,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
 
+from kshim_pipeline.errors import EXIT_USAGE, PipelineError
 from kshim_pipeline.inputs.files import expanded, one_to_a_task
-from kshim_pipeline.problems import EXIT_USAGE, PipelineError
 from kshim_pipeline.schemas import LOG_LINES
 
 if TYPE_CHECKING:

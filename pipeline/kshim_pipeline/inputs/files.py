@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from kshim_pipeline.problems import EXIT_UNAVAILABLE, PipelineError
+from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

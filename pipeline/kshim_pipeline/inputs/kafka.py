@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import functions as F
 
-from kshim_pipeline.problems import EXIT_UNAVAILABLE, PipelineError
+from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.records import RECORDS
 
 if TYPE_CHECKING:

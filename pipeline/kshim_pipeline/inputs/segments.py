@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 import pyarrow as pa
 
+from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.inputs.files import one_to_a_task
-from kshim_pipeline.problems import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.records import OFFSETS_TOPIC, RECORDS
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.records.batch import (

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from kshim_pipeline.errors import EXIT_OK, EXIT_USAGE, PipelineError
 from kshim_pipeline.inputs.kafka import Cluster
 from kshim_pipeline.land.counts import Counts
 from kshim_pipeline.land.log_ends import LogEnds
 from kshim_pipeline.land.stream import land
-from kshim_pipeline.problems import EXIT_OK, EXIT_USAGE, PipelineError
 from kshim_pipeline.records import OFFSETS_TOPIC
 from kshim_pipeline.setup.session import Jars, make_session
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import AnalysisException
 
+from kshim_pipeline.errors import PipelineError
 from kshim_pipeline.inputs.kafka import Cluster
-from kshim_pipeline.problems import PipelineError
 from kshim_pipeline.schemas import LOG_ENDS
 
 if TYPE_CHECKING:

@@ -21,10 +21,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, StructField, StructType
 
 from kshim_pipeline.decode import decode, decode_files
+from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.inputs.kafka import Cluster, Span, stream_topics
 from kshim_pipeline.land.counts import OBSERVATION, Counts, observed
 from kshim_pipeline.land.log_ends import LogEnds
-from kshim_pipeline.problems import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.progress import Progress
 from kshim_pipeline.records import OFFSETS_TOPIC, RECORDS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kshim_pipeline.kept import Keep
+from kshim_pipeline.materialize import Keep
 from kshim_pipeline.model import generations as of_generations
 from kshim_pipeline.model.commits import commits
 from kshim_pipeline.model.inferred import rebalances_of_records

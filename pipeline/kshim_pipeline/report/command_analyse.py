@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from kshim_pipeline.problems import EXIT_OK
+from kshim_pipeline.errors import EXIT_OK
 from kshim_pipeline.progress import Progress
 from kshim_pipeline.report.gather import add_input_options, gather, session_for
 from kshim_pipeline.report.results import write_results

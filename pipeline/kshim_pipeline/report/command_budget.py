@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from kshim_pipeline.problems import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, PipelineError
+from kshim_pipeline.errors import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, PipelineError
 from kshim_pipeline.report import opened
 from kshim_pipeline.report.budget import Budget, verdict
 from kshim_pipeline.report.summaries import span_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import vl_convert
 
-from kshim_pipeline.problems import EXIT_OK, EXIT_USAGE, PipelineError
+from kshim_pipeline.errors import EXIT_OK, EXIT_USAGE, PipelineError
 from kshim_pipeline.report import opened
 from kshim_pipeline.report.make import make_page
 from kshim_pipeline.report.page import render

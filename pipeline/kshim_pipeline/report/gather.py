@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kshim_pipeline.decode import decode
+from kshim_pipeline.errors import EXIT_USAGE, PipelineError
 from kshim_pipeline.inputs.broker_log import read_broker_log
 from kshim_pipeline.inputs.kafka import Cluster, read_topics
 from kshim_pipeline.inputs.segments import partition_folders, read_segments
@@ -16,7 +17,6 @@ from kshim_pipeline.land.command import client_options
 from kshim_pipeline.land.log_ends import log_ends, read_log_ends
 from kshim_pipeline.land.stream import decode_landed, read_landed
 from kshim_pipeline.model.events import EVENTS_TOPIC, events
-from kshim_pipeline.problems import EXIT_USAGE, PipelineError
 from kshim_pipeline.records import DECODED, OFFSETS_TOPIC, RECORDS
 from kshim_pipeline.schemas import LOG_ENDS
 from kshim_pipeline.setup.session import BRIEF, Jars, fit, make_session

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from kshim_pipeline.kept import in_session
+from kshim_pipeline.materialize import in_session
 from kshim_pipeline.progress import Progress
 from kshim_pipeline.report.gather import add_input_options, gather, session_for
 from kshim_pipeline.report.results import Results, compute, read_results

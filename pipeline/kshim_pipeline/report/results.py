@@ -13,13 +13,13 @@ from pyspark.errors import AnalysisException
 from kshim_pipeline.analyses.registry import ANALYSES, all_findings
 from kshim_pipeline.analyses.registry import run as run_analysis
 from kshim_pipeline.diagnosis.incidents import findings_of, incidents
-from kshim_pipeline.kept import Keep, OnDemand, in_folder
+from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
+from kshim_pipeline.materialize import Keep, OnDemand, in_folder
 from kshim_pipeline.model.build import build
-from kshim_pipeline.problems import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.report.gather import Gathered
-from kshim_pipeline.schemes.compare import compare
-from kshim_pipeline.schemes.membership_changes import membership_changes
 from kshim_pipeline.setup.session import fit
+from kshim_pipeline.what_if.compare import compare
+from kshim_pipeline.what_if.membership_changes import membership_changes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,7 +54,7 @@ class Results(NamedTuple):
 
     @property
     def scheme_costs(self) -> DataFrame:
-        """The table COSTS of `kshim_pipeline.schemes.compare`."""
+        """The table COSTS of `kshim_pipeline.what_if.compare`."""
         return self.others["scheme_costs"]
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 from pyspark.sql import functions as F
 
 from kshim_pipeline.analyses.phases import phases
-from kshim_pipeline.schemes.compare import SCHEMES, fleet_totals
+from kshim_pipeline.what_if.compare import SCHEMES, fleet_totals
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kshim_pipeline.problems import EXIT_OK, PipelineError
+from kshim_pipeline.errors import EXIT_OK, PipelineError
 from kshim_pipeline.setup.jars import JARS, SPARK_VERSION, fetch, jars_dir, kafka_jars, take_from
 from kshim_pipeline.setup.java import find_java
 from kshim_pipeline.setup.session import Jars, make_session

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from kshim_pipeline.problems import EXIT_UNAVAILABLE, PipelineError
+from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.setup.cache import cache_dir
 from kshim_pipeline.setup.java import find_java, java_home_for_spark
 

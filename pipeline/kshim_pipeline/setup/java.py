@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kshim_pipeline.problems import EXIT_UNAVAILABLE, PipelineError
+from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.setup.cache import cache_dir
 
 __all__ = ["MAX_JAVA", "MIN_JAVA", "Java", "find_java", "java_home_for_spark"]

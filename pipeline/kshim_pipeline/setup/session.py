@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kshim_pipeline.problems import EXIT_UNAVAILABLE, PipelineError
+from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.setup.jars import SPARK_VERSION, kafka_jars
 from kshim_pipeline.setup.java import find_java, java_home_for_spark
 

@@ -8,11 +8,11 @@ from pyspark.sql import functions as F
 
 from kshim_pipeline.model.shape import shaped
 from kshim_pipeline.schemas import GENERATIONS, MEMBERSHIPS
-from kshim_pipeline.synthetic.course import births, is_empty, member, ordinal_of, owner_of, stored_ms, timed
 from kshim_pipeline.synthetic.draws import div, log_uniform, mod
 from kshim_pipeline.synthetic.fleet import Fleet
 from kshim_pipeline.synthetic.places import STORED, record_place
 from kshim_pipeline.synthetic.rebalances import leader_slot, left_reason, slow_slot
+from kshim_pipeline.synthetic.timeline import births, is_empty, member, ordinal_of, owner_of, stored_ms, timed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

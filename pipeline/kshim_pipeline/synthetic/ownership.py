@@ -11,7 +11,11 @@ from pyspark.sql import functions as F
 
 from kshim_pipeline.model.shape import shaped
 from kshim_pipeline.schemas import OWNERSHIP
-from kshim_pipeline.synthetic.course import (
+from kshim_pipeline.synthetic.draws import div, mod
+from kshim_pipeline.synthetic.fleet import PERIOD, Fleet
+from kshim_pipeline.synthetic.memberships import covers
+from kshim_pipeline.synthetic.places import STORED, record_place
+from kshim_pipeline.synthetic.timeline import (
     VISITS,
     births,
     leaving_of,
@@ -21,10 +25,6 @@ from kshim_pipeline.synthetic.course import (
     stored_ms,
     timed,
 )
-from kshim_pipeline.synthetic.draws import div, mod
-from kshim_pipeline.synthetic.fleet import PERIOD, Fleet
-from kshim_pipeline.synthetic.memberships import covers
-from kshim_pipeline.synthetic.places import STORED, record_place
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -8,10 +8,10 @@ from pyspark.sql import functions as F
 
 from kshim_pipeline.model.shape import shaped
 from kshim_pipeline.schemas import OBSERVED, REBALANCES
-from kshim_pipeline.synthetic.course import begun, births, is_empty, member
 from kshim_pipeline.synthetic.draws import chosen, mod
 from kshim_pipeline.synthetic.fleet import Fleet
 from kshim_pipeline.synthetic.places import event_place
+from kshim_pipeline.synthetic.timeline import begun, births, is_empty, member
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

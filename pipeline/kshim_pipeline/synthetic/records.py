@@ -9,11 +9,11 @@ from pyspark.sql.types import ArrayType
 
 from kshim_pipeline.model.shape import shaped
 from kshim_pipeline.records import DECODED, OFFSETS_TOPIC, TOPIC_PARTITIONS
-from kshim_pipeline.synthetic.course import births, courses, is_empty, member, stored_ms
 from kshim_pipeline.synthetic.fleet import Fleet
 from kshim_pipeline.synthetic.memberships import SESSION_TIMEOUT_MS, covers, own_partitions, rebalance_timeout_ms
 from kshim_pipeline.synthetic.places import STORED, record_offset, record_partition
 from kshim_pipeline.synthetic.rebalances import leader_slot
+from kshim_pipeline.synthetic.timeline import births, courses, is_empty, member, stored_ms
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

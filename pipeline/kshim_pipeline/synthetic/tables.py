@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kshim_pipeline.synthetic.commits import commits, log_ends
-from kshim_pipeline.synthetic.course import courses
 from kshim_pipeline.synthetic.fleet import Fleet, groups
 from kshim_pipeline.synthetic.memberships import generations, memberships
 from kshim_pipeline.synthetic.ownership import ownership
 from kshim_pipeline.synthetic.rebalances import rebalances
+from kshim_pipeline.synthetic.timeline import courses
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -6,38 +6,38 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kshim.broker.alarms import Alarms
-from kshim.broker.chores import Chores
-from kshim.broker.durability import Durability, FsyncPolicy
-from kshim.broker.dynamic_configs import DynamicConfigs
-from kshim.broker.fetch_waits import FetchWaits
-from kshim.broker.housekeeping import Housekeeping
-from kshim.broker.internal_topics import make_internal_topic
-from kshim.broker.leadership import Leadership
-from kshim.broker.log_repairs import LogRepairs
+from kshim.broker.coordinator_loader import CoordinatorLoader
 from kshim.broker.producer_ids import ProducerIds
-from kshim.broker.producer_upkeep import SAVE_BYTES, ProducerUpkeep
-from kshim.broker.shard_loads import ShardLoads
-from kshim.broker.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Partition, Storage, Topic, Topics
-from kshim.broker.warm import COORDINATOR, TRANSACTIONS
+from kshim.broker.warmup import COORDINATOR, TRANSACTIONS
+from kshim.config.dynamic import DynamicConfig
 from kshim.coordinator.step import Append, Now, Step
+from kshim.partitions.durability import Durability, FsyncPolicy
+from kshim.partitions.fetch_purgatory import FetchPurgatory
+from kshim.partitions.internal_topics import make_internal_topic
+from kshim.partitions.leadership import Leadership
+from kshim.partitions.log_cleaner import LogCleaner
+from kshim.partitions.log_recovery import LogRecovery
+from kshim.partitions.producer_snapshots import SAVE_BYTES, ProducerSnapshots
+from kshim.partitions.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Partition, Storage, Topic, Topics
+from kshim.scheduling.background_tasks import BackgroundTasks
+from kshim.scheduling.timers import Timers
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from kshim.broker.authentication.credentials import ScramCredentials
-    from kshim.broker.authorizer.authorizer import Authorizer
-    from kshim.broker.config import BrokerConfig
-    from kshim.broker.history.history import History
     from kshim.broker.node import Node
     from kshim.broker.transactions import Transactions
+    from kshim.config.broker_config import BrokerConfig
     from kshim.coordinator.coordinator import GroupCoordinator
     from kshim.coordinator.events import Event
     from kshim.coordinator.transactions.coordinator import TransactionCoordinator
+    from kshim.history.history import History
+    from kshim.security.authentication.credentials import ScramCredentials
+    from kshim.security.authorizer.authorizer import Authorizer
     from kshim.storage.log import Log
     from kshim_protocol.schema import Request
 
-__all__ = ["Cluster", "Identities"]
+__all__ = ["Cluster", "RandomIds"]
 
 
 # APIs whose handlers change a shard's state: those of groups and offsets, DeleteTopics and WriteTxnMarkers; those of
@@ -48,7 +48,7 @@ _TRANSACTION_APIS = frozenset({22, 24, 25, 26, 65, 66})
 _PRODUCER_ID_AT = 43  # in a batch; its first byte says whether there is one
 
 
-class Identities:
+class RandomIds:
     """Where fresh identities come from; randomness is injected here and nowhere else.
 
     `new_member_suffix() -> str` is a UUID in text form, `new_topic_id() -> bytes` 16 random bytes.
@@ -72,7 +72,7 @@ class Cluster:
         self,
         config: BrokerConfig,
         storage: Storage,
-        identities: Identities,
+        identities: RandomIds,
         *,
         cluster_id: str,
         fsync: FsyncPolicy = "never",
@@ -86,21 +86,21 @@ class Cluster:
         self.cluster_id = cluster_id
         self.storage = storage
         self.leadership = Leadership(range(config.node_id, config.node_id + node_count))
-        self.dynamic_configs = DynamicConfigs(config, storage, self.leadership.node_ids, self._broker_configured)
-        self.chores = Chores()
-        self.alarms = Alarms()
-        self.log_repairs = LogRepairs(self)
+        self.dynamic_configs = DynamicConfig(config, storage, self.leadership.node_ids, self._broker_configured)
+        self.background_tasks = BackgroundTasks()
+        self.timers = Timers()
+        self.log_recovery = LogRecovery(self)
         self.durability = Durability(
             fsync,
             fsync_interval_ms,
-            alarms=self.alarms,
-            start=lambda chore: self.chores.add(chore, urgent=True),
+            timers=self.timers,
+            start=lambda task: self.background_tasks.add(task, urgent=True),
             on_durable=self._became_durable,
-            on_lost=self.log_repairs.begin,
+            on_lost=self.log_recovery.begin,
             report=on_defect,
         )
-        self.housekeeping = Housekeeping(self)
-        self.producer_upkeep = ProducerUpkeep(self)
+        self.log_cleaner = LogCleaner(self)
+        self.producer_snapshots = ProducerSnapshots(self)
         self.topics = Topics(
             storage,
             identities.new_topic_id,
@@ -109,15 +109,15 @@ class Cluster:
             hides_undurable=self.durability.replies_wait,
             leadership=self.leadership,
         )
-        self.shard_loads = ShardLoads(
+        self.coordinator_loader = CoordinatorLoader(
             self, OFFSETS_TOPIC, COORDINATOR, lambda: self.coordinator, lambda: self._coordinator
         )
-        self.transaction_loads = ShardLoads(
+        self.transaction_loader = CoordinatorLoader(
             self, TRANSACTIONS_TOPIC, TRANSACTIONS, lambda: self.transactions, lambda: self.made_transactions
         )
         self._identities = identities
         self._coordinator: GroupCoordinator | None = None
-        self.fetch_waits = FetchWaits()
+        self.fetch_purgatory = FetchPurgatory()
         self._history: History | None = None
         self.nodes: list[Node] = []
         self.known_nodes: dict[int, Node] = {}  # the others, too
@@ -144,8 +144,8 @@ class Cluster:
             self._coordinator = GroupCoordinator(
                 group_config, topics=self.topics, new_id=self._identities.new_member_suffix
             )
-            self._coordinator.on_load_wanted = self.shard_loads.wanted
-            self.shard_loads.coordinator_made(self._coordinator)
+            self._coordinator.on_load_wanted = self.coordinator_loader.wanted
+            self.coordinator_loader.coordinator_made(self._coordinator)
         return self._coordinator
 
     @property
@@ -155,8 +155,8 @@ class Cluster:
             from kshim.broker.transactions import Transactions
 
             self._transactions = Transactions(self)
-            self._transactions.coordinator.on_load_wanted = self.transaction_loads.wanted
-            self.transaction_loads.coordinator_made(self._transactions.coordinator)
+            self._transactions.coordinator.on_load_wanted = self.transaction_loader.wanted
+            self.transaction_loader.coordinator_made(self._transactions.coordinator)
         return self._transactions.coordinator
 
     @property
@@ -173,7 +173,7 @@ class Cluster:
     def scram_credentials(self) -> ScramCredentials:
         """The users' SCRAM credentials, read when they are first needed. Raises LogError."""
         if self._scram_credentials is None:
-            from kshim.broker.authentication.stored import stored_credentials
+            from kshim.security.authentication.stored import stored_credentials
 
             self._scram_credentials = stored_credentials(self.storage)
         return self._scram_credentials
@@ -182,14 +182,14 @@ class Cluster:
     def history(self) -> History:
         """Why groups rebalanced: see `docs/design/events.md`. Made with the first event, as the coordinator is."""
         if self._history is None:
-            from kshim.broker.history.making import make_history
+            from kshim.history.making import make_history
 
             self._history = make_history(self, run=self._identities.new_topic_id().hex())
         return self._history
 
     def next_group_deadline(self) -> int | None:
         """When the next timer of a coordinator or of the retention is due (ms, `Now.mono_ms`), or None."""
-        retention_ms = self.housekeeping.next_ms
+        retention_ms = self.log_cleaner.next_ms
         group_ms = None if self._coordinator is None else self._coordinator.next_deadline()
         if self._transactions is not None:
             transaction_ms = self._transactions.coordinator.next_deadline()
@@ -201,7 +201,7 @@ class Cluster:
 
     def advance(self, now: Now) -> None:
         """Fire the timers that are due. A coordinator stops at each write: what follows depends on its fate."""
-        self.housekeeping.advance(now)
+        self.log_cleaner.advance(now)
         for coordinator in (self._coordinator, self.made_transactions):
             if coordinator is not None:
                 coordinator.partition_at_work = None
@@ -255,7 +255,7 @@ class Cluster:
         """
         base_offset = partition.log.append(batch)
         self.durability.appended(partition)
-        self.housekeeping.appended(partition, len(batch))
+        self.log_cleaner.appended(partition, len(batch))
         stable_bytes = len(batch)
         producers = partition.producers
         if producers is not None:
@@ -263,9 +263,9 @@ class Cluster:
                 stable_bytes = producers.after_append(partition, batch, base_offset, now_ms)
             producers.unsaved_bytes += len(batch)
             if producers.unsaved_bytes > SAVE_BYTES:
-                self.producer_upkeep.save(partition)
-        if self.fetch_waits and not self.durability.replies_wait:
-            self.fetch_waits.appended(partition, len(batch), stable_bytes)
+                self.producer_snapshots.save(partition)
+        if self.fetch_purgatory and not self.durability.replies_wait:
+            self.fetch_purgatory.appended(partition, len(batch), stable_bytes)
         return base_offset
 
     def partitions_of(self, step: Step) -> list[Partition]:
@@ -319,18 +319,18 @@ class Cluster:
 
     def _opened(self, partition: Partition) -> None:
         self.durability.opened(partition)
-        self.housekeeping.opened(partition)
-        self.producer_upkeep.opened(partition)
+        self.log_cleaner.opened(partition)
+        self.producer_snapshots.opened(partition)
 
     def _closing(self, partition: Partition) -> None:
         self.durability.closing(partition)
-        self.housekeeping.closing(partition)
-        self.producer_upkeep.closing(partition)
+        self.log_cleaner.closing(partition)
+        self.producer_snapshots.closing(partition)
 
     def _became_durable(self, partition: Partition, log: Log, before: int) -> None:
         """More of a log is safe from power loss: where only that is shown, Fetches may have waited for it."""
-        self.housekeeping.became_durable(partition, log)
-        if not self.fetch_waits or not self.durability.replies_wait:
+        self.log_cleaner.became_durable(partition, log)
+        if not self.fetch_purgatory or not self.durability.replies_wait:
             return
         try:
             size_bytes = log.bytes_from(max(before, log.start_offset)) - log.bytes_from(log.durable_offset)
@@ -339,9 +339,9 @@ class Cluster:
             if producers is not None and producers.transactions:
                 stable_bytes = producers.after_sync(log, before)
         except LogError:  # its beginning was deleted meanwhile
-            self.fetch_waits.release(partition)
+            self.fetch_purgatory.release(partition)
         else:
-            self.fetch_waits.appended(partition, size_bytes, stable_bytes)
+            self.fetch_purgatory.appended(partition, size_bytes, stable_bytes)
 
     def defect(self, error: BaseException, request: Request[Any] | None) -> None:
         """An exception nobody planned for: report it, and load the shard it may have left half changed again.
@@ -373,17 +373,17 @@ class Cluster:
         """One partition of the offsets topic."""
         return self.offsets_topic().partitions[index]
 
-    def loads_of(self, partition: Partition) -> ShardLoads | None:
+    def loads_of(self, partition: Partition) -> CoordinatorLoader | None:
         """Who reads a partition into its coordinator; None for one that is no shard."""
         name = partition.topic.name
         if name == OFFSETS_TOPIC:
-            return self.shard_loads
-        return self.transaction_loads if name == TRANSACTIONS_TOPIC else None
+            return self.coordinator_loader
+        return self.transaction_loader if name == TRANSACTIONS_TOPIC else None
 
     def reload_shard(self, index: int) -> None:
         """Forget a shard's state and read it from its log again."""
-        self.shard_loads.drop(index, ErrorCode.NOT_COORDINATOR)
-        self.shard_loads.load(index)
+        self.coordinator_loader.drop(index, ErrorCode.NOT_COORDINATOR)
+        self.coordinator_loader.load(index)
 
     # Nodes
 
@@ -403,19 +403,19 @@ class Cluster:
 
     def stop_node(self, node_id: int) -> None:
         """End a node: live ones lead in its place, its clients are cut off. See `moves.stop_node`."""
-        from kshim.broker.moves import stop_node
+        from kshim.broker.leader_election import stop_node
 
         stop_node(self, node_id)
 
     def start_node(self, node_id: int) -> None:
         """Have a node that was stopped serve again. See `moves.start_node`."""
-        from kshim.broker.moves import start_node
+        from kshim.broker.leader_election import start_node
 
         start_node(self, node_id)
 
     def move(self, topic: str, partition: int, to: int) -> None:
         """Have the node `to` lead a partition. See `moves.move`."""
-        from kshim.broker.moves import move
+        from kshim.broker.leader_election import move
 
         move(self, topic, partition, to)
 
@@ -440,22 +440,22 @@ class Cluster:
         self.topics.delete_all(topics)
         for topic in topics:
             for partition in topic.partitions:
-                self.fetch_waits.release(partition)
+                self.fetch_purgatory.release(partition)
         self.apply(self.coordinator.topics_deleted([topic.name for topic in topics], now))
 
     def _broker_configured(self) -> None:
         """What topics have from the configuration of brokers may have changed."""
         for topic in self.topics:
-            topic.batch_rules = None
-            self.housekeeping.configured(topic)
+            topic.batch_validator = None
+            self.log_cleaner.configured(topic)
 
     def delete_before(self, partition: Partition, offset: int) -> None:
         """Move a partition's start up to `offset`, which lies behind it. Who waits there is answered. Raises LogError."""
         partition.log.delete_before(offset)
         if partition.producers is not None:
             partition.producers.transactions.start_moved(offset)
-        self.housekeeping.start_moved(partition)
-        self.fetch_waits.release(partition)
+        self.log_cleaner.start_moved(partition)
+        self.fetch_purgatory.release(partition)
 
     def new_session_id(self) -> int:
         """A random number of 32 bits."""
@@ -470,8 +470,8 @@ class Cluster:
         if self._history is not None:
             self._history.close()
         self.durability.stop()
-        self.housekeeping.compact_before_end()
-        self.log_repairs.close()
+        self.log_cleaner.compact_before_end()
+        self.log_recovery.close()
         try:
             self.topics.close()
         finally:
@@ -481,11 +481,11 @@ class Cluster:
 def _authorizer(config: BrokerConfig, storage: Storage) -> Authorizer | None:
     if not config.given.get("authorizer.class.name", "").strip():
         return None
-    from kshim.broker.authorizer.making import make_authorizer
+    from kshim.security.authorizer.making import make_authorizer
 
     return make_authorizer(config, storage)
 
 
-def _producer_ids(storage: Storage, identities: Identities, *, is_new: bool) -> ProducerIds:
+def _producer_ids(storage: Storage, identities: RandomIds, *, is_new: bool) -> ProducerIds:
     """Logs that came from elsewhere remember producers nobody has counted: ids begin where theirs will not be."""
     return ProducerIds(storage, lambda: 0 if is_new else int.from_bytes(identities.new_topic_id()[:6], "big") << 8)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Literal, Protocol
 
-from kshim.broker.chores import Chores
 from kshim.coordinator.step import Now
+from kshim.scheduling.background_tasks import BackgroundTasks
 
 __all__ = ["ANONYMOUS", "Connection", "ConnectionClosing", "FrameRouter", "SecurityProtocol"]
 
@@ -49,8 +49,8 @@ class Connection(Protocol):
 class FrameRouter(Protocol):
     """What `kshim.server` drives. `kshim.broker.node.Node` implements it; every call is synchronous and brief."""
 
-    chores: Chores
-    """What is to be done besides answering. The server sets its `on_chore`, and takes from it whenever that is called."""
+    background_tasks: BackgroundTasks
+    """What is to be done besides answering. The server sets its `on_task`, and takes from it whenever that is called."""
 
     def route(self, frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
         """Handle one request frame (without its size). `connection.reply` is called once, now or later.

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from kshim.broker.cluster import Cluster
 from kshim.broker.connection import Connection
 from kshim.broker.router import Router
-from kshim.broker.topics import Partition
-from kshim.broker.warm import warming_steps
+from kshim.broker.warmup import warmup_steps
 from kshim.coordinator.step import Now
+from kshim.partitions.topics import Partition
 
 if TYPE_CHECKING:
-    from kshim.broker.authentication.gate import Gate
+    from kshim.broker.authentication_gate import Gate
     from kshim.broker.fetch_sessions import FetchSessions
 
 __all__ = ["Node"]
@@ -39,12 +39,12 @@ class Node:
         self.route = self.router.route
         self.gate: Gate | None = None
         """What lets clients of SASL listeners through to `route`; set where there are such listeners."""
-        self.chores = cluster.chores
-        cluster.shard_loads.begin(now)
-        cluster.transaction_loads.begin(now)
-        cluster.housekeeping.begin(now)
+        self.background_tasks = cluster.background_tasks
+        cluster.coordinator_loader.begin(now)
+        cluster.transaction_loader.begin(now)
+        cluster.log_cleaner.begin(now)
         self._fetch_sessions: FetchSessions | None = None
-        self._warming = warming_steps(self.router)
+        self._warming = warmup_steps(self.router)
         self.on_stop: Callable[[], None] = _nothing
         """Cuts off its clients and accepts no more; the server sets it."""
         self.on_start: Callable[[], None] = _nothing
@@ -79,7 +79,7 @@ class Node:
 
     def closed(self, connection: Connection) -> None:
         """See `FrameRouter.closed`."""
-        self.cluster.fetch_waits.cancel(connection)
+        self.cluster.fetch_purgatory.cancel(connection)
         if self.gate is not None:
             self.gate.closed(connection)
 
@@ -97,16 +97,16 @@ class Node:
     def next_real_deadline(self) -> int | None:
         """See `FrameRouter.next_real_deadline`."""
         cluster = self.cluster
-        alarm_ms = cluster.alarms.next_ms
-        wait_ms = cluster.fetch_waits.next_deadline()
+        alarm_ms = cluster.timers.next_ms
+        wait_ms = cluster.fetch_purgatory.next_deadline()
         if alarm_ms is None or (wait_ms is not None and wait_ms < alarm_ms):
             return wait_ms
         return alarm_ms
 
     def advance_real(self, real_ms: int) -> None:
         """See `FrameRouter.advance_real`."""
-        self.cluster.fetch_waits.advance(real_ms)
-        self.cluster.alarms.advance(real_ms)
+        self.cluster.fetch_purgatory.advance(real_ms)
+        self.cluster.timers.advance(real_ms)
 
     def warm(self) -> bool:
         """See `FrameRouter.warm`."""

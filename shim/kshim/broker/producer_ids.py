@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from kshim.storage.log import LogError
 
 if TYPE_CHECKING:
-    from kshim.broker.topics import Storage
+    from kshim.partitions.topics import Storage
 
 __all__ = ["BLOCK_SIZE", "PRODUCER_IDS_DOCUMENT", "ProducerIds"]
 

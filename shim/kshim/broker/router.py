@@ -183,7 +183,7 @@ class Router:
         handler = find_handler(api)
         authorizer = self._node.cluster.authorizer
         if authorizer is not None:
-            from kshim.broker.authorizer.guard import guarded
+            from kshim.broker.guards.guard import guarded
 
             handler = guarded(api, handler, authorizer)
         route = Route(api, version, handler)

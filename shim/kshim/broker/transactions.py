@@ -6,11 +6,11 @@ from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kshim.broker.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Partition
-from kshim.broker.transaction_markers import append_marker
 from kshim.coordinator.step import Step
 from kshim.coordinator.transactions.config import TransactionConfig
 from kshim.coordinator.transactions.coordinator import TransactionCoordinator
+from kshim.partitions.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Partition
+from kshim.partitions.transaction_markers import append_marker
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 
@@ -64,7 +64,7 @@ class Transactions:
             self._reload(partition)
 
     def _reload(self, partition: int) -> None:
-        loads = self._cluster.transaction_loads
+        loads = self._cluster.transaction_loader
         loads.drop(partition, ErrorCode.NOT_COORDINATOR)
         loads.load(partition)
 

@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from kshim.broker.config import BrokerConfig, ConfigError
-from kshim.broker.listeners import Listener, client_auth_of, listeners_of, plain_listener, with_advertised
 from kshim.cli.addresses import Address, is_loopback, is_wildcard
-from kshim.cli.exits import EXIT_USAGE, CommandError
+from kshim.cli.exit_codes import EXIT_USAGE, CommandError
 from kshim.cli.log import Log
 from kshim.cli.options import ServeOptions
+from kshim.config.broker_config import BrokerConfig, ConfigError
+from kshim.config.listeners import Listener, client_auth_of, listeners_of, plain_listener, with_advertised
 from kshim.server.limits import ServerLimits
 from kshim.server.listener import java_client_host
 
 if TYPE_CHECKING:
-    from kshim.server.byte_transform import ByteTransform
+    from kshim.server.transport_layer import TransportLayer
 
 __all__ = [
     "Listening",
@@ -37,7 +37,7 @@ class Listening(NamedTuple):
     """Where and how to listen; `transforms` makes the TLS of the listeners that speak it, by name."""
 
     listeners: tuple[Listener, ...]
-    transforms: dict[str, Callable[[], ByteTransform]]
+    transforms: dict[str, Callable[[], TransportLayer]]
     limits: ServerLimits
 
 
@@ -87,7 +87,7 @@ def _listeners(options: ServeOptions, config: BrokerConfig, log: Log) -> tuple[L
     return (listener,)
 
 
-def _transforms(listeners: tuple[Listener, ...], config: BrokerConfig) -> dict[str, Callable[[], ByteTransform]]:
+def _transforms(listeners: tuple[Listener, ...], config: BrokerConfig) -> dict[str, Callable[[], TransportLayer]]:
     """What makes the TLS of the listeners that speak it, by name. Raises CommandError (usage)."""
     if not any(listener.has_tls for listener in listeners):
         return {}

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from kshim.broker.topics import Partition
 from kshim.coordinator.events import HISTORY_FIELDS, Event, MemberRef, Transition
 from kshim.coordinator.state import GroupState
 from kshim.coordinator.step import OFFSETS_TOPIC
+from kshim.partitions.topics import Partition
 
 if TYPE_CHECKING:
     from kshim.cli.coordinator_lines import Line

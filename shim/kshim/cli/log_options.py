@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple, cast
 
 from kshim.cli.addresses import Address, parse_address
-from kshim.cli.exits import EXIT_USAGE, CommandError
+from kshim.cli.exit_codes import EXIT_USAGE, CommandError
 
 __all__ = ["DumpOffsetsOptions", "ImportOptions", "parse_log_command"]
 

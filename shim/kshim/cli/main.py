@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kshim.cli.exits import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, CommandError
+from kshim.cli.exit_codes import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, CommandError
 
 if TYPE_CHECKING:
     from kshim.cli.options import ConformOptions
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from kshim_pipeline.cli import main as run_pipeline
 
             return run_pipeline(command.arguments)
-        from kshim.cli.logs import run_logs
+        from kshim.cli.log_commands import run_logs
 
         return run_logs(command)
     except CommandError as error:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, cast
 
 from kshim.cli.addresses import Address, is_wildcard, parse_address
-from kshim.cli.exits import EXIT_USAGE, CommandError
+from kshim.cli.exit_codes import EXIT_USAGE, CommandError
 
 if TYPE_CHECKING:
     from kshim.cli.log_options import DumpOffsetsOptions, ImportOptions

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kshim.broker.authentication.gate import Gate
-from kshim.broker.authentication.settings import Randomness, sasl_listeners
-from kshim.broker.authentication.users_file import UserLine, parse_users
-from kshim.broker.config import BrokerConfig, ConfigError
-from kshim.cli.exits import EXIT_USAGE, CommandError
-from kshim.server.identities import new_nonce, new_salt
+from kshim.broker.authentication_gate import Gate
+from kshim.cli.exit_codes import EXIT_USAGE, CommandError
+from kshim.config.broker_config import BrokerConfig, ConfigError
+from kshim.security.authentication.settings import Randomness, sasl_listeners
+from kshim.security.authentication.users_file import UserLine, parse_users
+from kshim.server.random_ids import new_nonce, new_salt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kshim.broker.listeners import Listener
     from kshim.broker.node import Node
     from kshim.cli.log import Log
+    from kshim.config.listeners import Listener
 
 __all__ = ["authenticate", "read_users"]
 

@@ -9,12 +9,10 @@ from collections.abc import Callable, Sequence
 from signal import SIGTERM, raise_signal
 from typing import TYPE_CHECKING
 
-from kshim.broker.cluster import Cluster, Identities
-from kshim.broker.config import BrokerConfig, ConfigError
-from kshim.broker.history.names import create_events_topic
+from kshim.broker.cluster import Cluster, RandomIds
 from kshim.broker.node import Node
 from kshim.cli.addresses import Address, is_wildcard
-from kshim.cli.exits import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNAVAILABLE, EXIT_USAGE, CommandError
+from kshim.cli.exit_codes import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNAVAILABLE, EXIT_USAGE, CommandError
 from kshim.cli.listening import (
     Listening,
     advertised_address,
@@ -26,18 +24,20 @@ from kshim.cli.listening import (
 from kshim.cli.log import Log
 from kshim.cli.options import ServeOptions
 from kshim.cli.stderr import log_stream
+from kshim.config.broker_config import BrokerConfig, ConfigError
+from kshim.history.names import create_events_topic
 from kshim.server.clock import RealClock
-from kshim.server.identities import new_cluster_id, new_member_suffix, new_topic_id
 from kshim.server.listener import CannotBind
+from kshim.server.random_ids import new_cluster_id, new_member_suffix, new_topic_id
 from kshim.server.run import run_until_signalled
 from kshim.storage.log import CorruptLog, LogError
 
 if TYPE_CHECKING:
     from kshim.broker.connection import Connection
-    from kshim.broker.durability import FsyncPolicy
-    from kshim.broker.listeners import Listener
-    from kshim.broker.topics import Storage
+    from kshim.config.listeners import Listener
     from kshim.coordinator.step import Now
+    from kshim.partitions.durability import FsyncPolicy
+    from kshim.partitions.topics import Storage
     from kshim.storage.repairs import Repair
 
 __all__ = ["run_serve"]
@@ -71,7 +71,7 @@ def run_serve(options: ServeOptions) -> int:
         cluster = Cluster(
             config,
             storage,
-            Identities(new_member_suffix, new_topic_id),
+            RandomIds(new_member_suffix, new_topic_id),
             cluster_id=cluster_id,
             fsync=fsync,
             fsync_interval_ms=fsync_interval_ms,

@@ -12,9 +12,9 @@ from typing import Final, Protocol
 
 from kshim.broker.connection import ANONYMOUS, ConnectionClosing, FrameRouter, SecurityProtocol
 from kshim.coordinator.step import Now
-from kshim.server.byte_transform import ByteTransform
 from kshim.server.limits import QUEUE_BYTES, READ_BYTES, TURN_BYTES, TURN_FRAMES, ServerLimits
-from kshim.server.parked_bytes import ParkedBytes
+from kshim.server.request_memory import RequestMemory
+from kshim.server.transport_layer import TransportLayer
 
 __all__ = ["AGAIN", "GONE", "READ", "WRITE", "ServerConnection", "ServerLog"]
 
@@ -79,9 +79,9 @@ class ServerConnection:
         "is_authenticated",
         "is_closed",
         "listener_name",
-        "parked_bytes",
         "principal",
         "read_bytes",
+        "request_memory",
         "security_protocol",
         "wake",
     )
@@ -92,10 +92,10 @@ class ServerConnection:
         client_host: str,
         *,
         limits: ServerLimits,
-        parked_total: ParkedBytes,
+        parked_total: RequestMemory,
         log: ServerLog,
         wake: Callable[[], None],
-        transform: ByteTransform | None = None,
+        transform: TransportLayer | None = None,
         listener_name: str = "PLAINTEXT",
         security_protocol: SecurityProtocol = "PLAINTEXT",
     ) -> None:
@@ -105,7 +105,7 @@ class ServerConnection:
         self.principal = ANONYMOUS
         self.is_authenticated = not security_protocol.startswith("SASL")
         self.is_closed = False
-        self.parked_bytes = 0
+        self.request_memory = 0
         """Its input that waits, as `parked_total` counts it."""
         self.held_since_ms = 0
         """Since when the first request of that input waits, on the real clock."""
@@ -215,7 +215,7 @@ class ServerConnection:
                 self._give_up("a request failed unexpectedly")
             finally:
                 self._in_turn = False
-        if self._buffer or self.parked_bytes or self._parked_frame_bytes:
+        if self._buffer or self.request_memory or self._parked_frame_bytes:
             self._settle(real_ms)
         if self._is_ending:
             self._end_if_idle()
@@ -372,7 +372,7 @@ class ServerConnection:
 
     def _settle(self, real_ms: int) -> None:
         """Count the input that waits, and choose how much to read next."""
-        if self._at or not self.parked_bytes:  # a request was handled since bytes last came, or none waited
+        if self._at or not self.request_memory:  # a request was handled since bytes last came, or none waited
             self.held_since_ms = real_ms
         parked_total, held_bytes = self._parked_total, self.held_bytes
         self.read_bytes = READ_BYTES

@@ -13,8 +13,8 @@ import trio
 
 if TYPE_CHECKING:
     from kshim.broker.connection import FrameRouter
-    from kshim.broker.listeners import Listener
-    from kshim.server.byte_transform import ByteTransform
+    from kshim.config.listeners import Listener
+    from kshim.server.transport_layer import TransportLayer
 
 __all__ = ["Bound", "CannotBind", "bind", "java_client_host", "listening"]
 
@@ -36,7 +36,7 @@ class Bound(NamedTuple):
 
     listener: Listener
     sock: socket.socket
-    make_transform: Callable[[], ByteTransform] | None
+    make_transform: Callable[[], TransportLayer] | None
     router: FrameRouter | None = None
 
 

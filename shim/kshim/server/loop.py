@@ -15,9 +15,9 @@ from kshim.server.clock import GroupClock
 from kshim.server.connection import GONE, ServerConnection, ServerLog
 from kshim.server.limits import ServerLimits
 from kshim.server.listener import Bound
-from kshim.server.parked_bytes import ParkedBytes
 from kshim.server.peer import Peer
 from kshim.server.quotas import ConnectionQuotas
+from kshim.server.request_memory import RequestMemory
 
 __all__ = ["Loop"]
 
@@ -43,7 +43,7 @@ class Loop(ABC):
         """By file descriptor."""
         self.turns = 0
         """Wake-ups so far, to see whether something happened meanwhile."""
-        self.parked_total = ParkedBytes(limits.parked_max_bytes)
+        self.parked_total = RequestMemory(limits.parked_max_bytes)
         self.quotas = ConnectionQuotas(limits)
         self.slow: dict[Peer, tuple[int, int]] = {}
         """Who has more unsent answers than one may have: since when on the real clock, and how many bytes it was then,

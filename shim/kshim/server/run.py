@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 import trio
 
 from kshim.broker.connection import FrameRouter, NodeRouter
-from kshim.broker.listeners import Listener
-from kshim.server.byte_transform import ByteTransform
+from kshim.config.listeners import Listener
 from kshim.server.connection import ServerLog
 from kshim.server.limits import ServerLimits
 from kshim.server.listener import CannotBind
 from kshim.server.server import Server, serve
+from kshim.server.transport_layer import TransportLayer
 
 __all__ = ["run_until_signalled"]
 
@@ -24,7 +24,7 @@ def run_until_signalled(
     router: FrameRouter,
     *,
     listeners: Sequence[Listener],
-    transforms: Mapping[str, Callable[[], ByteTransform]],
+    transforms: Mapping[str, Callable[[], TransportLayer]],
     others: Sequence[tuple[NodeRouter, Sequence[Listener]]] = (),
     limits: ServerLimits,
     log: ServerLog,
@@ -42,7 +42,7 @@ def run_until_signalled(
 async def _run(
     router: FrameRouter,
     listeners: Sequence[Listener],
-    transforms: Mapping[str, Callable[[], ByteTransform]],
+    transforms: Mapping[str, Callable[[], TransportLayer]],
     others: Sequence[tuple[NodeRouter, Sequence[Listener]]],
     limits: ServerLimits,
     log: ServerLog,

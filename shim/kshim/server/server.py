@@ -14,17 +14,17 @@ from typing import Final, Literal, cast
 import trio
 
 from kshim.broker.connection import FrameRouter, NodeRouter
-from kshim.broker.listeners import Listener, plain_listener
-from kshim.server.byte_transform import ByteTransform
-from kshim.server.chores import ChoreRunner
+from kshim.config.listeners import Listener, plain_listener
+from kshim.server.acceptor import Acceptor
+from kshim.server.background_tasks import BackgroundTaskRunner
 from kshim.server.clock import GroupClock, RealClock
 from kshim.server.connection import ServerLog
-from kshim.server.door import Door
+from kshim.server.connection_timeouts import ConnectionTimeouts
 from kshim.server.limits import ServerLimits
 from kshim.server.listener import Bound, CannotBind, java_client_host
 from kshim.server.loop import Loop
-from kshim.server.patience import Patience
 from kshim.server.timers import Timers
+from kshim.server.transport_layer import TransportLayer
 
 __all__ = ["CannotBind", "LoopName", "Server", "serve"]
 
@@ -59,7 +59,7 @@ async def serve(
     host: str = "127.0.0.1",
     port: int = 0,
     listeners: Sequence[Listener] = (),
-    transforms: Mapping[str, Callable[[], ByteTransform]] | None = None,
+    transforms: Mapping[str, Callable[[], TransportLayer]] | None = None,
     others: Sequence[tuple[NodeRouter, Sequence[Listener]]] = (),
     limits: ServerLimits | None = None,
     clock: GroupClock | None = None,
@@ -72,11 +72,11 @@ async def serve(
     """Listen on `listeners`, or in plain text on `host` and `port`, and let `router` answer, until `Server.stop`.
 
     `transforms` makes, by a listener's name, what lies under each of its connections: TLS. `others` are further nodes of
-    the cluster that `router` is a node of, each with its listeners; they share the loop, and the timers and chores of
+    the cluster that `router` is a node of, each with its listeners; they share the loop, and the timers and background_tasks of
     `router`, and all can be stopped and started. `clock` drives group timers, `real_clock` fetch waits, idle limits and
     pauses; both are the machine's by default. `on_listening(addresses)` is called, and `task_status` told, once
     connections are accepted. A graceful end stops accepting and reading, handles what was read whole, and gives the peers
-    `limits.shutdown_grace_ms` to take their answers; parked requests are not waited for. Then urgent chores end, others
+    `limits.shutdown_grace_ms` to take their answers; parked requests are not waited for. Then urgent background_tasks end, others
     are closed. Cancelled, all closes at once.
 
     Raises CannotBind; ValueError for a loop this platform lacks.
@@ -87,17 +87,19 @@ async def serve(
     peers = _loop_class(loop)(
         router, clock=clock, real_clock=real_clock, limits=limits, log=log, after_turn=timers.rearm
     )
-    chores = ChoreRunner(router.chores, peers, after_slice=timers.rearm, real_clock=real_clock, log=log)
+    background_tasks = BackgroundTaskRunner(
+        router.background_tasks, peers, after_slice=timers.rearm, real_clock=real_clock, log=log
+    )
     with contextlib.ExitStack() as sockets:
         nodes = ((router, listeners or (plain_listener(host, port),)), *others)
-        doors = [await _bound(Door(*node, transforms or {}, limits), sockets) for node in nodes]
+        doors = [await _bound(Acceptor(*node, transforms or {}, limits), sockets) for node in nodes]
         server = Server([address for door in doors for address in door.addresses])
         async with trio.open_nursery() as nursery:
             await nursery.start(peers.run)
             nursery.start_soon(timers.run)
-            nursery.start_soon(Patience(peers, limits, real_clock, log).run)
+            nursery.start_soon(ConnectionTimeouts(peers, limits, real_clock, log).run)
             async with trio.open_nursery() as working:
-                await working.start(chores.run)
+                await working.start(background_tasks.run)
                 async with trio.open_nursery() as accepting:
                     for door in doors:
                         door.use(accepting, partial(_accept, peers, real_clock, log), peers, real_clock)
@@ -111,18 +113,18 @@ async def serve(
                     accepting.cancel_scope.cancel()
                 sockets.close()
                 await _finish(peers, limits, real_clock)
-                chores.stop()
+                background_tasks.stop()
             nursery.cancel_scope.cancel()
 
 
-async def _bound(door: Door, sockets: contextlib.ExitStack) -> Door:
+async def _bound(door: Acceptor, sockets: contextlib.ExitStack) -> Acceptor:
     """The door, bound; `sockets` closes it. Raises CannotBind."""
     sockets.callback(door.close_sockets)
     await door.bind()
     return door
 
 
-def _hand_over(doors: Sequence[Door]) -> None:
+def _hand_over(doors: Sequence[Acceptor]) -> None:
     """Let each node close and open its door."""
     for door in doors:
         node = cast("NodeRouter", door.router)

@@ -20,14 +20,14 @@ _RETRY_MS: Final = 100
 
 
 class Timers:
-    """Two alarms: group timers on the injectable clock, waiting Fetches on the real one."""
+    """Two timers: group timers on the injectable clock, waiting Fetches on the real one."""
 
     def __init__(self, router: FrameRouter, *, clock: GroupClock, real_clock: GroupClock, log: ServerLog) -> None:
         def advance_real(now: Now) -> None:
             router.advance_real(now.mono_ms)
 
-        self._group = _Alarm(clock, router.next_deadline, router.advance, self.rearm, real_clock, log)
-        self._real = _Alarm(real_clock, router.next_real_deadline, advance_real, self.rearm, real_clock, log)
+        self._group = _Timer(clock, router.next_deadline, router.advance, self.rearm, real_clock, log)
+        self._real = _Timer(real_clock, router.next_real_deadline, advance_real, self.rearm, real_clock, log)
 
     def rearm(self) -> None:
         """Call after anything that may have set an earlier deadline. Two comparisons when none was."""
@@ -41,7 +41,7 @@ class Timers:
             nursery.start_soon(self._real.run)
 
 
-class _Alarm:
+class _Timer:
     __slots__ = ("_armed_ms", "_clock", "_fire", "_fired", "_log", "_next_deadline", "_real_clock", "_sleep")
 
     def __init__(

@@ -20,7 +20,7 @@ _PLAIN_TEXT_REASONS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", 
 
 
 class TlsTransform:
-    """Implements `ByteTransform` for one connection: the server's side of TLS."""
+    """Implements `TransportLayer` for one connection: the server's side of TLS."""
 
     __slots__ = ("_handshake_bytes", "_in", "_out", "_tls", "is_open", "is_over", "principal")
 
@@ -34,7 +34,7 @@ class TlsTransform:
         self.principal: str | None = None
 
     def receive(self, data: bytes) -> bytes:
-        """See `ByteTransform.receive`."""
+        """See `TransportLayer.receive`."""
         self._in.write(data)
         try:
             if not self.is_open:
@@ -46,7 +46,7 @@ class TlsTransform:
             raise ConnectionClosing(reason_of(error)) from None
 
     def send(self, data: bytes | memoryview) -> bytes:
-        """See `ByteTransform.send`."""
+        """See `TransportLayer.send`."""
         view = memoryview(data)
         try:
             while view:
@@ -56,11 +56,11 @@ class TlsTransform:
         return self._out.read()
 
     def pending(self) -> bytes:
-        """See `ByteTransform.pending`."""
+        """See `TransportLayer.pending`."""
         return self._out.read() if self._out.pending else b""
 
     def end(self) -> bytes:
-        """See `ByteTransform.end`: the alert close_notify, which tells an end from a cut."""
+        """See `TransportLayer.end`: the alert close_notify, which tells an end from a cut."""
         try:
             if self.is_open:
                 self._tls.unwrap()

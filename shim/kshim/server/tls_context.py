@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, cast
 
-from kshim.broker.config import BrokerConfig, ConfigError
-from kshim.broker.listeners import Listener, client_auth_of
+from kshim.config.broker_config import BrokerConfig, ConfigError
+from kshim.config.listeners import Listener, client_auth_of
 from kshim.server.tls import TlsTransform, reason_of
 
 __all__ = ["tls_context", "tls_transforms"]

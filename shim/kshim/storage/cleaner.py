@@ -1,4 +1,4 @@
-"""Compaction of one log, as a chore: sealed segments are read, filtered and replaced one group after the other.
+"""Compaction of one log, as a task: sealed segments are read, filtered and replaced one group after the other.
 
 Loops over records yield every half millisecond; reading, writing and syncing are jobs for a thread. Appends, reads and
 rolls may go on meanwhile: nothing of the log changes before `Replacement.finish`. Kafka: Cleaner.doClean.

@@ -9,11 +9,11 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kshim.storage.adoption import adopt
-from kshim.storage.clean_offsets import CleanOffsets
+from kshim.storage.cleaner_checkpoint import CleanerCheckpoint
 from kshim.storage.directory_lock import DirectoryLock, DirectoryLocked
-from kshim.storage.file import DEFAULT_SEGMENT_BYTES, FileLog
+from kshim.storage.file_log import DEFAULT_SEGMENT_BYTES, FileLog
 from kshim.storage.folders import free_doomed_name, remove_folder
+from kshim.storage.kafka_folders import adopt
 from kshim.storage.log import LogError
 from kshim.storage.os_calls import OsCalls
 from kshim.storage.recovery import Recover
@@ -64,7 +64,7 @@ class DataDirectory:
         self._format_version = FORMAT_VERSION
         self._deleted: list[str] = []  # topics whose folders may still be there
         self._logs: dict[str, FileLog] = {}
-        self.clean_offsets = CleanOffsets(path, calls)
+        self.cleaner_checkpoint = CleanerCheckpoint(path, calls)
 
     @classmethod
     def open(
@@ -150,7 +150,7 @@ class DataDirectory:
         """
         try:
             self._remove_partitions(topic)
-            self.clean_offsets.forget(topic)
+            self.cleaner_checkpoint.forget(topic)
             if topic in self._deleted:
                 self._write_topics(self.topics, [name for name in self._deleted if name != topic])
         except OSError as error:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from kshim.storage.producer_state import ProducerFiles
+    from kshim.storage.producer_snapshot_file import ProducerFiles
 
 __all__ = [
     "CorruptLog",

@@ -15,7 +15,7 @@ from kshim.storage.os_calls import OsCalls
 from kshim.storage.repairs import DamageSkipped, Repair, TailCut
 from kshim.storage.scan import Damage, Place
 from kshim.storage.segment import Segment
-from kshim.storage.swap import CLEANED_SUFFIX, SWAP_SUFFIX
+from kshim.storage.segment_replacement import CLEANED_SUFFIX, SWAP_SUFFIX
 
 __all__ = ["Recover", "mend"]
 

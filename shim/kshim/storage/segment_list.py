@@ -11,7 +11,7 @@ from kshim.storage.file_sync import Unsynced
 from kshim.storage.index import INDEX_SUFFIXES
 from kshim.storage.log import LogError
 from kshim.storage.segment import Owner, Segment
-from kshim.storage.swap import DELETED_SUFFIX, SWAP_SUFFIX, Replacement, finish_leftovers, is_segment
+from kshim.storage.segment_replacement import DELETED_SUFFIX, SWAP_SUFFIX, Replacement, finish_leftovers, is_segment
 
 __all__ = ["SegmentList"]
 

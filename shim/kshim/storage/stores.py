@@ -1,6 +1,6 @@
 """Where a broker keeps its topics and their logs: in memory, or in a data directory.
 
-Both have the methods of `kshim.broker.topics.Storage`. Nothing here imports what only the other one needs.
+Both have the methods of `kshim.partitions.topics.Storage`. Nothing here imports what only the other one needs.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from kshim.storage.topic_spec import TopicSpec
 
 if TYPE_CHECKING:
     from kshim.storage.directory import DataDirectory
-    from kshim.storage.file import FileLog
-    from kshim.storage.memory import MemoryLog
+    from kshim.storage.file_log import FileLog
+    from kshim.storage.memory_log import MemoryLog
     from kshim.storage.recovery import Recover
     from kshim.storage.repairs import Repair
 
@@ -28,7 +28,7 @@ class MemoryStorage:
 
     def open_log(self, topic: str, partition: int) -> MemoryLog:
         """A new log."""
-        from kshim.storage.memory import MemoryLog  # brings the record batches with it, which a start does not need
+        from kshim.storage.memory_log import MemoryLog  # brings the record batches with it, which a start does not need
 
         return MemoryLog()
 
@@ -137,15 +137,15 @@ class DirectoryStorage:
 
     def clean_offset(self, topic: str, partition: int) -> int:
         """Up to where a log was compacted."""
-        return self._directory.clean_offsets.get(topic, partition)
+        return self._directory.cleaner_checkpoint.get(topic, partition)
 
     def note_clean_offset(self, topic: str, partition: int, offset: int) -> None:
         """A log was compacted up to there: to be saved one day."""
-        self._directory.clean_offsets.note(topic, partition, offset)
+        self._directory.cleaner_checkpoint.note(topic, partition, offset)
 
     def clean_offsets_to_save(self) -> Callable[[], None] | None:
         """Writes what was noted so far: it blocks, in any thread, and raises LogError. None when nothing was."""
-        return self._directory.clean_offsets.to_save()
+        return self._directory.cleaner_checkpoint.to_save()
 
     def read_document(self, name: str) -> str | None:
         """A file beside the logs. Raises LogError."""

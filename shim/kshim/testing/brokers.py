@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from kshim.broker.cluster import Cluster, Identities
-from kshim.broker.config import BrokerConfig
-from kshim.broker.history.names import create_events_topic
-from kshim.broker.listeners import plain_listener
+from kshim.broker.cluster import Cluster, RandomIds
 from kshim.broker.node import Node
-from kshim.broker.topics import OFFSETS_TOPIC
+from kshim.config.broker_config import BrokerConfig
+from kshim.config.listeners import plain_listener
+from kshim.history.names import create_events_topic
+from kshim.partitions.topics import OFFSETS_TOPIC
 from kshim.server.clock import RealClock
-from kshim.server.identities import new_cluster_id, new_member_suffix, new_topic_id
+from kshim.server.random_ids import new_cluster_id, new_member_suffix, new_topic_id
 from kshim.server.server import Server, serve
 from kshim.storage.log import LogError
 
 if TYPE_CHECKING:
-    from kshim.broker.topics import Storage
+    from kshim.partitions.topics import Storage
 
 __all__ = ["Brokers", "open_brokers"]
 
@@ -118,7 +118,7 @@ async def open_brokers(
         cluster = Cluster(
             broker_config,
             storage,
-            Identities(new_member_suffix, new_topic_id),
+            RandomIds(new_member_suffix, new_topic_id),
             cluster_id=cluster_id,
             fsync="never" if data_dir is None else "interval",
             on_defect=on_defect,

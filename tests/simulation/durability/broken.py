@@ -8,12 +8,12 @@ from typing import Any
 from unittest.mock import patch
 
 from kshim.broker.cluster import Cluster
-from kshim.broker.durability import Durability, FsyncPolicy
-from kshim.broker.log_repairs import LogRepairs
-from kshim.broker.shard_loads import ShardLoads
-from kshim.broker.topics import Partition
+from kshim.broker.coordinator_loader import CoordinatorLoader
 from kshim.coordinator.replay import Replay
-from kshim.storage.file import FileLog
+from kshim.partitions.durability import Durability, FsyncPolicy
+from kshim.partitions.log_recovery import LogRecovery
+from kshim.partitions.topics import Partition
+from kshim.storage.file_log import FileLog
 from kshim.storage.log import Log
 from kshim_protocol.records.batch import iter_batches
 
@@ -78,19 +78,22 @@ def _who_waited_is_told_all_is_well() -> AbstractContextManager[Any]:
 
 def _shards_keep_what_was_lost() -> AbstractContextManager[Any]:
     # The log is repaired, but nobody reads it again.
-    drop, load = ShardLoads.drop, ShardLoads.load
+    drop, load = CoordinatorLoader.drop, CoordinatorLoader.load
 
-    def drop_unread(self: ShardLoads, index: int, *error: Any) -> None:
+    def drop_unread(self: CoordinatorLoader, index: int, *error: Any) -> None:
         if index in self._pending:
             drop(self, index, *error)
 
-    def load_dropped(self: ShardLoads, index: int) -> None:
+    def load_dropped(self: CoordinatorLoader, index: int) -> None:
         if index in self._cluster.coordinator._unloaded:
             load(self, index)
 
     @contextmanager
     def both() -> Iterator[None]:
-        with patch.object(ShardLoads, "drop", drop_unread), patch.object(ShardLoads, "load", load_dropped):
+        with (
+            patch.object(CoordinatorLoader, "drop", drop_unread),
+            patch.object(CoordinatorLoader, "load", load_dropped),
+        ):
             yield
 
     return both()
@@ -115,7 +118,7 @@ def _nothing_is_written_again(self: FileLog) -> None:
 
 
 def _leftovers_are_cut() -> AbstractContextManager[Any]:
-    return patch.object(LogRepairs, "_repair_now", lambda self, _partition, log: (log.cut_unsynced(), log.sync()))
+    return patch.object(LogRecovery, "_repair_now", lambda self, _partition, log: (log.cut_unsynced(), log.sync()))
 
 
 def _fetch_shows_all() -> AbstractContextManager[Any]:
@@ -143,14 +146,14 @@ def _producers_do_not_wait() -> AbstractContextManager[Any]:
 
 
 def _a_shard_is_read_in_part() -> AbstractContextManager[Any]:
-    from kshim.broker import shard_loads
+    from kshim.broker import coordinator_loader
 
     def all_but_the_newest(replay: Replay, log: Log) -> Iterator[None]:
         for run in log.runs():
             yield from replay.feed(b"".join(list(iter_batches(run))[:-1]))
         yield from replay.finish()
 
-    return patch.object(shard_loads, "_replaying", all_but_the_newest)
+    return patch.object(coordinator_loader, "_replaying", all_but_the_newest)
 
 
 DEFECTS: dict[str, Defect] = {

@@ -6,7 +6,7 @@ once a sync has followed; `quiet` says that one has.
 
 from __future__ import annotations
 
-from kshim.broker.durability import FsyncPolicy
+from kshim.partitions.durability import FsyncPolicy
 from tests.simulation.violation import require
 
 __all__ = ["PromisedOffsets", "PromisedRecords"]

@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from kshim.broker.durability import FsyncPolicy
+from kshim.partitions.durability import FsyncPolicy
 from tests.simulation.durability.broken import DEFECTS
 from tests.simulation.durability.world import Run, run
 

@@ -19,7 +19,7 @@ class PowerLoss(Exception):
 
 
 class Patient(Client):
-    """A client that lets the node work until it is answered, by one yield of one chore at a time, at most `steps` of all."""
+    """A client that lets the node work until it is answered, by one yield of one task at a time, at most `steps` of all."""
 
     def __init__(self, node: NodeUnderTest, steps: int, rng: Random) -> None:
         super().__init__(node, "patient", "/127.0.0.1")
@@ -35,21 +35,21 @@ class Patient(Client):
 
     def work(self) -> bool:
         """One step; False when there is nothing to do. Raises PowerLoss."""
-        chores = self._node.node.chores
-        while (chore := chores.next_urgent() or chores.next()) is not None:
-            self._underway.append(chore)
+        background_tasks = self._node.node.background_tasks
+        while (task := background_tasks.next_urgent() or background_tasks.next()) is not None:
+            self._underway.append(task)
         if not self._underway:
             return False
         if not self.steps_left:
             raise PowerLoss
         self.steps_left -= 1
-        chore = self._rng.choice(self._underway)
+        task = self._rng.choice(self._underway)
         try:
-            job = next(chore)
+            job = next(task)
             while job is not None:
-                job = chore.send(job())
+                job = task.send(job())
         except StopIteration:
-            self._underway.remove(chore)
+            self._underway.remove(task)
         return True
 
 

@@ -1,6 +1,6 @@
-"""A whole broker without sockets over a disk that fails: requests, chores that go on bit by bit, crashes.
+"""A whole broker without sockets over a disk that fails: requests, background_tasks that go on bit by bit, crashes.
 
-`run(seed, steps, policy, folder)` decides everything by chance from the seed. Jobs of chores run whenever their turn comes
+`run(seed, steps, policy, folder)` decides everything by chance from the seed. Jobs of background_tasks run whenever their turn comes
 and their results arrive later still, as those of threads do.
 """
 
@@ -12,9 +12,9 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from kshim.broker.chores import Chore
-from kshim.broker.durability import FsyncPolicy
-from kshim.broker.topics import OFFSETS_TOPIC
+from kshim.partitions.durability import FsyncPolicy
+from kshim.partitions.topics import OFFSETS_TOPIC
+from kshim.scheduling.background_tasks import BackgroundTask
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.fetch import FetchResponse
@@ -58,10 +58,10 @@ class Run(NamedTuple):
 
 
 class _Work:
-    """A chore under way: what is to be sent into it next, or the job it waits for."""
+    """A task under way: what is to be sent into it next, or the job it waits for."""
 
-    def __init__(self, chore: Chore) -> None:
-        self.chore = chore
+    def __init__(self, task: BackgroundTask) -> None:
+        self.task = task
         self.job: Callable[[], Any] | None = None
         self.result: Any = None
         self.error: Exception | None = None
@@ -187,15 +187,17 @@ class _World:
 
         self._send(fetch_of((TOPIC, index, 0)), 12, answered)
 
-    # Chores
+    # BackgroundTasks
 
-    def take_chores(self) -> None:
-        while (chore := self.node.node.chores.next_urgent() or self.node.node.chores.next()) is not None:
-            self.working.append(_Work(chore))
+    def take_background_tasks(self) -> None:
+        while (
+            task := self.node.node.background_tasks.next_urgent() or self.node.node.background_tasks.next()
+        ) is not None:
+            self.working.append(_Work(task))
 
     def work(self) -> None:
-        """One chore goes on: up to its next yield, or its job runs."""
-        self.take_chores()
+        """One task goes on: up to its next yield, or its job runs."""
+        self.take_background_tasks()
         if not self.working:
             return
         work = self.rng.choice(self.working)
@@ -209,18 +211,18 @@ class _World:
         result, failure = work.result, work.error
         work.result = work.error = None
         try:
-            work.job = work.chore.send(result) if failure is None else work.chore.throw(failure)
+            work.job = work.task.send(result) if failure is None else work.task.throw(failure)
         except StopIteration:
             self.working.remove(work)
 
     def be_quiet(self) -> None:
-        """Time passes and every chore ends."""
+        """Time passes and every task ends."""
         for _ in range(3):
             self.node.pass_ms(INTERVAL_MS)
-            self.take_chores()
+            self.take_background_tasks()
             while self.working:
                 self.work()
-                self.take_chores()
+                self.take_background_tasks()
         self.take_answers()
 
     def settle(self) -> None:
@@ -255,7 +257,7 @@ class _World:
         """The process ends as it stands; another one starts."""
         self.asked.clear()
         for work in self.working:
-            work.chore.close()
+            work.task.close()
         self.working.clear()
         storage: Any = self.node.storage
         storage._directory._lock.release()  # the kernel does, when a process is gone

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from kshim.broker.altering.altering import alter
-from kshim.broker.altering.changes import Resource, replaced
-from kshim.broker.altering.kinds import BROKER_LOGGER
+from kshim.broker.alter_configs.alter_configs import alter
+from kshim.broker.alter_configs.changes import Resource, replaced
+from kshim.broker.alter_configs.kinds import BROKER_LOGGER
 from kshim.broker.router import answered, handles
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError

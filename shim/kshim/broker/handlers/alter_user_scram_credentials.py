@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kshim.broker.authentication.scram import MAX_ITERATIONS, MIN_ITERATIONS, SCRAM_MECHANISMS, ScramCredential
 from kshim.broker.router import answered, handles
 from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim.security.authentication.scram import MAX_ITERATIONS, MIN_ITERATIONS, SCRAM_MECHANISMS, ScramCredential
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.alter_user_scram_credentials import (
@@ -18,8 +18,8 @@ from kshim_protocol.messages.alter_user_scram_credentials import (
 )
 
 if TYPE_CHECKING:
-    from kshim.broker.authentication.credentials import ScramCredentials
     from kshim.broker.node import Node
+    from kshim.security.authentication.credentials import ScramCredentials
 
 __all__ = ["alter_user_scram_credentials"]
 

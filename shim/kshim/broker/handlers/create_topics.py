@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from kshim.broker.config_entries import topic_entries
 from kshim.broker.router import answered, handles
-from kshim.broker.topic_rules import (
+from kshim.config.entries import topic_entries
+from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim.partitions.topic_validator import (
     MAX_PARTITIONS_PER_REQUEST,
     METADATA_TOPIC,
     check_assignment,
@@ -17,8 +18,7 @@ from kshim.broker.topic_rules import (
     check_replication_factor,
     checked_configs,
 )
-from kshim.broker.topics import INTERNAL_TOPICS, NewTopic
-from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim.partitions.topics import INTERNAL_TOPICS, NewTopic
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.create_topics import (
@@ -32,7 +32,7 @@ from kshim_protocol.schema import ZERO_UUID
 
 if TYPE_CHECKING:
     from kshim.broker.node import Node
-    from kshim.broker.topics import Topic
+    from kshim.partitions.topics import Topic
 
 __all__ = ["create_topics"]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kshim.broker.cleanup_rules import CleanupRules
 from kshim.broker.node import Node
 from kshim.broker.router import PendingReply, answered, handles
-from kshim.broker.topics import INTERNAL_TOPICS
 from kshim.coordinator.step import RequestContext, Step
+from kshim.partitions.cleaner_config import CleanerConfig
+from kshim.partitions.topics import INTERNAL_TOPICS
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.delete_records import (
@@ -66,7 +66,7 @@ def _deleted(node: Node, topic: str, index: int, offset: int) -> int:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
     if not node.leads(partition):
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    if not CleanupRules(cluster.config, partition.topic).deletes:
+    if not CleanerConfig(cluster.config, partition.topic).deletes:
         raise KafkaError(ErrorCode.POLICY_VIOLATION)
     high_watermark = partition.high_watermark
     if offset == _HIGH_WATERMARK:

@@ -6,8 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from kshim.broker.router import answered, handles
-from kshim.broker.topics import INTERNAL_TOPICS, Topic
 from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim.partitions.topics import INTERNAL_TOPICS, Topic
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse

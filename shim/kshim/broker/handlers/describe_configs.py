@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from kshim.broker.altering.broker_keys import CLUSTER_WIDE_KEYS
-from kshim.broker.altering.brokers import check_broker_id
-from kshim.broker.altering.client_metrics import client_metrics_entries
-from kshim.broker.altering.groups import group_entries
-from kshim.broker.altering.kinds import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
-from kshim.broker.config_entries import (
+from kshim.broker.alter_configs.broker_keys import CLUSTER_WIDE_KEYS
+from kshim.broker.alter_configs.brokers import check_broker_id
+from kshim.broker.alter_configs.client_metrics import client_metrics_entries
+from kshim.broker.alter_configs.groups import group_entries
+from kshim.broker.alter_configs.kinds import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from kshim.broker.router import answered, handles
+from kshim.config.dynamic import CLUSTER_WIDE
+from kshim.config.entries import (
     CONFIG_TYPES,
     ConfigEntry,
     broker_entries,
     cluster_wide_entries,
     topic_entries,
 )
-from kshim.broker.dynamic_configs import CLUSTER_WIDE
-from kshim.broker.router import answered, handles
-from kshim.broker.topic_rules import check_name
 from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim.partitions.topic_validator import check_name
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.describe_configs import (
     DescribeConfigsRequest,

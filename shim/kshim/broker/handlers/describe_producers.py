@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from kshim.broker.node import Node
-from kshim.broker.producers import PartitionProducers
 from kshim.broker.router import PendingReply, answered, handles
-from kshim.broker.topic_rules import check_name
 from kshim.coordinator.step import RequestContext, Step
+from kshim.partitions.producer_state import ProducerState
+from kshim.partitions.topic_validator import check_name
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
     PartitionResponse,
-    ProducerState,
     TopicResponse,
+)
+from kshim_protocol.messages.describe_producers import (
+    ProducerState as ActiveProducer,
 )
 
 __all__ = ["describe_producers"]
@@ -49,7 +51,7 @@ def _answer(node: Node, request: DescribeProducersRequest, topic: str, index: in
     return PartitionResponse(partition_index=index, error_code=code, error_message=message, active_producers=())
 
 
-def _producers(node: Node, topic: str, index: int) -> tuple[ProducerState, ...]:
+def _producers(node: Node, topic: str, index: int) -> tuple[ActiveProducer, ...]:
     """Raises KafkaError, LogError."""
     partition = node.cluster.topics.partition(topic, index)
     if partition is None:
@@ -59,7 +61,7 @@ def _producers(node: Node, topic: str, index: int) -> tuple[ProducerState, ...]:
     if not node.leads(partition):
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     return tuple(
-        ProducerState(
+        ActiveProducer(
             producer_id=entry.producer_id,
             producer_epoch=entry.epoch,
             last_sequence=entry.last_sequence,
@@ -67,5 +69,5 @@ def _producers(node: Node, topic: str, index: int) -> tuple[ProducerState, ...]:
             coordinator_epoch=entry.coordinator_epoch,
             current_txn_start_offset=entry.first_offset,
         )
-        for entry in sorted(PartitionProducers.of(partition), key=lambda entry: entry.producer_id)
+        for entry in sorted(ProducerState.of(partition), key=lambda entry: entry.producer_id)
     )

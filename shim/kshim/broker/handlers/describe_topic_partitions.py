@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from kshim.broker.authorized_operations import TOPIC_OPERATIONS
 from kshim.broker.router import answered, handles
-from kshim.broker.topic_rules import name_problem
-from kshim.broker.topics import INTERNAL_TOPICS
 from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim.partitions.topic_validator import name_problem
+from kshim.partitions.topics import INTERNAL_TOPICS
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -21,7 +21,7 @@ from kshim_protocol.schema import ZERO_UUID
 
 if TYPE_CHECKING:
     from kshim.broker.node import Node
-    from kshim.broker.topics import Partition, Topic
+    from kshim.partitions.topics import Partition, Topic
 
 __all__ = ["describe_topic_partitions"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from kshim.broker.authentication.credentials import ScramCredentials
-from kshim.broker.authentication.scram import SCRAM_MECHANISMS
 from kshim.broker.router import answered, handles
 from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim.security.authentication.credentials import ScramCredentials
+from kshim.security.authentication.scram import SCRAM_MECHANISMS
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.describe_user_scram_credentials import (

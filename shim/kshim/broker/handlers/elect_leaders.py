@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kshim.broker.node import Node
-    from kshim.broker.topics import Partition
+    from kshim.partitions.topics import Partition
 
 __all__ = ["elect_leaders"]
 
@@ -83,7 +83,7 @@ def _refusal(node: Node, topic: str, index: int, election_type: int) -> tuple[Er
 
 
 def _elect(node: Node, request: ElectLeadersRequest, elected: dict[Partition, PartitionResult]) -> None:
-    from kshim.broker.moves import elect
+    from kshim.broker.leader_election import elect
 
     try:
         elect(node.cluster, elected)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kshim.broker.fetch_sessions import FetchSession
-from kshim.broker.fetch_waits import WaitingFetch
 from kshim.broker.leader_checks import check_leader, endpoints
 from kshim.broker.node import Node
 from kshim.broker.router import PendingReply, answered, handles
-from kshim.broker.topics import Partition, Topic
 from kshim.coordinator.step import RequestContext, Step
+from kshim.partitions.fetch_purgatory import WaitingFetch
+from kshim.partitions.topics import Partition, Topic
 from kshim.storage.log import LogError, OffsetOutOfRange
 from kshim.storage.scan import last_offset_of_run
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -69,7 +69,7 @@ def fetch(node: Node, request: FetchRequest, context: RequestContext, ticket: Pe
             node.cluster.defect(error, request)
             ticket.complete(request.error_response(ErrorCode.UNKNOWN_SERVER_ERROR, context.api_version))
 
-    node.cluster.fetch_waits.add(
+    node.cluster.fetch_purgatory.add(
         WaitingFetch(
             ticket.connection,
             reading.idle_or_readable,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kshim.broker.router import PendingReply, answered, handles
-from kshim.broker.topics import OFFSETS_TOPIC
 from kshim.coordinator.partitioner import partition_for
 from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim.partitions.topics import OFFSETS_TOPIC
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse

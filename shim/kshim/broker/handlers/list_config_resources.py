@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from kshim.broker.altering.kinds import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from kshim.broker.alter_configs.kinds import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from kshim.broker.router import answered, handles
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from kshim.broker.leader_checks import check_leader
 from kshim.broker.node import Node
 from kshim.broker.router import PendingReply, answered, handles
-from kshim.broker.topics import Partition
 from kshim.coordinator.step import RequestContext, Step
+from kshim.partitions.topics import Partition
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.frame import ProtocolError

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from kshim.broker.batch_rules import BatchRules, RejectedRecords
 from kshim.broker.cluster import Cluster
 from kshim.broker.connection import ConnectionClosing
 from kshim.broker.leader_checks import check_leader, endpoints
 from kshim.broker.node import Node
-from kshim.broker.producers import PartitionProducers
-from kshim.broker.record_checks import RecordChecks
 from kshim.broker.router import PendingReply, answered, handles
-from kshim.broker.topics import Partition, Topic
 from kshim.coordinator.step import RequestContext, Step
+from kshim.partitions.batch_validator import BatchValidator, RejectedRecords
+from kshim.partitions.producer_state import ProducerState
+from kshim.partitions.record_validator import RecordValidator
+from kshim.partitions.topics import Partition, Topic
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.produce import (
@@ -32,7 +32,7 @@ from kshim_protocol.records.compression import Compression
 from kshim_protocol.schema import ZERO_UUID
 
 if TYPE_CHECKING:
-    from kshim.broker.chores import Chore
+    from kshim.scheduling.background_tasks import BackgroundTask
 
 __all__ = ["produce"]
 
@@ -52,24 +52,24 @@ def produce(node: Node, request: ProduceRequest, context: RequestContext, ticket
     4.4). Null records, to which Kafka never answers, get INVALID_RECORD. Records that take long to check are appended
     later. Raises ConnectionClosing.
     """
-    checks = RecordChecks()
+    checks = RecordValidator()
     topics = node.cluster.topics
     for data in request.topic_data:
         topic = topics.with_id(data.topic_id) if context.api_version >= _TOPIC_IDS_FROM else topics.named(data.name)
         if topic is not None:
-            codec = BatchRules.of(topic, node.cluster.config).codec
+            codec = BatchValidator.of(topic, node.cluster.config).codec
             for partition in data.partition_data:
                 if partition.records is not None:
                     checks.add(partition.records, codec)
     if checks.has_heavy:
-        node.cluster.chores.add(_produce_later(node, request, context, ticket, checks))
+        node.cluster.background_tasks.add(_produce_later(node, request, context, ticket, checks))
         return Step()
     return _produced(node, request, context, ticket, checks)
 
 
 def _produce_later(
-    node: Node, request: ProduceRequest, context: RequestContext, ticket: PendingReply, checks: RecordChecks
-) -> Chore:
+    node: Node, request: ProduceRequest, context: RequestContext, ticket: PendingReply, checks: RecordValidator
+) -> BackgroundTask:
     yield from checks.look_closer()
     try:
         node.cluster.apply(_produced(node, request, context, ticket, checks))
@@ -82,7 +82,7 @@ def _produce_later(
 
 
 def _produced(
-    node: Node, request: ProduceRequest, context: RequestContext, ticket: PendingReply, checks: RecordChecks
+    node: Node, request: ProduceRequest, context: RequestContext, ticket: PendingReply, checks: RecordValidator
 ) -> Step:
     """Raises ConnectionClosing."""
     topics = node.cluster.topics
@@ -181,7 +181,7 @@ def _answer(
     topic: Topic,
     data: PartitionProduceData,
     context: RequestContext,
-    checks: RecordChecks,
+    checks: RecordValidator,
 ) -> PartitionProduceResponse:
     """Append to one partition; whatever goes wrong is this partition's error."""
     reasons: tuple[tuple[int, str], ...] = ()
@@ -215,7 +215,7 @@ def _append(
     topic: Topic,
     data: PartitionProduceData,
     context: RequestContext,
-    checks: RecordChecks,
+    checks: RecordValidator,
 ) -> PartitionProduceResponse:
     """Raises KafkaError, LogError."""
     if not 0 <= data.index < len(topic.partitions):
@@ -227,12 +227,12 @@ def _append(
     batch = data.records
     if batch is None:
         raise KafkaError(ErrorCode.INVALID_RECORD, "no records")
-    rules = BatchRules.of(topic, node.cluster.config)
+    rules = BatchValidator.of(topic, node.cluster.config)
     header = rules.check(batch)
     _refuse_what_may_not_be_written(request, topic, header, context.api_version)
     log = partition.log
     now_ms = context.now.wall_ms
-    producers = PartitionProducers.of(partition) if header.producer_id >= 0 else None
+    producers = ProducerState.of(partition) if header.producer_id >= 0 else None
     if header.is_transactional and not (
         producers is not None and producers.has_open_transaction(header.producer_id, header.producer_epoch)
     ):

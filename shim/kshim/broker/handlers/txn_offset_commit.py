@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kshim.broker.router import handles
-from kshim.broker.topics import OFFSETS_TOPIC
 from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim.partitions.topics import OFFSETS_TOPIC
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from kshim.broker.router import PendingReply, answered, handles
-from kshim.broker.topics import OFFSETS_TOPIC, Partition
-from kshim.broker.transaction_markers import append_marker
 from kshim.coordinator.step import RequestContext, Step
+from kshim.partitions.topics import OFFSETS_TOPIC, Partition
+from kshim.partitions.transaction_markers import append_marker
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.write_txn_markers import (

@@ -1,0 +1,106 @@
+"""A fleet's membership changes, replayed under every scheme: one row a group and scheme."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, StructField, StructType
+
+from kshim_pipeline.what_if.barrier import eager, eager_static, server_side
+from kshim_pipeline.what_if.changes import Change, Settings
+from kshim_pipeline.what_if.incremental import consumer_protocol, cooperative
+from kshim_pipeline.what_if.totals import Totals
+from kshim_pipeline.what_if.zookeeper import zookeeper_watchers
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import DataFrame
+
+__all__ = ["CHANGES", "COSTS", "SCHEMES", "compare", "fleet_totals"]
+
+SCHEMES: dict[str, Callable[[list[Change], Settings], Totals]] = {
+    "zookeeper watchers": zookeeper_watchers,
+    "server-side": server_side,
+    "classic, eager": eager,
+    "classic, eager, static members": eager_static,
+    "classic, cooperative": cooperative,
+    "consumer protocol": consumer_protocol,
+}
+"""In the order in which they came."""
+
+CHANGES = StructType(
+    [
+        StructField("group", StringType(), False),
+        StructField("at_ms", LongType(), False),
+        StructField("kind", StringType(), False),
+        StructField("member", StringType(), False),
+        StructField("away_ms", LongType(), False),
+        StructField("partitions", IntegerType(), False),
+        StructField("session_timeout_ms", IntegerType(), True),
+        StructField("poll_ms", IntegerType(), True),
+    ]
+)
+"""`Change` with its group. The last two columns are the group's own times, null where they are not known."""
+
+COSTS = StructType(
+    [
+        StructField("group", StringType(), False),
+        StructField("scheme", StringType(), False),
+        StructField("changes", LongType(), False),
+        StructField("notifications", LongType(), False),
+        StructField("generations", LongType(), False),
+        StructField("moved_partitions", LongType(), False),
+        StructField("stopped_partition_s", DoubleType(), False),
+        StructField("split_views", LongType(), False),
+    ]
+)
+"""See `Totals`; `stopped_partition_s` in seconds."""
+
+
+def compare(changes: DataFrame) -> DataFrame:
+    """CHANGES -> COSTS. A group is replayed as a whole by one worker, so its changes must fit there."""
+    return changes.groupBy("group").applyInPandas(replay_group, COSTS)
+
+
+def fleet_totals(costs: DataFrame) -> DataFrame:
+    """COSTS -> the sums of the fleet, one row a scheme."""
+    names = ["changes", "notifications", "generations", "moved_partitions", "stopped_partition_s", "split_views"]
+    summed = costs.groupBy("scheme").sum(*names)
+    for name in names:
+        summed = summed.withColumnRenamed(f"sum({name})", name)
+    return summed
+
+
+def replay_group(frame: pd.DataFrame) -> pd.DataFrame:
+    """The changes of one group under every scheme."""
+    import pandas as pd
+
+    ordered = frame.sort_values("at_ms", kind="stable")
+    changes = [
+        Change(int(at_ms), kind, member, int(away_ms), int(partitions))
+        for at_ms, kind, member, away_ms, partitions in zip(
+            ordered.at_ms, ordered.kind, ordered.member, ordered.away_ms, ordered.partitions, strict=True
+        )
+    ]
+    settings = Settings()
+    for name in ("session_timeout_ms", "poll_ms"):
+        known = ordered[name].dropna()
+        if len(known):
+            settings = settings._replace(**{name: int(known.max())})
+    rows = []
+    for scheme, replay in SCHEMES.items():
+        totals = replay(changes, settings)
+        rows.append(
+            (
+                ordered.group.iloc[0],
+                scheme,
+                len(changes),
+                totals.notifications,
+                totals.generations,
+                totals.moved_partitions,
+                totals.stopped_partition_ms / 1000,
+                totals.split_views,
+            )
+        )
+    return pd.DataFrame(rows, columns=COSTS.names)

@@ -1,0 +1,119 @@
+"""From the model's memberships to changes that no protocol coloured: who started, stopped, crashed and came back."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from kshim_pipeline.what_if.changes import Change
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pandas as pd
+    from pyspark.sql import DataFrame
+
+__all__ = ["RESTART_WINDOW_MS", "changes_of_group", "membership_changes"]
+
+RESTART_WINDOW_MS = 300_000
+"""Who leaves and is followed within this time by a member of the same client id and host has been restarted."""
+
+_HALF_HEARTBEAT_MS = 1_500  # a member hears of a rebalance half a heartbeat interval (3 s) late, on average
+_SILENT = frozenset({"session_timeout"})
+_COLUMNS = [
+    "group_id",
+    "ts_ms",
+    "change",
+    "owner",
+    "member_id",
+    "group_instance_id",
+    "client_id",
+    "client_host",
+    "left_reason",
+    "session_timeout_ms",
+    "join_wait_ms",
+    "partitions",
+]
+
+
+def membership_changes(memberships: DataFrame, generations: DataFrame) -> DataFrame:
+    """memberships, generations (`kshim_pipeline.schemas`) -> CHANGES (`schemes.compare`)."""
+    from pyspark.sql import functions as sql
+
+    from kshim_pipeline.what_if.compare import CHANGES
+
+    sizes = generations.where("partitions is not null").select("group_id", "ts_ms", "partitions")
+    for name in _COLUMNS:
+        if name not in sizes.columns:
+            sizes = sizes.withColumn(name, sql.lit(None).cast(memberships.schema[name].dataType))
+    sizes = sizes.withColumn("change", sql.lit("partitions"))
+    rows = memberships.select(_COLUMNS).unionByName(sizes.select(_COLUMNS))
+    return rows.groupBy("group_id").applyInPandas(_changes_frame, CHANGES)
+
+
+def changes_of_group(rows: Iterable[Any]) -> list[Change]:
+    """The changes of one group from its rows in time order. A row has the columns of memberships that `_COLUMNS` names.
+
+    A member that left and one that joined later with the same client id and host (static: the same instance id) are one
+    that was restarted. A crash is dated back by the session that had to end before it was noticed.
+    """
+    changes: list[Change] = []
+    identities: dict[str, str] = {}  # owner -> the identity its chain of restarts began with
+    gone: dict[tuple[Any, ...], list[tuple[int, str]]] = defaultdict(list)  # who is -> (place in changes, identity)
+    size = 0
+    for row in rows:
+        at_ms = int(row.ts_ms)
+        key = (row.group_instance_id,) if row.group_instance_id else (row.client_id, row.client_host)
+        match row.change:
+            case "partitions":
+                if int(row.partitions) != size:
+                    size = int(row.partitions)
+                    changes.append(Change(at_ms, "partitions", partitions=size))
+            case "joined":
+                place, identity = _returning(gone[key], changes, at_ms)
+                if place < 0:
+                    identities[row.owner] = row.owner
+                    changes.append(Change(at_ms, "join", row.owner))
+                else:
+                    identities[row.owner] = identity
+                    left = changes[place]
+                    changes[place] = Change(left.at_ms, "restart", identity, away_ms=at_ms - left.at_ms)
+            case "replaced":
+                changes.append(Change(at_ms, "restart", identities.setdefault(row.owner, row.owner)))
+            case "left":
+                identity = identities.pop(row.owner, row.owner)
+                is_silent = row.left_reason in _SILENT and row.session_timeout_ms is not None
+                since_ms = at_ms - int(row.session_timeout_ms) if is_silent else at_ms
+                gone[key].append((len(changes), identity))
+                changes.append(Change(since_ms, "crash" if is_silent else "leave", identity))
+            case _:
+                pass  # kept
+    return sorted(changes, key=lambda change: change.at_ms)
+
+
+def _returning(gone: list[tuple[int, str]], changes: list[Change], at_ms: int) -> tuple[int, str]:
+    """The first of those who are gone that may have come back at `at_ms`; place -1: nobody."""
+    while gone:
+        place, identity = gone.pop(0)
+        if at_ms - changes[place].at_ms <= RESTART_WINDOW_MS:
+            return place, identity
+    return -1, ""
+
+
+def _changes_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    import pandas as pd
+
+    from kshim_pipeline.what_if.compare import CHANGES
+
+    # Of one instant: sizes first, then who left, so that a restart seen in one generation is one.
+    order = frame.change.map({"partitions": 0, "left": 1, "replaced": 2, "joined": 3, "kept": 4})
+    frame = frame.assign(order=order).sort_values(["ts_ms", "order"], kind="stable")
+    frame = frame.astype(object).where(frame.notna(), None)
+    changes = changes_of_group(frame.itertuples())
+    waits = frame[frame.change == "kept"].join_wait_ms.dropna()
+    poll_ms = max(int(waits.median()) - _HALF_HEARTBEAT_MS, 0) if len(waits) else None
+    sessions = frame.session_timeout_ms.dropna()
+    session_timeout_ms = int(sessions.max()) if len(sessions) else None
+    rows = [(frame.group_id.iloc[0], *change, session_timeout_ms, poll_ms) for change in changes]
+    found = pd.DataFrame(rows, columns=CHANGES.names)
+    return found.astype({"session_timeout_ms": "Int32", "poll_ms": "Int32"})

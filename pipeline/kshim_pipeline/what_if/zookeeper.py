@@ -1,0 +1,52 @@
+"""The scheme before coordinators (Kafka 0.8): every consumer watches all others in ZooKeeper and rebalances by itself."""
+
+from __future__ import annotations
+
+from kshim_pipeline.what_if.assignors import moved, range_owners
+from kshim_pipeline.what_if.changes import Change, Settings, detect
+from kshim_pipeline.what_if.totals import Totals
+
+__all__ = ["zookeeper_watchers"]
+
+
+def zookeeper_watchers(changes: list[Change], settings: Settings) -> Totals:
+    """Each change fires a watch at each member (the herd); each gives up all it owns, reads, computes and claims.
+
+    There is no barrier, so changes are never gathered. One that comes before the claims of the last are through finds
+    members with different views: claims fail, and whoever rebalances waits `zookeeper_backoff_ms` and tries again.
+    """
+    totals = Totals()
+    owners: list[str | None] = []
+    members: set[str] = set()
+    partition_count = 0
+    events = detect(changes, session_ms=settings.zookeeper_session_ms)
+    for index, event in enumerate(events):
+        before = frozenset(members)
+        match event.effect:
+            case "add":
+                members.add(event.member)
+            case "drop":
+                members.discard(event.member)
+            case "resize":
+                partition_count = event.partitions
+        told = len(before & members)
+        # Each member deletes its owner nodes and creates the new ones, one after the other.
+        share = -(-partition_count // len(members)) if members else 0
+        round_ms = settings.zookeeper_watch_ms + 2 * share * settings.zookeeper_write_ms
+        following = events[index + 1].detected_ms if index + 1 < len(events) else None
+        if following is not None and following < event.detected_ms + round_ms and told:
+            totals.split_views += told
+            round_ms += settings.zookeeper_backoff_ms
+        for owner in owners:
+            if owner is None:
+                continue
+            if owner in members:
+                totals.stopped_partition_ms += round_ms
+            else:
+                totals.stopped_partition_ms += event.detected_ms - event.since_ms + round_ms
+        after = range_owners(members, partition_count)
+        totals.notifications += told
+        totals.generations += bool(before or members)
+        totals.moved_partitions += moved(owners, after)
+        owners = after
+    return totals

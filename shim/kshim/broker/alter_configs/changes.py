@@ -1,0 +1,111 @@
+"""What altering does to a configuration, whatever it belongs to. Kafka: ConfigurationControlManager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
+
+from kshim_protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from kshim.broker.node import Node
+    from kshim.config.keys import Key
+
+__all__ = ["APPEND", "DELETE", "SET", "SUBTRACT", "Change", "Resource", "changed", "check_distinct", "replaced"]
+
+SET: Final = 0
+DELETE: Final = 1
+APPEND: Final = 2
+SUBTRACT: Final = 3
+
+
+class Change(Protocol):
+    """One entry of an IncrementalAlterConfigs request."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def config_operation(self) -> int: ...
+
+    @property
+    def value(self) -> str | None: ...
+
+
+class Resource(Protocol):
+    """One kind of what has a configuration. All of these raise KafkaError, for a `name` that cannot be too."""
+
+    def configs(self, node: Node, name: str) -> Mapping[str, str]:
+        """What is set for it now."""
+        ...
+
+    def key(self, name: str) -> Key | None:
+        """One of its keys, None for a name that is none."""
+        ...
+
+    def check(self, node: Node, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+        """Whether its configuration may become `after`."""
+        ...
+
+    def check_exists(self, node: Node, name: str) -> None:
+        """Whether there is such a one; asked after the rest was found right."""
+        ...
+
+    def keep(self, node: Node, name: str, after: Mapping[str, str]) -> None:
+        """Store `after`, and let it hold. Raises LogError."""
+        ...
+
+
+def changed(
+    before: Mapping[str, str], changes: Sequence[Change], key_of: Callable[[str], Key | None]
+) -> dict[str, str]:
+    """`before` with these changes. Raises KafkaError INVALID_REQUEST, INVALID_CONFIG.
+
+    Lists are added to and taken from as they are set, or as Kafka's default has them; what the broker sets does not count.
+    """
+    check_distinct([change.name for change in changes])
+    for change in changes:
+        if change.config_operation not in (SET, DELETE, APPEND, SUBTRACT):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"there is no operation {change.config_operation}")
+        if change.config_operation != DELETE and change.value is None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{change.name} needs a value")
+    after = dict(before)
+    for change in changes:
+        if change.config_operation == DELETE:
+            after.pop(change.name, None)
+        elif change.config_operation == SET:
+            after[change.name] = change.value or ""
+        else:
+            key = key_of(change.name)
+            if key is None or key.type != "list":
+                raise KafkaError(ErrorCode.INVALID_CONFIG, f"{change.name} is no list to add to or take from")
+            after[change.name] = _changed_list(before.get(change.name, key.default or ""), change)
+    return after
+
+
+def _changed_list(text: str, change: Change) -> str:
+    parts = [part for part in text.split(",") if part]
+    for part in (change.value or "").split(","):
+        if change.config_operation == SUBTRACT:
+            parts = [each for each in parts if each != part]
+        elif part not in parts:
+            parts.append(part)
+    return ",".join(parts)
+
+
+def replaced(entries: Sequence[tuple[str, str | None]]) -> dict[str, str]:
+    """The configuration that an AlterConfigs request puts in the place of the one before. Raises KafkaError."""
+    check_distinct([name for name, _ in entries])
+    after = {}
+    for name, value in entries:
+        if value is None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} needs a value")
+        after[name] = value
+    return after
+
+
+def check_distinct(names: Sequence[str]) -> None:
+    """Raises KafkaError INVALID_REQUEST when a key is named twice."""
+    if len(set(names)) < len(names):
+        twice = next(name for index, name in enumerate(names) if name in names[:index])
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{twice} is named more than once")

@@ -1,0 +1,180 @@
+"""Reading shards of the coordinator from their logs: after a start, and after a log or a shard was given up.
+
+One task reads them one after the other, in slices; those that somebody has asked for come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from kshim.storage.log import CorruptLog, LogError
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.frame import ProtocolError
+
+if TYPE_CHECKING:
+    from kshim.broker.cluster import Cluster
+    from kshim.coordinator.coordinator import GroupCoordinator
+    from kshim.coordinator.replay import Replay
+    from kshim.coordinator.step import Now
+    from kshim.coordinator.transactions.coordinator import TransactionCoordinator
+    from kshim.coordinator.transactions.replay import TransactionReplay
+    from kshim.partitions.topics import Partition
+    from kshim.scheduling.background_tasks import BackgroundTask
+    from kshim.storage.log import Log
+
+__all__ = ["CoordinatorLoader"]
+
+RETRY_PAUSE_MS: Final = 1_000
+"""How long a shard is left alone whose log could not be read; requests get COORDINATOR_NOT_AVAILABLE meanwhile."""
+
+
+class CoordinatorLoader:
+    """Which shards of one coordinator are still to be read. A shard in here is loading in it, once it is made.
+
+    `topic_name` is where its shards are kept, `modules` are imported before it is made, `coordinator()` makes it if need
+    be, `made_coordinator()` does not.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        topic_name: str,
+        modules: Sequence[str],
+        coordinator: Callable[[], GroupCoordinator | TransactionCoordinator],
+        made_coordinator: Callable[[], GroupCoordinator | TransactionCoordinator | None],
+    ) -> None:
+        self._cluster = cluster
+        self._topic_name = topic_name
+        self._modules = modules
+        self._coordinator = coordinator
+        self._made_coordinator = made_coordinator
+        self._now: Callable[[], Now] | None = None
+        self._pending: dict[int, object] = {}  # a new object each time: it tells one reading from the next
+        self._wanted: dict[int, None] = {}
+        self._at_start: set[int] = set()
+        self._leaderless: set[int] = set()
+        self._is_running = False
+
+    def begin(self, now: Callable[[], Now]) -> None:
+        """After a start, once: read all there is. `now` is the group clock, for whoever loads later, too."""
+        if self._now is not None:
+            return
+        self._now = now
+        topic = self._cluster.topics.named(self._topic_name)
+        if topic is not None:
+            self._pending.update((partition.index, object()) for partition in topic.partitions)
+            self._at_start.update(self._pending)
+            self._run()
+
+    def coordinator_made(self, coordinator: GroupCoordinator | TransactionCoordinator) -> None:
+        """There is a coordinator from now on: refuse requests of every shard that was not read yet."""
+        for index in self._pending:
+            coordinator.begin_load(index)
+
+    def wanted(self, index: int) -> None:
+        """Somebody has asked for a shard that is still loading."""
+        if index in self._pending:
+            self._wanted[index] = None
+
+    def is_pending(self, index: int) -> bool:
+        """Whether a shard is being read, or still to be read."""
+        return index in self._pending
+
+    def load(self, index: int) -> None:
+        """Read a shard that was dropped."""
+        self._coordinator().begin_load(index)
+        self._pending[index] = object()
+        self._run()
+
+    def moved(self, index: int, *, is_led: bool = True) -> None:
+        """A shard has another leader: who waits in it has to look for that one, which reads it from the log.
+
+        With nobody to lead it, it is only given up, until there is somebody. A shard nobody has asked for yet has
+        nothing to forget; one that could not be read, or whose log is under repair, is read when that is over.
+        """
+        coordinator = self._made_coordinator()
+        if coordinator is not None and coordinator.has_shard(index):
+            self.drop(index, ErrorCode.NOT_COORDINATOR)
+            self._leaderless.add(index)
+        if is_led and index in self._leaderless:
+            self._leaderless.discard(index)
+            self.load(index)
+
+    def drop(self, index: int, error: ErrorCode = ErrorCode.COORDINATOR_NOT_AVAILABLE) -> None:
+        """Forget a shard's state; who waits in it, and who asks for it until `load`, is told `error`."""
+        self._pending.pop(index, None)
+        self._wanted.pop(index, None)
+        step = self._coordinator().unload(index, error)
+        # A request that met a defect may be parked in there and is answered already.
+        step.replies = [(ticket, response) for ticket, response in step.replies if not ticket.is_answered]  # type: ignore[attr-defined]
+        self._cluster.apply(step)
+
+    def _run(self) -> None:
+        if not self._is_running:
+            self._is_running = True
+            self._cluster.background_tasks.add(self._read_all(), urgent=True)
+
+    def _read_all(self) -> BackgroundTask:
+        try:
+            for module in self._modules:
+                import_module(module)
+                yield None
+            self._coordinator()
+            while self._pending:
+                index = next(iter(self._wanted or self._pending))
+                yield from self._read(index)
+                yield None
+        finally:
+            self._is_running = False
+
+    def _read(self, index: int) -> BackgroundTask:
+        cluster = self._cluster
+        reading = self._pending[index]
+        is_start = index in self._at_start
+        self._at_start.discard(index)
+        try:
+            for _ in _replaying(self._coordinator().begin_replay(index), self._partition(index).log):
+                yield None
+                if self._pending.get(index) is not reading:
+                    return  # dropped meanwhile
+        except Exception as error:
+            if self._pending.get(index) is not reading:
+                return  # its log is being repaired
+            self._failed(index, error, is_start=is_start)
+            return
+        del self._pending[index]
+        self._wanted.pop(index, None)
+        assert self._now is not None
+        cluster.apply(self._coordinator().finish_load(index, self._now()))
+
+    def _failed(self, index: int, error: Exception, *, is_start: bool) -> None:
+        """Damage that was there at the start ends the broker; anything else may be better after a while."""
+        cluster = self._cluster
+        self.drop(index)
+        damage: LogError | None = error if isinstance(error, CorruptLog) else None
+        if isinstance(error, ProtocolError):
+            damage = LogError(f"{self._topic_name}-{index} holds a record that cannot be read: {error}")
+        if is_start and damage is not None:
+            cluster.on_corrupt(damage)
+            return
+        cluster.report(damage or error, self._partition(index))
+        cluster.timers.after(RETRY_PAUSE_MS, lambda: self._retry(index))
+
+    def _partition(self, index: int) -> Partition:
+        topic = self._cluster.topics.named(self._topic_name)
+        assert topic is not None, f"{self._topic_name} is gone"
+        return topic.partitions[index]
+
+    def _retry(self, index: int) -> None:
+        if index not in self._pending:
+            self.load(index)
+
+
+def _replaying(replay: Replay | TransactionReplay, log: Log) -> Iterator[None]:
+    """All of it, in slices of less than a millisecond."""
+    for run in log.runs():
+        yield from replay.feed(run)
+        yield None
+    yield from replay.finish()

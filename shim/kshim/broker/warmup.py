@@ -1,0 +1,74 @@
+"""What a fresh node does in idle turns, so that the first group finds everything compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from kshim_protocol.apis import api_named
+
+if TYPE_CHECKING:
+    from kshim.broker.router import Router
+
+__all__ = ["warmup_steps"]
+
+# In the order in which a new consumer needs them; versions that today's clients choose (kafka-python 3, Java 4.x).
+FIRST_GROUP = (
+    ("ApiVersions", (4, 5, 3, 0)),
+    ("Metadata", (13, 12)),
+    ("FindCoordinator", (6, 2)),
+    ("JoinGroup", (7, 9, 5)),
+    ("SyncGroup", (5, 3)),
+    ("OffsetFetch", (8, 10, 9)),
+    ("ListOffsets", (11, 10, 7)),
+    ("Fetch", (12, 18, 16)),
+    ("Heartbeat", (4, 3)),
+    ("OffsetCommit", (8, 10, 9)),
+    ("Produce", (9, 13, 10)),
+    ("LeaveGroup", (5, 1)),
+    ("InitProducerId", (5, 4)),
+)
+
+# The coordinator in portions of a few milliseconds: each module after those it imports.
+COORDINATOR = (
+    "kshim_protocol.records.batch",
+    "kshim_protocol.internal.records",
+    "kshim_protocol.messages.join_group",
+    "kshim_protocol.messages.sync_group",
+    "kshim_protocol.messages.offset_commit",
+    "kshim_protocol.messages.offset_fetch",
+    "kshim.coordinator.group",
+    "kshim.coordinator.shard",
+    "kshim.coordinator.rebalance",
+    "kshim.coordinator.join_group",
+    "kshim.coordinator.offset_commit",
+    "kshim.coordinator.coordinator",
+    "kshim.history.making",
+)
+
+# The transaction coordinator, where there are transactions to be loaded.
+TRANSACTIONS = (
+    *COORDINATOR,
+    "kshim_protocol.internal.transaction_records",
+    "kshim.coordinator.transactions.end_txn",
+    "kshim.coordinator.transactions.coordinator",
+    "kshim.broker.transactions",
+)
+
+
+def warmup_steps(router: Router) -> Iterator[str]:
+    """Each step imports some modules or compiles one codec (a few milliseconds at most) and yields what it did."""
+    for module in COORDINATOR:
+        import_module(module)
+        yield f"import {module}"
+    for name, versions in FIRST_GROUP:
+        api = api_named(name)
+        for version in versions:
+            route = router.resolve(api.key, version)
+            assert route is not None
+            yield f"import {name} v{version}"
+            route.request_codec.compile()
+            yield f"compile {name}Request v{version}"
+            route.response_codec.compile()
+            yield f"compile {name}Response v{version}"

@@ -1,0 +1,129 @@
+"""The history of all groups: fed with the coordinator's events, held in a ring, written to a topic when asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from kshim.coordinator.events import GroupLoaded, JoinCompleted, MemberAdded
+from kshim.coordinator.subscriptions import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from kshim.history.names import EVENTS_TOPIC
+from kshim.history.ring import Ring
+from kshim.history.topic import EventsTopic
+from kshim.history.tracker import Tracker
+
+if TYPE_CHECKING:
+    from kshim.coordinator.events import Event
+    from kshim.coordinator.group import Group
+    from kshim.history.event import HistoryEvent
+
+__all__ = ["History", "is_reader"]
+
+PENDING_MAX_EVENTS: Final = 32
+"""So many events of the coordinator wait to be followed: some rebalances, which the processor's caches still hold."""
+
+_TELLING: Final = (JoinCompleted, GroupLoaded)
+"""Events after which a group may read other topics than before."""
+
+
+class History:
+    """`observe` takes the coordinator's events, in order, once what they tell of is done.
+
+    They are followed later, many at a time: code that runs now and then runs cold, at several times its cost. Whoever
+    looks at `ring` sees all of them. `find_group` looks into the coordinator; `topic` None: the events stay in memory;
+    `on_defect(error, event)` hears of an event that could not be followed, `broker_of(partition)` is the node id of that
+    coordinator. See `Tracker` for the others.
+    """
+
+    def __init__(
+        self,
+        ring: Ring,
+        topic: EventsTopic | None,
+        *,
+        run: str,
+        broker_of: Callable[[int], int],
+        initial_delay_ms: int,
+        find_group: Callable[[str], Group | None],
+        on_defect: Callable[[BaseException, object], None],
+    ) -> None:
+        self._ring = ring
+        self.topic = topic
+        self.run = run
+        self.followed_count = 0
+        """Events of the coordinator that were followed so far."""
+        self._find_group = find_group
+        self._on_defect = on_defect
+        self._broker_of = broker_of
+        self._pending: list[tuple[Event, int]] = []
+        self._readers: set[str] = set()  # groups that read the topic, so that nothing of them may go there
+        self._tracker = Tracker(self._emit, run=run, initial_delay_ms=initial_delay_ms)
+        if topic is not None:
+            topic.before_writing = self._follow
+
+    @property
+    def ring(self) -> Ring:
+        """The newest events."""
+        self._follow()
+        return self._ring
+
+    def observe(self, event: Event) -> None:
+        """The coordinator has told of something."""
+        if type(event) not in self._tracker.followers:
+            return
+        self._pending.append((event, self._broker_of(event.partition)))
+        if self.topic is not None:
+            self.topic.expect()
+            self._learn(event)
+        if len(self._pending) >= PENDING_MAX_EVENTS:
+            self._follow()
+
+    def close(self) -> None:
+        """Write what still waits."""
+        self._follow()
+        if self.topic is not None:
+            self.topic.close()
+
+    def _follow(self) -> None:
+        pending, self._pending = self._pending, []
+        self.followed_count += len(pending)
+        for event, broker in pending:
+            try:
+                self._tracker.observe(event, broker)
+            except Exception as error:  # one event that cannot be followed must not cost the others
+                self._on_defect(error, event)
+
+    def _learn(self, event: Event) -> None:
+        """See whether its group reads the topic, as long as the members are there that the event tells of."""
+        if isinstance(event, _TELLING) or (
+            isinstance(event, MemberAdded) and event.group_id not in self._tracker.groups
+        ):
+            group_id = event.group_id
+        else:
+            return
+        group = self._find_group(group_id)
+        if group is None or not group.members:
+            return
+        if is_reader(group):
+            self._readers.add(group_id)
+        else:
+            self._readers.discard(group_id)
+
+    def _emit(self, event: HistoryEvent) -> None:
+        self._ring.append(event)
+        if self.topic is not None and event.group_id not in self._readers:
+            self.topic.add(event)
+        if event.type == "group_dead":
+            self._readers.discard(event.group_id)
+
+
+def is_reader(group: Group) -> bool:
+    """Whether a member subscribes to the topic of the history; members by pattern name what they have found.
+
+    Before the first vote every protocol that a member offers counts.
+    """
+    if group.topics is not None:
+        return EVENTS_TOPIC in group.topics
+    if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return False
+    offered = [metadata for member in group.members.values() for metadata in member.protocols.values()]
+    return any(EVENTS_TOPIC in (subscribed_topics([metadata]) or ()) for metadata in offered)

@@ -1,0 +1,49 @@
+"""The newest events of the history, in memory, within bounds."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from kshim.history.event import HistoryEvent
+
+__all__ = ["Ring"]
+
+
+class Ring:
+    """At most `max_events` events and about `max_bytes` of memory; the oldest go first. Iterates from old to new."""
+
+    __slots__ = ("_events", "dropped_count", "max_bytes", "max_events", "size_bytes")
+
+    def __init__(self, *, max_events: int, max_bytes: int) -> None:
+        self.max_events = max_events
+        self.max_bytes = max_bytes
+        self.size_bytes = 0
+        self.dropped_count = 0
+        """Events that had to go so far."""
+        self._events: deque[HistoryEvent] = deque()
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def __iter__(self) -> Iterator[HistoryEvent]:
+        return iter(tuple(self._events))
+
+    def append(self, event: HistoryEvent) -> None:
+        """Add one and let go of what is too much; an event beyond `max_bytes` alone is not kept."""
+        self._events.append(event)
+        self.size_bytes += event.size_bytes
+        while self.size_bytes > self.max_bytes or len(self._events) > self.max_events:
+            self.size_bytes -= self._events.popleft().size_bytes
+            self.dropped_count += 1
+
+    def after(self, number: int, *, group_id: str | None = None) -> list[HistoryEvent]:
+        """The events with a greater `number`, of one group or of all, from old to new."""
+        found: list[HistoryEvent] = []
+        for event in reversed(self._events):
+            if event.number <= number:
+                break
+            if group_id is None or event.group_id == group_id:
+                found.append(event)
+        found.reverse()
+        return found

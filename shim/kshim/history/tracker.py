@@ -1,0 +1,400 @@
+"""From the coordinator's events to those of the history: follows each group's rebalance from its start to its end.
+
+No clock, no I/O: the coordinator's events carry the time. `docs/design/events.md` defines what comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from kshim.coordinator.events import (
+    Arrivals,
+    Cause,
+    Event,
+    GroupEvent,
+    GroupLoaded,
+    JoinCompleted,
+    MemberAdded,
+    MemberRef,
+    MemberRemoved,
+    MemberReplaced,
+    RebalanceCompleted,
+    SyncCompleted,
+    Transition,
+)
+from kshim.coordinator.state import GroupState
+from kshim.history.event import Arrival, Course, Ending, HistoryEvent, Kicked, Why
+
+__all__ = ["REASONS", "GroupHistory", "Tracker"]
+
+ADMIN: Final = "admin"
+ADMIN_LEAVE_REASON: Final = "member was removed by an admin"
+"""What Kafka's Admin gives as the reason when it removes members, alone or followed by the caller's own words."""
+
+REASONS: Final[dict[Cause, str]] = {
+    Cause.MEMBER_JOINED: "member_joined",
+    Cause.MEMBER_LEFT: "member_left",
+    Cause.SESSION_EXPIRED: "session_timeout",
+    Cause.REBALANCE_TIMEOUT: "rebalance_timeout",
+    Cause.SYNC_TIMEOUT: "sync_timeout",
+    Cause.INITIAL_DELAY_OVER: "initial_delay_over",
+    Cause.LEADER_REJOINED: "leader_rejoined",
+    Cause.METADATA_CHANGED: "metadata_changed",
+    Cause.STATIC_MEMBER_REPLACED: "static_replaced",
+    Cause.APPEND_FAILED: "append_failed",
+    Cause.GROUP_TOO_LARGE: "group_too_large",
+    Cause.ALL_JOINED: "all_joined",
+    Cause.ASSIGNMENT_RECEIVED: "assignment_received",
+    Cause.GROUP_DELETED: "group_deleted",
+    Cause.TOPIC_DELETED: "topic_deleted",
+    Cause.EXPIRED: "expired",
+}
+"""The keyword of each cause."""
+
+_LOADED: Final = "coordinator_loaded"
+_PREPARING: Final = GroupState.PREPARING_REBALANCE.value
+_COMPLETING: Final = GroupState.COMPLETING_REBALANCE.value
+_STABLE: Final = GroupState.STABLE.value
+_KICKS: Final = frozenset({Cause.REBALANCE_TIMEOUT, Cause.SESSION_EXPIRED, Cause.SYNC_TIMEOUT, Cause.GROUP_TOO_LARGE})
+
+
+class GroupHistory:
+    """What is known of one group. `rebalance` is the open one, `last` the one that was completed last."""
+
+    __slots__ = ("admin_removed_id", "epoch", "group_id", "last", "protocol_type", "rebalance", "seq")
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.seq = 0
+        self.epoch = 0
+        self.protocol_type: str | None = None
+        self.rebalance: Course | None = None
+        self.last: Course | None = None
+        self.admin_removed_id: str | None = None
+
+
+class Tracker:
+    """Feed it every event of the coordinator in order; `emit(event)` gets what the history says.
+
+    `run` identifies this life of the process, `initial_delay_ms` is the group.initial.rebalance.delay.ms in force.
+    """
+
+    def __init__(
+        self,
+        emit: Callable[[HistoryEvent], None],
+        *,
+        run: str,
+        initial_delay_ms: int,
+    ) -> None:
+        self.groups: dict[str, GroupHistory] = {}
+        self._emit = emit
+        self._run = run
+        self._broker = -1
+        self._initial_delay_ms = initial_delay_ms
+        self._number = 0
+        self.followers: Final[dict[type[Event], Callable[[Any, GroupHistory], None]]] = {
+            Transition: self._moved,
+            MemberAdded: self._member_added,
+            MemberReplaced: self._member_replaced,
+            MemberRemoved: self._member_removed,
+            JoinCompleted: self._join_completed,
+            RebalanceCompleted: self._completed,
+            SyncCompleted: self._sync_completed,
+            GroupLoaded: self._loaded,
+        }
+        """The events that mean something to history, and what is made of them."""
+
+    def observe(self, event: Event, broker: int) -> None:
+        """Follow one event of the coordinator; `broker` is the node id of that coordinator."""
+        follow = self.followers.get(type(event))
+        if follow is None:
+            return
+        self._broker = broker
+        assert isinstance(event, GroupEvent)
+        group = self.groups.get(event.group_id)
+        if group is None:
+            group = self.groups[event.group_id] = GroupHistory(event.group_id)
+        follow(event, group)
+
+    # Members
+
+    def _member_added(self, event: MemberAdded, group: GroupHistory) -> None:
+        if group.rebalance is not None and event.state is GroupState.PREPARING_REBALANCE:
+            group.rebalance.expected += 1
+        self._tell_of_member("member_joined", "member_joined", event, group)
+
+    def _member_replaced(self, event: MemberReplaced, group: GroupHistory) -> None:
+        self._tell_of_member("member_fenced", "static_replaced", event, group, event.replaced_member_id)
+
+    def _member_removed(self, event: MemberRemoved, group: GroupHistory) -> None:
+        reason = REASONS[event.cause]
+        if group.rebalance is not None and event.cause in _KICKS:
+            group.rebalance.kicked.append(Kicked(event.member, reason, event.was_pending))
+        if event.was_pending:
+            return
+        if event.cause is Cause.MEMBER_LEFT and (event.is_by_instance_id or _is_of_admin(event.member)):
+            reason = ADMIN
+            group.admin_removed_id = event.member.member_id
+        self._tell_of_member("member_left", reason, event, group)
+
+    def _tell_of_member(
+        self,
+        type_: str,
+        reason: str,
+        event: MemberAdded | MemberReplaced | MemberRemoved,
+        group: GroupHistory,
+        replaced_member_id: str | None = None,
+    ) -> None:
+        why = Why(group.group_id, group.protocol_type, group.epoch, event.generation_id, reason, "", event.member)
+        state = event.state.value
+        self._tell(type_, event, group, why, state, state, replaced_member_id=replaced_member_id)
+
+    # The course of a rebalance
+
+    def _moved(self, event: Transition, group: GroupHistory) -> None:
+        group.protocol_type = event.protocol_type
+        match event.new:
+            case GroupState.PREPARING_REBALANCE:
+                self._started(event, group)
+            case GroupState.COMPLETING_REBALANCE | GroupState.STABLE:
+                if group.rebalance is not None:
+                    group.rebalance.ending = _ending(event, group)
+            case GroupState.EMPTY:
+                self._end_open(event, group, GroupState.EMPTY, "aborted", _ending(event, group))
+                self._tell_of_group("group_emptied", event, group, event.generation_id)
+            case GroupState.DEAD:
+                self._tell_of_group("group_dead", event, group, None)
+                del self.groups[group.group_id]
+
+    def _started(self, event: Transition, group: GroupHistory) -> None:
+        reason = _ending(event, group)
+        if group.rebalance is not None:
+            is_superseded = event.previous is GroupState.COMPLETING_REBALANCE
+            if is_superseded:
+                group.rebalance.pending_sync = event.pending_sync_count
+            self._end_open(event, group, event.new, "superseded" if is_superseded else "aborted", reason)
+        group.epoch += 1
+        group.last = None
+        course = group.rebalance = Course(
+            group.group_id,
+            group.protocol_type,
+            group.epoch,
+            event.generation_id,
+            reason,
+            event.member,
+            event.now.mono_ms,
+            event.member_count,
+            self._initial_delay_ms if event.previous is GroupState.EMPTY else None,
+        )
+        self._tell(
+            "rebalance_started",
+            event,
+            group,
+            course,
+            event.previous.value,
+            event.new.value,
+            expected=course.expected,
+        )
+
+    def _join_completed(self, event: JoinCompleted, group: GroupHistory) -> None:
+        course = group.rebalance
+        if course is None:
+            return
+        course.to_generation = event.generation_id
+        course.joined_ms = event.now.mono_ms
+        course.join_ms = event.join_ms
+        course.arrivals = event.arrivals
+        course.last_to_join = _last_of(event.arrivals)
+        course.leader_id = event.leader_id
+        course.protocol = event.protocol_name
+        course.pending_sync = event.member_count
+        self._tell_of_course("join_completed", event, group, course, _PREPARING, _COMPLETING, ended_by=course.ending)
+
+    def _completed(self, event: RebalanceCompleted, group: GroupHistory) -> None:
+        course = group.rebalance
+        if course is None:
+            return
+        group.rebalance, group.last = None, course
+        course.pending_sync = event.pending_sync_count
+        course.close()
+        last = None if event.last_to_sync is None else _arrival(event.last_to_sync, event.last_sync_ms, course)
+        self._tell_of_course(
+            "rebalance_completed",
+            event,
+            group,
+            course,
+            _COMPLETING,
+            _STABLE,
+            sync_ms=event.sync_ms,
+            last_to_sync=last,
+            outcome="completed",
+            ended_by=course.ending,
+        )
+
+    def _sync_completed(self, event: SyncCompleted, group: GroupHistory) -> None:
+        course = group.last
+        if course is None:
+            return
+        course.pending_sync = 0
+        last = _arrival(event.member, event.sync_ms, course)
+        self._tell_of_course(
+            "sync_completed", event, group, course, _STABLE, _STABLE, sync_ms=event.sync_ms, last_to_sync=last
+        )
+
+    def _end_open(
+        self, event: GroupEvent, group: GroupHistory, state_to: GroupState, outcome: str, ending: Ending
+    ) -> None:
+        """End the open rebalance, if there is one, without an assignment."""
+        course = group.rebalance
+        if course is None:
+            return
+        group.rebalance = None
+        now_ms = event.now.mono_ms
+        state, sync_ms = _COMPLETING, None
+        if course.join_ms is None:
+            state = _PREPARING
+            course.join_ms = now_ms - course.started_ms
+        else:
+            sync_ms = now_ms - course.joined_ms
+        course.close()
+        self._tell_of_course(
+            "rebalance_aborted",
+            event,
+            group,
+            course,
+            state,
+            state_to.value,
+            sync_ms=sync_ms,
+            outcome=outcome,
+            ended_by=ending,
+        )
+
+    # Loading
+
+    def _loaded(self, event: GroupLoaded, group: GroupHistory) -> None:
+        group.protocol_type = event.protocol_type
+        self._end_open(event, group, event.state, "aborted", Ending(_LOADED, "the group was read from the log", None))
+        group.last = None
+        text = f"loaded with {event.member_count} members in generation {event.generation_id}"
+        why = Why(group.group_id, group.protocol_type, group.epoch, event.generation_id, _LOADED, text, None)
+        self._tell(
+            _LOADED,
+            event,
+            group,
+            why,
+            None,
+            event.state.value,
+            to_generation=event.generation_id,
+            expected=event.member_count,
+        )
+
+    # Telling
+
+    def _tell_of_group(self, type_: str, event: Transition, group: GroupHistory, to_generation: int | None) -> None:
+        reason, text, _ = _ending(event, group)
+        why = Why(group.group_id, group.protocol_type, group.epoch, event.generation_id, reason, text, event.member)
+        self._tell(type_, event, group, why, event.previous.value, event.new.value, to_generation=to_generation)
+
+    def _tell_of_course(
+        self,
+        type_: str,
+        event: GroupEvent,
+        group: GroupHistory,
+        course: Course,
+        state_from: str,
+        state_to: str,
+        *,
+        sync_ms: int | None = None,
+        last_to_sync: Arrival | None = None,
+        outcome: str | None = None,
+        ended_by: Ending | None = None,
+    ) -> None:
+        self._number += 1
+        group.seq += 1
+        self._emit(
+            HistoryEvent(
+                type_,
+                self._run,
+                self._number,
+                group.seq,
+                event.now,
+                self._broker,
+                course,
+                state_from,
+                state_to,
+                course.to_generation,
+                course.expected,
+                len(course.kicked),
+                course.pending_sync,
+                sync_ms,
+                last_to_sync,
+                outcome,
+                ended_by,
+            )
+        )
+
+    def _tell(
+        self,
+        type_: str,
+        event: GroupEvent,
+        group: GroupHistory,
+        why: Why,
+        state_from: str | None,
+        state_to: str,
+        *,
+        to_generation: int | None = None,
+        expected: int | None = None,
+        replaced_member_id: str | None = None,
+    ) -> None:
+        self._number += 1
+        group.seq += 1
+        self._emit(
+            HistoryEvent(
+                type_,
+                self._run,
+                self._number,
+                group.seq,
+                event.now,
+                self._broker,
+                why,
+                state_from,
+                state_to,
+                to_generation,
+                expected,
+                replaced_member_id=replaced_member_id,
+            )
+        )
+
+
+def _ending(event: Transition, group: GroupHistory) -> Ending:
+    """Why a transition happened, as the history puts it."""
+    member_id = None if event.member is None else event.member.member_id
+    reason = REASONS[event.cause]
+    if event.cause is Cause.MEMBER_LEFT and member_id is not None and member_id == group.admin_removed_id:
+        reason = ADMIN
+    return Ending(reason, event.detail, member_id)
+
+
+def _is_of_admin(member: MemberRef) -> bool:
+    return member.client_reason is not None and member.client_reason.startswith(ADMIN_LEAVE_REASON)
+
+
+def _last_of(arrivals: Arrivals) -> Arrival | None:
+    """Who came last; of several at once the one that stands last in the group."""
+    if not arrivals.members:
+        return None
+    greatest_ms = max(arrivals.wait_ms)
+    index = len(arrivals.wait_ms) - 1
+    while arrivals.wait_ms[index] != greatest_ms:
+        index -= 1
+    return Arrival(arrivals.members[index], bool(arrivals.is_new[index]), greatest_ms)
+
+
+def _arrival(member: MemberRef, wait_ms: int, course: Course) -> Arrival:
+    """A Sync; whether the member entered in this rebalance is known from its Join."""
+    is_new = False
+    if course.arrivals is not None and 1 in course.arrivals.is_new:
+        newcomers = zip(course.arrivals.members, course.arrivals.is_new, strict=True)
+        is_new = any(is_one and other.member_id == member.member_id for other, is_one in newcomers)
+    return Arrival(member, is_new, wait_ms)

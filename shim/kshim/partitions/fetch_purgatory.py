@@ -1,0 +1,128 @@
+"""Fetches that wait for data: found by partition, woken when enough bytes are there or their time is over."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable
+
+from kshim.broker.connection import Connection
+from kshim.partitions.topics import Partition
+
+__all__ = ["FetchPurgatory", "WaitingFetch"]
+
+_FEW_DEADLINES = 64
+
+
+class WaitingFetch:
+    """One parked Fetch. `answer()` reads again and replies; it is called at most once, and None afterwards.
+
+    `reads_committed`: it waits for bytes below the last stable offset.
+    """
+
+    __slots__ = ("answer", "connection", "deadline_ms", "missing_bytes", "partitions", "reads_committed")
+
+    def __init__(
+        self,
+        connection: Connection,
+        partitions: Iterable[Partition],
+        missing_bytes: int,
+        deadline_ms: int,
+        answer: Callable[[], None],
+        *,
+        reads_committed: bool = False,
+    ) -> None:
+        self.connection = connection
+        self.partitions = tuple(partitions)
+        self.missing_bytes = missing_bytes
+        self.deadline_ms = deadline_ms
+        self.answer: Callable[[], None] | None = answer
+        self.reads_committed = reads_committed
+
+
+class FetchPurgatory:
+    """All waiting Fetches of a cluster. Deadlines are on the real monotonic clock, in ms.
+
+    `len()` is how many there are.
+    """
+
+    def __init__(self) -> None:
+        self._by_partition: dict[Partition, dict[WaitingFetch, None]] = {}
+        self._by_connection: dict[Connection, WaitingFetch] = {}
+        # A heap by deadline. A wait that ended early stays in it, without its answer, until its turn or until such
+        # are the most.
+        self._deadlines: list[tuple[int, int, WaitingFetch]] = []
+        self._sequence = 0
+
+    def __len__(self) -> int:
+        return len(self._by_connection)
+
+    def add(self, wait: WaitingFetch) -> None:
+        """Park a Fetch. A connection has at most one: it handles one request at a time."""
+        assert wait.connection not in self._by_connection, "a second Fetch waits on one connection"
+        for partition in wait.partitions:
+            self._by_partition.setdefault(partition, {})[wait] = None
+        self._by_connection[wait.connection] = wait
+        self._sequence += 1
+        if len(self._deadlines) > _FEW_DEADLINES + 2 * len(self._by_connection):
+            self._deadlines = [entry for entry in self._deadlines if entry[2].answer is not None]
+            heapq.heapify(self._deadlines)
+        heapq.heappush(self._deadlines, (wait.deadline_ms, self._sequence, wait))
+
+    def appended(self, partition: Partition, size_bytes: int, stable_bytes: int) -> None:
+        """Records of `size_bytes` are there, and `stable_bytes` more below the last stable offset.
+
+        The Fetches that now have their minimum are answered.
+        """
+        waits = self._by_partition.get(partition)
+        if not waits:
+            return
+        ready = []
+        for wait in waits:
+            wait.missing_bytes -= stable_bytes if wait.reads_committed else size_bytes
+            if wait.missing_bytes <= 0:
+                ready.append(wait)
+        for wait in ready:
+            self._finish(wait)
+
+    def release(self, partition: Partition) -> None:
+        """The partition is going away or changed at its root: answer all that wait on it now."""
+        for wait in list(self._by_partition.get(partition, ())):
+            self._finish(wait)
+
+    def cancel(self, connection: Connection) -> None:
+        """The client is gone: drop its wait without an answer."""
+        wait = self._by_connection.get(connection)
+        if wait is not None:
+            self._take(wait)
+
+    def next_deadline(self) -> int | None:
+        """When the next wait is over, or None."""
+        while self._deadlines and self._deadlines[0][2].answer is None:
+            heapq.heappop(self._deadlines)
+        return self._deadlines[0][0] if self._deadlines else None
+
+    def advance(self, real_ms: int) -> None:
+        """Answer every Fetch whose time is over."""
+        while self._deadlines and self._deadlines[0][0] <= real_ms:
+            self._finish(heapq.heappop(self._deadlines)[2])
+
+    def _finish(self, wait: WaitingFetch) -> None:
+        """Answer, unless that was done or the client went away while others were answered."""
+        answer = self._take(wait)
+        if answer is not None:
+            answer()
+
+    def _take(self, wait: WaitingFetch) -> Callable[[], None] | None:
+        """Remove a wait and everything it holds on to."""
+        answer, wait.answer = wait.answer, None
+        if answer is None:
+            return None
+        for partition in wait.partitions:
+            waits = self._by_partition.get(partition)
+            if waits is not None:
+                waits.pop(wait, None)
+                if not waits:
+                    del self._by_partition[partition]
+        wait.partitions = ()
+        del self._by_connection[wait.connection]
+        return answer

@@ -1,0 +1,191 @@
+"""What one partition remembers of the producers that write to it.
+
+So that a batch sent twice is stored once, a replaced producer is kept out, and transactions are read whole or not at
+all (KIP-98).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from kshim.partitions.open_transactions import OpenTransactions
+from kshim.partitions.producer_entry import ProducerEntry, RememberedBatch
+from kshim.storage.producer_snapshot_file import ProducerSnapshot
+from kshim_protocol.errors import ErrorCode, KafkaError
+from kshim_protocol.records.batch import iter_records, parse_batch_header
+from kshim_protocol.records.control import ControlType, parse_control_record
+
+if TYPE_CHECKING:
+    from kshim.partitions.topics import Partition
+    from kshim.storage.log import Log
+    from kshim.storage.producer_snapshot_file import AbortedTransaction
+    from kshim_protocol.records.batch import BatchHeader
+
+__all__ = ["EXPIRATION_MS", "ProducerState", "RememberedBatch"]
+
+EXPIRATION_MS = 86_400_000
+"""Kafka's default of producer.id.expiration.ms."""
+_FIRST_SWEEP_AT = 1024
+_PRODUCER_ID_AT = 43  # in a batch; its first byte says whether there is one
+
+
+class ProducerState:
+    """Every idempotent or transactional producer of one partition, and its `transactions`.
+
+    All of it can be read from the log again. Kafka: ProducerStateManager, ProducerAppendInfo; outcomes checked live on
+    4.4.
+    """
+
+    __slots__ = ("_entries", "_sweep_at", "saved_offset", "transactions", "unsaved_bytes")
+
+    def __init__(self) -> None:
+        self._entries: dict[int, ProducerEntry] = {}
+        self._sweep_at = _FIRST_SWEEP_AT
+        self.transactions = OpenTransactions()
+        self.saved_offset = -1
+        """What the newest snapshot speaks of."""
+        self.unsaved_bytes = 0
+        """How much was appended since."""
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[ProducerEntry]:
+        return iter(self._entries.values())
+
+    @classmethod
+    def of(cls, partition: Partition) -> ProducerState:
+        """Those of a partition. Raises LogError; KafkaError NOT_LEADER_OR_FOLLOWER while they are read from a long log."""
+        if partition.producers is None:
+            _ = partition.log  # opening it reads them, or begins to
+            if partition.producers is None:
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the producers of the partition are being read")
+        return partition.producers
+
+    @classmethod
+    def restored(cls, snapshot: ProducerSnapshot, aborted: Iterable[AbortedTransaction]) -> ProducerState:
+        """As a snapshot has them; `aborted` are those of its transactions that still matter."""
+        producers = cls()
+        for saved in snapshot.producers:
+            producers._entries[saved.producer_id] = ProducerEntry.restored(saved)
+        for entry in sorted(producers, key=lambda entry: entry.first_offset):
+            if entry.first_offset >= 0:
+                producers.transactions.begin(entry.producer_id, entry.first_offset)
+        for each in aborted:
+            producers.transactions.add_aborted(each)
+        producers.saved_offset = snapshot.offset
+        return producers
+
+    def snapshot(self, offset: int) -> ProducerSnapshot:
+        """All that is to be remembered of a log that ends at `offset`."""
+        return ProducerSnapshot(offset, [entry.saved() for entry in self], self.transactions.aborted())
+
+    def replay(self, batches: Iterable[bytes]) -> None:
+        """Learn from batches that are in the log, in order. Only headers and markers are read."""
+        for batch in batches:
+            if batch[_PRODUCER_ID_AT] < 0x80:
+                self.appended(batch, int.from_bytes(batch[:8], "big"))
+
+    def check(self, header: BatchHeader) -> RememberedBatch | None:
+        """None when a batch with a producer id may be appended; the earlier batch when it is in the log already.
+
+        A producer that is not known may begin with any sequence number, a new epoch begins with 0.
+        Raises KafkaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE (a batch without
+        transaction from a producer that has one open).
+        """
+        entry = self._entries.get(header.producer_id)
+        if entry is None:
+            return None
+        earlier = entry.duplicate_of(header)
+        if earlier is not None:
+            return earlier
+        entry.check_epoch(header.producer_epoch)
+        entry.check_sequence(header)
+        if entry.first_offset >= 0 and not header.is_transactional:
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE, f"producer {header.producer_id} has a transaction open, and this is none"
+            )
+        return None
+
+    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether a producer has written to this partition in a transaction that is not over."""
+        entry = self._entries.get(producer_id)
+        return entry is not None and entry.first_offset >= 0 and entry.epoch == producer_epoch
+
+    def check_marker(self, producer_id: int, producer_epoch: int, coordinator_epoch: int) -> None:
+        """Raises KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED."""
+        entry = self._entries.get(producer_id)
+        if entry is None:
+            return
+        entry.check_epoch(producer_epoch)
+        if coordinator_epoch < entry.coordinator_epoch:
+            raise KafkaError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"the coordinator has epoch {entry.coordinator_epoch} by now, not {coordinator_epoch}",
+            )
+
+    def appended(self, batch: bytes, base_offset: int, now_ms: int = -1) -> None:
+        """A batch of records or a marker, with a producer id, is in the log. `now_ms` is Unix time, -1 in replay."""
+        header = parse_batch_header(batch)
+        entry = self._entries.get(header.producer_id)
+        if entry is None:
+            if len(self._entries) >= self._sweep_at:
+                self._forget_idle(now_ms)
+            entry = self._entries[header.producer_id] = ProducerEntry(header.producer_id, header.producer_epoch)
+        entry.seen_ms = max(entry.seen_ms, now_ms, header.max_timestamp_ms)
+        if header.is_control:
+            self._ended(entry, header, batch, base_offset)
+            return
+        entry.appended(header, base_offset)
+        if header.is_transactional and entry.first_offset < 0:
+            entry.first_offset = base_offset
+            self.transactions.begin(header.producer_id, base_offset)
+
+    def after_append(self, partition: Partition, batch: bytes, base_offset: int, now_ms: int) -> int:
+        """As `appended`, for any batch; returns by how many bytes the last stable offset moved on. Raises LogError."""
+        transactions = self.transactions
+        was_open = bool(transactions)
+        high_watermark = partition.high_watermark
+        before = transactions.last_stable_offset(base_offset) if was_open else base_offset
+        if batch[_PRODUCER_ID_AT] < 0x80:
+            self.appended(batch, base_offset, now_ms)
+            transactions.became_durable(high_watermark)
+        if not was_open and not transactions:
+            return len(batch)
+        after = transactions.last_stable_offset(high_watermark)
+        return _bytes_between(partition.log, before, after)
+
+    def after_sync(self, log: Log, before_offset: int) -> int:
+        """More is durable: returns by how many bytes the last stable offset of what is moved on. Raises LogError."""
+        before = self.transactions.last_stable_offset(before_offset)
+        self.transactions.became_durable(log.durable_offset)
+        return _bytes_between(log, before, self.transactions.last_stable_offset(log.durable_offset))
+
+    def _ended(self, entry: ProducerEntry, header: BatchHeader, batch: bytes, base_offset: int) -> None:
+        record = next(iter_records(batch), None)
+        marker = None if record is None else parse_control_record(record)
+        if marker is None:
+            return
+        if entry.first_offset >= 0:
+            self.transactions.end(header.producer_id, base_offset, is_aborted=marker.control_type is ControlType.ABORT)
+            entry.first_offset = -1
+        entry.begin_epoch(header.producer_epoch)
+        entry.coordinator_epoch = marker.coordinator_epoch
+        entry.last_timestamp_ms = header.max_timestamp_ms
+
+    def _forget_idle(self, now_ms: int) -> None:
+        # Each sweep looks at all producers, so it waits until they are twice as many as the last one left.
+        oldest_ms = now_ms - EXPIRATION_MS
+        self._entries = {
+            key: entry
+            for key, entry in self._entries.items()
+            if entry.first_offset >= 0 or now_ms < 0 or entry.seen_ms > oldest_ms
+        }
+        self._sweep_at = max(_FIRST_SWEEP_AT, 2 * len(self._entries))
+
+
+def _bytes_between(log: Log, offset: int, end_offset: int) -> int:
+    if end_offset <= offset:
+        return 0
+    return log.bytes_from(max(offset, log.start_offset)) - log.bytes_from(max(end_offset, log.start_offset))

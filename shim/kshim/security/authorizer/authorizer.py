@@ -1,0 +1,143 @@
+"""Who may do what. Pure: rules in, decisions out; Kafka's StandardAuthorizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+
+from kshim.security.authorizer.model import (
+    CLUSTER_NAME,
+    SUPPORTED_OPERATIONS,
+    WILDCARD,
+    AclRule,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+)
+from kshim.security.authorizer.rules import AclRules
+
+__all__ = ["Authorizer", "Caller"]
+
+_CACHED_DECISIONS = 10_000
+_CACHED_NAME_LENGTH = 249
+"""Longer names are no topic's: whoever makes them up is not to fill the memory."""
+
+
+class Authorizer:
+    """Decides by rules: a superuser may do everything; else a rule that denies wins, then one that allows.
+
+    Without any rule about a resource `allows_unruled` decides (allow.everyone.if.no.acl.found). `save` keeps the rules
+    and is called before they count; it raises LogError when it cannot.
+    """
+
+    def __init__(
+        self,
+        rules: Iterable[AclRule] = (),
+        *,
+        super_users: Collection[str] = (),
+        allows_unruled: bool = False,
+        save: Callable[[Iterable[AclRule]], None] = lambda rules: None,
+    ) -> None:
+        self.rules = AclRules(rules)
+        self._super_users = frozenset(super_users)
+        self._allows_unruled = allows_unruled
+        self._save = save
+        self._decided: dict[tuple[str, str, Operation, ResourceType, str], bool] = {}
+
+    @property
+    def locks_everybody_out(self) -> bool:
+        """Whether nobody may do anything, not even make rules."""
+        return not (self._super_users or self.rules.all or self._allows_unruled)
+
+    def allows(self, principal: str, host: str, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+        """Whether `principal`, calling from `host` (an address without slash), may do that."""
+        question = (principal, host, operation, resource_type, name)
+        decision = self._decided.get(question)
+        if decision is None:
+            decision = self._decide(*question)
+            if len(name) <= _CACHED_NAME_LENGTH:
+                if len(self._decided) >= _CACHED_DECISIONS:
+                    self._decided.clear()
+                self._decided[question] = decision
+        return decision
+
+    @property
+    def remembered_bytes(self) -> int:
+        """About how much memory the names of remembered decisions take."""
+        return sum(len(principal) + len(name) for principal, _, _, _, name in self._decided)
+
+    def _decide(self, principal: str, host: str, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+        if principal in self._super_users:
+            return True
+        has_rules = is_allowed = False
+        for rule in self.rules.about(resource_type, name):
+            has_rules = True
+            if rule.decides(principal, host, operation):
+                if rule.permission is Permission.DENY:
+                    return False
+                is_allowed = True
+        return is_allowed or (not has_rules and self._allows_unruled)
+
+    def allows_some(self, principal: str, host: str, operation: Operation, resource_type: ResourceType) -> bool:
+        """Whether there may be a resource of that type on which it may do that. Kafka: authorizeByResourceType.
+
+        Implied operations do not count here, as in Kafka.
+        """
+        if self.allows(principal, host, operation, resource_type, "hardcode"):
+            return True
+        rules = [
+            rule
+            for rule in self.rules.of_type(resource_type)
+            if rule.operation in (operation, Operation.ALL) and rule.decides(principal, host, operation)
+        ]
+        denied = {(rule.pattern_type, rule.resource_name) for rule in rules if rule.permission is Permission.DENY}
+        if (PatternType.LITERAL, WILDCARD) in denied:
+            return False
+        prefixes = [name for pattern_type, name in denied if pattern_type is PatternType.PREFIXED]
+        for rule in rules:
+            if rule.permission is Permission.DENY:
+                continue
+            name = rule.resource_name
+            if rule.pattern_type is PatternType.LITERAL:
+                if name == WILDCARD:
+                    return True
+                if (PatternType.LITERAL, name) in denied:
+                    continue
+            if not any(name.startswith(prefix) for prefix in prefixes):
+                return True
+        return False
+
+    def change(self, add: Iterable[AclRule] = (), remove: Collection[AclRule] = ()) -> None:
+        """Add and remove rules: all or, when they cannot be saved, none (LogError)."""
+        kept = [rule for rule in self.rules.all if rule not in remove]
+        rules = list(dict.fromkeys([*kept, *add]))
+        self._save(rules)
+        self.rules.replace(rules)
+        self._decided.clear()
+
+
+class Caller:
+    """Who asks, and of whom: the principal and host of one request."""
+
+    __slots__ = ("_authorizer", "host", "principal")
+
+    def __init__(self, authorizer: Authorizer, principal: str, host: str) -> None:
+        self._authorizer = authorizer
+        self.principal = principal
+        self.host = host
+
+    def may(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> bool:
+        """See `Authorizer.allows`."""
+        return self._authorizer.allows(self.principal, self.host, operation, resource_type, name)
+
+    def may_some(self, operation: Operation, resource_type: ResourceType) -> bool:
+        """See `Authorizer.allows_some`."""
+        return self._authorizer.allows_some(self.principal, self.host, operation, resource_type)
+
+    def operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
+        """The bit field of what it may do with a resource (KIP-430): bit n is operation n."""
+        return sum(
+            1 << operation
+            for operation in SUPPORTED_OPERATIONS[resource_type]
+            if self.may(operation, resource_type, name)
+        )

@@ -1,0 +1,44 @@
+"""What the history says of a simulated group: `told(sim)` reads the coordinator's events and gives documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kshim.coordinator.events import Event
+from kshim.history.event import HistoryEvent
+from kshim.history.tracker import Tracker
+from tests.coordinator.harness import Sim
+from tests.history.page import problems
+
+__all__ = ["RUN", "only", "told", "told_of", "types"]
+
+RUN = "0123456789abcdef" * 2
+
+
+def told_of(events: Iterable[Event], *, initial_delay_ms: int = 0) -> list[HistoryEvent]:
+    """The history of these events of a coordinator."""
+    found: list[HistoryEvent] = []
+    tracker = Tracker(found.append, run=RUN, initial_delay_ms=initial_delay_ms)
+    for event in events:
+        tracker.observe(event, 1)
+    return found
+
+
+def told(sim: Sim, since: int = 0) -> list[dict[str, Any]]:
+    """Everything the history says, as JSON values, from the `since`-th event on. All of it fits the page."""
+    delay_ms = sim.config.group_initial_rebalance_delay_ms
+    documents = [event.document() for event in told_of(sim.events, initial_delay_ms=delay_ms)]
+    assert [problem for document in documents for problem in problems(document)] == []
+    return documents[since:]
+
+
+def types(documents: list[dict[str, Any]]) -> list[str]:
+    """What happened, shortly."""
+    return [document["type"] for document in documents]
+
+
+def only(documents: list[dict[str, Any]], type_: str) -> dict[str, Any]:
+    """The one event of that type."""
+    [found] = [document for document in documents if document["type"] == type_]
+    return found

@@ -1,0 +1,58 @@
+"""What is read often is worked out once, and what nobody asks for is not."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from kshim_pipeline.materialize import OnDemand, by_workers, in_folder, in_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_a_frame_is_made_when_it_is_asked_for_and_once() -> None:
+    made: list[str] = []
+
+    def make(name: str) -> Any:
+        made.append(name)
+        return f"rows of {name}"
+
+    def keep(name: str, frame: Any) -> Any:
+        return name, frame
+
+    frames: Any = OnDemand({name: partial(make, name) for name in ("one", "other")}, keep, under="t/")
+    assert list(frames) == ["one", "other"]
+    assert "other" in frames
+    assert made == []
+    assert [frames["one"], frames["one"]] == [("t/one", "rows of one")] * 2
+    assert made == ["one"]
+
+
+def test_what_is_kept_in_a_folder_is_read_from_there(spark: SparkSession, tmp_path: Path) -> None:
+    said: list[str] = []
+    keep = in_folder(spark, str(tmp_path), said.append)
+    kept = keep("tables/numbers", spark.range(3).select(F.col("id").alias("n"), F.rand(seed=7).alias("drawn")))
+    assert sorted(row.n for row in kept.collect()) == [0, 1, 2]
+    assert kept.inputFiles() != []
+    assert (tmp_path / "tables/numbers/_SUCCESS").exists()
+    assert said == ["working out numbers"]
+
+
+def test_what_is_kept_for_a_session_is_gone_after_it(spark: SparkSession) -> None:
+    with in_session(spark, lambda _: None) as keep:
+        (file, *_) = keep("numbers", spark.range(3).toDF("n")).inputFiles()
+        place = Path(file.removeprefix("file://"))
+        assert place.exists()
+    assert not place.exists()
+
+
+def test_what_workers_keep_has_a_plan_of_its_own(spark: SparkSession) -> None:
+    numbers = spark.range(3).select((F.col("id") * 2).alias("n"))
+    kept = by_workers(lambda _: None)("numbers", numbers)
+    assert [row.n for row in kept.orderBy("n").collect()] == [0, 2, 4]
+    assert "Range" in str(numbers._jdf.queryExecution().analyzed())
+    assert "Range" not in str(kept._jdf.queryExecution().analyzed())

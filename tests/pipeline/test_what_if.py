@@ -1,0 +1,123 @@
+"""The schemes on cases worked out by hand; the arithmetic stands in `docs/design/schemes.md`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from kshim_pipeline.what_if.assignors import moved, range_owners, sticky_owners
+from kshim_pipeline.what_if.barrier import eager, eager_static, server_side
+from kshim_pipeline.what_if.changes import Change, Settings, detect
+from kshim_pipeline.what_if.compare import CHANGES, SCHEMES, compare
+from kshim_pipeline.what_if.incremental import consumer_protocol, cooperative
+from kshim_pipeline.what_if.totals import Totals
+from kshim_pipeline.what_if.zookeeper import zookeeper_watchers
+
+SETTINGS = Settings()
+"""The numbers of the cases: heartbeats 3000, poll 100, sync 20, revoke 20, session 45000 ms; 5000 for KIP-848."""
+
+TWO_MEMBERS = [Change(0, "partitions", partitions=4), Change(0, "join", "a"), Change(10_000, "join", "b")]
+CRASH = [*TWO_MEMBERS, Change(20_000, "crash", "b")]
+RESTART = [*TWO_MEMBERS, Change(20_000, "restart", "b", away_ms=5_000)]
+
+BY_HAND = [
+    # scheme, changes -> notifications, generations, moved, stopped partition ms, split views
+    (zookeeper_watchers, TWO_MEMBERS, Totals(1, 2, 2, 160, 0)),
+    (server_side, TWO_MEMBERS, Totals(1, 2, 2, 0, 0)),
+    (eager, TWO_MEMBERS, Totals(1, 2, 2, 80, 0)),
+    (eager_static, TWO_MEMBERS, Totals(1, 2, 2, 80, 0)),
+    (cooperative, TWO_MEMBERS, Totals(2, 3, 2, 3_240, 0)),
+    (consumer_protocol, TWO_MEMBERS, Totals(1, 2, 2, 5_040, 0)),
+    (zookeeper_watchers, CRASH, Totals(2, 3, 4, 160 + 2 * 60 + 2 * 6_060, 0)),
+    (server_side, CRASH, Totals(2, 3, 4, 2 * 46_600, 0)),
+    (eager, CRASH, Totals(2, 3, 4, 80 + 2 * 20 + 2 * 46_620, 0)),
+    (cooperative, CRASH, Totals(3, 4, 4, 3_240 + 2 * 46_620, 0)),
+    (consumer_protocol, CRASH, Totals(2, 3, 4, 5_040 + 2 * 47_500, 0)),
+    (eager, RESTART, Totals(3, 4, 6, 80 + 2 * 20 + 2 * 1_620 + 4 * 20, 0)),
+    (eager_static, RESTART, Totals(1, 2, 2, 80 + 2 * 5_000, 0)),
+]
+
+
+@pytest.mark.parametrize(("scheme", "changes", "expected"), BY_HAND)
+def test_a_small_case_costs_what_was_worked_out_by_hand(
+    scheme: Callable[[list[Change], Settings], Totals], changes: list[Change], expected: Totals
+) -> None:
+    assert scheme(changes, SETTINGS) == expected
+
+
+def test_under_watchers_changes_close_to_each_other_split_the_views() -> None:
+    together = [Change(0, "partitions", partitions=4), *(Change(0, "join", name) for name in "ab")]
+    later = [Change(60_000, "join", "c"), Change(60_010, "join", "d")]
+    # c: two members are told; 20 ms for the watch and 2 x 2 writes of 5 ms; d comes within these 40 ms, so they back off.
+    # d: three members are told; 20 + 2 x 1 x 5 = 30 ms.
+    before = zookeeper_watchers(together, SETTINGS)
+    after = zookeeper_watchers(together + later, SETTINGS)
+    assert after.split_views - before.split_views == 2
+    assert after.stopped_partition_ms - before.stopped_partition_ms == 4 * 2_040 + 4 * 30
+
+
+def test_a_barrier_gathers_what_comes_before_its_join_phase_ends_and_watchers_do_not() -> None:
+    start = [Change(0, "partitions", partitions=6), Change(0, "join", "a")]
+    burst = [Change(10_000 + index * 100, "join", name) for index, name in enumerate("bcdef")]
+    assert eager(start + burst, SETTINGS).generations == 2
+    assert zookeeper_watchers(start + burst, SETTINGS).generations == 6
+
+
+def test_static_members_that_stay_away_too_long_are_given_up() -> None:
+    gone = [*TWO_MEMBERS, Change(20_000, "restart", "b", away_ms=50_000)]
+    noticed = detect(gone, session_ms=45_000, survives_restart_ms=45_000)
+    assert [(event.detected_ms, event.effect) for event in noticed[-2:]] == [(65_000, "drop"), (70_000, "add")]
+    assert eager_static(gone, SETTINGS).generations == 4
+
+
+members = st.sets(st.sampled_from("abcdefgh"), min_size=1)
+
+
+@given(members, members, st.integers(0, 40))
+def test_sticky_owners_are_balanced_and_keep_what_balance_allows(old: set[str], new: set[str], count: int) -> None:
+    before = range_owners(old, count)
+    after = sticky_owners(new, count, before)
+    shares = [after.count(member) for member in new]
+    assert sum(shares) == count
+    assert max(shares) - min(shares) <= 1
+    kept = count - moved(before, after)
+    held = sorted((before.count(member) for member in new), reverse=True)
+    share, extra = divmod(count, len(new))
+    assert kept == sum(min(have, share + (place < extra)) for place, have in enumerate(held))
+
+
+changes = st.lists(
+    st.builds(
+        Change,
+        st.integers(0, 200_000),
+        st.sampled_from(["join", "leave", "crash", "restart"]),
+        st.sampled_from("abcde"),
+        st.integers(0, 100_000),
+    ),
+    max_size=12,
+).map(lambda found: [Change(0, "partitions", partitions=7), *sorted(found)])
+
+
+@given(changes)
+def test_no_scheme_counts_below_zero_nor_needs_more_rounds_than_there_were_changes(found: list[Change]) -> None:
+    noticed = 2 * len(found)  # a restart is two
+    for scheme in (zookeeper_watchers, server_side, eager, eager_static, cooperative, consumer_protocol):
+        totals = scheme(found, SETTINGS)
+        assert min(vars(totals).values()) >= 0
+        assert totals.generations <= noticed * (2 if scheme is cooperative else 1)
+
+
+def test_a_fleet_is_replayed_group_by_group(spark: SparkSession) -> None:
+    sessions = {"g1": None, "g2": None, "g3": 10_000}
+    rows = [(group, *change, session_ms, None) for group, session_ms in sessions.items() for change in CRASH]
+    costs = compare(spark.createDataFrame(rows, CHANGES)).collect()
+    by_key = {(row.group, row.scheme): row for row in costs}
+    assert len(by_key) == len(costs) == 3 * len(SCHEMES)
+    assert by_key["g1", "classic, eager"].stopped_partition_s == by_key["g2", "classic, eager"].stopped_partition_s
+    assert by_key["g1", "classic, eager"].stopped_partition_s == pytest.approx(93.360)
+    assert by_key["g3", "classic, eager"].stopped_partition_s == pytest.approx(23.360)  # noticed 35 s earlier
+    assert by_key["g1", "zookeeper watchers"].notifications == 2
