@@ -12,8 +12,6 @@ from pathlib import Path
 
 import psutil
 
-__all__ = ["MeasuredBroker", "add_broker_options", "chosen_brokers", "spent_cpu_s"]
-
 
 class MeasuredBroker:
     """A broker under measurement. `process` is its process where it is on this machine, for its CPU time."""

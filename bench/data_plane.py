@@ -32,7 +32,8 @@ from kshim_protocol.frame import build_request_frame
 from kshim_protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kshim_protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kshim_protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from kshim_protocol.records.batch import Record, build_batch
+from kshim_protocol.records.batch import build_batch
+from kshim_protocol.records.record import Record
 from kshim_protocol.schema import Request, codec
 
 WALL_MS = 1_700_000_000_000

@@ -27,7 +27,8 @@ from integration.support.kshim import KshimProcess
 from integration.support.unavailable import Unavailable
 from kshim.tools.client import Client
 from kshim_protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from kshim_protocol.records.batch import Record, build_batch
+from kshim_protocol.records.batch import build_batch
+from kshim_protocol.records.record import Record
 
 TOPIC = "t"
 WARM_UP_S = 3.0

@@ -27,8 +27,6 @@ from kshim_protocol.messages.offset_fetch import (
 from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kshim_protocol.schema import Request, codec
 
-__all__ = ["WORKS", "Group", "Sockets"]
-
 WORKS = (
     ("heartbeat", 10, "heartbeat"),
     ("bare", 10, "rebalance of 10, bare"),

@@ -15,8 +15,6 @@ from integration.librdkafka.client import LibrdkafkaMember
 from integration.support.client import Member, Record
 from integration.support.jvm import Jvm
 
-__all__ = ["CLIENTS", "Library", "Producer", "TransactionalProducer"]
-
 _SEND_TIMEOUT_S = 60
 _PASSING = (confluent_kafka.KafkaError._TRANSPORT, confluent_kafka.KafkaError._ALL_BROKERS_DOWN)
 """What librdkafka tells of a broker that is gone, and gets over by itself."""

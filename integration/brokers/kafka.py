@@ -13,8 +13,6 @@ from integration.support.kafka import free_ports
 from kshim.tools.client import BrokerGone, Client
 from kshim_protocol.messages.describe_cluster import DescribeClusterRequest
 
-__all__ = ["KafkaCluster"]
-
 _CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 _START_TIMEOUT_S = 180
 _STOP_TIMEOUT_S = 60

@@ -66,16 +66,9 @@ from kshim_protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from kshim_protocol.records.batch import Record, build_batch
+from kshim_protocol.records.batch import build_batch
+from kshim_protocol.records.record import Record
 from kshim_protocol.schema import ZERO_UUID
-
-__all__ = [
-    "Brokers",
-    "answers_about_elections",
-    "answers_about_groups",
-    "answers_about_records",
-    "answers_about_transactions",
-]
 
 SHARDS = 6
 TOPIC = "spread"

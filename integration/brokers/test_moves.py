@@ -20,7 +20,7 @@ from integration.support.group_suite import (
     poll_until,
     settle,
 )
-from kshim.partitions.topics import OFFSETS_TOPIC
+from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim.testing import BrokersInThread, brokers_in_thread
 
 # kafka-python leaves the sockets of refused connections to the garbage collector.

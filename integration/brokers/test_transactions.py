@@ -13,7 +13,7 @@ from integration.brokers.clients import CLIENTS, Library
 from integration.support.broker import Deadline
 from integration.support.group_suite import new_name
 from kshim.coordinator.partitioner import partition_for
-from kshim.partitions.topics import TRANSACTIONS_TOPIC
+from kshim.coordinator.step import TRANSACTIONS_TOPIC
 from kshim.testing import BrokersInThread, brokers_in_thread
 
 # kafka-python leaves the sockets of refused connections to the garbage collector.

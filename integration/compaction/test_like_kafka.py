@@ -31,8 +31,9 @@ from kshim_protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
 from kshim_protocol.messages.init_producer_id import InitProducerIdRequest
 from kshim_protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from kshim_protocol.records.batch import Record, build_batch, iter_records, parse_batch_header
+from kshim_protocol.records.batch import build_batch, parse_batch_header
 from kshim_protocol.records.compression import Compression
+from kshim_protocol.records.record import Record, iter_records
 from kshim_protocol.schema import codec
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(300)]

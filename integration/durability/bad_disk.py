@@ -30,8 +30,6 @@ from kshim_protocol.messages.offset_commit import (
 )
 from tests.broker.data_plane import a_batch, produce_of
 
-__all__ = ["Committer", "Producer", "running_broker"]
-
 TOPIC = "orders"
 
 

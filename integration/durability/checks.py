@@ -20,9 +20,8 @@ from kshim_protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from kshim_protocol.records.batch import iter_batches, iter_records
-
-__all__ = ["Checker", "tear"]
+from kshim_protocol.records.batch import iter_batches
+from kshim_protocol.records.record import iter_records
 
 _LOADING = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 

@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from integration.support.client import TopicPartition
 
-__all__ = ["Ledger", "Promises"]
-
 
 class Promises(NamedTuple):
     """Everything acknowledged up to an instant. Committed offsets of a partition only ever grow."""

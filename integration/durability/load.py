@@ -20,8 +20,6 @@ from kshim_protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 
-__all__ = ["Load"]
-
 LIVE_GROUP = "live"
 TOPIC = "orders"
 ELSEWHERE = "elsewhere"

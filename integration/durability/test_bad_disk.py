@@ -11,8 +11,8 @@ import pytest
 
 from integration.durability.bad_disk import TOPIC, Committer, Producer, running_broker
 from kshim.coordinator.partitioner import partition_for
+from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim.partitions.durability import FsyncPolicy
-from kshim.partitions.topics import OFFSETS_TOPIC
 from kshim.tools.client import Client
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.offset_fetch import (
@@ -20,7 +20,8 @@ from kshim_protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from kshim_protocol.records.batch import iter_batches, iter_records
+from kshim_protocol.records.batch import iter_batches
+from kshim_protocol.records.record import iter_records
 from tests.broker.data_plane import fetch_of
 from tests.broker.unsafe_disk import UnsafeDisk
 

@@ -26,8 +26,6 @@ from kshim_protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetch
 from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kshim_protocol.schema import Request
 
-__all__ = ["Attacker", "Login", "Witness"]
-
 Address = tuple[str, int]
 Login = tuple[str, str]
 ANSWER_S = 0.002

@@ -7,8 +7,6 @@ from typing import Any, Literal, NamedTuple
 from kshim_protocol import wire
 from kshim_protocol.schema import Struct, codec
 
-__all__ = ["Kind", "Place", "laid_out"]
-
 Kind = Literal["count", "length", "text", "number", "tags"]
 
 

@@ -27,8 +27,6 @@ from kshim.server.server import LoopName, Server, serve
 from kshim.server.tls_context import tls_transforms
 from kshim.storage.stores import MemoryStorage
 
-__all__ = ["LiveServer"]
-
 
 class LiveServer:
     """`with LiveServer() as server:` serves from memory on free loopback ports; leaving stops it gracefully.

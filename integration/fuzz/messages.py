@@ -13,8 +13,6 @@ from kshim_protocol.records.record import Record
 from kshim_protocol.schema import Row, Struct, row_is_in
 from kshim_protocol.wire import default_of
 
-__all__ = ["GROUPS", "TOPICS", "USERS", "RandomMessages"]
-
 TOPICS = ("t", "u", "three", "later", "__transaction_state", "a.b", "a_b", "", "..", "é" * 3, "x" * 250)
 GROUPS = ("g", "h", "classic", "", "g" * 200, "g\0h", "\u202eg")
 USERS = ("alice", "mallory", "nobody", "a,b=c", "")

@@ -13,8 +13,6 @@ from integration.fuzz.messages import RandomMessages
 from kshim_protocol.apis import API_TABLE, Api
 from kshim_protocol.frame import build_request_frame
 
-__all__ = ["Sample", "drawn_requests", "golden_requests", "mutated_stream"]
-
 GOLDEN = Path(__file__).parents[2] / "tests" / "golden" / "wire.json"
 EXTREMES = (
     b"\xff\xff\xff\xff",

@@ -26,8 +26,6 @@ from integration.security.secured import jaas
 from integration.support.certificates import Authority
 from kshim.server.server import LoopName
 
-__all__ = ["SETTINGS", "Summary", "fuzz"]
-
 CONNECTIONS = 8
 CHECK_EVERY = 250
 DRAW_EVERY = 5_000

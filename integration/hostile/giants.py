@@ -9,8 +9,6 @@ from kshim_protocol.apis import API_TABLE, Api
 from kshim_protocol.schema import Row, Struct, codec, row_is_in
 from kshim_protocol.wire import default_of
 
-__all__ = ["Giant", "giants"]
-
 ZEROS: dict[str, Any] = {
     "boolean": False,
     "float64": 0.0,

@@ -8,8 +8,6 @@ from types import TracebackType
 
 from integration.hostile.crowd import Fort, Witness
 
-__all__ = ["MIB", "Measured"]
-
 MIB = 1 << 20
 
 

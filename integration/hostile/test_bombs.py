@@ -23,9 +23,10 @@ from kshim_protocol.messages.alter_user_scram_credentials import (
 from kshim_protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kshim_protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from kshim_protocol.messages.sasl_handshake import SaslHandshakeRequest
-from kshim_protocol.records.batch import Record, build_batch
+from kshim_protocol.records.batch import build_batch
 from kshim_protocol.records.compression import Compression
 from kshim_protocol.records.crc import crc32c
+from kshim_protocol.records.record import Record
 
 pytestmark = pytest.mark.long
 

@@ -19,7 +19,7 @@ from integration.support.kafka import RealKafka
 from integration.support.kshim import KshimProcess
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.internal.record_types import parse_typed_key
-from kshim_protocol.records.batch import Record, iter_records
+from kshim_protocol.records.record import Record, iter_records
 
 
 @pytest.fixture

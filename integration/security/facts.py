@@ -8,8 +8,6 @@ from typing import Any
 from kshim_protocol.messages.create_topics import CreatableTopicResult
 from kshim_protocol.schema import ZERO_UUID, Struct
 
-__all__ = ["facts_of"]
-
 LEFT_OUT = frozenset(
     {
         "aborted_transactions",

@@ -29,7 +29,8 @@ from kshim_protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTop
 from kshim_protocol.messages.describe_acls import DescribeAclsRequest
 from kshim_protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kshim_protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from kshim_protocol.records.batch import Record, build_batch
+from kshim_protocol.records.batch import build_batch
+from kshim_protocol.records.record import Record
 from kshim_protocol.schema import ZERO_UUID
 
 Broker = SecureKshim | SecureKafka

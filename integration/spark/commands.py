@@ -9,8 +9,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["Pipeline", "run_pipeline"]
-
 _KSHIM = str(Path(sys.executable).with_name("kshim"))
 _TIMEOUT_S = 1_200
 

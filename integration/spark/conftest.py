@@ -10,9 +10,7 @@ from integration.support.fixtures import available
 from integration.support.unavailable import Unavailable
 from kshim_pipeline.errors import PipelineError
 from kshim_pipeline.setup.jars import kafka_jars
-from tests.pipeline.conftest import spark
-
-__all__ = ["spark"]
+from tests.pipeline.conftest import spark  # noqa: F401
 
 
 @pytest.fixture(scope="session")

@@ -18,8 +18,6 @@ from integration.spark.timeouts import HEARTBEAT_MS, MAX_POLL_MS, SESSION_MS, SL
 from integration.support.broker import Broker, Deadline
 from integration.support.jvm import Jvm
 
-__all__ = ["JavaConsumer", "KafkaPythonConsumer", "Member", "wait_for_all"]
-
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _TIMEOUT_S: Final = 60
 

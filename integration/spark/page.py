@@ -10,7 +10,6 @@ from integration.spark.scoring import MISSED, Score
 if TYPE_CHECKING:
     from integration.spark.score import Run
 
-__all__ = ["page"]
 
 _LEVELS: Final = {
     "events": "kshim's events (`__kshim_events`) and `__consumer_offsets`",

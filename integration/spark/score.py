@@ -26,7 +26,6 @@ from kshim.tools.incidents.truth import read_truth
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["INCIDENTS", "KAFKA_SEED", "KSHIM_SEED", "LEAST", "Run", "score_on_kafka", "score_on_kshim"]
 
 CONFIG: Final[Mapping[str, str]] = {
     "group.min.session.timeout.ms": "500",

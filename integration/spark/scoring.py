@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 from kshim.tools.incidents.truth import Accident, Play, SubjectKind, Truth
 
-__all__ = ["MISSED", "CauseScore", "Found", "Score", "found_of", "score"]
-
 _SLACK_MS = 500
 """Clocks of one machine, and a group that settles a little after its script thinks so."""
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["COMPRESSIONS", "Sent", "an_hour_ago_ms", "send", "some_records"]
 
 COMPRESSIONS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 _CLIENTS: Final = "org.apache.kafka.clients.producer"

@@ -14,8 +14,6 @@ from integration.support.broker import Child, Deadline
 from integration.support.kafka import free_ports
 from kshim_pipeline.setup.java import find_java, java_home_for_spark
 
-__all__ = ["StandaloneCluster"]
-
 _START_TIMEOUT_S: Final = 90
 _STOP_TIMEOUT_S: Final = 60
 _LOOPBACK: Final = {"SPARK_LOCAL_IP": "127.0.0.1"}

@@ -13,8 +13,6 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
-__all__ = ["Authority", "Identity", "name"]
-
 Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 _VALID = datetime.timedelta(days=2)

@@ -14,8 +14,6 @@ from uuid import uuid4
 from integration.transactions.producer import Producer, Talk
 from kshim.coordinator.partitioner import partition_for
 
-__all__ = ["KEPT", "dialogue"]
-
 Tell = Callable[..., None]
 """Takes what was asked and the answers."""
 

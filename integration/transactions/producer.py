@@ -23,8 +23,6 @@ from kshim_protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 
-__all__ = ["Producer", "Talk"]
-
 _TIMEOUT_S = 30
 _STARTING = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
 

@@ -14,8 +14,6 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from kshim_pipeline.errors import EXIT_INTERRUPTED, EXIT_UNAVAILABLE, EXIT_USAGE, PipelineError
 
-__all__ = ["COMMANDS", "Command", "main"]
-
 
 class Command(NamedTuple):
     """Where a command lives, and what it does in a few words."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["EXIT_FAILURE", "EXIT_INTERRUPTED", "EXIT_OK", "EXIT_UNAVAILABLE", "EXIT_USAGE", "PipelineError"]
-
 EXIT_OK: Final = 0
 EXIT_FAILURE: Final = 1
 """What was asked for was tried and did not succeed, or a budget is broken."""

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Keep", "OnDemand", "by_workers", "cached", "in_folder", "in_session"]
 
 Keep = Callable[[str, "DataFrame"], "DataFrame"]
 

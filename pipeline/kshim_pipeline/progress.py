@@ -6,8 +6,6 @@ import sys
 import time
 from typing import Final, TextIO
 
-__all__ = ["Progress"]
-
 _TERMINAL_EVERY_S: Final = 0.2
 _PLAIN_EVERY_S: Final = 10.0
 

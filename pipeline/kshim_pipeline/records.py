@@ -20,18 +20,6 @@ from pyspark.sql.types import (
     StructType,
 )
 
-__all__ = [
-    "DECODED",
-    "KINDS",
-    "KIND_UNKNOWN",
-    "KIND_UNREADABLE",
-    "MEMBER",
-    "OFFSETS_TOPIC",
-    "RECORDS",
-    "SUBSCRIPTION",
-    "TOPIC_PARTITIONS",
-]
-
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 # fmt: off

@@ -26,28 +26,6 @@ from pyspark.sql.types import (
 
 from kshim_pipeline.records import RECORDS
 
-__all__ = [
-    "BASES",
-    "COMMITS",
-    "EVENTS",
-    "EVIDENCE",
-    "FINDINGS",
-    "GENERATIONS",
-    "INFERRED",
-    "INFERRED_REASONS",
-    "LOG_ENDS",
-    "LOG_LINES",
-    "MEMBERSHIPS",
-    "MEMBER_REF",
-    "OBSERVED",
-    "OWNERSHIP",
-    "REBALANCES",
-    "SEVERITIES",
-    "TABLES",
-    "Table",
-    "tables_page",
-]
-
 OBSERVED: Final = "observed"
 """The broker said so: an event, or a line of its log."""
 INFERRED: Final = "inferred"

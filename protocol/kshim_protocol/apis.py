@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kshim_protocol.schema import Request, Struct
 
-__all__ = ["API_TABLE", "Api", "api_named"]
-
 
 class Api:
     """One API: `key`, `name` as Kafka spells it, stable versions `min_version`..`max_version`.

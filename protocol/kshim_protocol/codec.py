@@ -21,8 +21,6 @@ if TYPE_CHECKING:
         def __call__(self, data: bytes, offset: int = 0) -> tuple[S_co, int]: ...
 
 
-__all__ = ["Codec"]
-
 S = TypeVar("S", bound=Struct)
 
 MAX_EXPLAINED_BYTES = 64 * 1024
@@ -109,7 +107,7 @@ class Codec(Generic[S]):
         times as long, so large data is not given to it: text is replaced by other generated code, and what else is
         wrong is refused without saying where.
         """
-        from kshim_protocol.compiler import Crowd, Fault
+        from kshim_protocol.compiler_source import Crowd, Fault
 
         if len(data) - offset > MAX_EXPLAINED_BYTES:
             if isinstance(error, UnicodeDecodeError):

@@ -15,9 +15,7 @@ from typing import Any
 from kshim_protocol import wire
 from kshim_protocol.compiler_build import BuildCode
 from kshim_protocol.compiler_parse import ParseCode
-from kshim_protocol.compiler_source import Crowd, Fault, Source
-
-__all__ = ["Crowd", "Fault", "compile_build", "compile_parse", "source_of_build", "source_of_parse"]
+from kshim_protocol.compiler_source import Source
 
 PARSE_FAULTS = (struct.error, IndexError, ValueError, OverflowError)
 BUILD_FAULTS = (struct.error, AttributeError, TypeError, ValueError, OverflowError, IndexError)

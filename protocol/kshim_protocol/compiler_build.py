@@ -22,8 +22,6 @@ from kshim_protocol.compiler_source import (
     uvarint,
 )
 
-__all__ = ["BuildCode"]
-
 
 class BuildCode:
     """The code that builds one tree; `source` holds it."""

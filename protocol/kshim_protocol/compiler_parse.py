@@ -27,8 +27,6 @@ from kshim_protocol.compiler_source import (
 )
 from kshim_protocol.frame import MAX_SECTION_TAGS
 
-__all__ = ["ParseCode"]
-
 
 class ParseCode:
     """The code that parses one tree; `source` holds it.

@@ -7,23 +7,6 @@ from typing import Any
 
 from kshim_protocol.frame import MAX_SECTION_TAGS, MAX_TEXT_BYTES, MAX_VARINT_BYTES
 
-__all__ = [
-    "ODD",
-    "SIZES",
-    "SMALL",
-    "Crowd",
-    "Fault",
-    "Source",
-    "layout_name",
-    "more_text",
-    "more_varint",
-    "small_layouts",
-    "struct_format",
-    "text_size",
-    "unknown_tags",
-    "uvarint",
-]
-
 SMALL = 16
 """Arrays of fixed-width values below this length have a ready-made `struct.Struct` each."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["RETRIABLE", "ErrorCode", "KafkaError"]
-
 
 class ErrorCode(IntEnum):
     """Numbers of the protocol's errors. `ErrorCode.X in RETRIABLE` tells whether clients try again."""

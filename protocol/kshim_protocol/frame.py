@@ -9,19 +9,6 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-__all__ = [
-    "MAX_REQUEST_ELEMENTS",
-    "MAX_SECTION_TAGS",
-    "MAX_TEXT_BYTES",
-    "MAX_VARINT_BYTES",
-    "BuildError",
-    "ProtocolError",
-    "RequestHeader",
-    "build_request_frame",
-    "build_response_frame",
-    "parse_request_header",
-]
-
 MAX_TEXT_BYTES = 32_767
 """Text is at most so long, as UTF-8, in compact form too: Java's readers refuse more."""
 MAX_REQUEST_ELEMENTS = 250_000

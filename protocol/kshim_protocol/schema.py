@@ -21,31 +21,6 @@ if TYPE_CHECKING:
     from kshim_protocol.codec import Codec
     from kshim_protocol.errors import ErrorCode
 
-__all__ = [
-    "ZERO_UUID",
-    "MessageInfo",
-    "Request",
-    "Row",
-    "Struct",
-    "array",
-    "boolean",
-    "bytes_",
-    "codec",
-    "float64",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "message",
-    "records",
-    "row_is_in",
-    "string",
-    "struct",
-    "struct_",
-    "uint16",
-    "uuid",
-    "version_range",
-]
 
 T = TypeVar("T")
 S = TypeVar("S", bound="Struct")

@@ -22,23 +22,6 @@ from kshim_protocol.frame import (
 )
 from kshim_protocol.schema import MISSING, ZERO_UUID, MessageInfo, Row, Struct, row_is_in
 
-__all__ = [
-    "FIXED",
-    "CompactSize",
-    "Items",
-    "Nullable",
-    "RowTree",
-    "Sized",
-    "Tagged",
-    "UVarint",
-    "WireStream",
-    "default_of",
-    "interpreted_build",
-    "interpreted_parse",
-    "max_elements_of",
-    "tree_for",
-]
-
 
 class WireFault(c.ConstructError):  # type: ignore[misc]
     """What the interpreted trees raise; carries the field path and becomes a ProtocolError or a BuildError."""

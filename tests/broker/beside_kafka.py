@@ -15,11 +15,10 @@ from kshim_protocol.messages.end_txn import EndTxnRequest
 from kshim_protocol.messages.fetch import PartitionData
 from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
 from kshim_protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from kshim_protocol.records.batch import iter_batches, iter_records, parse_batch_header
+from kshim_protocol.records.batch import iter_batches, parse_batch_header
+from kshim_protocol.records.record import iter_records
 from kshim_protocol.schema import Request
 from tests.broker.harness import NodeUnderTest
-
-__all__ = ["Side", "Sides", "seen"]
 
 _TIMEOUT_S = 30
 _RETRIABLE = {

@@ -19,8 +19,6 @@ from kshim_protocol.messages.metadata import MetadataRequest, MetadataRequestTop
 from kshim_protocol.schema import ZERO_UUID, Request, Struct
 from tests.broker.harness import NodeUnderTest
 
-__all__ = ["NOWHERE", "Both", "a_topic", "facts"]
-
 TOPIC_NUMBERS = count()
 NOWHERE = b"\x09" * 16
 TEXTS_AND_ADDRESSES = frozenset({"error_message", "documentation", "host", "port", "cluster_id"})

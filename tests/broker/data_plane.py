@@ -19,21 +19,11 @@ from kshim_protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from kshim_protocol.records.batch import Record, build_batch, iter_batches, iter_records
+from kshim_protocol.records.batch import build_batch, iter_batches
 from kshim_protocol.records.crc import crc32c
+from kshim_protocol.records.record import Record, iter_records
 from kshim_protocol.schema import ZERO_UUID
 from tests.broker.harness import START_WALL_MS, Client
-
-__all__ = [
-    "a_batch",
-    "altered",
-    "fetch_of",
-    "list_offsets",
-    "only_partition",
-    "produce",
-    "produce_of",
-    "values_in",
-]
 
 
 def a_batch(*values: bytes, key: bytes | None = b"k", timestamp_ms: int = START_WALL_MS, **options: Any) -> bytes:

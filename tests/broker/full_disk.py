@@ -8,8 +8,6 @@ from kshim.storage.log import LogError
 from kshim.storage.stores import MemoryStorage
 from kshim.storage.topic_spec import TopicSpec
 
-__all__ = ["FullDisk"]
-
 
 class FullDisk(MemoryStorage):
     """Takes topics until `is_full` is set, and no more then."""

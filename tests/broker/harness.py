@@ -36,8 +36,6 @@ from kshim_protocol.apis import API_TABLE, Api
 from kshim_protocol.frame import build_request_frame
 from kshim_protocol.schema import Request, Struct, codec
 
-__all__ = ["START_WALL_MS", "Client", "NoReply", "NodeUnderTest", "a_node", "files_in"]
-
 R = TypeVar("R", bound=Struct)
 
 START_MONO_MS = 1_000_000

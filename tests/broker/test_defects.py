@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kshim.partitions.topics import OFFSETS_TOPIC
+from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim.storage.memory_log import MemoryLog
 from kshim.storage.stores import MemoryStorage
 from kshim_protocol.errors import ErrorCode

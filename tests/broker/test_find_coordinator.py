@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kshim.partitions.topics import OFFSETS_TOPIC
+from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest
 from tests.broker.full_disk import FullDisk

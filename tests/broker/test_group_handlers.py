@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kshim.partitions.topics import OFFSETS_TOPIC
+from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim_protocol.apis import api_named
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.delete_groups import DeleteGroupsRequest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kshim.partitions.topics import OFFSETS_TOPIC
+from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.fetch import FetchResponse
 from kshim_protocol.messages.offset_commit import (

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kshim.coordinator.partitioner import partition_for
-from kshim.partitions.topics import OFFSETS_TOPIC
+from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.elect_leaders import ElectLeadersRequest
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
@@ -26,7 +26,8 @@ from kshim_protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from kshim_protocol.messages.sync_group import SyncGroupRequest
-from kshim_protocol.records.batch import iter_records, parse_batch_header
+from kshim_protocol.records.batch import parse_batch_header
+from kshim_protocol.records.record import iter_records
 from tests.broker.data_plane import a_batch, produce
 from tests.broker.harness import Client, NodeUnderTest, a_node, files_in
 

@@ -29,8 +29,9 @@ from kshim_protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from kshim_protocol.messages.produce import ProduceResponse
-from kshim_protocol.records.batch import Record, build_batch, iter_batches
+from kshim_protocol.records.batch import build_batch, iter_batches
 from kshim_protocol.records.compression import Compression
+from kshim_protocol.records.record import Record
 from kshim_protocol.schema import Request, Struct
 from tests.broker.data_plane import a_batch, altered, fetch_of, produce_of
 from tests.broker.harness import NodeUnderTest, a_node

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kshim.partitions.topics import OFFSETS_TOPIC
+from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.internal.offset_commit import OffsetCommitKey
 from kshim_protocol.internal.records import parse_key, parse_value
@@ -15,7 +15,8 @@ from kshim_protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from kshim_protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
-from kshim_protocol.records.batch import iter_batches, iter_records
+from kshim_protocol.records.batch import iter_batches
+from kshim_protocol.records.record import iter_records
 from tests.broker.data_plane import fetch_of, list_offsets, only_partition
 from tests.broker.harness import a_node, files_in
 

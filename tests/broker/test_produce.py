@@ -11,8 +11,9 @@ from kshim.broker.connection import ConnectionClosing
 from kshim.storage.log import LogError
 from kshim.storage.os_calls import OsCalls
 from kshim_protocol.errors import ErrorCode
-from kshim_protocol.records.batch import crc_matches, iter_records, parse_batch_header, set_base_offset
+from kshim_protocol.records.batch import crc_matches, parse_batch_header, set_base_offset
 from kshim_protocol.records.compression import Compression
+from kshim_protocol.records.record import iter_records
 from tests.broker.data_plane import a_batch, altered, only_partition, produce, produce_of, values_in
 from tests.broker.harness import START_WALL_MS, NodeUnderTest, NoReply, a_node, files_in
 from tests.conftest import MakeNode

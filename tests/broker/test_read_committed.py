@@ -10,8 +10,9 @@ from kshim.partitions.topics import Partition
 from kshim.partitions.transaction_markers import append_marker
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.fetch import FetchResponse, PartitionData
-from kshim_protocol.records.batch import iter_batches, iter_records, parse_batch_header
+from kshim_protocol.records.batch import iter_batches, parse_batch_header
 from kshim_protocol.records.control import ControlType, parse_control_record
+from kshim_protocol.records.record import iter_records
 from tests.broker.data_plane import a_batch, fetch_of, list_offsets, only_partition, values_in
 from tests.broker.harness import Client, NodeUnderTest, a_node, files_in
 

@@ -13,8 +13,9 @@ import pytest
 from integration.support.kafka import RealKafka
 from kshim.tools.client import Client as WireClient
 from kshim_protocol.errors import ErrorCode
-from kshim_protocol.records.batch import iter_batches, iter_records, parse_batch_header
+from kshim_protocol.records.batch import iter_batches, parse_batch_header
 from kshim_protocol.records.compression import Compression, compress
+from kshim_protocol.records.record import iter_records
 from tests.broker.data_plane import a_batch, altered, fetch_of, only_partition, produce_of
 from tests.broker.harness import a_node
 from tests.broker.test_transactions_like_kafka import Both

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kshim.coordinator.partitioner import partition_for
-from kshim.partitions.topics import OFFSETS_TOPIC
+from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest

@@ -15,11 +15,10 @@ from kshim_protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from kshim_protocol.records.batch import iter_batches, iter_records, parse_batch_header
+from kshim_protocol.records.batch import iter_batches, parse_batch_header
+from kshim_protocol.records.record import iter_records
 from tests.broker.data_plane import a_batch, fetch_of, only_partition, produce
 from tests.broker.harness import Client
-
-__all__ = ["TransactionalProducer", "committed_offset", "committed_values"]
 
 
 class TransactionalProducer:

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from kshim.storage.os_calls import OsCalls
 
-__all__ = ["UnsafeDisk"]
-
 
 class UnsafeDisk(OsCalls):
     """`synced` counts by folder name; `unsafe` and `unwritable` are folder names."""

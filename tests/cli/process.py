@@ -8,8 +8,6 @@ import sys
 from pathlib import Path
 from types import TracebackType
 
-__all__ = ["Kshim", "run"]
-
 TIMEOUT_S = 60
 COMMAND = str(Path(sys.executable).with_name("kshim"))
 

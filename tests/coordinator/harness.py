@@ -26,10 +26,9 @@ from kshim.coordinator.shard import Shard
 from kshim.coordinator.step import Append, Now, RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.internal.records import UnknownKey, parse_key, parse_value
-from kshim_protocol.records.batch import iter_records, parse_batch_header, set_base_offset
+from kshim_protocol.records.batch import parse_batch_header, set_base_offset
+from kshim_protocol.records.record import iter_records
 from kshim_protocol.schema import Request, Struct, codec
-
-__all__ = ["START_WALL_MS", "Call", "Sim", "Written", "topic_id"]
 
 R = TypeVar("R", bound=Struct)
 

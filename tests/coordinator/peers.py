@@ -26,8 +26,6 @@ from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupReques
 from kshim_protocol.schema import codec
 from tests.coordinator.harness import Call, Sim
 
-__all__ = ["GroupSim", "Peer", "a_group", "subscription"]
-
 JOIN, SYNC, HEARTBEAT, LEAVE, COMMIT, FETCH = 9, 5, 4, 5, 9, 9
 """Versions that peers speak unless told otherwise: the newest for classic groups with topic names."""
 

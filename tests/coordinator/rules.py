@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-__all__ = ["RULES", "covers", "rules_covered_by"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 RULES: dict[str, dict[str, str]] = {

@@ -26,8 +26,9 @@ from kshim_protocol.messages.leave_group import LeaveGroupRequest
 from kshim_protocol.messages.list_groups import ListGroupsRequest
 from kshim_protocol.messages.offset_delete import OffsetDeleteRequest
 from kshim_protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopic
-from kshim_protocol.records.batch import Record, build_batch, build_key_value_batch, set_base_offset
+from kshim_protocol.records.batch import build_batch, build_key_value_batch, set_base_offset
 from kshim_protocol.records.control import ControlType, EndTransactionMarker, build_end_transaction_batch
+from kshim_protocol.records.record import Record
 from kshim_protocol.schema import codec
 from tests.coordinator.peers import a_group, fetched, subscription
 from tests.coordinator.rules import covers

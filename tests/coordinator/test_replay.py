@@ -33,14 +33,7 @@ from kshim_protocol.internal.records import (
     split_offset_commit_key,
     split_offset_commit_value,
 )
-from kshim_protocol.records.batch import (
-    Record,
-    build_batch,
-    build_key_value_batch,
-    iter_records,
-    parse_batch_header,
-    set_base_offset,
-)
+from kshim_protocol.records.batch import build_batch, build_key_value_batch, parse_batch_header, set_base_offset
 from kshim_protocol.records.compression import Compression
 from kshim_protocol.records.control import (
     ControlType,
@@ -48,6 +41,7 @@ from kshim_protocol.records.control import (
     build_end_transaction_batch,
     parse_control_record,
 )
+from kshim_protocol.records.record import Record, iter_records
 from kshim_protocol.schema import codec
 from tests.coordinator.harness import Topics
 

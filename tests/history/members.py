@@ -12,11 +12,9 @@ from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from kshim_protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from kshim_protocol.records.batch import iter_records
+from kshim_protocol.records.record import iter_records
 from tests.broker.harness import NodeUnderTest, a_node
 from tests.coordinator.peers import subscription
-
-__all__ = ["Member", "a_telling_node", "batches", "written"]
 
 
 class Member:

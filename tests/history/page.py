@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["KEYWORDS", "TYPES", "problems"]
-
 PAGE = (Path(__file__).resolve().parents[2] / "docs/design/events.md").read_text()
 
 

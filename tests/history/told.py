@@ -11,8 +11,6 @@ from kshim.history.tracker import Tracker
 from tests.coordinator.harness import Sim
 from tests.history.page import problems
 
-__all__ = ["RUN", "only", "told", "told_of", "types"]
-
 RUN = "0123456789abcdef" * 2
 
 

@@ -10,8 +10,6 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["Edit", "edits", "offsets_of_lines"]
-
 _OTHER_MEMBERS = {
     # class -> (what stands in for any member, what stands in for that one)
     "ErrorCode": ("UNKNOWN_SERVER_ERROR", "NONE"),

@@ -23,8 +23,6 @@ from cosmic_ray.mutating import mutate_code
 
 from tests.mutation.edits import edits, offsets_of_lines
 
-__all__ = ["Exclusion", "Module", "Mutant", "load_exclusions", "mutants_of"]
-
 HERE = Path(__file__).parent
 
 

@@ -26,8 +26,6 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import Phase, settings
 
-__all__ = ["PACKAGE", "SUITES", "Trial", "main"]
-
 PACKAGE = "kshim.coordinator"
 SUITES = ("tests/coordinator", "tests/transcripts/test_scenarios.py")
 LEAST_CPU_LIMIT_S = 10

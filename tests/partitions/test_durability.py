@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kshim.partitions.topics import OFFSETS_TOPIC
+from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kshim.partitions.topics import OFFSETS_TOPIC
+from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.create_partitions import (

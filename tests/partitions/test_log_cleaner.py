@@ -9,8 +9,9 @@ from typing import ClassVar
 import pytest
 
 from kshim.coordinator.partitioner import partition_for
+from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim.partitions.log_cleaner import DIRTY_BYTES, IDLE_DIRTY_BYTES, IDLE_MS, RETRY_MS, SAVE_MS
-from kshim.partitions.topics import OFFSETS_TOPIC, Storage
+from kshim.partitions.topics import Storage
 from kshim.storage.log import Log
 from kshim.storage.stores import MemoryStorage
 from kshim_protocol.errors import ErrorCode
@@ -21,7 +22,7 @@ from kshim_protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from kshim_protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from kshim_protocol.records.batch import iter_records
+from kshim_protocol.records.record import iter_records
 from tests.broker.data_plane import a_batch, fetch_of, only_partition, produce, values_in
 from tests.broker.harness import START_WALL_MS, Client, NodeUnderTest, a_node, files_in
 from tests.storage.builders import FailingDisk
@@ -324,7 +325,8 @@ class TestCompactedTopics:
 
 
 def a_tombstone(key: str) -> bytes:
-    from kshim_protocol.records.batch import Record, build_batch
+    from kshim_protocol.records.batch import build_batch
+    from kshim_protocol.records.record import Record
 
     return build_batch([Record(key.encode(), None, timestamp_ms=START_WALL_MS)])
 

@@ -10,10 +10,10 @@ import pytest
 from kshim.partitions import record_validator
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.produce import PartitionProduceResponse, ProduceResponse
-from kshim_protocol.records.batch import Record, build_batch, iter_batches, iter_records, parse_batch_header
+from kshim_protocol.records.batch import build_batch, iter_batches, parse_batch_header
 from kshim_protocol.records.compression import Compression, compress
 from kshim_protocol.records.crc import crc32c
-from kshim_protocol.records.record import encode_record
+from kshim_protocol.records.record import Record, encode_record, iter_records
 from tests.broker.data_plane import a_batch, altered, fetch_of, only_partition, produce, produce_of, values_in
 from tests.broker.harness import START_WALL_MS, Client, NodeUnderTest, NoReply, a_node
 from tests.conftest import MakeNode

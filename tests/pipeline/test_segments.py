@@ -10,9 +10,10 @@ import pytest
 from kshim_pipeline.errors import PipelineError
 from kshim_pipeline.inputs.segments import DamagedSegmentError, committed_records, read_segments
 from kshim_pipeline.records import OFFSETS_TOPIC, RECORDS
-from kshim_protocol.records.batch import Record, build_batch
+from kshim_protocol.records.batch import build_batch
 from kshim_protocol.records.compression import Compression
 from kshim_protocol.records.control import ControlType, EndTransactionMarker, build_end_transaction_batch
+from kshim_protocol.records.record import Record
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["README", "Block", "blocks"]
-
 README = Path(__file__).parents[2] / "README.md"
 _FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

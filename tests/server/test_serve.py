@@ -14,7 +14,8 @@ import trio.testing
 
 from kshim.coordinator.step import Now
 from kshim.server.limits import ServerLimits
-from kshim.server.server import CannotBind, LoopName, serve
+from kshim.server.listener import CannotBind
+from kshim.server.server import LoopName, serve
 from tests.server.harness import PATIENCE_S, Client, ObeyingRouter, framed, serving
 
 pytestmark = pytest.mark.trio

@@ -14,8 +14,6 @@ from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, Consume
 from kshim_protocol.schema import codec
 from tests.simulation.script import TopicPartitions
 
-__all__ = ["COOPERATIVE", "RANGE", "Subscriber", "assign", "assignment", "owned_in", "subscription"]
-
 RANGE = "range"
 COOPERATIVE = "cooperative-sticky"
 

@@ -22,8 +22,6 @@ from kshim.coordinator.state import GroupState
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.internal.group_metadata import GroupMetadataValue
 
-__all__ = ["DEFECTS", "Defect"]
-
 Defect = Callable[[], AbstractContextManager[Any]]
 
 

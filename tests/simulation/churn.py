@@ -11,8 +11,6 @@ from tests.simulation.network import Network
 from tests.simulation.script import Actor, Versions
 from tests.simulation.world import ADMIN, World
 
-__all__ = ["STAGES", "VERSIONS", "Churn", "Plan"]
-
 VERSIONS = {
     "ancient": Versions(0, 0, 0, 0, 2, 1),
     "v1": Versions(1, 1, 1, 1, 3, 2),

@@ -17,7 +17,6 @@ from tests.simulation.script import Actor, TopicPartitions
 if TYPE_CHECKING:
     from tests.simulation.world import Call
 
-__all__ = ["Client", "Phase", "Wish"]
 
 BACKOFF_MS = 100
 COMMIT_INTERVAL_MS = 2_000

@@ -12,8 +12,6 @@ from tests.simulation.network import CALM, Network
 from tests.simulation.violation import Violation
 from tests.simulation.world import World
 
-__all__ = ["settle", "silence"]
-
 _FIRST_SERIAL = 1_000_000
 _LOOK_EVERY_MS = 1_000
 _LASTS_MS = 10_000

@@ -10,8 +10,6 @@ from kshim.coordinator.state import GroupState
 from kshim.coordinator.step import Now, Ticket
 from tests.simulation.violation import Violation
 
-__all__ = ["check_group", "deadline_count"]
-
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 
 

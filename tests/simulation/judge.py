@@ -19,7 +19,6 @@ from tests.simulation.watch import Watch
 if TYPE_CHECKING:
     from tests.simulation.world import Call
 
-__all__ = ["Judge"]
 
 FindGroup = Callable[[str], Group | None]
 

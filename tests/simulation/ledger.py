@@ -15,12 +15,10 @@ from kshim.coordinator.state import GroupState
 from kshim.coordinator.step import Now
 from kshim_protocol.internal.group_metadata import GroupMetadataKey, GroupMetadataValue
 from kshim_protocol.internal.records import UnknownKey, parse_key, parse_value
-from kshim_protocol.records.batch import iter_records
+from kshim_protocol.records.record import iter_records
 from kshim_protocol.schema import ZERO_UUID
 from tests.simulation.assignors import owned_in
 from tests.simulation.violation import Violation, require
-
-__all__ = ["Cause", "Entry", "Ledger", "OffsetKey", "decode"]
 
 OffsetKey = tuple[str, str, int]
 """(group, topic, partition)."""

@@ -15,8 +15,6 @@ from tests.simulation.client import Client, Wish
 from tests.simulation.script import Input
 from tests.simulation.world import Call, World
 
-__all__ = ["CALM", "Faults", "Network"]
-
 
 class Faults(NamedTuple):
     """How often things go wrong on the way, as probabilities a request, and how long the way is.

@@ -32,8 +32,6 @@ from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupReques
 from tests.simulation.assignors import COOPERATIVE, assign, subscription
 from tests.simulation.script import Actor, Input
 
-__all__ = ["Memory", "build_request", "error_of", "method_of"]
-
 _METHODS = {
     "join": "join_group",
     "sync": "sync_group",

@@ -21,8 +21,6 @@ from tests.simulation.shrink import shrink
 from tests.simulation.simulate import Found, play, simulate
 from tests.simulation.transcript import transcript
 
-__all__ = ["Summary", "main", "report", "run_seed", "summarise", "thinned"]
-
 _MOST_FAILURES = 5
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["REQUEST_VERBS", "Actor", "Input", "Script", "Setting", "TopicPartitions", "Versions"]
-
 TopicPartitions = tuple[tuple[str, int], ...]
 """(topic, partition) pairs."""
 

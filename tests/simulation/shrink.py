@@ -10,8 +10,6 @@ from tests.simulation.script import Input, Script
 from tests.simulation.simulate import play
 from tests.simulation.world import MakeCoordinator
 
-__all__ = ["shrink"]
-
 Inputs = tuple[Input, ...]
 
 

@@ -16,8 +16,6 @@ from tests.simulation.script import Input, Script, Setting
 from tests.simulation.violation import Violation
 from tests.simulation.world import Call, MakeCoordinator, World
 
-__all__ = ["Found", "Run", "play", "simulate"]
-
 _FOREVER_MS = 1 << 60
 
 Trace = Callable[[Input | None, Call | None, list[Call], list[Event]], None]

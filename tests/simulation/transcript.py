@@ -18,8 +18,6 @@ from tests.simulation.script import Actor, Input, Script
 from tests.simulation.simulate import play
 from tests.simulation.world import ADMIN, Call, MakeCoordinator
 
-__all__ = ["transcript"]
-
 
 def transcript(script: Script, make_coordinator: MakeCoordinator = GroupCoordinator) -> str:
     """Play a script and write down what happened, up to what it breaks."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["Violation", "require"]
-
 
 class Violation(AssertionError):
     """An invariant does not hold. `rule` is its fixed name: a shortened run must break the same one."""

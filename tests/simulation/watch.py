@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tests.simulation.ledger import Ledger
     from tests.simulation.world import Call
 
-__all__ = ["Watch"]
 
 _NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 

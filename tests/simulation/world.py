@@ -28,8 +28,6 @@ from tests.simulation.script import REQUEST_VERBS, Actor, Input, Setting
 from tests.simulation.violation import Violation
 from tests.simulation.watch import Watch
 
-__all__ = ["ADMIN", "Call", "MakeCoordinator", "World"]
-
 WALL_OFFSET_MS = 1_700_000_000_000
 """Unix time at instant 0 of the monotonic clock."""
 

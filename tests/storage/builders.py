@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from kshim.storage.os_calls import OsCalls
-from kshim_protocol.records.batch import Record, build_batch, iter_batches, iter_records, parse_batch_header
+from kshim_protocol.records.batch import build_batch, iter_batches, parse_batch_header
 from kshim_protocol.records.compression import Compression
-
-__all__ = ["FailingDisk", "a_batch", "base_offsets", "offsets", "values"]
+from kshim_protocol.records.record import Record, iter_records
 
 
 def a_batch(

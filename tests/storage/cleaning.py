@@ -7,9 +7,10 @@ from typing import Any
 
 from kshim.storage.cleaner import Cleaned, clean
 from kshim.storage.log import Log
-from kshim_protocol.records.batch import Record, build_batch, iter_records, parse_batch_header
+from kshim_protocol.records.batch import build_batch, parse_batch_header
 from kshim_protocol.records.compression import Compression
 from kshim_protocol.records.control import ControlType, EndTransactionMarker, build_end_transaction_batch
+from kshim_protocol.records.record import Record, iter_records
 
 WALL_MS = 1_700_000_000_000
 DAY_MS = 86_400_000

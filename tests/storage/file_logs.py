@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kshim.storage.file_log import FileLog, TailCut
+from kshim.storage.file_log import FileLog
 from kshim.storage.recovery import Recover
-from kshim.storage.repairs import Repair
+from kshim.storage.repairs import Repair, TailCut
 from kshim_protocol.records.batch import set_base_offset
 from tests.storage.builders import a_batch
 

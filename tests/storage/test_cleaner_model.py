@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kshim.storage.memory_log import MemoryLog
-from kshim_protocol.records.batch import Record, build_batch, iter_records, parse_batch_header
+from kshim_protocol.records.batch import build_batch, parse_batch_header
 from kshim_protocol.records.compression import Compression
 from kshim_protocol.records.control import ControlType
+from kshim_protocol.records.record import Record, iter_records
 from tests.storage.cleaning import WALL_MS, cleaned, contents, live_view, marker, records, transactional
 
 KEYS = st.sampled_from(["a", "b", "c", "d", "e"])

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kshim.storage.directory import DataDirectory, DirectoryLocked
+from kshim.storage.directory import DataDirectory
+from kshim.storage.directory_lock import DirectoryLocked
 from kshim.storage.log import LogError
 from kshim.storage.topic_spec import PartitionLeader, TopicSpec
 from tests.storage.builders import FailingDisk, a_batch, values

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kshim.storage.file_log import FileLog, TailCut
+from kshim.storage.file_log import FileLog
 from kshim.storage.log import LogError
 from kshim.storage.os_calls import OsCalls
+from kshim.storage.repairs import TailCut
 from kshim_protocol.records.batch import build_batch, set_base_offset
 from tests.storage.builders import FailingDisk, a_batch, base_offsets, values
 from tests.storage.file_logs import FIRST, UNLIMITED, build_batch_at, reopened, segments

@@ -10,15 +10,9 @@ import pytest
 from kshim.storage.file_log import FileLog
 from kshim.storage.log import Log, LogError, OffsetOutOfRange
 from kshim.storage.memory_log import MemoryLog
-from kshim_protocol.records.batch import (
-    Record,
-    build_batch,
-    crc_matches,
-    iter_batches,
-    parse_batch_header,
-    set_base_offset,
-)
+from kshim_protocol.records.batch import build_batch, crc_matches, iter_batches, parse_batch_header, set_base_offset
 from kshim_protocol.records.compression import Compression
+from kshim_protocol.records.record import Record
 from tests.storage.builders import a_batch, base_offsets, offsets, values
 
 UNLIMITED = 1 << 40

@@ -9,7 +9,8 @@ import pytest
 from kshim.storage.file_log import FileLog
 from kshim.storage.os_calls import OsCalls
 from kshim.storage.producer_snapshot_file import AbortedTransaction, ProducerFiles, ProducerSnapshot, SavedProducer
-from kshim_protocol.records.batch import Record, build_batch
+from kshim_protocol.records.batch import build_batch
+from kshim_protocol.records.record import Record
 
 # Written by a Kafka 4.4.
 KAFKAS_SNAPSHOT = bytes.fromhex(

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from kshim.storage.file_log import FileLog
 from kshim.storage.log import CorruptLog, LogError
 from kshim.storage.repairs import DamageSkipped, IndexRebuilt, Repair, TailCut
-from kshim_protocol.records.batch import Record, build_batch, set_base_offset
+from kshim_protocol.records.batch import build_batch, set_base_offset
+from kshim_protocol.records.record import Record
 from tests.storage.builders import FailingDisk, a_batch, values
 from tests.storage.file_logs import FIRST, UNLIMITED, mended
 

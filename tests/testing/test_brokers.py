@@ -16,7 +16,8 @@ from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kshim_protocol.messages.metadata import MetadataRequest
 from kshim_protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from kshim_protocol.records.batch import Record, build_batch
+from kshim_protocol.records.batch import build_batch
+from kshim_protocol.records.record import Record
 
 PATIENCE_S = 20
 

@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from kshim_protocol.records.batch import Record, build_batch
+from kshim_protocol.records.batch import build_batch
+from kshim_protocol.records.record import Record
 from tests.protocol import golden
-
-__all__ = ["GOLDEN_BATCHES", "GOLDEN_RECORDS", "batch_of", "golden_logs", "write_log"]
 
 _GOLDEN = golden.load("consumer_offsets.json")
 GOLDEN_RECORDS: list[dict[str, Any]] = _GOLDEN["records"]

@@ -9,8 +9,6 @@ from pathlib import Path
 from kshim.tools.scenario.library import load_scenarios
 from kshim.tools.scenario.model import Scenario
 
-__all__ = ["NOT_SCENARIOS", "PAGE", "RULES", "page"]
-
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "rules.md"
 

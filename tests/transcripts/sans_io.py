@@ -18,8 +18,6 @@ from tests.broker.harness import a_node
 from tests.coordinator.harness import Call, Sim, topic_id
 from tests.transcripts.written import judge_writes
 
-__all__ = ["play"]
-
 
 def play(scenario: Scenario) -> None:
     """Run one scenario. Raises Mismatch where the coordinator does not do as it says."""

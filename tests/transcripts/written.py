@@ -10,8 +10,6 @@ from kshim.tools.scenario.verdict import Mismatch
 from kshim_protocol.internal.group_metadata import GroupMetadataKey
 from tests.coordinator.harness import Sim, Written, decode
 
-__all__ = ["judge_writes"]
-
 
 def judge_writes(step: Step, cast: Cast, sim: Sim, batches_before: Mapping[int, int]) -> None:
     """Raise Mismatch unless exactly the records named were written, in their order; without a line nothing is judged.

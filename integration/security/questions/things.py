@@ -7,8 +7,6 @@ from typing import Any
 
 from kshim_protocol.schema import Request
 
-__all__ = ["GROUPS", "MISSING", "NO_MEMBER", "TOPICS", "TRANSACTIONAL_IDS", "Rows"]
-
 TOPICS = ("orders", "payments")
 GROUPS = ("group-a", "group-b")
 TRANSACTIONAL_IDS = ("txn-a", "txn-b")

@@ -12,7 +12,6 @@ from kshim_pipeline.analyses.findings import clock, finding, member, packed, pla
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["client_family", "correlation", "findings"]
 
 _INSTANCE: Final = r"([-_.](\d+|[0-9a-fA-F]{6,}))+$"
 

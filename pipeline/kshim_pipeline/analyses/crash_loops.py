@@ -12,7 +12,6 @@ from kshim_pipeline.analyses.findings import clock, finding, member, packed, pla
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["crash_loops", "findings"]
 
 _CLIENT: Final = ("group_id", "client_id", "client_host")
 _REASONS: Final = ("member_left", "rebalance_timeout", "sync_timeout", "session_timeout")

@@ -11,7 +11,6 @@ from kshim_pipeline.schemas import FINDINGS, MEMBER_REF
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["clock", "finding", "member", "packed", "percent", "places", "seconds", "sentence", "unpacked"]
 
 _TOPICS: Final = ("__consumer_offsets", "__kshim_events", "log")
 _OFFSET_BITS: Final = 44

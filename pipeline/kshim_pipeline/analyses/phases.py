@@ -12,7 +12,6 @@ from kshim_pipeline.analyses.findings import finding, packed, places, seconds, s
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["BY", "findings", "phases"]
 
 BY: Final = ("group_id", "reason", "day")
 _SHARES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}

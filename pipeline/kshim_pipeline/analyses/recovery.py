@@ -12,7 +12,6 @@ from kshim_pipeline.analyses.findings import clock, finding, packed, places, sec
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["findings", "lag_curve", "recovery"]
 
 _PARTITION = ("group_id", "topic", "partition")
 

@@ -25,8 +25,6 @@ from kshim_pipeline.schemas import INFERRED, OBSERVED
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["ANALYSES", "Analysis", "all_findings", "run"]
-
 
 class Analysis(NamedTuple):
     """A question and who answers it. `function` takes the tables of `needs`, and of `may_use`, by name.

@@ -12,7 +12,6 @@ from kshim_pipeline.analyses.findings import clock, finding, packed, places, sec
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["findings", "silence"]
 
 _HABIT = 10
 

@@ -12,8 +12,6 @@ from kshim_pipeline.analyses.findings import finding, member, packed, places, se
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["findings", "slowest"]
-
 
 def slowest(rebalances: DataFrame, *, min_wait_ms: int = 1_000, top: int = 1_000) -> DataFrame:
     """The `top` clients by the time that groups waited for them, one row a client id and host; observed only.

@@ -11,7 +11,6 @@ from kshim_pipeline.analyses.findings import finding, packed, percent, places, s
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["by_assignor", "findings", "stickiness"]
 
 _GENERATION = ("group_id", "incarnation", "generation_id")
 

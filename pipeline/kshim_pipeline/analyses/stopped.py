@@ -11,8 +11,6 @@ from kshim_pipeline.analyses.findings import finding, packed, places, sentence
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["findings", "stopped"]
-
 
 def stopped(rebalances: DataFrame, ownership: DataFrame | None = None) -> DataFrame:
     """One row a group, day (UTC, of the begin) and basis.

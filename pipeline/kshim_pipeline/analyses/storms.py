@@ -12,8 +12,6 @@ from kshim_pipeline.analyses.findings import clock, finding, member, packed, per
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["findings", "storms"]
-
 
 def storms(rebalances: DataFrame, *, gap_ms: int = 300_000, min_rebalances: int = 5) -> DataFrame:
     """One row an episode: at least `min_rebalances` of one group, each within `gap_ms` of the one before.

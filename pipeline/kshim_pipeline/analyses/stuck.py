@@ -12,7 +12,6 @@ from kshim_pipeline.analyses.findings import clock, finding, member, packed, pla
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["findings", "stuck"]
 
 _PARTITION = ("group_id", "topic", "partition")
 

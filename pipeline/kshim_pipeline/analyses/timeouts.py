@@ -12,7 +12,6 @@ from kshim_pipeline.analyses.findings import finding, packed, places, seconds, s
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["findings", "timeouts"]
 
 _STEP_MS = 5_000
 

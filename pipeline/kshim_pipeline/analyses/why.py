@@ -12,8 +12,6 @@ from kshim_pipeline.analyses.findings import finding, member, packed, percent, p
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["findings", "why"]
-
 
 def why(rebalances: DataFrame) -> DataFrame:
     """One row a rebalance of the table rebalances, with what it goes back to.

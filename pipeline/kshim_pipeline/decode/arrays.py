@@ -10,8 +10,6 @@ import pyarrow as pa
 
 from kshim_pipeline.decode.cursor import Buffer, Ints, Mask, Slices
 
-__all__ = ["int32_lists", "lists", "numbers", "structs", "texts"]
-
 
 def numbers(values: Ints, kind: pa.DataType) -> pa.Array:
     """Numbers that fit `kind`."""

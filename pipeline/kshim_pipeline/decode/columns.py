@@ -18,8 +18,6 @@ from kshim_pipeline.decode.rows import decode_row
 from kshim_pipeline.decode.types import DECODED
 from kshim_pipeline.records import KINDS
 
-__all__ = ["decode_batches"]
-
 _CARRIED: Final = ("partition", "offset", "timestamp_ms", "source")
 _COMMIT_VERSIONS: Final = {0: (0,), 1: (0, 1, 2, 3, 4)}
 _GROUP_VERSIONS: Final = (0, 1, 2, 3, 4)

@@ -13,8 +13,6 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Buffer", "Cursor", "Ints", "Mask", "Slices", "read_items"]
-
 Ints: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 

@@ -11,8 +11,6 @@ from kshim_pipeline.decode.arrays import int32_lists, lists, numbers, structs, t
 from kshim_pipeline.decode.cursor import Buffer, Cursor, Ints, Mask, Slices, read_items
 from kshim_pipeline.decode.types import MEMBER, SUBSCRIPTION, TOPIC_PARTITIONS
 
-__all__ = ["read_members"]
-
 _LEAST_MEMBER_BYTES: Final = 18
 """Two bytes a string, four a number or bytes, of version 0."""
 _LEAST_COMPACT_MEMBER_BYTES: Final = 15

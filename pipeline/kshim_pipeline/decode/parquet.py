@@ -16,7 +16,6 @@ from kshim_pipeline.records import RECORDS
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["decode_files"]
 
 _ROWS_A_BATCH: Final = 16_384
 

@@ -13,8 +13,6 @@ from kshim_protocol.internal.offset_commit import LegacyOffsetCommitValue, Offse
 from kshim_protocol.internal.records import UnknownKey, parse_key, parse_value
 from kshim_protocol.schema import Struct, codec
 
-__all__ = ["decode_row"]
-
 _INT16 = struct.Struct(">h")
 _NEWEST_CONSUMER_VERSION = 3
 

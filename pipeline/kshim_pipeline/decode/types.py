@@ -23,7 +23,6 @@ from kshim_pipeline import records
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["DECODED", "MEMBER", "SUBSCRIPTION", "TOPIC_PARTITIONS", "WITHOUT_TOPIC", "with_topic"]
 
 WITHOUT_TOPIC: Final = StructType([field for field in records.DECODED.fields if field.name != "topic"])
 """What workers make: the topic is known and need not go to Python and back."""

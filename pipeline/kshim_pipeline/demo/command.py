@@ -23,8 +23,6 @@ from kshim_pipeline.report.page import render
 from kshim_pipeline.report.results import Results, compute
 from kshim_pipeline.setup.session import BRIEF, Jars, make_session
 
-__all__ = ["add_options", "run"]
-
 _RIGHT_ENOUGH = 0.8
 
 

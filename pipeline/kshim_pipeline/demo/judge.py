@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 from kshim_pipeline.demo.stage import Truth
 
-__all__ = ["Judged", "judge"]
-
 _SLACK_MS = 1_000
 
 

@@ -14,8 +14,6 @@ from typing import Final, NamedTuple
 
 from kshim_pipeline.errors import PipelineError
 
-__all__ = ["REAL_GROUP", "Truth", "broker", "play", "read_truth"]
-
 REAL_GROUP: Final = "real-consumers"
 _REAL_TOPIC: Final = "real-orders"
 _START_S: Final = 30

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["add_options", "run", "watch"]
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""

@@ -17,8 +17,6 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.pandas.serializers import ApplyInPandasWithStateSerializer, ArrowStreamPandasUDFSerializer
 
-__all__ = ["repair"]
-
 _MARK: Final = "startOffset"
 
 

@@ -20,7 +20,6 @@ from kshim_pipeline.model.events import EVENT_VERSION, EVENTS_TOPIC, parsed
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["ALERT", "ALERTS_TOPIC", "STATE", "alert_records", "open_rebalances"]
 
 ALERTS_TOPIC: Final = "kshim_alerts"
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-__all__ = ["ENDED", "NOTHING", "OPEN", "Alert", "Watched", "after_events", "after_time"]
-
 OPEN: Final = "rebalance_open"
 ENDED: Final = "rebalance_ended"
 

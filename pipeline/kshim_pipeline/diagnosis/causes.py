@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from kshim_pipeline.diagnosis.signals import Evidence
 
-__all__ = ["OF_PROCESSES", "Cause", "Confidence", "Diagnosed", "Subject"]
-
 
 class Cause(Enum):
     """Why a group was disturbed: what an operator would write into the report."""

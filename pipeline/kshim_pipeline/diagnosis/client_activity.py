@@ -8,8 +8,6 @@ from typing import NamedTuple
 from kshim_pipeline.diagnosis.history import Client, GroupHistory
 from kshim_pipeline.diagnosis.signals import Evidence, Kind, Signal
 
-__all__ = ["ClientActivity", "Episode", "episode_of", "left_for_polls"]
-
 _REVOKED = "need to revoke partitions and re-join"
 _POLL_TIMEOUT = "poll timeout has expired"
 _OF_RECORDS = {Kind.RESUBSCRIBED, Kind.PARTITIONS_ADDED}

@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from kshim_pipeline.diagnosis.signals import Kind, Member, Signal, Snapshot
 
-__all__ = ["ASSUMED_REBALANCE_TIMEOUT_MS", "ASSUMED_SESSION_TIMEOUT_MS", "Client", "GroupHistory"]
-
 ASSUMED_SESSION_TIMEOUT_MS = 45_000
 """Kafka's client default, for a group whose records are gone."""
 

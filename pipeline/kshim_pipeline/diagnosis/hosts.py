@@ -14,7 +14,6 @@ from kshim_pipeline.model.shape import shaped
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["with_stalled_hosts"]
 
 NEARLY_ALL = 0.6
 """This share of a host's members going silent together is the host; fewer are members that happen to share one. Not all:

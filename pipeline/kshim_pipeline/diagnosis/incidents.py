@@ -29,7 +29,6 @@ from kshim_pipeline.schemas import EVIDENCE, FINDINGS, INFERRED, OBSERVED
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["INCIDENTS", "findings_of", "incidents"]
 
 MOST_EVIDENCE: Final = 10
 

@@ -12,8 +12,6 @@ from itertools import pairwise
 from kshim_pipeline.diagnosis.history import GroupHistory
 from kshim_pipeline.diagnosis.signals import Kind, Member, Signal, Snapshot
 
-__all__ = ["changes", "infer"]
-
 SILENT_SHARE = 0.62
 """Who has committed nothing for this share of its session timeout died. Others learn of a rebalance within a third of it."""
 

@@ -14,8 +14,6 @@ from kshim_pipeline.model.snapshots import snapshots
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["members"]
-
 
 def members(decoded: DataFrame) -> DataFrame:
     """The table MEMBERS from `decoded` (columns of DECODED).

@@ -15,7 +15,6 @@ from kshim_pipeline.model.shape import shaped
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["signals_of_events", "signals_of_log"]
 
 _REJOINS: Final = ("leader_rejoined", "metadata_changed")
 _REJOINED_ID: Final = (

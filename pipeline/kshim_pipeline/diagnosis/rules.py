@@ -11,8 +11,6 @@ from kshim_pipeline.diagnosis.history import GroupHistory
 from kshim_pipeline.diagnosis.sentences import sentence
 from kshim_pipeline.diagnosis.signals import Kind, Signal
 
-__all__ = ["diagnose"]
-
 MANY = 3
 """So often makes a habit: a loop, flapping, two that fight for one place."""
 

@@ -7,8 +7,6 @@ from typing import Final
 
 from kshim_pipeline.diagnosis.causes import Cause, Confidence
 
-__all__ = ["advice", "sentence"]
-
 _SENTENCES: Final[Mapping[Cause, str]] = {
     Cause.DEPLOY: "A deploy: {count} processes were replaced one after the other or all at once.",
     Cause.RESTART: "{who} ended in an orderly way and came back, or a successor did.",

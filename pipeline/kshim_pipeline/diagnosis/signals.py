@@ -9,8 +9,6 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-__all__ = ["Evidence", "Kind", "Member", "Signal", "Snapshot"]
-
 
 class Kind(Enum):
     """What a signal tells."""

@@ -20,8 +20,6 @@ from kshim_pipeline.diagnosis.causes import Diagnosed
 from kshim_pipeline.diagnosis.signals import Evidence, Kind, Member, Signal, Snapshot
 from kshim_pipeline.schemas import EVIDENCE, INFERRED, OBSERVED
 
-__all__ = ["DIAGNOSED", "MEMBERS", "SIGNALS", "diagnosed_row", "signal_of", "signal_row", "snapshots_of"]
-
 # fmt: off
 SIGNALS: Final = StructType([
     StructField("group_id",      StringType(),  nullable=False),

@@ -24,7 +24,6 @@ from kshim_pipeline.schemas import LOG_LINES
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["LOG", "parse_line", "read_broker_log"]
 
 LOG: Final = "log"
 """The topic that evidence names."""

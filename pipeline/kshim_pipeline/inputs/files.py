@@ -13,8 +13,6 @@ from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["expanded", "one_to_a_task"]
-
 
 def expanded(patterns: Sequence[str]) -> list[str]:
     """The files that paths and patterns (`logs/server.log*`) name, sorted. Raises PipelineError: one names none."""

@@ -21,7 +21,6 @@ from kshim_pipeline.records import RECORDS
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["OFFSET_FETCHING", "Cluster", "Span", "read_topics", "stream_topics"]
 
 OFFSET_FETCHING: Final = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 """Spark's setting for the older way. It counts when a query starts, so sessions of ours have it from the beginning."""

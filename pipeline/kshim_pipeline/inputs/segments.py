@@ -18,21 +18,14 @@ from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.inputs.files import one_to_a_task
 from kshim_pipeline.records import OFFSETS_TOPIC, RECORDS
 from kshim_protocol.frame import ProtocolError
-from kshim_protocol.records.batch import (
-    HEADER_BYTES,
-    BatchHeader,
-    Record,
-    crc_matches,
-    iter_records,
-    parse_batch_header,
-)
+from kshim_protocol.records.batch import BatchHeader, crc_matches, parse_batch_header
 from kshim_protocol.records.compression import CompressionUnavailableError
 from kshim_protocol.records.control import ControlType, parse_control_record
+from kshim_protocol.records.record import HEADER_BYTES, Record, iter_records
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["DamagedSegmentError", "committed_records", "partition_folders", "read_segments"]
 
 _FOLDER: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)$")
 _SEGMENT: Final = re.compile(r"\d{20}\.log$")

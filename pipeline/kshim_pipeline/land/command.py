@@ -13,8 +13,6 @@ from kshim_pipeline.land.stream import land
 from kshim_pipeline.records import OFFSETS_TOPIC
 from kshim_pipeline.setup.session import Jars, make_session
 
-__all__ = ["add_options", "client_options", "run"]
-
 _EVENTS_TOPIC = "__kshim_events"
 
 

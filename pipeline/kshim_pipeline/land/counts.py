@@ -13,7 +13,6 @@ from kshim_pipeline.records import KINDS, OFFSETS_TOPIC
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["OBSERVATION", "Counts", "observed"]
 
 OBSERVATION: Final = "landed"
 _READ_VERSIONS: Final = {0: (0,), 1: (0, 1, 2, 3, 4), 2: (0, 1, 2, 3, 4)}

@@ -14,7 +14,6 @@ from kshim_pipeline.schemas import LOG_ENDS
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["LogEnds", "log_ends", "read_log_ends"]
 
 _EVERY_S: Final = 60.0
 """What the lag curve of `analyses.recovery` asks for."""

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["Loss", "decode_landed", "land", "landed_offsets", "losses", "read_landed"]
 
 _DAY: Final = "day"
 _POLL_S: Final = 0.5

@@ -21,8 +21,6 @@ from kshim_pipeline.schemas import EVENTS, LOG_LINES
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["build"]
-
 
 def build(
     spark: SparkSession,

@@ -13,8 +13,6 @@ from kshim_pipeline.schemas import COMMITS
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["commits"]
-
 
 def commits(decoded: DataFrame, snapshots: DataFrame) -> DataFrame:
     """The table commits from `decoded` (columns of DECODED) and its `snapshots`.

@@ -14,7 +14,6 @@ from kshim_pipeline.schemas import EVENTS
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["EVENTS_TOPIC", "EVENT_VERSION", "events", "parsed", "unreadable_events"]
 
 EVENTS_TOPIC: Final = "__kshim_events"
 EVENT_VERSION: Final = 1

@@ -13,7 +13,6 @@ from kshim_pipeline.schemas import GENERATIONS
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["SAME_MS", "generations", "with_events"]
 
 SAME_MS: Final = 3_600_000
 """A generation of a record and one of an event are one when group and number agree and they lie this near in time.

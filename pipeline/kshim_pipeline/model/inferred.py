@@ -12,7 +12,6 @@ from kshim_pipeline.schemas import INFERRED, REBALANCES
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["rebalances_of_records"]
 
 _GENERATION = ("group_id", "incarnation", "generation_id")
 

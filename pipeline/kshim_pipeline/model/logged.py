@@ -14,7 +14,6 @@ from kshim_pipeline.schemas import OBSERVED, REBALANCES
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["REASON_PATTERNS", "reason_of_text", "rebalances_of_log"]
 
 REASON_PATTERNS: Final[Mapping[str, str]] = {
     "(?i)removing member .* on heartbeat expiration": "session_timeout",

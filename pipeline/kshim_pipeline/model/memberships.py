@@ -13,8 +13,6 @@ from kshim_pipeline.schemas import MEMBERSHIPS
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["exploded", "memberships", "memberships_of_events", "merged"]
-
 
 def exploded(snapshots: DataFrame) -> DataFrame:
     """One row a member and snapshot: the snapshot's columns but `members`, those of the member, and `owner`."""

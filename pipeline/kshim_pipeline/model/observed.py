@@ -13,7 +13,6 @@ from kshim_pipeline.schemas import OBSERVED, REBALANCES
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["rebalances_of_events"]
 
 _ENDS: Final = ("rebalance_completed", "rebalance_aborted")
 _OF_A_REBALANCE: Final = ("rebalance_started", "join_completed", *_ENDS)

@@ -19,7 +19,6 @@ from kshim_pipeline.schemas import OWNERSHIP
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["ownership"]
 
 _OF_THE_OWNER: Final = ("owner", "member_id", "group_instance_id", "client_id", "client_host")
 

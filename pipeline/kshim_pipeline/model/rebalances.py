@@ -13,7 +13,6 @@ from kshim_pipeline.schemas import REBALANCES
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["rebalances", "with_clients"]
 
 _LENT: Final = ("came", "went", "missed", "partitions", "protocol_type", "protocol", "joined")
 """What the lesser source lends to the better one where that is silent."""

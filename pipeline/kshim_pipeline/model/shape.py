@@ -12,8 +12,6 @@ from kshim_pipeline.schemas import EVIDENCE
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["evidence", "host", "null", "shaped", "text"]
-
 
 def shaped(rows: DataFrame, schema: StructType) -> DataFrame:
     """`rows` as `schema`: columns by name, cast, in order; columns that `rows` lacks are null."""

@@ -15,8 +15,6 @@ from kshim_pipeline.model.shape import evidence
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["snapshots"]
-
 
 def snapshots(decoded: DataFrame) -> DataFrame:
     """One row a distinct group metadata record with a value, from `decoded` (columns of DECODED).

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["Budget", "verdict"]
-
 
 class Budget(NamedTuple):
     """What a group may do in the span looked at; None: no limit. `max_total_ms`: the longest single rebalance."""

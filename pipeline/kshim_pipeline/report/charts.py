@@ -12,20 +12,6 @@ import pandas as pd
 
 from kshim_pipeline.report.style import HEAT, PHASE_COLORS, WIDTH, theme
 
-__all__ = [
-    "lag_recovery",
-    "phase_percentiles",
-    "rebalances_over_time",
-    "schemes",
-    "slowest_members",
-    "spec",
-    "stickiness",
-    "storm_heat_map",
-    "stuck_partitions",
-    "swim_lanes",
-    "timeout_advice",
-]
-
 _ROW = 22
 """Height of one line of a chart of names, in pixels."""
 

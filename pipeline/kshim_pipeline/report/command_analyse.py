@@ -9,8 +9,6 @@ from kshim_pipeline.progress import Progress
 from kshim_pipeline.report.gather import add_input_options, gather, session_for
 from kshim_pipeline.report.results import write_results
 
-__all__ = ["add_options", "run"]
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""

@@ -14,8 +14,6 @@ from kshim_pipeline.report import opened
 from kshim_pipeline.report.budget import Budget, verdict
 from kshim_pipeline.report.summaries import span_of
 
-__all__ = ["add_options", "run"]
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""

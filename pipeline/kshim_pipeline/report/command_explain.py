@@ -12,8 +12,6 @@ from kshim_pipeline.errors import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, PipelineErr
 from kshim_pipeline.report import opened
 from kshim_pipeline.report.explain import explain, nearest
 
-__all__ = ["add_options", "instant", "run"]
-
 _HALF_HOUR_MS = 1_800_000
 _AROUND_MS = 86_400_000
 

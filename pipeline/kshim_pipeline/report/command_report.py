@@ -12,8 +12,6 @@ from kshim_pipeline.report import opened
 from kshim_pipeline.report.make import make_page
 from kshim_pipeline.report.page import render
 
-__all__ = ["add_options", "run"]
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""

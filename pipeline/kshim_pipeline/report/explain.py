@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-__all__ = ["explain", "nearest"]
-
 Row = Mapping[str, Any]
 
 _WHY: Final = {

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["Gathered", "add_input_options", "gather", "is_small", "needs_kafka", "session_for"]
 
 _FEW_BYTES: Final = 32 << 20
 """Of a history on disk: a million records land in about as much."""

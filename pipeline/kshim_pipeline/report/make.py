@@ -15,7 +15,6 @@ from kshim_pipeline.report.page import Finding, Page, Section
 if TYPE_CHECKING:
     from kshim_pipeline.report.results import Results
 
-__all__ = ["FINDINGS_SHOWN", "make_page"]
 
 FINDINGS_SHOWN: Final = 100
 

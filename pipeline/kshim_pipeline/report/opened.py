@@ -15,8 +15,6 @@ from kshim_pipeline.report.results import Results, compute, read_results
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["add_options", "opened"]
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """`--results`, or the sources."""

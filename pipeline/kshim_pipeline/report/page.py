@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 from kshim_pipeline.report.style import SEVERITY_COLORS, WIDTH
 
-__all__ = ["Finding", "Page", "Section", "render"]
-
 
 class Section(NamedTuple):
     """One question with its answer. `chart` is a Vega-Lite document; None: `note` says why there is nothing to draw."""

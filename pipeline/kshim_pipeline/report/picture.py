@@ -9,8 +9,6 @@ import vl_convert
 from kshim_pipeline.report.page import Page
 from kshim_pipeline.report.style import theme
 
-__all__ = ["picture"]
-
 _MOST: Final = 4
 _SCALE: Final = 1.2
 

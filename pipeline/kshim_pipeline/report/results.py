@@ -24,7 +24,6 @@ from kshim_pipeline.what_if.membership_changes import membership_changes
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Results", "compute", "read_results", "write_results"]
 
 _MODEL: Final = ("generations", "memberships", "ownership", "commits", "events", "rebalances")
 _SAMPLED: Final = "log_ends"

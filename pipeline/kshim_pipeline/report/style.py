@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-__all__ = ["CAUSE_COLORS", "HEAT", "PHASE_COLORS", "SEVERITY_COLORS", "WIDTH", "theme"]
-
 WIDTH: Final = 860
 """Width of a chart, in pixels."""
 

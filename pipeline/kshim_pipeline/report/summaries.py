@@ -13,19 +13,6 @@ from kshim_pipeline.what_if.compare import SCHEMES, fleet_totals
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = [
-    "by_phase",
-    "heat",
-    "lanes",
-    "over_time",
-    "recoveries",
-    "scheme_sums",
-    "slow_members",
-    "span_of",
-    "sticky",
-    "stuck_ones",
-    "timeouts_seen",
-]
 
 _GROUPS: Final = 20
 _STEPS_MS: Final = [1_000, 5_000, 15_000, 60_000, 300_000, 900_000, 3_600_000, 21_600_000, 86_400_000]

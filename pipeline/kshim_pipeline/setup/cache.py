@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["cache_dir"]
-
 
 def cache_dir() -> Path:
     """`$KSHIM_CACHE`, else `kshim` below `$XDG_CACHE_HOME` or `~/.cache`. It need not exist."""

@@ -15,8 +15,6 @@ from kshim_pipeline.setup.session import Jars, make_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["add_options", "run"]
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""

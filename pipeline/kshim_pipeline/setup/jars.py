@@ -20,8 +20,6 @@ from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.setup.cache import cache_dir
 from kshim_pipeline.setup.java import find_java, java_home_for_spark
 
-__all__ = ["JARS", "SPARK_VERSION", "fetch", "jars_dir", "kafka_jars", "take_from"]
-
 SPARK_VERSION: Final = "4.0.4"
 
 JARS: Final[Mapping[str, str]] = {

@@ -20,8 +20,6 @@ from typing import Final, NamedTuple
 from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.setup.cache import cache_dir
 
-__all__ = ["MAX_JAVA", "MIN_JAVA", "Java", "find_java", "java_home_for_spark"]
-
 MIN_JAVA: Final = 17
 MAX_JAVA: Final = 23
 

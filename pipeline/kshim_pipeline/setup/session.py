@@ -16,7 +16,6 @@ from kshim_pipeline.setup.java import find_java, java_home_for_spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["BRIEF", "FOR_FEW", "LOCAL", "Jars", "fit", "make_session"]
 
 LOCAL: Final = "local[*]"
 

@@ -21,7 +21,6 @@ from kshim_pipeline.synthetic.places import COMMITTED_AT_LAST, COMMITTED_LATER, 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["commits", "log_ends"]
 
 _RATE: Final = (1, 500)
 """Records a second that a partition gets."""

@@ -8,8 +8,6 @@ from typing import Final
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-__all__ = ["chosen", "div", "log_uniform", "mod", "token", "uniform"]
-
 _BITS: Final = 53
 """Of a double: every integer below is exact, so that the quotient is, too."""
 

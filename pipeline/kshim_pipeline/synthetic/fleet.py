@@ -12,8 +12,6 @@ from kshim_pipeline.synthetic.draws import chosen, div, log_uniform, mod, unifor
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["FLAPPING_SHARE", "GROUP_KINDS", "PROTOCOLS", "Fleet", "GroupKind", "groups"]
-
 
 class Fleet(NamedTuple):
     """What a fleet is drawn from. `rebalances` in all, at least one a group; `start_ms` (ms since 1970); `days`."""

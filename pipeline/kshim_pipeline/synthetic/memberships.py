@@ -17,7 +17,6 @@ from kshim_pipeline.synthetic.timeline import births, is_empty, member, ordinal_
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["SESSION_TIMEOUT_MS", "covers", "generations", "memberships", "own_partitions", "rebalance_timeout_ms"]
 
 SESSION_TIMEOUT_MS: Final = 45_000
 _REBALANCE_TIMEOUT_MS: Final = (60_000, 900_000)

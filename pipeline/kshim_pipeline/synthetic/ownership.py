@@ -29,8 +29,6 @@ from kshim_pipeline.synthetic.timeline import (
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["ownership"]
-
 
 def ownership(groups: DataFrame, fleet: Fleet) -> DataFrame:
     """The table ownership of `groups`: a row a partition from the begin on, and two for each that a visit moves."""

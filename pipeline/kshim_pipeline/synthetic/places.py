@@ -12,9 +12,6 @@ from kshim_pipeline.model.shape import evidence
 from kshim_pipeline.records import OFFSETS_TOPIC
 from kshim_pipeline.synthetic.draws import mod
 
-__all__ = ["COMMITTED_AT_LAST", "COMMITTED_LATER", "COMMITTED_SOON", "STORED", "event_place", "record_offset",
-           "record_partition", "record_place"]  # fmt: skip
-
 STORED: Final = 4
 """Of the sixteen offsets of a rebalance, that of its generation; 0 to 3 come before, 5 to 15 after."""
 COMMITTED_SOON: Final = 8

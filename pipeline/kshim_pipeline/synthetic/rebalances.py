@@ -16,7 +16,6 @@ from kshim_pipeline.synthetic.timeline import begun, births, is_empty, member
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["EVEN_REASONS", "LEAVING_REASONS", "leader_slot", "left_reason", "rebalances", "slow_slot"]
 
 LEAVING_REASONS: Final = (("member_left", 0.6), ("session_timeout", 0.3), ("rebalance_timeout", 0.1))
 """Of a dynamic member; a static one does not say that it leaves, so it is always `session_timeout`."""

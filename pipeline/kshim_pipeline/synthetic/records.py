@@ -18,8 +18,6 @@ from kshim_pipeline.synthetic.timeline import births, courses, is_empty, member,
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["group_metadata"]
-
 
 def group_metadata(groups: DataFrame, fleet: Fleet) -> DataFrame:
     """Columns of DECODED: one row a rebalance of `groups` that is not superseded, its members with their assignments."""

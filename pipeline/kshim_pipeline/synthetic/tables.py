@@ -14,8 +14,6 @@ from kshim_pipeline.synthetic.timeline import courses
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["tables"]
-
 
 def tables(spark: SparkSession, fleet: Fleet, *, tasks: int = 8) -> dict[str, DataFrame]:
     """The tables of `fleet` by name, lazy: rebalances of all its groups, the others of groups that are recorded.

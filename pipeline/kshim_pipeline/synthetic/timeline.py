@@ -19,19 +19,6 @@ from kshim_pipeline.synthetic.fleet import FIRST_MS, PERIOD, Fleet
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = [
-    "VISITS",
-    "begun",
-    "births",
-    "courses",
-    "is_empty",
-    "leaving_of",
-    "member",
-    "ordinal_of",
-    "owner_of",
-    "stored_ms",
-    "timed",
-]
 
 HOSTS: Final = 20_000
 VISITS: Final = 3

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-__all__ = ["Owners", "moved", "range_owners", "sticky_owners"]
-
 Owners = Sequence[str | None]
 """The owner of each partition, by number; None: nobody."""
 

@@ -12,8 +12,6 @@ from kshim_pipeline.what_if.assignors import moved, range_owners
 from kshim_pipeline.what_if.changes import Change, Detected, Settings, detect
 from kshim_pipeline.what_if.totals import Totals
 
-__all__ = ["Round", "eager", "eager_static", "hearing_ms", "rounds", "server_side"]
-
 
 class Round(NamedTuple):
     """One meeting. `told` members had to be called; `lost` maps who is gone to when it stopped working."""

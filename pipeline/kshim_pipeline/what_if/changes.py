@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-__all__ = ["Change", "Detected", "Kind", "Settings", "detect"]
-
 Kind = Literal["join", "leave", "crash", "restart", "partitions"]
 
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame
 
-__all__ = ["CHANGES", "COSTS", "SCHEMES", "compare", "fleet_totals"]
 
 SCHEMES: dict[str, Callable[[list[Change], Settings], Totals]] = {
     "zookeeper watchers": zookeeper_watchers,

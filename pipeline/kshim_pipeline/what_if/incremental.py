@@ -7,8 +7,6 @@ from kshim_pipeline.what_if.barrier import hearing_ms, rounds
 from kshim_pipeline.what_if.changes import Change, Settings, detect
 from kshim_pipeline.what_if.totals import Totals
 
-__all__ = ["consumer_protocol", "cooperative"]
-
 
 def cooperative(changes: list[Change], settings: Settings) -> Totals:
     """Members keep what they own through the JOIN barrier; partitions that move between living members need a second one.

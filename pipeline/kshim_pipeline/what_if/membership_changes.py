@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame
 
-__all__ = ["RESTART_WINDOW_MS", "changes_of_group", "membership_changes"]
 
 RESTART_WINDOW_MS = 300_000
 """Who leaves and is followed within this time by a member of the same client id and host has been restarted."""

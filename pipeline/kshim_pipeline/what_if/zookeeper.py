@@ -6,8 +6,6 @@ from kshim_pipeline.what_if.assignors import moved, range_owners
 from kshim_pipeline.what_if.changes import Change, Settings, detect
 from kshim_pipeline.what_if.totals import Totals
 
-__all__ = ["zookeeper_watchers"]
-
 
 def zookeeper_watchers(changes: list[Change], settings: Settings) -> Totals:
     """Each change fires a watch at each member (the herd); each gives up all it owns, reads, computes and claims.

@@ -4,12 +4,6 @@ from __future__ import annotations
 
 from kshim_protocol.schema import Struct, array, bytes_, int32, message, string, struct
 
-__all__ = [
-    "ConsumerProtocolAssignment",
-    "ConsumerProtocolSubscription",
-    "TopicPartition",
-]
-
 # fmt: off
 
 

@@ -8,29 +8,6 @@ from __future__ import annotations
 
 from kshim_protocol.schema import Struct, array, bytes_, int8, int32, int64, message, string, struct, struct_, uuid
 
-__all__ = [
-    "ClassicMemberMetadata",
-    "ClassicProtocol",
-    "ConsumerGroupCurrentMemberAssignmentKey",
-    "ConsumerGroupCurrentMemberAssignmentValue",
-    "ConsumerGroupMemberMetadataKey",
-    "ConsumerGroupMemberMetadataValue",
-    "ConsumerGroupMetadataKey",
-    "ConsumerGroupMetadataValue",
-    "ConsumerGroupPartitionMetadataKey",
-    "ConsumerGroupPartitionMetadataValue",
-    "ConsumerGroupRegularExpressionKey",
-    "ConsumerGroupRegularExpressionValue",
-    "ConsumerGroupTargetAssignmentMemberKey",
-    "ConsumerGroupTargetAssignmentMemberValue",
-    "ConsumerGroupTargetAssignmentMetadataKey",
-    "ConsumerGroupTargetAssignmentMetadataValue",
-    "PartitionMetadata",
-    "TopicMetadata",
-    "TopicPartition",
-    "TopicPartitions",
-]
-
 # fmt: off
 
 

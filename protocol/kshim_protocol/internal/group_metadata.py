@@ -4,12 +4,6 @@ from __future__ import annotations
 
 from kshim_protocol.schema import Struct, array, bytes_, int32, int64, message, string, struct
 
-__all__ = [
-    "GroupMetadataKey",
-    "GroupMetadataValue",
-    "MemberMetadata",
-]
-
 # fmt: off
 
 

@@ -4,13 +4,6 @@ from __future__ import annotations
 
 from kshim_protocol.schema import ZERO_UUID, Struct, int32, int64, message, string, uuid
 
-__all__ = [
-    "LegacyOffsetCommitKey",
-    "LegacyOffsetCommitValue",
-    "OffsetCommitKey",
-    "OffsetCommitValue",
-]
-
 # fmt: off
 
 

@@ -13,8 +13,6 @@ from typing import NamedTuple
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.schema import Struct, codec
 
-__all__ = ["RECORD_TYPES", "RecordType", "UnknownValueVersion", "parse_typed_key", "parse_versioned_value"]
-
 _INT16 = struct.Struct(">h")
 
 

@@ -21,23 +21,6 @@ from kshim_protocol.internal.offset_commit import (
 )
 from kshim_protocol.schema import ZERO_UUID, Struct, codec
 
-__all__ = [
-    "GROUP_METADATA_VERSION",
-    "OFFSET_COMMIT_VERSION",
-    "OFFSET_COMMIT_VERSION_WITH_EXPIRY",
-    "OffsetsKey",
-    "OffsetsValue",
-    "UnknownKey",
-    "build_group_metadata_key",
-    "build_group_metadata_value",
-    "build_offset_commit_key",
-    "build_offset_commit_value",
-    "parse_key",
-    "parse_value",
-    "split_offset_commit_key",
-    "split_offset_commit_value",
-]
-
 S = TypeVar("S", bound=Struct)
 
 OFFSET_COMMIT_VERSION = 4

@@ -4,25 +4,6 @@ from __future__ import annotations
 
 from kshim_protocol.schema import Struct, array, int8, int32, int64, message, string, struct, uuid
 
-__all__ = [
-    "ShareGroupCurrentMemberAssignmentKey",
-    "ShareGroupCurrentMemberAssignmentValue",
-    "ShareGroupMemberMetadataKey",
-    "ShareGroupMemberMetadataValue",
-    "ShareGroupMetadataKey",
-    "ShareGroupMetadataValue",
-    "ShareGroupStatePartitionMetadataKey",
-    "ShareGroupStatePartitionMetadataValue",
-    "ShareGroupTargetAssignmentMemberKey",
-    "ShareGroupTargetAssignmentMemberValue",
-    "ShareGroupTargetAssignmentMetadataKey",
-    "ShareGroupTargetAssignmentMetadataValue",
-    "TopicInfo",
-    "TopicPartition",
-    "TopicPartitions",
-    "TopicPartitionsInfo",
-]
-
 # fmt: off
 
 

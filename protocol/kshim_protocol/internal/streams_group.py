@@ -7,27 +7,6 @@ from __future__ import annotations
 
 from kshim_protocol.schema import Struct, array, int8, int16, int32, int64, message, string, struct, struct_, uint16
 
-__all__ = [
-    "CopartitionGroup",
-    "Endpoint",
-    "KeyValue",
-    "LastAssignmentConfig",
-    "StreamsGroupCurrentMemberAssignmentKey",
-    "StreamsGroupCurrentMemberAssignmentValue",
-    "StreamsGroupMemberMetadataKey",
-    "StreamsGroupMemberMetadataValue",
-    "StreamsGroupMetadataKey",
-    "StreamsGroupMetadataValue",
-    "StreamsGroupTargetAssignmentMetadataKey",
-    "StreamsGroupTargetAssignmentMetadataValue",
-    "StreamsGroupTopologyKey",
-    "StreamsGroupTopologyValue",
-    "Subtopology",
-    "TaskIds",
-    "TopicConfig",
-    "TopicInfo",
-]
-
 # fmt: off
 
 

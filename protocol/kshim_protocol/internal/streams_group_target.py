@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from kshim_protocol.schema import Struct, array, message, string, struct
 
-__all__ = ["StreamsGroupTargetAssignmentMemberKey", "StreamsGroupTargetAssignmentMemberValue", "TaskIds"]
-
 # fmt: off
 
 

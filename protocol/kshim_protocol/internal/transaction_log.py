@@ -4,12 +4,6 @@ from __future__ import annotations
 
 from kshim_protocol.schema import Struct, array, int8, int16, int32, int64, message, string, struct
 
-__all__ = [
-    "PartitionsSchema",
-    "TransactionLogKey",
-    "TransactionLogValue",
-]
-
 # fmt: off
 
 

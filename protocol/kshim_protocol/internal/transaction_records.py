@@ -12,14 +12,6 @@ from kshim_protocol.frame import BuildError, ProtocolError
 from kshim_protocol.internal.transaction_log import TransactionLogKey, TransactionLogValue
 from kshim_protocol.schema import Struct, codec
 
-__all__ = [
-    "TRANSACTION_LOG_VERSION",
-    "build_transaction_key",
-    "build_transaction_value",
-    "parse_transaction_key",
-    "parse_transaction_value",
-]
-
 S = TypeVar("S", bound=Struct)
 
 TRANSACTION_LOG_VERSION = 0

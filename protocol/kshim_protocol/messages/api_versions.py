@@ -5,14 +5,6 @@ from __future__ import annotations
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.schema import Request, Struct, array, boolean, int16, int32, int64, message, string, struct
 
-__all__ = [
-    "ApiVersion",
-    "ApiVersionsRequest",
-    "ApiVersionsResponse",
-    "FinalizedFeatureKey",
-    "SupportedFeatureKey",
-]
-
 # fmt: off
 
 

@@ -18,16 +18,6 @@ from kshim_protocol.schema import (
     uuid,
 )
 
-__all__ = [
-    "CreatableReplicaAssignment",
-    "CreatableTopic",
-    "CreatableTopicConfig",
-    "CreatableTopicConfigs",
-    "CreatableTopicResult",
-    "CreateTopicsRequest",
-    "CreateTopicsResponse",
-]
-
 # fmt: off
 
 

@@ -5,13 +5,6 @@ from __future__ import annotations
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.schema import ZERO_UUID, Request, Struct, array, int16, int32, message, string, struct, uuid
 
-__all__ = [
-    "DeletableTopicResult",
-    "DeleteTopicState",
-    "DeleteTopicsRequest",
-    "DeleteTopicsResponse",
-]
-
 # fmt: off
 
 

@@ -5,15 +5,6 @@ from __future__ import annotations
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.schema import Request, Struct, array, boolean, float64, int8, int16, int32, message, string, struct
 
-__all__ = [
-    "ComponentData",
-    "DescribeClientQuotasRequest",
-    "DescribeClientQuotasResponse",
-    "EntityData",
-    "EntryData",
-    "ValueData",
-]
-
 # fmt: off
 
 

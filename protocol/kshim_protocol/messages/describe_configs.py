@@ -5,15 +5,6 @@ from __future__ import annotations
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.schema import Request, Struct, array, boolean, int8, int16, int32, message, string, struct
 
-__all__ = [
-    "DescribeConfigsRequest",
-    "DescribeConfigsResource",
-    "DescribeConfigsResourceResult",
-    "DescribeConfigsResponse",
-    "DescribeConfigsResult",
-    "DescribeConfigsSynonym",
-]
-
 # fmt: off
 
 

@@ -18,15 +18,6 @@ from kshim_protocol.schema import (
     uuid,
 )
 
-__all__ = [
-    "Cursor",
-    "DescribeTopicPartitionsRequest",
-    "DescribeTopicPartitionsResponse",
-    "DescribeTopicPartitionsResponsePartition",
-    "DescribeTopicPartitionsResponseTopic",
-    "TopicRequest",
-]
-
 # fmt: off
 
 

@@ -20,22 +20,6 @@ from kshim_protocol.schema import (
     uuid,
 )
 
-__all__ = [
-    "AbortedTransaction",
-    "EpochEndOffset",
-    "FetchPartition",
-    "FetchRequest",
-    "FetchResponse",
-    "FetchTopic",
-    "FetchableTopicResponse",
-    "ForgottenTopic",
-    "LeaderIdAndEpoch",
-    "NodeEndpoint",
-    "PartitionData",
-    "ReplicaState",
-    "SnapshotId",
-]
-
 # fmt: off
 
 

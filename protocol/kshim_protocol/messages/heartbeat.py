@@ -5,11 +5,6 @@ from __future__ import annotations
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.schema import Request, Struct, int16, int32, message, string
 
-__all__ = [
-    "HeartbeatRequest",
-    "HeartbeatResponse",
-]
-
 # fmt: off
 
 

@@ -5,13 +5,6 @@ from __future__ import annotations
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.schema import Request, Struct, array, int16, int32, message, string, struct
 
-__all__ = [
-    "LeaveGroupRequest",
-    "LeaveGroupResponse",
-    "MemberIdentity",
-    "MemberResponse",
-]
-
 # fmt: off
 
 

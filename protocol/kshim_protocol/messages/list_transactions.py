@@ -5,12 +5,6 @@ from __future__ import annotations
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.schema import Request, Struct, array, int16, int32, int64, message, string, struct
 
-__all__ = [
-    "ListTransactionsRequest",
-    "ListTransactionsResponse",
-    "TransactionState",
-]
-
 # fmt: off
 
 

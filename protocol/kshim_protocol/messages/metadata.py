@@ -17,15 +17,6 @@ from kshim_protocol.schema import (
     uuid,
 )
 
-__all__ = [
-    "MetadataRequest",
-    "MetadataRequestTopic",
-    "MetadataResponse",
-    "MetadataResponseBroker",
-    "MetadataResponsePartition",
-    "MetadataResponseTopic",
-]
-
 # fmt: off
 
 

@@ -5,15 +5,6 @@ from __future__ import annotations
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.schema import ZERO_UUID, Request, Struct, array, int16, int32, int64, message, string, struct, uuid
 
-__all__ = [
-    "OffsetCommitRequest",
-    "OffsetCommitRequestPartition",
-    "OffsetCommitRequestTopic",
-    "OffsetCommitResponse",
-    "OffsetCommitResponsePartition",
-    "OffsetCommitResponseTopic",
-]
-
 # fmt: off
 
 

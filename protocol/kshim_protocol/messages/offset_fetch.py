@@ -18,19 +18,6 @@ from kshim_protocol.schema import (
     uuid,
 )
 
-__all__ = [
-    "OffsetFetchRequest",
-    "OffsetFetchRequestGroup",
-    "OffsetFetchRequestTopic",
-    "OffsetFetchRequestTopics",
-    "OffsetFetchResponse",
-    "OffsetFetchResponseGroup",
-    "OffsetFetchResponsePartition",
-    "OffsetFetchResponsePartitions",
-    "OffsetFetchResponseTopic",
-    "OffsetFetchResponseTopics",
-]
-
 # fmt: off
 
 

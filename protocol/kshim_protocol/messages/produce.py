@@ -19,18 +19,6 @@ from kshim_protocol.schema import (
     uuid,
 )
 
-__all__ = [
-    "BatchIndexAndErrorMessage",
-    "LeaderIdAndEpoch",
-    "NodeEndpoint",
-    "PartitionProduceData",
-    "PartitionProduceResponse",
-    "ProduceRequest",
-    "ProduceResponse",
-    "TopicProduceData",
-    "TopicProduceResponse",
-]
-
 # fmt: off
 
 

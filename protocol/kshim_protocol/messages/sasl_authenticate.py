@@ -5,11 +5,6 @@ from __future__ import annotations
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.schema import Request, Struct, bytes_, int16, int64, message, string
 
-__all__ = [
-    "SaslAuthenticateRequest",
-    "SaslAuthenticateResponse",
-]
-
 # fmt: off
 
 

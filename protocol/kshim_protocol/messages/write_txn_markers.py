@@ -5,16 +5,6 @@ from __future__ import annotations
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.schema import Request, Struct, array, boolean, int8, int16, int32, int64, message, string, struct
 
-__all__ = [
-    "WritableTxnMarker",
-    "WritableTxnMarkerPartitionResult",
-    "WritableTxnMarkerResult",
-    "WritableTxnMarkerTopic",
-    "WritableTxnMarkerTopicResult",
-    "WriteTxnMarkersRequest",
-    "WriteTxnMarkersResponse",
-]
-
 # fmt: off
 
 

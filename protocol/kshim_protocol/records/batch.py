@@ -26,29 +26,8 @@ from kshim_protocol.records.record import (
     TRANSACTIONAL_BIT,
     Record,
     encode_record,
-    iter_records,
-    iter_timestamps,
 )
 from kshim_protocol.records.varint import SMALL_VARINTS, encode_varint
-
-__all__ = [
-    "HEADER_BYTES",
-    "LOG_FIELDS",
-    "OVERHEAD_BYTES",
-    "BatchHeader",
-    "CorruptBatchError",
-    "InvalidBatchError",
-    "Record",
-    "build_batch",
-    "build_key_value_batch",
-    "crc_matches",
-    "iter_batches",
-    "iter_records",
-    "iter_timestamps",
-    "parse_batch_header",
-    "set_base_offset",
-    "validate_batch",
-]
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _BEFORE_CRC = struct.Struct(">qiibI")

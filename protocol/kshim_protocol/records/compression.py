@@ -13,15 +13,6 @@ from typing import Any
 
 from kshim_protocol.frame import ProtocolError
 
-__all__ = [
-    "MAX_DECOMPRESSED_BYTES",
-    "Compression",
-    "CompressionUnavailableError",
-    "DecompressedTooLongError",
-    "compress",
-    "decompress",
-]
-
 MAX_DECOMPRESSED_BYTES = 104_857_600
 """Default bound of one batch's records: Kafka's socket.request.max.bytes."""
 

@@ -10,9 +10,8 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from kshim_protocol.frame import ProtocolError
-from kshim_protocol.records.batch import Record, build_batch
-
-__all__ = ["ControlType", "EndTransactionMarker", "build_end_transaction_batch", "parse_control_record"]
+from kshim_protocol.records.batch import build_batch
+from kshim_protocol.records.record import Record
 
 _KEY = struct.Struct(">hh")
 _VALUE = struct.Struct(">hi")

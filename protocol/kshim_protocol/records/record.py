@@ -12,13 +12,6 @@ from kshim_protocol.frame import ProtocolError
 from kshim_protocol.records.compression import MAX_DECOMPRESSED_BYTES, Compression, decompress
 from kshim_protocol.records.varint import decode_varint, decode_varlong, encode_varint, encode_varlong
 
-__all__ = [
-    "Record",
-    "encode_record",
-    "iter_records",
-    "iter_timestamps",
-]
-
 HEADER_BYTES = 61
 """Size of a batch's header; the records follow."""
 OVERHEAD_BYTES = 12

@@ -9,8 +9,6 @@ from typing import Any
 
 import construct as c
 
-__all__ = ["BATCH", "HEADER", "RECORD", "RECORD_HEADER"]
-
 _NULLABLE_BYTES = c.FocusedSeq(
     "data",
     "size" / c.Rebuild(c.ZigZag, lambda context: -1 if context.data is None else len(context.data)),

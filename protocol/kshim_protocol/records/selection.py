@@ -21,16 +21,6 @@ from kshim_protocol.records.record import (
 )
 from kshim_protocol.records.varint import decode_varint, decode_varlong, encode_varint, encode_varlong
 
-__all__ = [
-    "EncodedRecord",
-    "batch_with",
-    "empty_batch",
-    "encode_selected",
-    "plain_records",
-    "read_keys",
-    "read_records",
-]
-
 EncodedRecord = tuple[int, bytes | None, bool, int, int, int]
 """Offset, key, whether it has a value, timestamp delta, and where in the data what follows that delta begins and ends."""
 

@@ -13,8 +13,6 @@ from kshim_protocol.records.crc import crc32c
 from kshim_protocol.records.record import ATTRIBUTES_AT, COMPRESSION_BITS, HEADER_BYTES, OVERHEAD_BYTES
 from kshim_protocol.records.varint import decode_varint, decode_varlong
 
-__all__ = ["RecordFacts", "check_records", "recompressed"]
-
 _NEVER = 1 << 63
 _pack_length = struct.Struct(">i").pack_into
 _pack_crc_and_attributes = struct.Struct(">Ih").pack_into

@@ -9,16 +9,6 @@ from __future__ import annotations
 
 from kshim_protocol.frame import ProtocolError
 
-__all__ = [
-    "SMALL_VARINTS",
-    "decode_unsigned_varint",
-    "decode_varint",
-    "decode_varlong",
-    "encode_unsigned_varint",
-    "encode_varint",
-    "encode_varlong",
-]
-
 SMALL_VARINTS: list[bytes] = [bytes((i << 1,)) for i in range(64)]
 SMALL_VARINTS += [bytes((i << 1 & 0x7F | 0x80, i >> 6)) for i in range(64, 512)]
 """Zig-zag varints of 0 to 511, by value: most lengths and offset deltas of a record."""

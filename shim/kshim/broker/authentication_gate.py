@@ -19,7 +19,6 @@ from kshim_protocol.messages.sasl_handshake import SaslHandshakeResponse
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["Gate"]
 
 SASL_HANDSHAKE: Final = 17
 API_VERSIONS: Final = 18

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["CLUSTER_OPERATIONS", "NOT_ASKED", "TOPIC_OPERATIONS"]
-
 NOT_ASKED = -2147483648
 """The client did not ask."""
 TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))

@@ -10,7 +10,7 @@ from kshim.broker.coordinator_loader import CoordinatorLoader
 from kshim.broker.producer_ids import ProducerIds
 from kshim.broker.warmup import COORDINATOR, TRANSACTIONS
 from kshim.config.dynamic import DynamicConfig
-from kshim.coordinator.step import Append, Now, Step
+from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Append, Now, Step
 from kshim.partitions.durability import Durability, FsyncPolicy
 from kshim.partitions.fetch_purgatory import FetchPurgatory
 from kshim.partitions.internal_topics import make_internal_topic
@@ -18,7 +18,7 @@ from kshim.partitions.leadership import Leadership
 from kshim.partitions.log_cleaner import LogCleaner
 from kshim.partitions.log_recovery import LogRecovery
 from kshim.partitions.producer_snapshots import SAVE_BYTES, ProducerSnapshots
-from kshim.partitions.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Partition, Storage, Topic, Topics
+from kshim.partitions.topics import Partition, Storage, Topic, Topics
 from kshim.scheduling.background_tasks import BackgroundTasks
 from kshim.scheduling.timers import Timers
 from kshim.storage.log import LogError
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from kshim.security.authorizer.authorizer import Authorizer
     from kshim.storage.log import Log
     from kshim_protocol.schema import Request
-
-__all__ = ["Cluster", "RandomIds"]
 
 
 # APIs whose handlers change a shard's state: those of groups and offsets, DeleteTopics and WriteTxnMarkers; those of

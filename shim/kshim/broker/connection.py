@@ -8,8 +8,6 @@ from typing import Final, Literal, Protocol
 from kshim.coordinator.step import Now
 from kshim.scheduling.background_tasks import BackgroundTasks
 
-__all__ = ["ANONYMOUS", "Connection", "ConnectionClosing", "FrameRouter", "SecurityProtocol"]
-
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 ANONYMOUS: Final = "User:ANONYMOUS"
 """The principal of whoever did not say who it is (KafkaPrincipal.ANONYMOUS)."""

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from kshim.scheduling.background_tasks import BackgroundTask
     from kshim.storage.log import Log
 
-__all__ = ["CoordinatorLoader"]
 
 RETRY_PAUSE_MS: Final = 1_000
 """How long a shard is left alone whose log could not be read; requests get COORDINATOR_NOT_AVAILABLE meanwhile."""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         PartitionData,
     )
 
-__all__ = ["FetchSession", "FetchSessions"]
 
 MAX_PARTITIONS: Final = 10_000
 """Who fetches more has no session: they are kept in memory."""

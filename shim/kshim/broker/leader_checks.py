@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from kshim.broker.node import Node
     from kshim.partitions.topics import Partition
 
-__all__ = ["check_leader", "endpoints"]
 
 NOT_GIVEN = -1
 E = TypeVar("E")

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
     from kshim.partitions.topics import Partition
 
-__all__ = ["elect", "move", "move_all", "start_node", "stop_node"]
-
 
 def stop_node(cluster: Cluster, node_id: int) -> None:
     """End a node as SIGTERM ends a Kafka: what it leads goes to live nodes first, then its clients are cut off.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from kshim.broker.authentication_gate import Gate
     from kshim.broker.fetch_sessions import FetchSessions
 
-__all__ = ["Node"]
-
 
 def _nothing() -> None:
     pass

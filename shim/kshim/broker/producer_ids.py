@@ -10,7 +10,6 @@ from kshim.storage.log import LogError
 if TYPE_CHECKING:
     from kshim.partitions.topics import Storage
 
-__all__ = ["BLOCK_SIZE", "PRODUCER_IDS_DOCUMENT", "ProducerIds"]
 
 BLOCK_SIZE: Final = 1_000
 """As many as Kafka's brokers take at a time."""

@@ -18,7 +18,6 @@ from kshim_protocol.schema import Request, Struct, codec
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["PendingReply", "Route", "Router", "answered", "handles"]
 
 Handler = Callable[["Node", Any, RequestContext, "PendingReply"], Step]
 H = TypeVar("H", bound=Callable[..., Step])

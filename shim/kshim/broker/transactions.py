@@ -6,10 +6,10 @@ from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kshim.coordinator.step import Step
+from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Step
 from kshim.coordinator.transactions.config import TransactionConfig
 from kshim.coordinator.transactions.coordinator import TransactionCoordinator
-from kshim.partitions.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Partition
+from kshim.partitions.topics import Partition
 from kshim.partitions.transaction_markers import append_marker
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from kshim.broker.cluster import Cluster
     from kshim.coordinator.transactions.markers import Marker
-
-__all__ = ["Transactions"]
 
 
 class Transactions:

@@ -11,7 +11,6 @@ from kshim_protocol.apis import api_named
 if TYPE_CHECKING:
     from kshim.broker.router import Router
 
-__all__ = ["warmup_steps"]
 
 # In the order in which a new consumer needs them; versions that today's clients choose (kafka-python 3, Java 4.x).
 FIRST_GROUP = (

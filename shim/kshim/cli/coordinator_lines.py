@@ -24,8 +24,6 @@ from kshim.coordinator.events import (
 )
 from kshim.coordinator.state import GroupState
 
-__all__ = ["Line", "line_of"]
-
 
 class Line(NamedTuple):
     """One line: a level as Kafka names it, and the text, in which clients' own words stand as they came."""

@@ -19,16 +19,6 @@ from kshim.server.listener import java_client_host
 if TYPE_CHECKING:
     from kshim.server.transport_layer import TransportLayer
 
-__all__ = [
-    "Listening",
-    "advertised_address",
-    "caution_about",
-    "follow_connection_limits",
-    "limits_of",
-    "listeners_for",
-    "listeners_of_node",
-    "listening_for",
-]
 
 DEFAULT_ADDRESS = Address("127.0.0.1", 9092)
 

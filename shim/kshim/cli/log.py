@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from kshim.cli.options import LogFormat
     from kshim.cli.stderr import UnreadPipe
 
-__all__ = ["Log", "escaped", "event_fields", "event_keyword"]
 
 _BURST: Final = 20
 """Closed connections told of in one second; further ones are counted, so that a scanner does not fill a disk."""

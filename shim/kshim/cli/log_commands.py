@@ -9,8 +9,6 @@ from kshim.cli.exit_codes import EXIT_FAILURE, EXIT_UNAVAILABLE, CommandError
 from kshim.cli.log_options import DumpOffsetsOptions, ImportOptions
 from kshim.tools.logs.batches import SourceError
 
-__all__ = ["run_logs"]
-
 
 def run_logs(options: DumpOffsetsOptions | ImportOptions) -> int:
     """Run the command and return its exit code. Raises CommandError."""
@@ -40,7 +38,8 @@ def _dump(options: DumpOffsetsOptions) -> int:
 
 
 def _import(options: ImportOptions) -> int:
-    from kshim.tools.import_logs.run import TargetError, run_import
+    from kshim.tools.import_logs.run import run_import
+    from kshim.tools.import_logs.target import TargetError
 
     try:
         run_import(

@@ -9,8 +9,6 @@ from typing import Literal, NamedTuple, cast
 from kshim.cli.addresses import Address, parse_address
 from kshim.cli.exit_codes import EXIT_USAGE, CommandError
 
-__all__ = ["DumpOffsetsOptions", "ImportOptions", "parse_log_command"]
-
 
 class DumpOffsetsOptions(NamedTuple):
     """What `kshim dump-offsets` was asked for: directories or a broker, never both."""

@@ -13,8 +13,6 @@ from kshim.cli.exit_codes import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, Com
 if TYPE_CHECKING:
     from kshim.cli.options import ConformOptions
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `kshim` with `arguments` (default: those of the process) and return its exit code.

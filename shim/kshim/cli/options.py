@@ -12,18 +12,6 @@ from kshim.cli.exit_codes import EXIT_USAGE, CommandError
 if TYPE_CHECKING:
     from kshim.cli.log_options import DumpOffsetsOptions, ImportOptions
 
-__all__ = [
-    "Command",
-    "ConformOptions",
-    "DemoOptions",
-    "FsyncPolicy",
-    "LogFormat",
-    "OutputFormat",
-    "PipelineOptions",
-    "RecoverPolicy",
-    "ServeOptions",
-    "parse_command",
-]
 
 LogFormat = Literal["text", "json"]
 OutputFormat = Literal["text", "json", "junit"]

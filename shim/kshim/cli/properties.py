@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["parse_properties"]
-
 _BLANK = " \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 

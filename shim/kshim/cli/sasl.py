@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from kshim.cli.log import Log
     from kshim.config.listeners import Listener
 
-__all__ = ["authenticate", "read_users"]
-
 
 def authenticate(
     node: Node, listeners: Sequence[Listener], config: BrokerConfig, users_file: str | None, log: Log

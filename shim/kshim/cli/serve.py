@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from kshim.partitions.topics import Storage
     from kshim.storage.repairs import Repair
 
-__all__ = ["run_serve"]
 
 SIGINT = 2
 DEFAULT_FSYNC_INTERVAL_MS = 100

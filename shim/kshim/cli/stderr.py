@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from kshim.cli.options import LogFormat
 
-__all__ = ["UnreadPipe", "log_stream"]
-
 
 class UnreadPipe:
     """Writes whole lines to a pipe, and drops them, counted, while it is full.

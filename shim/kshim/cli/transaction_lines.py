@@ -11,8 +11,6 @@ from kshim.coordinator.transactions.events import (
     TransactionTransition,
 )
 
-__all__ = ["transaction_line_of"]
-
 
 def transaction_line_of(event: Event) -> Line:
     """The line for an event."""

@@ -10,7 +10,6 @@ from kshim.config.keys import BROKER_KEYS, OWN_KEYS, TOPIC_KEYS, Key, KeyType
 if TYPE_CHECKING:
     from kshim.coordinator.config import GroupConfig
 
-__all__ = ["BrokerConfig", "ConfigError", "Value", "canonical_text", "parse_value"]
 
 Value = bool | int | float | str | tuple[str, ...] | None
 

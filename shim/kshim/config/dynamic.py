@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from kshim.config.broker_config import BrokerConfig
     from kshim.partitions.topics import Storage
 
-__all__ = ["CLUSTER_WIDE", "DYNAMIC_CONFIGS_DOCUMENT", "DynamicConfig", "Owner"]
 
 DYNAMIC_CONFIGS_DOCUMENT = "dynamic-configs.json"
 CLUSTER_WIDE: Final = ""

@@ -9,25 +9,6 @@ from typing import Final, NamedTuple
 from kshim.config.broker_config import BrokerConfig, canonical_text
 from kshim.config.keys import BROKER_KEYS, TOPIC_KEYS, Key, KeyType, TopicKey
 
-__all__ = [
-    "CONFIG_TYPES",
-    "DEFAULT",
-    "DYNAMIC_BROKER",
-    "DYNAMIC_CLUSTER_WIDE",
-    "STATIC_BROKER",
-    "TOPIC",
-    "ConfigEntry",
-    "Synonym",
-    "broker_entries",
-    "broker_key",
-    "broker_synonyms",
-    "cluster_wide_entries",
-    "is_sensitive",
-    "known_broker_keys",
-    "shown",
-    "topic_entries",
-]
-
 TOPIC: Final = 1
 DYNAMIC_BROKER: Final = 2
 DYNAMIC_CLUSTER_WIDE: Final = 3

@@ -9,8 +9,6 @@ from typing import Final
 
 from kshim.config.keys import Key, KeyType
 
-__all__ = ["IGNORED_KEYS"]
-
 # fmt: off
 _ROWS: Final[tuple[tuple[str, KeyType, str | None, str], ...]] = (
     ("add.partitions.to.txn.retry.backoff.max.ms",                "int",      "100", "0+"),

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-__all__ = ["BROKER_KEYS", "OWN_KEYS", "TOPIC_KEYS", "Key", "KeyType", "TopicKey"]
-
 KeyType = Literal["boolean", "string", "int", "short", "long", "double", "list", "class", "password", "unknown"]
 """Kafka's own, but for "unknown": of a key that is none of its own, whose value it keeps and never shows."""
 

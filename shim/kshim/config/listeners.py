@@ -11,15 +11,6 @@ from typing import Final, Literal, NamedTuple, cast, get_args
 from kshim.broker.connection import SecurityProtocol
 from kshim.config.broker_config import BrokerConfig, ConfigError
 
-__all__ = [
-    "ClientAuth",
-    "Listener",
-    "client_auth_of",
-    "listeners_of",
-    "plain_listener",
-    "with_advertised",
-]
-
 ClientAuth = Literal["none", "requested", "required"]
 
 _ENDPOINT: Final = r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)"

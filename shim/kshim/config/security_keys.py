@@ -10,8 +10,6 @@ from typing import Final
 
 from kshim.config.keys import Key, KeyType
 
-__all__ = ["SECURITY_KEYS"]
-
 # fmt: off
 _ROWS: Final[tuple[tuple[str, KeyType, str | None, str, str], ...]] = (
     ("advertised.listeners",                                      "list",     None, "", "What clients of each listener are told to dial, NAME://HOST:PORT each; port 0 is the one bound."),

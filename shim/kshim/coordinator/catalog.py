@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-__all__ = ["TopicCatalog"]
-
 
 class TopicCatalog(Protocol):
     """The topics that exist. The broker implements it; topic ids have 16 bytes."""

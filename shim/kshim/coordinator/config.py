@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["GroupConfig"]
-
 
 class GroupConfig:
     """Broker settings that the coordinator reads; `.` and `-` of Kafka's keys are `_` here, defaults are Kafka 4.4's.

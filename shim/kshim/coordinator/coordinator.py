@@ -41,7 +41,6 @@ from kshim_protocol.records.control import ControlType, EndTransactionMarker, bu
 if TYPE_CHECKING:
     from kshim_protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
-__all__ = ["GroupCoordinator"]
 
 R = TypeVar("R", JoinGroupRequest, SyncGroupRequest, LeaveGroupRequest, OffsetCommitRequest, OffsetDeleteRequest)
 Work = Callable[[Shard, R, RequestContext, Ticket, Step], None]

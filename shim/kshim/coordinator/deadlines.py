@@ -5,8 +5,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 
-__all__ = ["Deadlines", "Key"]
-
 Key = tuple[str, ...]
 """What a deadline belongs to: ("join", group), ("sync", group), ("session", group, member), ("expiry", partition)."""
 

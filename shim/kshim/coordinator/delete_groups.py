@@ -15,8 +15,6 @@ from kshim.coordinator.tombstones import Tombstones, offsets_of_group
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 
-__all__ = ["delete_groups"]
-
 
 def delete_groups(find_shard: FindShard, request: DeleteGroupsRequest, now: Now, ticket: Ticket, step: Step) -> None:
     """Delete each group that is Empty, with one batch a shard; answer when the last batch's fate is known.

@@ -18,8 +18,6 @@ from kshim_protocol.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 
-__all__ = ["describe_groups"]
-
 _GROUP_ID_NOT_FOUND_SINCE = 6
 _NOT_ASKED = -2147483648
 _ALL_OPERATIONS = 3400

@@ -12,31 +12,6 @@ from kshim.coordinator.state import GroupState
 from kshim.coordinator.step import OFFSETS_TOPIC, Now
 from kshim_protocol.errors import ErrorCode
 
-__all__ = [
-    "HISTORY_FIELDS",
-    "AppendFailed",
-    "Arrivals",
-    "AssignmentReceived",
-    "Cause",
-    "Event",
-    "GroupEvent",
-    "GroupLoaded",
-    "JoinCompleted",
-    "LeaderReplaced",
-    "MemberAdded",
-    "MemberIdIssued",
-    "MemberRef",
-    "MemberRemoved",
-    "MemberReplaced",
-    "OffsetsRemoved",
-    "RebalanceCompleted",
-    "RecordsSkipped",
-    "SyncCompleted",
-    "Transition",
-    "Trigger",
-]
-
-
 HISTORY_FIELDS: Final = frozenset(
     {"arrivals", "is_by_instance_id", "last_sync_ms", "last_to_sync", "pending_sync_count", "protocol_type"}
 )

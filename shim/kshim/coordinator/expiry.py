@@ -18,8 +18,6 @@ from kshim.coordinator.tombstones import Tombstones
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.schema import ZERO_UUID
 
-__all__ = ["expire", "forget_topics"]
-
 
 def expire(shard: Shard, now: Now, step: Step) -> None:
     """One check of a shard: tombstones for what has expired, in one batch."""

@@ -18,8 +18,6 @@ from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.internal.group_metadata import GroupMetadataValue, MemberMetadata
 from kshim_protocol.messages.join_group import JoinGroupResponseMember
 
-__all__ = ["Group", "InitialDelay", "vote"]
-
 
 class InitialDelay:
     """The wait of a group that was Empty for further members (group.initial.rebalance.delay.ms).

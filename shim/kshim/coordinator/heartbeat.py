@@ -11,8 +11,6 @@ from kshim.coordinator.step import Now
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
-__all__ = ["heartbeat"]
-
 # Shared by all answers: nobody changes a response.
 _NONE = HeartbeatResponse(error_code=ErrorCode.NONE)
 _REBALANCE_IN_PROGRESS = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)

@@ -28,8 +28,6 @@ from kshim_protocol.internal.group_metadata import GroupMetadataValue
 from kshim_protocol.internal.records import build_group_metadata_key, build_group_metadata_value
 from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
-__all__ = ["NEW_MEMBER_JOIN_TIMEOUT_MS", "join_group"]
-
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """Session of a member whose first Join is parked: it cannot heartbeat yet, and its client may be gone."""
 

@@ -19,8 +19,6 @@ from kshim_protocol.messages.leave_group import (
     MemberResponse,
 )
 
-__all__ = ["leave_group"]
-
 _MANY_MEMBERS_SINCE = 3
 
 

@@ -11,8 +11,6 @@ from kshim.coordinator.shard import Shard
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
-__all__ = ["list_groups"]
-
 _GROUP_TYPE = "classic"
 
 

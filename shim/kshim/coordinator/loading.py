@@ -13,8 +13,6 @@ from kshim.coordinator.shard import Shard
 from kshim.coordinator.step import Now, Step
 from kshim_protocol.errors import ErrorCode
 
-__all__ = ["finish_load", "release_parked"]
-
 
 def finish_load(shard: Shard, now: Now, step: Step) -> None:
     """Every member gets a full session; a group that is too large by now rebalances."""

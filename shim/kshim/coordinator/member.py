@@ -8,8 +8,6 @@ from kshim.coordinator.deadlines import Key
 from kshim.coordinator.events import MemberRef
 from kshim.coordinator.step import Ticket
 
-__all__ = ["Member", "ParkedJoin", "ParkedSync"]
-
 
 class ParkedJoin:
     """A Join that waits for the join phase to end. `api_version` shapes the answer, `since_ms` is monotonic."""

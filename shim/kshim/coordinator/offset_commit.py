@@ -26,8 +26,6 @@ from kshim_protocol.messages.offset_commit import (
 )
 from kshim_protocol.schema import ZERO_UUID
 
-__all__ = ["offset_commit", "require_may_commit"]
-
 _TOPIC_ID_SINCE = 10
 _GROUP_ID_NOT_FOUND_SINCE = 9
 _NO_RETENTION = -1

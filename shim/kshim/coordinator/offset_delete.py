@@ -19,8 +19,6 @@ from kshim_protocol.messages.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 
-__all__ = ["offset_delete"]
-
 
 def offset_delete(
     shard: Shard, request: OffsetDeleteRequest, context: RequestContext, ticket: Ticket, step: Step

@@ -23,8 +23,6 @@ from kshim_protocol.messages.offset_fetch import (
 )
 from kshim_protocol.schema import ZERO_UUID
 
-__all__ = ["FindShard", "offset_fetch"]
-
 _GROUPS_SINCE = 8
 _TOPIC_ID_SINCE = 10
 _NO_OFFSET = -1

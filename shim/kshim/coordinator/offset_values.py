@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     Partition = OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition
 
-__all__ = ["NEVER", "Errors", "OffsetValues"]
 
 NEVER = -1
 """The expire timestamp of an offset that goes by the broker's retention."""

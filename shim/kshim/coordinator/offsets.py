@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from kshim_protocol.schema import ZERO_UUID
 
-__all__ = ["CommittedOffset", "Offsets"]
-
 
 class CommittedOffset(NamedTuple):
     """A position in a partition. Times are Unix ms; `expire_timestamp_ms` -1: by the broker's retention.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import reduce
 
-__all__ = ["java_hash", "partition_for"]
-
 
 def java_hash(text: str) -> int:
     """Java's `String.hashCode`: over UTF-16 code units, wrapped to 32 signed bits."""

@@ -26,21 +26,6 @@ from kshim_protocol.internal.group_metadata import GroupMetadataValue
 from kshim_protocol.internal.records import build_group_metadata_key, build_group_metadata_value
 from kshim_protocol.messages.join_group import JoinGroupResponse
 
-__all__ = [
-    "append_failed",
-    "complete_join_if_all_joined",
-    "fail_syncs",
-    "join_response",
-    "join_timer_fired",
-    "rebalance_or_complete_join",
-    "remove_member",
-    "remove_pending",
-    "restart_session",
-    "session_expired",
-    "start_rebalance",
-    "sync_timer_fired",
-]
-
 _NULL_PROTOCOL_NAME_SINCE = 7
 _TIMERS = frozenset({Cause.REBALANCE_TIMEOUT, Cause.INITIAL_DELAY_OVER})
 

@@ -26,12 +26,19 @@ from kshim_protocol.internal.records import (
     split_offset_commit_key,
     split_offset_commit_value,
 )
-from kshim_protocol.records.batch import HEADER_BYTES, OVERHEAD_BYTES, Record, iter_records, parse_batch_header
+from kshim_protocol.records.batch import parse_batch_header
 from kshim_protocol.records.control import ControlType, parse_control_record
-from kshim_protocol.records.record import CONTROL_BIT, DELETE_HORIZON_BIT, LOG_APPEND_TIME_BIT, TRANSACTIONAL_BIT
+from kshim_protocol.records.record import (
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    HEADER_BYTES,
+    LOG_APPEND_TIME_BIT,
+    OVERHEAD_BYTES,
+    TRANSACTIONAL_BIT,
+    Record,
+    iter_records,
+)
 from kshim_protocol.records.varint import decode_varint
-
-__all__ = ["Replay", "replay"]
 
 _NO_PRODUCER = -1
 

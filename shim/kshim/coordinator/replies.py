@@ -6,8 +6,6 @@ from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.join_group import JoinGroupResponse
 from kshim_protocol.messages.sync_group import SyncGroupResponse
 
-__all__ = ["append_error", "join_error", "sync_error"]
-
 _APPEND_ERRORS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,

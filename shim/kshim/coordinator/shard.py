@@ -15,8 +15,6 @@ from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.internal.group_metadata import GroupMetadataValue
 from kshim_protocol.records.batch import build_key_value_batch
 
-__all__ = ["Pair", "Shard"]
-
 Pair = tuple[bytes, bytes | None]
 """Key and value of a record; a value of None is a tombstone."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["VALID_PREVIOUS", "GroupState", "mermaid"]
-
 
 class GroupState(Enum):
     """State of a classic group; the value is how Kafka spells it in DescribeGroups and ListGroups."""

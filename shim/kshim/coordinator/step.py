@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from kshim.coordinator.transactions.markers import Marker
     from kshim_protocol.errors import ErrorCode
 
-__all__ = ["OFFSETS_TOPIC", "TRANSACTIONS_TOPIC", "Append", "Now", "RequestContext", "Step", "Ticket"]
 
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"

@@ -8,8 +8,6 @@ from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.consumer import ConsumerProtocolSubscription
 from kshim_protocol.schema import codec
 
-__all__ = ["CONSUMER_PROTOCOL_TYPE", "subscribed_topics"]
-
 CONSUMER_PROTOCOL_TYPE = "consumer"
 """Protocol type of groups whose metadata is the embedded consumer protocol."""
 

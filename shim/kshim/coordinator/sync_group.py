@@ -18,8 +18,6 @@ from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.internal.records import build_group_metadata_key, build_group_metadata_value
 from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-__all__ = ["sync_group"]
-
 _PROTOCOL_REQUIRED_SINCE = 5
 
 

@@ -10,8 +10,6 @@ from kshim.coordinator.state import GroupState
 from kshim.coordinator.step import Now, Step
 from kshim_protocol.internal.records import build_group_metadata_key, build_offset_commit_key
 
-__all__ = ["Tombstones", "offsets_of_group"]
-
 
 def offsets_of_group(shard: Shard, group_id: str) -> list[tuple[str, int]]:
     """(topic, partition) of every offset of a group, committed or pending."""

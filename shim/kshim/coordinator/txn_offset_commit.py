@@ -22,8 +22,6 @@ from kshim_protocol.messages.txn_offset_commit import (
 )
 from kshim_protocol.schema import ZERO_UUID
 
-__all__ = ["exists", "response_of", "txn_offset_commit"]
-
 _ABORTABLE_SINCE = 4
 _LOAD_IN_PROGRESS_SINCE = 2
 

@@ -17,7 +17,6 @@ try:  # the rest of `json` takes longer to import than the history
 except ImportError:
     from json.encoder import encode_basestring as _quoted
 
-__all__ = ["EVENT_VERSION", "Arrival", "Course", "Ending", "HistoryEvent", "Kicked", "Why"]
 
 EVENT_VERSION: Final = 1
 LIST_MAX_BYTES: Final = 400_000

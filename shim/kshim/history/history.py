@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from kshim.coordinator.group import Group
     from kshim.history.event import HistoryEvent
 
-__all__ = ["History", "is_reader"]
 
 PENDING_MAX_EVENTS: Final = 32
 """So many events of the coordinator wait to be followed: some rebalances, which the processor's caches still hold."""

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
     from kshim.coordinator.group import Group
 
-__all__ = ["make_history"]
-
 
 def make_history(cluster: Cluster, *, run: str) -> History:
     """The history that `cluster.config` asks for; `run` identifies this life of the process."""

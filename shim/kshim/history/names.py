@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
 
-__all__ = ["EVENTS_TOPIC", "create_events_topic"]
 
 EVENTS_TOPIC: Final = "__kshim_events"
 

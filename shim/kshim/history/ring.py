@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from kshim.history.event import HistoryEvent
 
-__all__ = ["Ring"]
-
 
 class Ring:
     """At most `max_events` events and about `max_bytes` of memory; the oldest go first. Iterates from old to new."""

@@ -17,7 +17,6 @@ from kshim_protocol.records.batch import build_key_value_batch
 if TYPE_CHECKING:
     from kshim.partitions.topics import Partition, Topic
 
-__all__ = ["EventsTopic"]
 
 LINGER_MS: Final = 50
 RETRY_MS: Final = 1_000

@@ -26,8 +26,6 @@ from kshim.coordinator.events import (
 from kshim.coordinator.state import GroupState
 from kshim.history.event import Arrival, Course, Ending, HistoryEvent, Kicked, Why
 
-__all__ = ["REASONS", "GroupHistory", "Tracker"]
-
 ADMIN: Final = "admin"
 ADMIN_LEAVE_REASON: Final = "member was removed by an admin"
 """What Kafka's Admin gives as the reason when it removes members, alone or followed by the caller's own words."""

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.frame import ProtocolError
-from kshim_protocol.records.batch import (
-    InvalidBatchError,
-    iter_records,
-    iter_timestamps,
-    validate_batch,
-)
+from kshim_protocol.records.batch import InvalidBatchError, validate_batch
 from kshim_protocol.records.compression import Compression, CompressionUnavailableError
 from kshim_protocol.records.crc import crc32c
-from kshim_protocol.records.record import ATTRIBUTES_AT, COMPRESSION_BITS, LOG_APPEND_TIME_BIT
+from kshim_protocol.records.record import (
+    ATTRIBUTES_AT,
+    COMPRESSION_BITS,
+    LOG_APPEND_TIME_BIT,
+    iter_records,
+    iter_timestamps,
+)
 
 if TYPE_CHECKING:
     from kshim.config.broker_config import BrokerConfig
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from kshim.partitions.topics import Topic
     from kshim_protocol.records.batch import BatchHeader
 
-__all__ = ["BatchValidator", "RejectedRecords"]
 
 _NO_LIMIT_MS = (1 << 63) - 1
 _CODECS = {

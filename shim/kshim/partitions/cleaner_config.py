@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from kshim.partitions.topics import Topic
     from kshim.storage.log import SegmentView
 
-__all__ = ["CleanerConfig"]
-
 
 class CleanerConfig:
     """The keys that decide, parsed; times in ms, sizes in bytes, -1 for no limit."""

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from kshim.scheduling.timers import Timers
     from kshim.storage.log import Log, Sync
 
-__all__ = ["Durability", "FsyncPolicy"]
 
 FsyncPolicy = Literal["always", "interval", "never"]
 

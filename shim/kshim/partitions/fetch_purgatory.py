@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable
 from kshim.broker.connection import Connection
 from kshim.partitions.topics import Partition
 
-__all__ = ["FetchPurgatory", "WaitingFetch"]
-
 _FEW_DEADLINES = 64
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kshim.partitions.topics import OFFSETS_TOPIC
+from kshim.coordinator.step import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from kshim.config.broker_config import BrokerConfig
     from kshim.partitions.topics import Topic, Topics
-
-__all__ = ["make_internal_topic"]
 
 
 def make_internal_topic(name: str, topics: Topics, config: BrokerConfig) -> Topic:

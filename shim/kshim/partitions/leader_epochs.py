@@ -6,8 +6,6 @@ LeaderEpochFileCache.
 
 from __future__ import annotations
 
-__all__ = ["Epochs", "begun", "end_of_epoch", "epoch_at"]
-
 Epochs = tuple[tuple[int, int], ...]
 
 _ALWAYS: Epochs = ((0, 0),)

@@ -9,8 +9,6 @@ from collections.abc import Iterable
 
 from kshim.storage.topic_spec import PartitionLeader
 
-__all__ = ["Leadership"]
-
 
 class Leadership:
     """`node_ids` are all nodes there are, `live_ids` those that run: both ascending.

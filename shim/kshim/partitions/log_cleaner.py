@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kshim.scheduling.background_tasks import BackgroundTask
     from kshim.storage.log import Log
 
-__all__ = ["DIRTY_BYTES", "IDLE_DIRTY_BYTES", "IDLE_MS", "LogCleaner"]
 
 DIRTY_BYTES: Final = 1 << 20
 """So much may be dirty before a log of an internal topic is compacted; more, if more than that is clean."""

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from kshim.scheduling.background_tasks import BackgroundTask
     from kshim.storage.log import Log
 
-__all__ = ["REPAIR_PAUSE_MS", "LogRecovery"]
 
 REPAIR_PAUSE_MS: Final = 1_000
 """How long a log is left alone that could not be repaired."""

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from kshim.storage.producer_snapshot_file import AbortedTransaction
 
-__all__ = ["OpenTransactions"]
-
 
 class OpenTransactions:
     """Where each producer's open transaction begins, and the aborted ones in the order of their markers.

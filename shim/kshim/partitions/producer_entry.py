@@ -11,7 +11,6 @@ from kshim_protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from kshim_protocol.records.batch import BatchHeader
 
-__all__ = ["REMEMBERED_BATCHES", "SEQUENCE_MASK", "ProducerEntry", "RememberedBatch"]
 
 REMEMBERED_BATCHES = 5
 """As many as a client may have under way; Kafka's producers rely on it."""

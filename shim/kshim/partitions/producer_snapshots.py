@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from kshim.storage.log import Log
     from kshim.storage.producer_snapshot_file import AbortedTransaction
 
-__all__ = ["SAVE_BYTES", "ProducerSnapshots"]
 
 SAVE_BYTES: Final = 16 << 20
 """So much may be appended before the next snapshot."""

@@ -13,8 +13,9 @@ from kshim.partitions.open_transactions import OpenTransactions
 from kshim.partitions.producer_entry import ProducerEntry, RememberedBatch
 from kshim.storage.producer_snapshot_file import ProducerSnapshot
 from kshim_protocol.errors import ErrorCode, KafkaError
-from kshim_protocol.records.batch import iter_records, parse_batch_header
+from kshim_protocol.records.batch import parse_batch_header
 from kshim_protocol.records.control import ControlType, parse_control_record
+from kshim_protocol.records.record import iter_records
 
 if TYPE_CHECKING:
     from kshim.partitions.topics import Partition
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from kshim.storage.producer_snapshot_file import AbortedTransaction
     from kshim_protocol.records.batch import BatchHeader
 
-__all__ = ["EXPIRATION_MS", "ProducerState", "RememberedBatch"]
 
 EXPIRATION_MS = 86_400_000
 """Kafka's default of producer.id.expiration.ms."""

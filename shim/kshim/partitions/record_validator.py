@@ -21,7 +21,6 @@ from kshim_protocol.records.validation import RecordFacts, check_records, recomp
 if TYPE_CHECKING:
     from kshim.scheduling.background_tasks import BackgroundTask
 
-__all__ = ["MAX_PLAIN_BYTES", "CheckedRecords", "RecordValidator"]
 
 MAX_PLAIN_BYTES: Final = 100 << 20
 """So large may the records of one batch be once they are unpacked; ten times the batch, if that is more."""

@@ -11,19 +11,6 @@ from kshim.config.broker_config import ConfigError, parse_value
 from kshim.config.keys import TOPIC_KEYS
 from kshim_protocol.errors import ErrorCode, KafkaError
 
-__all__ = [
-    "MAX_NAME_LENGTH",
-    "MAX_PARTITIONS_PER_REQUEST",
-    "METADATA_TOPIC",
-    "check_assignment",
-    "check_name",
-    "check_no_collision",
-    "check_partition_count",
-    "check_replication_factor",
-    "checked_configs",
-    "name_problem",
-]
-
 MAX_NAME_LENGTH = 249
 MAX_PARTITIONS_PER_REQUEST = 10_000
 """Kafka writes a request's topics and partitions as one batch of at most so many records."""

@@ -15,16 +15,6 @@ if TYPE_CHECKING:
     from kshim.partitions.batch_validator import BatchValidator
     from kshim.partitions.producer_state import ProducerState
 
-__all__ = [
-    "INTERNAL_TOPICS",
-    "OFFSETS_TOPIC",
-    "TRANSACTIONS_TOPIC",
-    "Partition",
-    "Storage",
-    "Topic",
-    "TopicSpec",
-    "Topics",
-]
 
 INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
 

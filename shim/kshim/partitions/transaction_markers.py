@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
     from kshim.partitions.topics import Partition
 
-__all__ = ["append_marker"]
-
 
 def append_marker(
     cluster: Cluster,

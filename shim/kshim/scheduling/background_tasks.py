@@ -11,8 +11,6 @@ from collections import deque
 from collections.abc import Callable, Generator
 from typing import Any
 
-__all__ = ["BackgroundTask", "BackgroundTasks", "run_task"]
-
 BackgroundTask = Generator[Callable[[], Any] | None, Any, None]
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 
-__all__ = ["Timers"]
-
 
 class Timers:
     """One-time timers. Setting one needs no clock: its time counts from the next `advance`, which is then due at once.

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from kshim.server.loop import Loop
     from kshim.server.transport_layer import TransportLayer
 
-__all__ = ["Accept", "Acceptor"]
 
 Accept = Callable[[Bound], Awaitable[None]]
 """Takes connections of one listener until it is cancelled."""

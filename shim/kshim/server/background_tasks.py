@@ -12,8 +12,6 @@ from kshim.server.clock import GroupClock
 from kshim.server.connection import ServerLog
 from kshim.server.loop import Loop
 
-__all__ = ["BackgroundTaskRunner"]
-
 _SHARE: Final = 5
 """While requests come, ordinary background_tasks get a fifth of the loop's time."""
 _MOST_CREDIT_MS: Final = 25

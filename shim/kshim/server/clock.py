@@ -10,8 +10,6 @@ import trio
 
 from kshim.coordinator.step import Now
 
-__all__ = ["GroupClock", "ManualClock", "RealClock"]
-
 
 class GroupClock(Protocol):
     """Where `Now` comes from. Group, retention and transaction timers may run on any; fetch waits on the real one."""

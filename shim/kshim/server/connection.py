@@ -16,8 +16,6 @@ from kshim.server.limits import QUEUE_BYTES, READ_BYTES, TURN_BYTES, TURN_FRAMES
 from kshim.server.request_memory import RequestMemory
 from kshim.server.transport_layer import TransportLayer
 
-__all__ = ["AGAIN", "GONE", "READ", "WRITE", "ServerConnection", "ServerLog"]
-
 READ: Final = 1
 """Interest: the connection takes more bytes (the value of EPOLLIN)."""
 WRITE: Final = 4

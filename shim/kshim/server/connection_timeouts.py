@@ -12,8 +12,6 @@ from kshim.server.limits import ServerLimits
 from kshim.server.loop import Loop
 from kshim.server.peer import Peer
 
-__all__ = ["ConnectionTimeouts"]
-
 _IDLE_SLICES: Final = 16
 _IDLE_SLICE_PEERS: Final = 512
 _LOOK_MS: Final = 1_000

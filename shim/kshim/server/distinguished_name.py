@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["subject_of"]
-
 _KEYWORDS: Final = {
     "2.5.4.3": "CN",
     "2.5.4.6": "C",

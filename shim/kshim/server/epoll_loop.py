@@ -17,8 +17,6 @@ from kshim.server.connection import AGAIN, GONE, READ, WRITE
 from kshim.server.loop import Loop
 from kshim.server.peer import Peer
 
-__all__ = ["EpollLoop"]
-
 assert sys.platform == "linux"
 
 _EPOLLIN = select.EPOLLIN

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["QUEUE_BYTES", "READ_BYTES", "TURN_BYTES", "TURN_FRAMES", "ServerLimits"]
-
 TURN_FRAMES = 64
 """Requests handled for one connection before the others get their turn."""
 TURN_BYTES = 256 * 1024

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from kshim.config.listeners import Listener
     from kshim.server.transport_layer import TransportLayer
 
-__all__ = ["Bound", "CannotBind", "bind", "java_client_host", "listening"]
-
 
 class CannotBind(Exception):
     """The address cannot be listened on. `address` is HOST:PORT, `reason` the operating system's."""

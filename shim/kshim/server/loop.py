@@ -19,8 +19,6 @@ from kshim.server.peer import Peer
 from kshim.server.quotas import ConnectionQuotas
 from kshim.server.request_memory import RequestMemory
 
-__all__ = ["Loop"]
-
 
 def _nothing() -> None:
     pass

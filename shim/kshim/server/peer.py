@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from kshim.broker.connection import FrameRouter
 
-__all__ = ["Peer"]
-
 
 class Peer:
     """Moves bytes between a non-blocking socket and its `ServerConnection`. Loops decide when.

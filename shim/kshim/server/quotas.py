@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from kshim.server.limits import ServerLimits
 
-__all__ = ["ConnectionQuotas"]
-
 
 class ConnectionQuotas:
     """Counts the connections that are open. Source: Kafka's ConnectionQuotas.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from binascii import b2a_base64
 
-__all__ = ["new_cluster_id", "new_member_suffix", "new_nonce", "new_salt", "new_topic_id"]
-
 
 def new_topic_id() -> bytes:
     """16 bytes, a random (version 4) UUID, whose base64 form does not begin with a hyphen. Kafka: Uuid.randomUuid."""

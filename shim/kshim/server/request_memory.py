@@ -7,8 +7,6 @@ from typing import Protocol
 
 from kshim.server.limits import READ_BYTES
 
-__all__ = ["Parked", "RequestMemory"]
-
 
 class Parked(Protocol):
     """A connection, as the sum sees it."""

@@ -17,8 +17,6 @@ from kshim.server.listener import CannotBind
 from kshim.server.server import Server, serve
 from kshim.server.transport_layer import TransportLayer
 
-__all__ = ["run_until_signalled"]
-
 
 def run_until_signalled(
     router: FrameRouter,

@@ -21,12 +21,10 @@ from kshim.server.clock import GroupClock, RealClock
 from kshim.server.connection import ServerLog
 from kshim.server.connection_timeouts import ConnectionTimeouts
 from kshim.server.limits import ServerLimits
-from kshim.server.listener import Bound, CannotBind, java_client_host
+from kshim.server.listener import Bound, java_client_host
 from kshim.server.loop import Loop
 from kshim.server.timers import Timers
 from kshim.server.transport_layer import TransportLayer
-
-__all__ = ["CannotBind", "LoopName", "Server", "serve"]
 
 LoopName = Literal["auto", "epoll", "tasks"]
 

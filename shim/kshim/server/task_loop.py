@@ -9,8 +9,6 @@ from kshim.server.connection import AGAIN, GONE, READ, WRITE
 from kshim.server.loop import Loop
 from kshim.server.peer import Peer
 
-__all__ = ["TaskLoop"]
-
 
 class TaskLoop(Loop):
     """Waits with trio's own `wait_readable` and `wait_writable` on the raw sockets."""

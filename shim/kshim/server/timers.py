@@ -12,8 +12,6 @@ from kshim.coordinator.step import Now
 from kshim.server.clock import GroupClock
 from kshim.server.connection import ServerLog
 
-__all__ = ["Timers"]
-
 _NEVER: Final = 1 << 62
 _RETRY_MS: Final = 100
 """Pause after a step of the router raised, so that a defect does not take the whole processor."""

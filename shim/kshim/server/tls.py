@@ -11,8 +11,6 @@ from typing import Final
 from kshim.broker.connection import ConnectionClosing
 from kshim.server.distinguished_name import subject_of
 
-__all__ = ["HANDSHAKE_MAX_BYTES", "TlsTransform", "reason_of"]
-
 HANDSHAKE_MAX_BYTES: Final = 256 * 1024
 """What a client may send before its handshake is done. OpenSSL takes 100 KiB of certificates."""
 _READ_BYTES: Final = 64 * 1024

@@ -17,8 +17,6 @@ from kshim.config.broker_config import BrokerConfig, ConfigError
 from kshim.config.listeners import Listener, client_auth_of
 from kshim.server.tls import TlsTransform, reason_of
 
-__all__ = ["tls_context", "tls_transforms"]
-
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 _PEM_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.+?)-----END \1-----", re.DOTALL)

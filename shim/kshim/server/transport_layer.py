@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-__all__ = ["TransportLayer"]
-
 
 class TransportLayer(Protocol):
     """What lies between the wire and the frames, sans-io. None for plain text; TLS is `ssl.MemoryBIO` behind this.

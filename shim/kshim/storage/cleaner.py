@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 from kshim.storage.cleaner_rules import RECORDS_A_SLICE, Filter, KeyMap, Survey
 from kshim.storage.log import Log, Replacement, SegmentView
 
-__all__ = ["Cleaned", "clean"]
-
 _MAX_RELATIVE_OFFSET = (1 << 31) - 1
 _KEPT_BYTES = 8 << 20
 """A log of up to this size is read once and kept in memory, not read by each of the three passes."""

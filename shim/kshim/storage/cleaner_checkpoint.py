@@ -12,8 +12,6 @@ from collections.abc import Callable
 from kshim.storage.log import LogError
 from kshim.storage.os_calls import OsCalls
 
-__all__ = ["CleanerCheckpoint"]
-
 _FILE = "cleaner-offset-checkpoint"
 
 

@@ -14,9 +14,10 @@ from typing import Any
 
 from kshim.storage.log import UncleanableBatch
 from kshim_protocol.frame import ProtocolError
-from kshim_protocol.records.batch import HEADER_BYTES, LOG_FIELDS, crc_matches, iter_records
+from kshim_protocol.records.batch import LOG_FIELDS, crc_matches
 from kshim_protocol.records.compression import CompressionUnavailableError
 from kshim_protocol.records.control import ControlType, parse_control_record
+from kshim_protocol.records.record import HEADER_BYTES, iter_records
 from kshim_protocol.records.selection import (
     EncodedRecord,
     batch_with,
@@ -26,8 +27,6 @@ from kshim_protocol.records.selection import (
     read_keys,
     read_records,
 )
-
-__all__ = ["Filter", "KeyMap", "Survey"]
 
 Work = Generator[Callable[[], Any] | None, Any, None]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kshim.storage.cleaner_checkpoint import CleanerCheckpoint
-from kshim.storage.directory_lock import DirectoryLock, DirectoryLocked
+from kshim.storage.directory_lock import DirectoryLock
 from kshim.storage.file_log import DEFAULT_SEGMENT_BYTES, FileLog
 from kshim.storage.folders import free_doomed_name, remove_folder
 from kshim.storage.kafka_folders import adopt
@@ -20,8 +20,6 @@ from kshim.storage.recovery import Recover
 from kshim.storage.repairs import IndexRebuilt, Repair
 from kshim.storage.topic_id import id_bytes, id_text
 from kshim.storage.topic_spec import PartitionLeader, TopicSpec
-
-__all__ = ["FORMAT_VERSION", "DataDirectory", "DirectoryLocked"]
 
 FORMAT_VERSION = 2
 """Of everything in here that is not Kafka's own format. A newer one is refused.

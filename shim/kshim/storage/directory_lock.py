@@ -7,8 +7,6 @@ import sys
 
 from kshim.storage.log import LogError
 
-__all__ = ["DirectoryLock", "DirectoryLocked"]
-
 
 class DirectoryLocked(LogError):
     """Another process uses the folder."""

@@ -24,8 +24,6 @@ from kshim.storage.start_offset import START_OFFSET_FILE, read_start_offset, wri
 from kshim.storage.timestamps import first_record_at, first_with_greatest_timestamp
 from kshim_protocol.records.batch import LOG_FIELDS, iter_batches, set_base_offset
 
-__all__ = ["DEFAULT_SEGMENT_BYTES", "FileLog", "TailCut"]
-
 DEFAULT_SEGMENT_BYTES = 1 << 30
 """Kafka's log.segment.bytes."""
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from kshim.storage.os_calls import OsCalls
     from kshim.storage.segment import Segment
 
-__all__ = ["FileSync", "Unsynced"]
 
 _MOST_OPEN = 4
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["free_doomed_name", "remove_folder"]
-
 
 def remove_folder(path: str) -> None:
     """Remove a folder and what is in it. Raises OSError."""

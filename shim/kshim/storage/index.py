@@ -16,8 +16,6 @@ from typing import NamedTuple
 
 from kshim.storage.os_calls import OsCalls
 
-__all__ = ["INDEX_INTERVAL_BYTES", "INDEX_SUFFIXES", "IndexEntries", "SegmentIndex"]
-
 INDEX_INTERVAL_BYTES = 4096
 """Kafka's index.interval.bytes: a batch gets an entry when more than this lies between it and the entry before."""
 

@@ -17,8 +17,6 @@ from kshim.storage.os_calls import OsCalls
 from kshim.storage.topic_id import id_bytes
 from kshim.storage.topic_spec import TopicSpec
 
-__all__ = ["adopt"]
-
 _OFFSETS_TOPIC = "__consumer_offsets"
 _OFFSETS_PARTITIONS = 50  # Kafka's offsets.topic.num.partitions
 _NOT_OURS = frozenset({"__cluster_metadata"})

@@ -8,17 +8,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from kshim.storage.producer_snapshot_file import ProducerFiles
 
-__all__ = [
-    "CorruptLog",
-    "Log",
-    "LogError",
-    "OffsetOutOfRange",
-    "Replacement",
-    "SegmentView",
-    "Sync",
-    "UncleanableBatch",
-]
-
 
 class LogError(Exception):
     """The log could not do what was asked: disk full, I/O error, corrupt file. `str(error)` says what and where."""

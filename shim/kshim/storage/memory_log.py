@@ -17,8 +17,6 @@ from kshim.storage.scan import last_offset_of_run
 from kshim.storage.timestamps import first_record_at, first_with_greatest_timestamp
 from kshim_protocol.records.batch import LOG_FIELDS, iter_batches, set_base_offset
 
-__all__ = ["MemoryLog", "MemorySegment"]
-
 _CHUNK_BYTES = 1 << 20
 
 _unpack_fields = LOG_FIELDS.unpack_from

@@ -6,8 +6,6 @@ import os
 import sys
 from collections.abc import Callable
 
-__all__ = ["OsCalls"]
-
 _BINARY: int = getattr(os, "O_BINARY", 0)  # Windows would translate line ends
 
 

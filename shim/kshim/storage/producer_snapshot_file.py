@@ -21,8 +21,6 @@ from kshim.storage.log import LogError
 from kshim.storage.os_calls import OsCalls
 from kshim_protocol.records.crc import crc32c
 
-__all__ = ["AbortedTransaction", "ProducerFiles", "ProducerSnapshot", "SavedProducer"]
-
 _SNAPSHOT_SUFFIX = ".snapshot"
 _TRANSACTION_INDEX_SUFFIX = ".txnindex"
 

@@ -17,8 +17,6 @@ from kshim.storage.scan import Damage, Place
 from kshim.storage.segment import Segment
 from kshim.storage.segment_replacement import CLEANED_SUFFIX, SWAP_SUFFIX
 
-__all__ = ["Recover", "mend"]
-
 Recover = Literal["refuse", "skip-corrupt"]
 """What to do about corruption: refuse to go on, or skip what is corrupt and keep it in a file beside the segment."""
 

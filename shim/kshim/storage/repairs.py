@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["DamageSkipped", "IndexRebuilt", "Repair", "TailCut"]
-
 
 class TailCut(NamedTuple):
     """What was cut off the end of a log: a write that power loss or a crash had torn."""

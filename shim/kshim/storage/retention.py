@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from kshim.storage.log import SegmentView
 
-__all__ = ["Expired", "expired"]
-
 
 class Expired(NamedTuple):
     """What may go: `segment_count` segments, so that the log begins at `start_offset`."""

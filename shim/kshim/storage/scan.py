@@ -6,19 +6,9 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from kshim_protocol.records.batch import HEADER_BYTES, LOG_FIELDS, OVERHEAD_BYTES
+from kshim_protocol.records.batch import LOG_FIELDS
 from kshim_protocol.records.crc import crc32c
-
-__all__ = [
-    "MIN_BATCH_LENGTH",
-    "Damage",
-    "Place",
-    "Sound",
-    "find_whole_batch",
-    "last_offset_of_run",
-    "places",
-    "sound_batches",
-]
+from kshim_protocol.records.record import HEADER_BYTES, OVERHEAD_BYTES
 
 MIN_BATCH_LENGTH = HEADER_BYTES - OVERHEAD_BYTES
 """The batch length of a header without records."""

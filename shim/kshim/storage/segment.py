@@ -14,11 +14,8 @@ from kshim.storage.log import CorruptLog
 from kshim.storage.os_calls import OsCalls
 from kshim.storage.scan import MIN_BATCH_LENGTH, Damage, Place, find_whole_batch, places, sound_batches
 from kshim.storage.segment_file import SegmentFile
-from kshim_protocol.records.batch import HEADER_BYTES, OVERHEAD_BYTES
 from kshim_protocol.records.crc import crc32c
-from kshim_protocol.records.record import ATTRIBUTES_AT
-
-__all__ = ["Owner", "Segment"]
+from kshim_protocol.records.record import ATTRIBUTES_AT, HEADER_BYTES, OVERHEAD_BYTES
 
 _READ_BYTES = 1 << 20
 _PIECE_BYTES = 1 << 15

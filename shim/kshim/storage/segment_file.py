@@ -8,8 +8,6 @@ import errno
 from kshim.storage.log import LogError
 from kshim.storage.os_calls import OsCalls
 
-__all__ = ["SegmentFile"]
-
 
 class SegmentFile:
     """`path` and the descriptor behind it, if it is open."""

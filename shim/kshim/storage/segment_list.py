@@ -13,8 +13,6 @@ from kshim.storage.log import LogError
 from kshim.storage.segment import Owner, Segment
 from kshim.storage.segment_replacement import DELETED_SUFFIX, SWAP_SUFFIX, Replacement, finish_leftovers, is_segment
 
-__all__ = ["SegmentList"]
-
 
 class SegmentList:
     """`all` holds the segments, of which the last one, `active`, is appended to.

@@ -14,8 +14,6 @@ from collections.abc import Callable, Sequence
 from kshim.storage.index import INDEX_SUFFIXES
 from kshim.storage.segment import Owner, Segment
 
-__all__ = ["CLEANED_SUFFIX", "DELETED_SUFFIX", "SWAP_SUFFIX", "Replacement", "finish_leftovers", "is_segment"]
-
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
 DELETED_SUFFIX = ".deleted"

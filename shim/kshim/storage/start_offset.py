@@ -7,8 +7,6 @@ import os
 from kshim.storage.log import LogError
 from kshim.storage.os_calls import OsCalls
 
-__all__ = ["START_OFFSET_FILE", "read_start_offset", "write_start_offset"]
-
 START_OFFSET_FILE = "log-start-offset"
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from kshim.storage.recovery import Recover
     from kshim.storage.repairs import Repair
 
-__all__ = ["DirectoryStorage", "MemoryStorage"]
-
 
 class MemoryStorage:
     """Remembers nothing beyond the process."""

@@ -6,10 +6,9 @@ from collections.abc import Iterable
 
 from kshim.storage.log import LogError
 from kshim_protocol.frame import ProtocolError
-from kshim_protocol.records.batch import LOG_FIELDS, iter_timestamps
+from kshim_protocol.records.batch import LOG_FIELDS
 from kshim_protocol.records.compression import CompressionUnavailableError
-
-__all__ = ["first_record_at", "first_with_greatest_timestamp"]
+from kshim_protocol.records.record import iter_timestamps
 
 
 def first_record_at(batch: bytes, timestamp_ms: int, *, start_offset: int) -> tuple[int, int] | None:

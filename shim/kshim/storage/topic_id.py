@@ -5,8 +5,6 @@ from __future__ import annotations
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
 
-__all__ = ["id_bytes", "id_text"]
-
 
 def id_text(topic_id: bytes) -> str:
     """The text of 16 bytes."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-__all__ = ["PartitionLeader", "TopicSpec"]
-
 
 class PartitionLeader(NamedTuple):
     """Who leads a partition. `preferred_id` is the node it was given to, `leader_id` the one that leads it now.

@@ -14,8 +14,8 @@ from kshim.broker.cluster import Cluster, RandomIds
 from kshim.broker.node import Node
 from kshim.config.broker_config import BrokerConfig
 from kshim.config.listeners import plain_listener
+from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim.history.names import create_events_topic
-from kshim.partitions.topics import OFFSETS_TOPIC
 from kshim.server.clock import RealClock
 from kshim.server.random_ids import new_cluster_id, new_member_suffix, new_topic_id
 from kshim.server.server import Server, serve
@@ -24,7 +24,6 @@ from kshim.storage.log import LogError
 if TYPE_CHECKING:
     from kshim.partitions.topics import Storage
 
-__all__ = ["Brokers", "open_brokers"]
 
 _LOG = logging.getLogger("kshim")
 

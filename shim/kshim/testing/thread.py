@@ -12,8 +12,6 @@ import trio
 
 from kshim.testing.brokers import Brokers, open_brokers
 
-__all__ = ["BrokersInThread", "brokers_in_thread"]
-
 T = TypeVar("T")
 
 

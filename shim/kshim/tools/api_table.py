@@ -13,8 +13,6 @@ from pathlib import Path
 
 from kshim_protocol.apis import API_TABLE, Api
 
-__all__ = ["BEGIN", "END", "api_table", "main", "with_table"]
-
 BEGIN = "<!-- apis:begin -->"
 END = "<!-- apis:end -->"
 

@@ -12,8 +12,6 @@ from kshim_protocol.apis import API_TABLE
 from kshim_protocol.frame import build_request_frame
 from kshim_protocol.schema import Request, codec
 
-__all__ = ["BrokerGone", "Client"]
-
 API_VERSIONS = 18
 
 

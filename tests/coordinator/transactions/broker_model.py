@@ -22,8 +22,6 @@ from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.records.batch import parse_batch_header, set_base_offset
 from tests.coordinator.transactions.harness import START_MONO_MS, START_WALL_MS, Call, Catalog, records_in
 
-__all__ = ["PARTITIONS", "TOPIC", "BrokerModel", "Crash", "Produced"]
-
 TOPIC = "t"
 PARTITIONS = 3
 Where = tuple[str, int]

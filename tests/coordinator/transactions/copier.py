@@ -20,8 +20,6 @@ from kshim_protocol.messages.txn_offset_commit import (
 from tests.coordinator.transactions.broker_model import PARTITIONS, TOPIC, BrokerModel, Produced
 from tests.coordinator.transactions.harness import Call
 
-__all__ = ["ABORTED", "COMMITTED", "Copier"]
-
 COMMITTED, ABORTED = "committed", "aborted"
 _AGAIN = (ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 

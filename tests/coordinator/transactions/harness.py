@@ -32,10 +32,9 @@ from kshim_protocol.messages.describe_transactions import DescribeTransactionsRe
 from kshim_protocol.messages.end_txn import EndTxnRequest
 from kshim_protocol.messages.init_producer_id import InitProducerIdRequest
 from kshim_protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
-from kshim_protocol.records.batch import iter_records, set_base_offset
+from kshim_protocol.records.batch import set_base_offset
+from kshim_protocol.records.record import iter_records
 from kshim_protocol.schema import Request, Struct, codec
-
-__all__ = ["START_WALL_MS", "Call", "Producer", "World", "records_in"]
 
 R = TypeVar("R", bound=Struct)
 

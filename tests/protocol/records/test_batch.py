@@ -19,13 +19,10 @@ from kshim_protocol.records.batch import (
     BatchHeader,
     CorruptBatchError,
     InvalidBatchError,
-    Record,
     build_batch,
     build_key_value_batch,
     crc_matches,
     iter_batches,
-    iter_records,
-    iter_timestamps,
     parse_batch_header,
     set_base_offset,
     validate_batch,
@@ -38,6 +35,7 @@ from kshim_protocol.records.control import (
     parse_control_record,
 )
 from kshim_protocol.records.crc import crc32c as our_crc32c
+from kshim_protocol.records.record import Record, iter_records, iter_timestamps
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "consumer_offsets.json").read_text())
 GOLDEN_BATCHES: list[dict[str, Any]] = GOLDEN["batches"]

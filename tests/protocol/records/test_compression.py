@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kshim_protocol.frame import ProtocolError
-from kshim_protocol.records.batch import Record, build_batch, iter_records, parse_batch_header
+from kshim_protocol.records.batch import build_batch, parse_batch_header
 from kshim_protocol.records.compression import Compression, CompressionUnavailableError, compress, decompress
+from kshim_protocol.records.record import Record, iter_records
 
 CODECS = [Compression.GZIP, Compression.SNAPPY, Compression.LZ4, Compression.ZSTD]
 any_codec = pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name.lower())

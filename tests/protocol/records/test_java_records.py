@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from integration.support.jvm import Jvm
-from kshim_protocol.records.batch import Record, build_batch, iter_records, validate_batch
+from kshim_protocol.records.batch import build_batch, validate_batch
 from kshim_protocol.records.compression import Compression
 from kshim_protocol.records.control import ControlType, EndTransactionMarker, build_end_transaction_batch
+from kshim_protocol.records.record import Record, iter_records
 
 pytestmark = pytest.mark.java
 any_codec = pytest.mark.parametrize("codec", Compression, ids=lambda codec: codec.name.lower())

@@ -11,17 +11,15 @@ from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchB
 
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.records.batch import (
-    Record,
     build_batch,
     build_key_value_batch,
     crc_matches,
     iter_batches,
-    iter_records,
-    iter_timestamps,
     parse_batch_header,
     validate_batch,
 )
 from kshim_protocol.records.compression import Compression
+from kshim_protocol.records.record import Record, iter_records, iter_timestamps
 from kshim_protocol.records.schema import BATCH, HEADER
 
 INT16 = st.integers(-(2**15), 2**15 - 1)

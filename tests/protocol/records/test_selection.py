@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kshim_protocol.frame import ProtocolError
-from kshim_protocol.records.batch import Record, build_batch, crc_matches, iter_records, parse_batch_header
+from kshim_protocol.records.batch import build_batch, crc_matches, parse_batch_header
 from kshim_protocol.records.compression import Compression
+from kshim_protocol.records.record import Record, iter_records
 from kshim_protocol.records.selection import (
     EncodedRecord,
     batch_with,

@@ -17,8 +17,6 @@ from kshim.storage.file_log import FileLog
 from kshim.storage.log import Log
 from kshim_protocol.records.batch import iter_batches
 
-__all__ = ["DEFECTS"]
-
 Defect = tuple[FsyncPolicy, Callable[[], AbstractContextManager[Any]]]
 
 

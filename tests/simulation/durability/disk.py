@@ -18,8 +18,6 @@ from random import Random
 
 from kshim.storage.os_calls import OsCalls
 
-__all__ = ["SimulatedDisk"]
-
 _Change = tuple[int, bytes | None]
 """Bytes at a position, or (None) the length to cut to."""
 

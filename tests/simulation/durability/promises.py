@@ -9,8 +9,6 @@ from __future__ import annotations
 from kshim.partitions.durability import FsyncPolicy
 from tests.simulation.violation import require
 
-__all__ = ["PromisedOffsets", "PromisedRecords"]
-
 
 class PromisedOffsets:
     """The commits of one group: numbers that rise from commit to commit, 0 for none."""

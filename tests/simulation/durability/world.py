@@ -12,8 +12,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
+from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim.partitions.durability import FsyncPolicy
-from kshim.partitions.topics import OFFSETS_TOPIC
 from kshim.scheduling.background_tasks import BackgroundTask
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode
@@ -31,15 +31,14 @@ from kshim_protocol.messages.offset_fetch import (
     OffsetFetchResponse,
 )
 from kshim_protocol.messages.produce import ProduceResponse
-from kshim_protocol.records.batch import iter_batches, iter_records
+from kshim_protocol.records.batch import iter_batches
+from kshim_protocol.records.record import iter_records
 from kshim_protocol.schema import Request
 from tests.broker.data_plane import a_batch, fetch_of, produce_of
 from tests.broker.harness import Client, NodeUnderTest, a_node, files_in
 from tests.simulation.durability.disk import SimulatedDisk
 from tests.simulation.durability.promises import PromisedOffsets, PromisedRecords
 from tests.simulation.violation import Violation, require
-
-__all__ = ["Run", "run"]
 
 GROUPS = ("fine", "broken", "third")  # in different partitions of the offsets topic
 PARTITIONS = (0, 1)

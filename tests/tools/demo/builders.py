@@ -6,8 +6,6 @@ from typing import Any
 
 from kshim.tools.demo.story import Story
 
-__all__ = ["Telling"]
-
 BEGAN_MS = 1_700_000_000_000
 
 

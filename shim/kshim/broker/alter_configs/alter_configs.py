@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from kshim.broker.node import Node
     from kshim_protocol.schema import Request
 
-__all__ = ["Row", "alter"]
 
 _RESOURCES: Final[Mapping[int, Resource]] = {
     TOPIC: TopicResource(),

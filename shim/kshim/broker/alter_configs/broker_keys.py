@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["CLUSTER_WIDE_KEYS", "LISTENER_KEYS", "START_KEYS"]
-
 # fmt: off
 CLUSTER_WIDE_KEYS: Final = frozenset({
     "background.threads", "compression.gzip.level", "compression.lz4.level", "compression.type",

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from kshim.broker.node import Node
     from kshim.config.keys import Key
 
-__all__ = ["BrokerResource", "check_broker_id"]
 
 _LISTENER = "listener.name."
 

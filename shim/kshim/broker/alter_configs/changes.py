@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from kshim.broker.node import Node
     from kshim.config.keys import Key
 
-__all__ = ["APPEND", "DELETE", "SET", "SUBTRACT", "Change", "Resource", "changed", "check_distinct", "replaced"]
 
 SET: Final = 0
 DELETE: Final = 1

@@ -14,7 +14,6 @@ from kshim_protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["CLIENT_METRICS", "ClientMetricsResource", "client_metrics_entries"]
 
 CLIENT_METRICS: Final = 7
 """ConfigEntry.ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG."""

@@ -9,8 +9,6 @@ from typing import Final
 
 from kshim.config.keys import Key, KeyType
 
-__all__ = ["GROUP_KEYS", "GroupKey"]
-
 
 class GroupKey(Key):
     """One key of a group. `synonym` is the broker's key that gives its default, "" where there is none.

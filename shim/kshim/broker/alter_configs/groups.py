@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from kshim.broker.node import Node
     from kshim.config.keys import Key
 
-__all__ = ["GROUP", "GroupResource", "group_entries"]
 
 GROUP: Final = 8
 """ConfigEntry.ConfigSource.DYNAMIC_GROUP_CONFIG."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["BROKER", "BROKER_LOGGER", "CLIENT_METRICS", "GROUP", "TOPIC"]
-
 TOPIC: Final = 2
 BROKER: Final = 4
 BROKER_LOGGER: Final = 8

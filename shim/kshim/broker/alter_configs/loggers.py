@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from kshim.broker.node import Node
     from kshim.config.keys import Key
 
-__all__ = ["LoggerResource"]
-
 
 class LoggerResource:
     """A `Resource`."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from kshim.config.keys import Key
     from kshim.partitions.topics import Topic
 
-__all__ = ["TopicResource"]
-
 
 class TopicResource:
     """A `Resource`. Internal topics too may be altered, as in Kafka."""

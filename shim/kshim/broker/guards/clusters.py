@@ -12,16 +12,6 @@ from kshim.security.authorizer.model import CLUSTER_NAME, Operation, ResourceTyp
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.find_coordinator import FindCoordinatorResponse
 
-__all__ = [
-    "acting_as_broker",
-    "altering",
-    "altering_configs",
-    "describing",
-    "describing_configs",
-    "find_coordinator",
-    "telling_operations",
-]
-
 CLUSTER = ResourceType.CLUSTER
 
 _KEY_TYPES: Final = {

@@ -9,8 +9,6 @@ from kshim.coordinator.step import Step
 from kshim.security.authorizer.model import CLUSTER_NAME, Operation, ResourceType
 from kshim_protocol.errors import ErrorCode
 
-__all__ = ["alter_configs", "describe_configs", "list_config_resources"]
-
 _KINDS: Final = {
     2: (ResourceType.TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
     32: (ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),

@@ -20,19 +20,6 @@ from kshim_protocol.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 
-__all__ = [
-    "delete_groups",
-    "describe_groups",
-    "join_group",
-    "list_groups",
-    "membership",
-    "offset_commit",
-    "offset_delete",
-    "offset_fetch",
-    "sync_group",
-    "txn_offset_commit",
-]
-
 NO_GROUP = ErrorCode.GROUP_AUTHORIZATION_FAILED
 NO_TOPIC = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 

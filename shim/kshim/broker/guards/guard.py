@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from kshim_protocol.apis import Api
     from kshim_protocol.schema import Request, Struct
 
-__all__ = ["GUARD_MODULES", "UNGUARDED", "WORDS", "Call", "Guard", "changed", "guarded", "guards"]
 
 S = TypeVar("S", bound="Struct")
 Guard = Callable[["Call"], Step]

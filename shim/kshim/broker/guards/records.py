@@ -8,8 +8,6 @@ from kshim.security.authorizer.model import Operation, ResourceType
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.fetch import FetchableTopicResponse, FetchResponse, FetchTopic, PartitionData
 
-__all__ = ["delete_records", "describe_producers", "fetch", "list_offsets", "offset_for_leader_epoch", "produce"]
-
 REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 

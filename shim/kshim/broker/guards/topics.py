@@ -18,8 +18,6 @@ from kshim_protocol.messages.describe_topic_partitions import (
 from kshim_protocol.messages.metadata import MetadataResponseTopic
 from kshim_protocol.schema import ZERO_UUID
 
-__all__ = ["create_partitions", "create_topics", "delete_topics", "describe_topic_partitions", "metadata"]
-
 REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 

@@ -14,15 +14,6 @@ from kshim_protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
 )
 
-__all__ = [
-    "add_offsets_to_txn",
-    "add_partitions_to_txn",
-    "describe_transactions",
-    "end_txn",
-    "init_producer_id",
-    "list_transactions",
-]
-
 REFUSED = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 

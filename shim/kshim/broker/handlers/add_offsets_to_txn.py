@@ -11,8 +11,6 @@ from kshim_protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["add_offsets_to_txn"]
-
 
 @handles(AddOffsetsToTxnRequest)
 def add_offsets_to_txn(node: Node, request: AddOffsetsToTxnRequest, context: RequestContext, ticket: Ticket) -> Step:

@@ -11,8 +11,6 @@ from kshim_protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequ
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["add_partitions_to_txn"]
-
 
 @handles(AddPartitionsToTxnRequest)
 def add_partitions_to_txn(

@@ -18,8 +18,6 @@ from kshim_protocol.messages.alter_client_quotas import (
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["alter_client_quotas"]
-
 
 @handles(AlterClientQuotasRequest)
 def alter_client_quotas(node: Node, request: AlterClientQuotasRequest, context: RequestContext, ticket: Ticket) -> Step:

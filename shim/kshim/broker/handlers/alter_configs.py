@@ -21,8 +21,6 @@ from kshim_protocol.messages.alter_configs import (
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["alter_configs"]
-
 
 @handles(AlterConfigsRequest)
 def alter_configs(node: Node, request: AlterConfigsRequest, context: RequestContext, ticket: Ticket) -> Step:

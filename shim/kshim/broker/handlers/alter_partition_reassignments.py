@@ -20,8 +20,6 @@ from kshim_protocol.messages.alter_partition_reassignments import (
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["alter_partition_reassignments"]
-
 
 @handles(AlterPartitionReassignmentsRequest)
 def alter_partition_reassignments(

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kshim.broker.node import Node
     from kshim.security.authentication.credentials import ScramCredentials
 
-__all__ = ["alter_user_scram_credentials"]
 
 _NAMES = {number: name for name, (number, _) in SCRAM_MECHANISMS.items()}
 

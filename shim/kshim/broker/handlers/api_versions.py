@@ -14,7 +14,6 @@ from kshim_protocol.messages.api_versions import ApiVersion, ApiVersionsRequest,
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["api_versions", "listed_versions", "unsupported_version"]
 
 API_VERSIONS_KEY = 18
 PRODUCE_KEY = 0

@@ -15,8 +15,6 @@ from kshim_protocol.messages.create_acls import AclCreationResult, CreateAclsReq
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["create_acls"]
-
 
 @handles(CreateAclsRequest)
 def create_acls(node: Node, request: CreateAclsRequest, context: RequestContext, ticket: Ticket) -> Step:

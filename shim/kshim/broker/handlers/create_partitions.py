@@ -21,8 +21,6 @@ from kshim_protocol.messages.create_partitions import (
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["create_partitions"]
-
 
 @handles(CreatePartitionsRequest)
 def create_partitions(node: Node, request: CreatePartitionsRequest, context: RequestContext, ticket: Ticket) -> Step:

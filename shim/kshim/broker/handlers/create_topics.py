@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from kshim.broker.node import Node
     from kshim.partitions.topics import Topic
 
-__all__ = ["create_topics"]
 
 DEFAULT = -1
 

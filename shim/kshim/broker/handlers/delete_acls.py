@@ -20,8 +20,6 @@ from kshim_protocol.messages.delete_acls import (
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["delete_acls"]
-
 
 @handles(DeleteAclsRequest)
 def delete_acls(node: Node, request: DeleteAclsRequest, context: RequestContext, ticket: Ticket) -> Step:

@@ -11,8 +11,6 @@ from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["delete_groups"]
-
 
 @handles(DeleteGroupsRequest)
 def delete_groups(node: Node, request: DeleteGroupsRequest, context: RequestContext, ticket: Ticket) -> Step:

@@ -16,8 +16,6 @@ from kshim_protocol.messages.delete_records import (
     DeleteRecordsTopicResult,
 )
 
-__all__ = ["delete_records"]
-
 _HIGH_WATERMARK = -1
 
 

@@ -16,7 +16,6 @@ from kshim_protocol.schema import ZERO_UUID
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["delete_topics"]
 
 FIRST_VERSION_BY_ID = 6
 FIRST_VERSION_DELETION_DISABLED = 3

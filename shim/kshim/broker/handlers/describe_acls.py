@@ -18,8 +18,6 @@ from kshim_protocol.messages.describe_acls import (
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["describe_acls"]
-
 
 @handles(DescribeAclsRequest)
 def describe_acls(node: Node, request: DescribeAclsRequest, context: RequestContext, ticket: Ticket) -> Step:

@@ -16,7 +16,6 @@ from kshim_protocol.messages.describe_client_quotas import (
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["describe_client_quotas"]
 
 ENTITY_TYPES = frozenset({"user", "client-id", "ip"})
 _EXACT, _DEFAULT, _ANY = range(3)

@@ -17,7 +17,6 @@ from kshim_protocol.messages.describe_cluster import (
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["describe_cluster"]
 
 BROKERS, CONTROLLERS = 1, 2
 

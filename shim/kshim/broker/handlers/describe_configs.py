@@ -34,7 +34,6 @@ from kshim_protocol.messages.describe_configs import (
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["describe_configs"]
 
 WITHOUT_EFFECT = "Accepted as Kafka accepts it; it has no effect here."
 

@@ -11,8 +11,6 @@ from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["describe_groups"]
-
 
 @handles(DescribeGroupsRequest)
 def describe_groups(node: Node, request: DescribeGroupsRequest, context: RequestContext, ticket: Ticket) -> Step:

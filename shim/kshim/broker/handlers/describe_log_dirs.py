@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from kshim.broker.node import Node
     from kshim.partitions.topics import Partition, Topic
 
-__all__ = ["describe_log_dirs"]
-
 
 @handles(DescribeLogDirsRequest)
 def describe_log_dirs(node: Node, request: DescribeLogDirsRequest, context: RequestContext, ticket: Ticket) -> Step:

@@ -19,8 +19,6 @@ from kshim_protocol.messages.describe_producers import (
     ProducerState as ActiveProducer,
 )
 
-__all__ = ["describe_producers"]
-
 
 @handles(DescribeProducersRequest)
 def describe_producers(

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from kshim.broker.node import Node
     from kshim.partitions.topics import Partition, Topic
 
-__all__ = ["describe_topic_partitions"]
-
 
 @handles(DescribeTopicPartitionsRequest)
 def describe_topic_partitions(

@@ -11,8 +11,6 @@ from kshim_protocol.messages.describe_transactions import DescribeTransactionsRe
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["describe_transactions"]
-
 
 @handles(DescribeTransactionsRequest)
 def describe_transactions(

@@ -21,8 +21,6 @@ from kshim_protocol.messages.describe_user_scram_credentials import (
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["describe_user_scram_credentials"]
-
 
 @handles(DescribeUserScramCredentialsRequest)
 def describe_user_scram_credentials(

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kshim.broker.node import Node
     from kshim.partitions.topics import Partition
 
-__all__ = ["elect_leaders"]
 
 PREFERRED, UNCLEAN = 0, 1
 

@@ -11,8 +11,6 @@ from kshim_protocol.messages.end_txn import EndTxnRequest
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["end_txn"]
-
 
 @handles(EndTxnRequest)
 def end_txn(node: Node, request: EndTxnRequest, context: RequestContext, ticket: Ticket) -> Step:

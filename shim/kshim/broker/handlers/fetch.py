@@ -28,8 +28,6 @@ from kshim_protocol.messages.fetch import (
     PartitionData,
 )
 
-__all__ = ["fetch"]
-
 _TOPIC_IDS_FROM = 13
 _REPLICA_STATE_FROM = 15
 _READ_UNCOMMITTED = 0

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from kshim.broker.router import PendingReply, answered, handles
 from kshim.coordinator.partitioner import partition_for
-from kshim.coordinator.step import RequestContext, Step, Ticket
-from kshim.partitions.topics import OFFSETS_TOPIC
+from kshim.coordinator.step import OFFSETS_TOPIC, RequestContext, Step, Ticket
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -15,7 +14,6 @@ from kshim_protocol.messages.find_coordinator import Coordinator, FindCoordinato
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["find_coordinator"]
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 TOPICS = {GROUP: OFFSETS_TOPIC, TRANSACTION: "__transaction_state"}

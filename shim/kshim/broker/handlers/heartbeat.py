@@ -11,8 +11,6 @@ from kshim_protocol.messages.heartbeat import HeartbeatRequest
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["heartbeat"]
-
 
 @handles(HeartbeatRequest)
 def heartbeat(node: Node, request: HeartbeatRequest, context: RequestContext, ticket: Ticket) -> Step:

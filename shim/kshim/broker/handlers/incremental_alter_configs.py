@@ -20,8 +20,6 @@ from kshim_protocol.messages.incremental_alter_configs import (
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["incremental_alter_configs"]
-
 
 @handles(IncrementalAlterConfigsRequest)
 def incremental_alter_configs(

@@ -9,8 +9,6 @@ from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
-__all__ = ["init_producer_id"]
-
 
 @handles(InitProducerIdRequest)
 def init_producer_id(node: Node, request: InitProducerIdRequest, context: RequestContext, ticket: PendingReply) -> Step:

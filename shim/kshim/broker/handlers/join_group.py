@@ -11,8 +11,6 @@ from kshim_protocol.messages.join_group import JoinGroupRequest
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["join_group"]
-
 
 @handles(JoinGroupRequest)
 def join_group(node: Node, request: JoinGroupRequest, context: RequestContext, ticket: Ticket) -> Step:

@@ -11,8 +11,6 @@ from kshim_protocol.messages.leave_group import LeaveGroupRequest
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["leave_group"]
-
 
 @handles(LeaveGroupRequest)
 def leave_group(node: Node, request: LeaveGroupRequest, context: RequestContext, ticket: Ticket) -> Step:

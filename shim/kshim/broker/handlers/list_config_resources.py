@@ -18,7 +18,6 @@ from kshim_protocol.messages.list_config_resources import (
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["list_config_resources"]
 
 _KINDS = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
 

@@ -11,8 +11,6 @@ from kshim_protocol.messages.list_groups import ListGroupsRequest
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["list_groups"]
-
 
 @handles(ListGroupsRequest)
 def list_groups(node: Node, request: ListGroupsRequest, context: RequestContext, ticket: Ticket) -> Step:

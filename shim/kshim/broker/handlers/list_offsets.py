@@ -20,8 +20,6 @@ from kshim_protocol.messages.list_offsets import (
 )
 from kshim_protocol.records.compression import CompressionUnavailableError
 
-__all__ = ["list_offsets"]
-
 LATEST = -1
 EARLIEST = -2
 MAX_TIMESTAMP = -3

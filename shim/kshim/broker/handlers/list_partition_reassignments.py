@@ -15,8 +15,6 @@ from kshim_protocol.messages.list_partition_reassignments import (
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["list_partition_reassignments"]
-
 
 @handles(ListPartitionReassignmentsRequest)
 def list_partition_reassignments(

@@ -11,8 +11,6 @@ from kshim_protocol.messages.list_transactions import ListTransactionsRequest
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["list_transactions"]
-
 
 @handles(ListTransactionsRequest)
 def list_transactions(node: Node, request: ListTransactionsRequest, context: RequestContext, ticket: Ticket) -> Step:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from kshim.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from kshim.broker.router import PendingReply, answered, handles
-from kshim.coordinator.step import RequestContext, Step
+from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, RequestContext, Step
 from kshim.partitions.topic_validator import MAX_PARTITIONS_PER_REQUEST, METADATA_TOPIC, name_problem
-from kshim.partitions.topics import INTERNAL_TOPICS, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, NewTopic, Partition, Topic
+from kshim.partitions.topics import INTERNAL_TOPICS, NewTopic, Partition, Topic
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.metadata import (
@@ -23,7 +23,6 @@ from kshim_protocol.schema import ZERO_UUID
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["metadata"]
 
 FIRST_VERSION_BY_ID = 12
 

@@ -11,8 +11,6 @@ from kshim_protocol.messages.offset_commit import OffsetCommitRequest
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["offset_commit"]
-
 
 @handles(OffsetCommitRequest)
 def offset_commit(node: Node, request: OffsetCommitRequest, context: RequestContext, ticket: Ticket) -> Step:

@@ -11,8 +11,6 @@ from kshim_protocol.messages.offset_delete import OffsetDeleteRequest
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["offset_delete"]
-
 
 @handles(OffsetDeleteRequest)
 def offset_delete(node: Node, request: OffsetDeleteRequest, context: RequestContext, ticket: Ticket) -> Step:

@@ -11,8 +11,6 @@ from kshim_protocol.messages.offset_fetch import OffsetFetchRequest
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["offset_fetch"]
-
 
 @handles(OffsetFetchRequest)
 def offset_fetch(node: Node, request: OffsetFetchRequest, context: RequestContext, ticket: Ticket) -> Step:

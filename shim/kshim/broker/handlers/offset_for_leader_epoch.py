@@ -16,8 +16,6 @@ from kshim_protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 
-__all__ = ["offset_for_leader_epoch"]
-
 
 @handles(OffsetForLeaderEpochRequest)
 def offset_for_leader_epoch(

@@ -34,7 +34,6 @@ from kshim_protocol.schema import ZERO_UUID
 if TYPE_CHECKING:
     from kshim.scheduling.background_tasks import BackgroundTask
 
-__all__ = ["produce"]
 
 _TOPIC_IDS_FROM = 13
 _ZSTD_FROM = 7

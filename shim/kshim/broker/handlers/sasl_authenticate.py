@@ -12,8 +12,6 @@ from kshim_protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["sasl_authenticate"]
-
 
 @handles(SaslAuthenticateRequest)
 def sasl_authenticate(node: Node, request: SaslAuthenticateRequest, context: RequestContext, ticket: Ticket) -> Step:

@@ -12,8 +12,6 @@ from kshim_protocol.messages.sasl_handshake import SaslHandshakeRequest
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["sasl_handshake"]
-
 
 @handles(SaslHandshakeRequest)
 def sasl_handshake(node: Node, request: SaslHandshakeRequest, context: RequestContext, ticket: Ticket) -> Step:

@@ -11,8 +11,6 @@ from kshim_protocol.messages.sync_group import SyncGroupRequest
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["sync_group"]
-
 
 @handles(SyncGroupRequest)
 def sync_group(node: Node, request: SyncGroupRequest, context: RequestContext, ticket: Ticket) -> Step:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kshim.broker.router import handles
-from kshim.coordinator.step import RequestContext, Step, Ticket
-from kshim.partitions.topics import OFFSETS_TOPIC
+from kshim.coordinator.step import OFFSETS_TOPIC, RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 if TYPE_CHECKING:
     from kshim.broker.node import Node
-
-__all__ = ["txn_offset_commit"]
 
 
 @handles(TxnOffsetCommitRequest)

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from kshim.broker.router import PendingReply, answered, handles
-from kshim.coordinator.step import RequestContext, Step
-from kshim.partitions.topics import OFFSETS_TOPIC, Partition
+from kshim.coordinator.step import OFFSETS_TOPIC, RequestContext, Step
+from kshim.partitions.topics import Partition
 from kshim.partitions.transaction_markers import append_marker
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -23,7 +23,6 @@ from kshim_protocol.messages.write_txn_markers import (
 if TYPE_CHECKING:
     from kshim.broker.node import Node
 
-__all__ = ["write_txn_markers"]
 
 Place = tuple[int, str, int]
 """Index of the marker, topic, partition."""

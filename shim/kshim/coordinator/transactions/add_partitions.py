@@ -23,8 +23,6 @@ from kshim_protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
 )
 
-__all__ = ["add_partitions", "partition_errors", "response_of"]
-
 _INTERNAL_TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["TransactionConfig"]
-
 
 class TransactionConfig:
     """Broker settings that the coordinator reads; `.` of Kafka's keys is `_` here, defaults are Kafka 4.4's."""

@@ -27,8 +27,6 @@ from kshim_protocol.messages.end_txn import EndTxnRequest
 from kshim_protocol.messages.init_producer_id import InitProducerIdRequest
 from kshim_protocol.messages.list_transactions import ListTransactionsRequest
 
-__all__ = ["TransactionCoordinator"]
-
 _FENCED_SINCE = {"InitProducerId": 4, "AddPartitionsToTxn": 2, "AddOffsetsToTxn": 2, "EndTxn": 2}
 """Version of each API that knows PRODUCER_FENCED; the ones before are told INVALID_PRODUCER_EPOCH (KIP-588)."""
 _RETRY_PAUSE_MS = 1_000

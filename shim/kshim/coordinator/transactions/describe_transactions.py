@@ -21,8 +21,6 @@ from kshim_protocol.messages.describe_transactions import (
     TransactionState,
 )
 
-__all__ = ["describe_transactions", "list_transactions"]
-
 FindShard = Callable[[str], TransactionShard]
 """From a transactional id to its shard. Raises KafkaError."""
 

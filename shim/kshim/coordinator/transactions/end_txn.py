@@ -17,8 +17,6 @@ from kshim.coordinator.transactions.transaction import LAST_EPOCH, NO_EPOCH, Fac
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 
-__all__ = ["abort", "end_txn", "require_producer"]
-
 
 def require_producer(transaction: Transaction, producer_id: int, producer_epoch: int) -> None:
     """Whether it is the newest producer of the id. Raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED."""

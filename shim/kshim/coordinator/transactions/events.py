@@ -9,15 +9,6 @@ from kshim.coordinator.events import Event
 from kshim.coordinator.step import TRANSACTIONS_TOPIC
 from kshim.coordinator.transactions.state import TransactionState
 
-__all__ = [
-    "TransactionAdvanced",
-    "TransactionCause",
-    "TransactionEvent",
-    "TransactionRecordsSkipped",
-    "TransactionTransition",
-    "transition",
-]
-
 
 class TransactionCause(Enum):
     """Why a transactional id changed. The vocabulary is fixed."""

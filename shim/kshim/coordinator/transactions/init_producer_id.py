@@ -18,8 +18,6 @@ from kshim.coordinator.transactions.transaction import LAST_EPOCH, NO_EPOCH, Fac
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
-__all__ = ["init_producer_id"]
-
 _NOT_GIVEN = -1
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from kshim.coordinator.transactions.shard import TransactionShard
     from kshim.coordinator.transactions.transaction import Facts, Transaction, TransactionPartition
 
-__all__ = ["MARKER_PAUSE_MS", "Marker", "TransactionStep", "end_decided", "write_markers"]
 
 MARKER_PAUSE_MS = 200
 """How long a partition is left alone that could not take its marker."""

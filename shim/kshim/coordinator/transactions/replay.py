@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from kshim.coordinator.transactions.transaction import Transaction, facts_of
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.transaction_records import parse_transaction_key, parse_transaction_value
-from kshim_protocol.records.batch import Record, iter_batches, iter_records, parse_batch_header
+from kshim_protocol.records.batch import iter_batches, parse_batch_header
+from kshim_protocol.records.record import Record, iter_records
 
 if TYPE_CHECKING:
     from kshim.coordinator.transactions.shard import TransactionShard
 
-__all__ = ["TransactionReplay"]
 
 _SLICE_RECORDS = 128
 

@@ -15,8 +15,6 @@ from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.internal.transaction_records import build_transaction_key, build_transaction_value
 from kshim_protocol.records.batch import build_key_value_batch
 
-__all__ = ["TransactionShard"]
-
 _NO_SEQUENCE = -1
 
 

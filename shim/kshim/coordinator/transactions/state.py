@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["VALID_PREVIOUS", "TransactionState", "mermaid", "state_named", "state_of"]
-
 
 class TransactionState(Enum):
     """State of a transactional id; the value is how Kafka spells it in DescribeTransactions and ListTransactions."""

@@ -11,17 +11,6 @@ from kshim.coordinator.transactions.state import VALID_PREVIOUS, TransactionStat
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.transaction_log import PartitionsSchema, TransactionLogValue
 
-__all__ = [
-    "LAST_EPOCH",
-    "NO_EPOCH",
-    "NO_PRODUCER_ID",
-    "Facts",
-    "Transaction",
-    "TransactionPartition",
-    "facts_of",
-    "value_of",
-]
-
 NO_PRODUCER_ID = -1
 NO_EPOCH = -1
 LAST_EPOCH = 32_766

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 
 from kshim.security.authentication.scram import SCRAM_MECHANISMS, ScramCredential
 
-__all__ = ["SCRAM_DOCUMENT", "ScramCredentials", "credentials_text", "read_credentials"]
-
 SCRAM_DOCUMENT = "scram-credentials.json"
 _VERSION = 1
 

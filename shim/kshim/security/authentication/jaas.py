@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["JaasEntry", "parse_jaas"]
-
 _FLAGS = ("required", "requisite", "sufficient", "optional")
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 

@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from kshim.security.authentication.mechanism import Mechanism
 
-__all__ = ["SaslListener", "SaslMechanism"]
-
 
 class SaslMechanism(NamedTuple):
     """One enabled mechanism: `start` begins an authentication.

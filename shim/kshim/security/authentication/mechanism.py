@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-__all__ = ["AuthenticationFailed", "Mechanism"]
-
 
 class AuthenticationFailed(Exception):
     """The client is not who it says. `message` is for the client: None where a reason would help somebody who guesses.

@@ -7,8 +7,6 @@ from hmac import compare_digest
 
 from kshim.security.authentication.mechanism import AuthenticationFailed
 
-__all__ = ["PasswordDigests", "PlainServer"]
-
 
 class PasswordDigests:
     """Passwords as salted SHA-256 digests, in memory only. One `salt` (random bytes) a process.

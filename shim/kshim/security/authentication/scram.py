@@ -15,8 +15,6 @@ from typing import Final, NamedTuple
 
 from kshim.security.authentication.mechanism import AuthenticationFailed
 
-__all__ = ["MAX_ITERATIONS", "MIN_ITERATIONS", "SCRAM_MECHANISMS", "ScramCredential", "ScramServer", "salted_password"]
-
 SCRAM_MECHANISMS: Final[dict[str, tuple[int, str]]] = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
 """Mechanism -> (its number in the SCRAM credential APIs, its hash)."""
 MIN_ITERATIONS: Final = 4_096

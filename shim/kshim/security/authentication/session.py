@@ -8,8 +8,6 @@ from kshim.security.authentication.listener import SaslListener, SaslMechanism
 from kshim.security.authentication.mechanism import AuthenticationFailed, Mechanism
 from kshim_protocol.errors import ErrorCode
 
-__all__ = ["MIN_REAUTH_INTERVAL_MS", "Refusal", "SaslSession", "SaslState"]
-
 MIN_REAUTH_INTERVAL_MS = 1_000
 """A client may not begin to authenticate again sooner after it last did (KIP-368)."""
 

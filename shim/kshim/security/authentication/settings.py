@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from kshim.security.authentication.mechanism import Mechanism
     from kshim.security.authentication.users_file import UserLine
 
-__all__ = ["Randomness", "sasl_listeners"]
 
 PLAIN: Final = "PLAIN"
 _MODULES: Final = {

@@ -10,8 +10,6 @@ from kshim.storage.log import LogError
 if TYPE_CHECKING:
     from kshim.partitions.topics import Storage
 
-__all__ = ["stored_credentials"]
-
 
 def stored_credentials(storage: Storage) -> ScramCredentials:
     """What was stored, and the way to store more. Raises LogError when it cannot be read."""

@@ -15,8 +15,6 @@ from base64 import b64decode, b64encode
 
 from kshim.security.authentication.scram import SCRAM_MECHANISMS, ScramCredential
 
-__all__ = ["UserLine", "credential_line", "parse_users"]
-
 _CREDENTIAL = re.compile(
     r"(SCRAM-SHA-256|SCRAM-SHA-512)\$(\d{1,7}):([A-Za-z0-9+/=]+)\$([A-Za-z0-9+/=]+):([A-Za-z0-9+/=]+)"
 )

@@ -16,8 +16,6 @@ from kshim.security.authorizer.model import (
 )
 from kshim.security.authorizer.rules import AclRules
 
-__all__ = ["Authorizer", "Caller"]
-
 _CACHED_DECISIONS = 10_000
 _CACHED_NAME_LENGTH = 249
 """Longer names are no topic's: whoever makes them up is not to fill the memory."""

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 
 from kshim.security.authorizer.model import AclRule, Operation, PatternType, Permission, ResourceType
 
-__all__ = ["ACLS_DOCUMENT", "read_rules", "rules_text"]
-
 ACLS_DOCUMENT = "acls.json"
 _VERSION = 1
 

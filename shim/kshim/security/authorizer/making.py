@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from kshim.config.broker_config import BrokerConfig
     from kshim.partitions.topics import Storage
 
-__all__ = ["STANDARD_AUTHORIZER", "make_authorizer", "super_users"]
-
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 

@@ -5,20 +5,6 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-__all__ = [
-    "ALLOWS_TOO",
-    "CLUSTER_NAME",
-    "SUPPORTED_OPERATIONS",
-    "WILDCARD",
-    "WILDCARD_PRINCIPAL",
-    "AclFilter",
-    "AclRule",
-    "Operation",
-    "PatternType",
-    "Permission",
-    "ResourceType",
-]
-
 WILDCARD: Final = "*"
 WILDCARD_PRINCIPAL: Final = "User:*"
 CLUSTER_NAME: Final = "kafka-cluster"

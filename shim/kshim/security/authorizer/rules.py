@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator
 
 from kshim.security.authorizer.model import WILDCARD, AclRule, PatternType, ResourceType
 
-__all__ = ["AclRules"]
-
 
 class AclRules:
     """A set of rules. Finding those of a name costs one look-up a length that prefixes have, not one a rule."""

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from kshim_protocol.messages.delete_acls import DeleteAclsFilter
     from kshim_protocol.messages.describe_acls import DescribeAclsRequest
 
-__all__ = ["DISABLED", "check_known", "rule_of", "wanted_by"]
 
 DISABLED = (ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
 """The answer of a broker without access rules."""

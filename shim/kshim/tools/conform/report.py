@@ -7,8 +7,6 @@ from typing import Any, Protocol, TextIO
 
 from kshim.tools.scenario.verdict import Failure, Result, Verdict
 
-__all__ = ["REPORTS", "JsonReport", "JunitReport", "Report", "TextReport"]
-
 
 class Report(Protocol):
     """Made for one broker; gets each result in order, then `end`."""

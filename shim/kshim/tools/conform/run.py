@@ -15,8 +15,6 @@ from kshim.tools.scenario.verdict import Result, Verdict
 from kshim.tools.scenario.wire import play
 from kshim_protocol.apis import API_TABLE
 
-__all__ = ["OutputFormat", "UnknownName", "conform", "run_conform", "select"]
-
 OutputFormat = Literal["text", "json", "junit"]
 
 

@@ -15,8 +15,6 @@ import time
 from collections.abc import Sequence
 from typing import IO, Any, Literal
 
-__all__ = ["Child", "Children", "Heard"]
-
 PATIENCE_S = 4.0
 _IS_POSIX = os.name == "posix"
 

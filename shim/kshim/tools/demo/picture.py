@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from kshim.tools.demo.story import Member, Story
 
-__all__ = ["Line", "Span", "draw", "render", "summary"]
-
 COLUMN_MS = 500
 MEMBER_COLOURS = ("green", "yellow", "cyan", "magenta")
 _CODES = {

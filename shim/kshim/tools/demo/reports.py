@@ -8,8 +8,6 @@ import sys
 import threading
 import time
 
-__all__ = ["StopSignal", "report", "wait_for_end_of_stdin"]
-
 
 def report(kind: str, **fields: object) -> None:
     """Write one report. Quiet once the demo is gone."""

@@ -17,8 +17,6 @@ from kshim.tools.demo.picture import Line, draw, summary
 from kshim.tools.demo.screen import LiveScreen, PlainLines, is_live
 from kshim.tools.demo.story import Story
 
-__all__ = ["Demo", "DemoFailed", "run_demo"]
-
 TOPIC = "orders"
 GROUP = "billing"
 PARTITION_COUNT = 6

@@ -11,8 +11,6 @@ from typing import TextIO
 from kshim.tools.demo.picture import Line, render
 from kshim.tools.demo.story import Note
 
-__all__ = ["LiveScreen", "PlainLines", "is_live"]
-
 _HIDE_CURSOR, _SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 _CLEAR_LINE, _CLEAR_BELOW = "\x1b[K", "\x1b[J"
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["Member", "Note", "Rebalance", "Story"]
-
 # Why a group leaves Stable (or Empty), in the words of people. Keywords as in the broker's log.
 CAUSES = {
     "member-joined": "{who} joined",

@@ -17,11 +17,10 @@ from kshim_protocol.internal.record_types import (
     parse_typed_key,
     parse_versioned_value,
 )
-from kshim_protocol.records.batch import BatchHeader, Record, iter_records
+from kshim_protocol.records.batch import BatchHeader
 from kshim_protocol.records.compression import CompressionUnavailableError
 from kshim_protocol.records.control import parse_control_record
-
-__all__ = ["PartitionDump", "Tally"]
+from kshim_protocol.records.record import Record, iter_records
 
 Document = dict[str, Any]
 

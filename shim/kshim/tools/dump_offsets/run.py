@@ -13,8 +13,6 @@ from kshim.tools.logs.batches import Batch, Damage, SourceError
 from kshim.tools.logs.folder import FolderLogs
 from kshim_protocol.internal.record_types import RECORD_TYPES
 
-__all__ = ["OFFSETS_TOPIC", "Logs", "OutputFormat", "run_dump_offsets"]
-
 OFFSETS_TOPIC = "__consumer_offsets"
 OutputFormat = Literal["text", "json"]
 

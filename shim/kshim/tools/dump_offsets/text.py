@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["lines_of"]
-
 Document = dict[str, Any]
 
 _INDENT = "    "

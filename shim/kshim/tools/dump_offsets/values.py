@@ -11,8 +11,6 @@ from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kshim_protocol.schema import ZERO_UUID, Row, Struct, codec, row_is_in
 
-__all__ = ["base64_text", "document_of", "embedded"]
-
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 _NEWEST_EMBEDDED: Final = 3
 

@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from kshim.tools.logs.ids import uuid_text
 
-__all__ = ["KEPT_FOR_EVER", "OFFSETS_CONFIGS", "meta_properties", "new_id", "topic_row", "topics_json"]
-
 _FORMAT_VERSION: Final = 1
 """Of what is kshim's own; a newer kshim upgrades it."""
 

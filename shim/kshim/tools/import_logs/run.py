@@ -14,12 +14,10 @@ from kshim.tools.import_logs.identity import (
     topic_row,
     topics_json,
 )
-from kshim.tools.import_logs.target import PartitionWriter, Target, TargetError
+from kshim.tools.import_logs.target import PartitionWriter, Target
 from kshim.tools.logs.batches import Damage, SourceError
 from kshim.tools.logs.broker import BrokerLogs
 from kshim.tools.logs.folder import FolderLogs
-
-__all__ = ["TargetError", "run_import"]
 
 OFFSETS_TOPIC = "__consumer_offsets"
 

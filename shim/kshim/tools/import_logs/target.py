@@ -11,8 +11,6 @@ from typing import BinaryIO, Final
 
 from kshim.tools.logs.batches import Batch
 
-__all__ = ["SEGMENT_BYTES", "PartitionWriter", "Target", "TargetError"]
-
 SEGMENT_BYTES: Final = 100 << 20
 """A segment is closed before it becomes longer: Kafka's `offsets.topic.segment.bytes`."""
 

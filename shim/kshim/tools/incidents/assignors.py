@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 from kshim_protocol.schema import codec
 
-__all__ = ["assign", "assign_in_turn", "assign_sticky", "build_assignment", "build_subscription", "parse_assignment"]
-
 _VERSION = 3
 
 Partitions = frozenset[tuple[str, int]]

@@ -10,8 +10,6 @@ from kshim_protocol.apis import API_TABLE
 from kshim_protocol.frame import build_request_frame
 from kshim_protocol.schema import Request, codec
 
-__all__ = ["Address", "Connection", "ConnectionGone"]
-
 Address = tuple[str, int]
 """Host and port."""
 

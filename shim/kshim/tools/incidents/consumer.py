@@ -23,8 +23,6 @@ from kshim_protocol.messages.offset_commit import (
 from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kshim_protocol.schema import Request
 
-__all__ = ["Consumer", "GroupSpec"]
-
 R = TypeVar("R")
 
 _BACKOFF_S = 0.1

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["FLAVOURS", "Flavour", "Reason"]
-
 
 class Reason:
     """The Java client's reasons."""

@@ -13,8 +13,6 @@ from kshim.tools.incidents.consumer import Consumer, GroupSpec
 from kshim.tools.incidents.flavours import FLAVOURS
 from kshim.tools.incidents.truth import Accident, wall_ms
 
-__all__ = ["Fleet", "NotSettled", "Process", "Service"]
-
 _LOOK_AGAIN_S = 0.03
 _NAMES = (
     "billing", "orders", "audit", "search", "mail", "pricing", "stock", "ledger", "fraud", "clicks", "profile", "media",

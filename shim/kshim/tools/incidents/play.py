@@ -16,8 +16,6 @@ from kshim.tools.incidents.stage import Outcome, Stage
 from kshim.tools.incidents.topics import Topics
 from kshim.tools.incidents.truth import Cause, Late, Subject, SubjectKind, Truth, TruthFile, wall_ms
 
-__all__ = ["Played", "play"]
-
 _QUIET = (1.7, 2.4)
 """Between two incidents of a service there is so many times its longest timeout."""
 

@@ -16,8 +16,6 @@ from kshim.tools.incidents.fleet import Process, Service
 from kshim.tools.incidents.stage import Outcome, Stage, subject_of
 from kshim.tools.incidents.truth import Cause, Subject, SubjectKind
 
-__all__ = ["SCRIPTS", "Script", "one_by_one_start"]
-
 GROUP = Subject(SubjectKind.GROUP)
 MOST_PROCESSES = 9
 

@@ -11,8 +11,6 @@ from kshim.tools.incidents.consumer import Consumer
 from kshim.tools.incidents.fleet import Fleet, Process, Service
 from kshim.tools.incidents.truth import Cause, Subject, SubjectKind
 
-__all__ = ["AddPartitions", "Outcome", "Stage", "subject_of"]
-
 AddPartitions = Callable[[str, int], Awaitable[None]]
 """Topic, and how many partitions it shall have."""
 

@@ -12,8 +12,6 @@ from kshim_protocol.messages.create_partitions import CreatePartitionsRequest, C
 from kshim_protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
 
-__all__ = ["Topics"]
-
 _CREATE_TOPICS_VERSION = 5
 _CREATE_PARTITIONS_VERSION = 1
 _FIND_COORDINATOR_VERSION = 2

@@ -8,8 +8,6 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-__all__ = ["Accident", "Cause", "Late", "Play", "Subject", "SubjectKind", "Truth", "TruthFile", "read_truth", "wall_ms"]
-
 
 class Cause(Enum):
     """Why a group was disturbed: what an operator would write into the report, not what the coordinator saw of it."""

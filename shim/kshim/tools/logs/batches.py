@@ -6,15 +6,8 @@ from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
 from kshim_protocol.frame import ProtocolError
-from kshim_protocol.records.batch import (
-    HEADER_BYTES,
-    OVERHEAD_BYTES,
-    BatchHeader,
-    crc_matches,
-    parse_batch_header,
-)
-
-__all__ = ["Batch", "Damage", "SourceError", "batches_in_file", "checked"]
+from kshim_protocol.records.batch import BatchHeader, crc_matches, parse_batch_header
+from kshim_protocol.records.record import HEADER_BYTES, OVERHEAD_BYTES
 
 _MAGIC_AT = 16
 _MAGIC = b"\x02"

@@ -19,8 +19,6 @@ from kshim_protocol.messages.metadata import MetadataRequest, MetadataRequestTop
 from kshim_protocol.records.batch import iter_batches, parse_batch_header
 from kshim_protocol.schema import ZERO_UUID, Request
 
-__all__ = ["BrokerLogs"]
-
 EARLIEST = -2
 LATEST = -1
 

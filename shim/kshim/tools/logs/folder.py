@@ -15,8 +15,6 @@ from typing import Any, BinaryIO, NamedTuple
 
 from kshim.tools.logs.batches import Batch, Damage, SourceError, batches_in_file
 
-__all__ = ["FolderLogs"]
-
 _FOLDER = re.compile(r"([a-zA-Z0-9._-]{1,249})-(\d+)")
 _SEGMENT = re.compile(r"(\d{20})\.log")
 _OPEN_TRIES = 5

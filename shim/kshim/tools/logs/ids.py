@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from binascii import b2a_base64
 
-__all__ = ["uuid_text"]
-
 
 def uuid_text(value: bytes) -> str:
     """22 characters of URL-safe base64."""

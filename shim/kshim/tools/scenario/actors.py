@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from kshim.tools.scenario.model import Scenario, Step
 
-__all__ = ["Actor", "Cast"]
-
 NO_SUCH_TOPIC = b"no such topic id"
 
 

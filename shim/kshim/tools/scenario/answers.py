@@ -10,8 +10,6 @@ from kshim.tools.scenario.actors import Actor, Cast
 from kshim.tools.scenario.model import Outcome, Step
 from kshim_protocol.errors import ErrorCode
 
-__all__ = ["differences", "observe"]
-
 ABSENT = "(no such field)"
 _MADE_ID = re.compile(r"^(.*)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 

@@ -7,8 +7,6 @@ from pathlib import Path
 from kshim.tools.scenario.model import Scenario
 from kshim.tools.scenario.parse import parse_scenario
 
-__all__ = ["load_scenarios", "scenario_directory"]
-
 
 def scenario_directory() -> Path:
     """The folder with the files. Raises FileNotFoundError when there is none."""

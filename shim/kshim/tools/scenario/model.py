@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Expectation", "Outcome", "Scenario", "ScenarioError", "Step", "Transition", "Writes"]
-
 
 class ScenarioError(ValueError):
     """A scenario file says something that cannot be read. `str(error)` has file and line."""

@@ -7,8 +7,6 @@ import shlex
 
 from kshim.tools.scenario.model import Expectation, Outcome, Scenario, ScenarioError, Step, Transition, Writes
 
-__all__ = ["parse_scenario"]
-
 HEADER_KEYS = ("suite", "rules", "config", "topics", "run", "differs")
 VIRTUAL_ONLY = frozenset({"fail-next-append", "restart", "reload", "reloaded", "unload"})
 ACTORLESS = VIRTUAL_ONLY | {"advance", "describe", "list", "delete", "delete-topic", "create-topic"}

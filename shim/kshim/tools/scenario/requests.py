@@ -24,8 +24,6 @@ from kshim_protocol.messages import (
 )
 from kshim_protocol.schema import ZERO_UUID, Request, codec
 
-__all__ = ["Unsupported", "build_request"]
-
 # Classic groups are asked in the newest version that names topics by name, or the broker's newest if that is older;
 # `v=` chooses another.
 APIS = {

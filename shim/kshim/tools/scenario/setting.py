@@ -21,8 +21,6 @@ from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
 from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
 from kshim_protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
 
-__all__ = ["Address", "Setting"]
-
 Address = tuple[str, int]
 """Host and port."""
 

@@ -8,8 +8,6 @@ from typing import NamedTuple
 from kshim.tools.scenario.answers import differences
 from kshim.tools.scenario.model import Outcome, Scenario, Step
 
-__all__ = ["Failure", "Mismatch", "Result", "Verdict", "judge"]
-
 
 class Verdict(Enum):
     """How a scenario ended."""

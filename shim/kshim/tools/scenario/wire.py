@@ -16,8 +16,6 @@ from kshim.tools.scenario.setting import Address, Setting
 from kshim.tools.scenario.verdict import Failure, Mismatch, Result, Verdict, judge
 from kshim_protocol.frame import ProtocolError
 
-__all__ = ["play"]
-
 ANSWER_S = 5.0
 """How long an answer may take; more than the longest initial rebalance delay in use."""
 PARKED_S = 0.15
