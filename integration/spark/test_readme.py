@@ -13,7 +13,7 @@ import pytest
 
 from integration.kafka_python.client import KafkaPython
 from integration.support.kshim import KshimProcess
-from tests.readme.blocks import README, blocks
+from tests.docs.blocks import README, blocks
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800), pytest.mark.usefixtures("spark_jars")]
 

@@ -25,7 +25,7 @@ from kshim_protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from tests.cli.process import TIMEOUT_S, Kshim, run
-from tests.readme.blocks import README, blocks
+from tests.docs.blocks import README, blocks
 
 TEXT = README.read_text()
 ROOT = README.parent

@@ -1,33 +1,15 @@
-"""The pages below `docs/` are found, and say what the code says."""
+"""The page about the log lists what the code logs."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from kshim.cli.log import event_keyword
 from kshim.coordinator import events
 from kshim.coordinator.events import Cause, Event, GroupEvent
-from tests.readme.blocks import README
+from tests.docs.blocks import DOCS, ROOT
 
-ROOT = README.parent
-DOCS = ROOT / "docs"
 LOG = (DOCS / "log.md").read_text()
-
-
-def links(page: Path) -> set[Path]:
-    found = re.findall(r"\]\(([^)#]+)", page.read_text())
-    return {(page.parent / target).resolve() for target in found if "://" not in target}
-
-
-def test_every_page_is_in_the_index() -> None:
-    pages = {page.resolve() for page in DOCS.rglob("*.md")} - {DOCS / "README.md"}
-    assert pages - links(DOCS / "README.md") == set()
-
-
-def test_links_between_pages_lead_somewhere() -> None:
-    pages = [*DOCS.rglob("*.md"), ROOT / "CONTRIBUTING.md"]
-    assert [(page.name, target) for page in pages for target in links(page) if not target.exists()] == []
 
 
 def test_every_cause_of_the_coordinator_is_listed() -> None:
