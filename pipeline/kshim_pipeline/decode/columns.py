@@ -65,11 +65,12 @@ class _Batch:
         self.key_start, self.key_end = key_offsets[:-1], key_offsets[1:]
         self.value_start, self.value_end = value_offsets[:-1], value_offsets[1:]
         self.has_value: Mask = ~np.asarray(values.is_null())
-        is_typed = self.key_end - self.key_start >= 2
-        is_versioned = self.value_end - self.value_start >= 2
-        self.key_type = np.where(is_typed, self.buffer.int16[self.key_start], _NO_VERSION).astype(np.int64)
-        version = np.where(is_versioned, self.buffer.int16[self.value_start], _NO_VERSION).astype(np.int64)
-        self.version = np.where(self.has_value, version, _NO_VALUE)
+        self.key_type = self._first_int16(self.key_start, self.key_end)
+        self.version = np.where(self.has_value, self._first_int16(self.value_start, self.value_end), _NO_VALUE)
+
+    def _first_int16(self, start: Ints, end: Ints) -> Ints:
+        first = self.buffer.int16[start].astype(np.int64)  # before _NO_VERSION, which no int16 can hold
+        return np.where(end - start >= 2, first, _NO_VERSION)
 
     def decoded(self) -> Iterator[pa.RecordBatch]:
         """The batches that come out, together as many rows as came in."""
