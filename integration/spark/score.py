@@ -106,8 +106,8 @@ def _diagnose(
     from kshim_pipeline.diagnosis.incidents import incidents
     from kshim_pipeline.inputs.broker_log import read_broker_log
     from kshim_pipeline.inputs.kafka import Cluster, read_topics
-    from kshim_pipeline.model.events import EVENTS_TOPIC, events
-    from kshim_pipeline.records import OFFSETS_TOPIC
+    from kshim_pipeline.model.events import events
+    from kshim_pipeline.topics import EVENTS_TOPIC, OFFSETS_TOPIC
 
     cluster = Cluster(broker.bootstrap)
     decoded = decode(read_topics(spark, cluster, [OFFSETS_TOPIC])).cache()

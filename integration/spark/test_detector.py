@@ -14,8 +14,8 @@ import pytest
 
 from integration.support.kshim import KshimProcess
 from kshim_pipeline.detector.command import watch
-from kshim_pipeline.detector.stream import ALERTS_TOPIC
 from kshim_pipeline.inputs.kafka import Cluster
+from kshim_pipeline.topics import ALERTS_TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,7 +17,7 @@ from integration.support.kshim import KshimProcess
 from kshim_pipeline.decode import decode
 from kshim_pipeline.inputs.kafka import Cluster
 from kshim_pipeline.land.stream import decode_landed, read_landed
-from kshim_pipeline.records import OFFSETS_TOPIC
+from kshim_pipeline.topics import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

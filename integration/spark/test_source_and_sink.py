@@ -23,7 +23,7 @@ from integration.support.kafka import RealKafka
 from integration.support.kshim import KshimProcess
 from kshim_pipeline.decode import decode
 from kshim_pipeline.inputs.kafka import OFFSET_FETCHING, Cluster, read_topics, stream_topics
-from kshim_pipeline.records import OFFSETS_TOPIC
+from kshim_pipeline.topics import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

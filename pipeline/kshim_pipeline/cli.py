@@ -1,7 +1,7 @@
 """`kshim pipeline`: finds the command, runs it, and turns what goes wrong into one sentence and an exit code.
 
-A command is a module with `add_options(parser)` and `run(options) -> int`. Modules are loaded when their command is the
-one that was asked for, so that a list of commands costs no Spark.
+A command's module has a `run(options) -> int`. It is loaded only to run the command: help needs none of the packages
+that the extra `pipeline` brings.
 """
 
 from __future__ import annotations
@@ -9,32 +9,60 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from typing import Final, NamedTuple, NoReturn
 
+from kshim_pipeline import options
 from kshim_pipeline.errors import EXIT_INTERRUPTED, EXIT_UNAVAILABLE, EXIT_USAGE, PipelineError
+
+_SPARK: Final = ("numpy", "pandas", "pyarrow", "pyspark")
+_CHARTS: Final = (*_SPARK, "altair", "vl_convert")
 
 
 class Command(NamedTuple):
-    """Where a command lives, and what it does in a few words."""
+    """Where a command lives, what it does, its options, and the packages of the extra that it needs."""
 
     module: str
     summary: str
+    add_options: Callable[[argparse.ArgumentParser], None]
+    packages: Sequence[str] = _SPARK
 
 
 COMMANDS: Final[Mapping[str, Command]] = {
-    "setup": Command("kshim_pipeline.setup.command", "fetch and check what Spark needs on this machine"),
-    "land": Command("kshim_pipeline.land.command", "copy raw records into Parquet before compaction erases them"),
-    "watch": Command("kshim_pipeline.detector.command", "write alerts about rebalances that stay open into a topic"),
-    "analyse": Command("kshim_pipeline.report.command_analyse", "work out every table and finding, as Parquet"),
-    "report": Command("kshim_pipeline.report.command_report", "draw one HTML file that answers what operators ask"),
-    "explain": Command("kshim_pipeline.report.command_explain", "say in sentences why a group rebalanced"),
-    "budget": Command(
-        "kshim_pipeline.report.command_budget", "judge groups by a budget, for CI: JSON and an exit code"
+    "setup": Command(
+        "kshim_pipeline.setup.command", "fetch and check what Spark needs on this machine", options.setup_options
     ),
-    "demo": Command("kshim_pipeline.demo.command", "let consumers get into trouble for a minute, and say why"),
+    "land": Command(
+        "kshim_pipeline.land.command",
+        "copy raw records into Parquet before compaction erases them",
+        options.land_options,
+    ),
+    "watch": Command(
+        "kshim_pipeline.detector.command", "write an alert when a rebalance stays open", options.watch_options
+    ),
+    "analyse": Command(
+        "kshim_pipeline.report.command_analyse", "compute all tables and findings, as Parquet", options.analyse_options
+    ),
+    "report": Command(
+        "kshim_pipeline.report.command_report", "write a report, one HTML file", options.report_options, _CHARTS
+    ),
+    "explain": Command(
+        "kshim_pipeline.report.command_explain", "explain why a group rebalanced", options.explain_options
+    ),
+    "budget": Command(
+        "kshim_pipeline.report.command_budget",
+        "check groups against limits, for CI: JSON and an exit code",
+        options.budget_options,
+    ),
+    "demo": Command(
+        "kshim_pipeline.demo.command",
+        "cause incidents on a broker for a minute, then diagnose them",
+        options.demo_options,
+        _CHARTS,
+    ),
 }
-"""In the order of the help. To add one: its module, and a line here."""
+"""In the order of the help."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -47,7 +75,8 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str]) -> int:
     """Run `kshim pipeline` with `arguments` and return its exit code. `--help` raises SystemExit, as argparse does."""
     try:
-        return _run(arguments)
+        found = _parser().parse_args(arguments)
+        return _run(COMMANDS[found.command], found)
     except PipelineError as error:
         print(f"kshim pipeline: {error}", file=sys.stderr)
         return error.exit_code
@@ -55,35 +84,27 @@ def main(arguments: Sequence[str]) -> int:
         return EXIT_INTERRUPTED
 
 
-def _run(arguments: Sequence[str]) -> int:
+def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="kshim pipeline",
-        description="Why did the groups rebalance: reads a coordinator's history with Spark.",
-        epilog="`kshim pipeline COMMAND --help` lists a command's options. Exit codes: 0 ended cleanly, 1 failed or a "
-        "budget is broken, 2 usage, 3 something is missing on this machine, 130 interrupted.",
+        description="Analyse with Spark why consumer groups rebalanced, from a coordinator's records, events or log.",
+        epilog="`kshim pipeline COMMAND --help` lists a command's options. Exit codes: 0 success, 1 failure or a limit "
+        "exceeded, 2 usage, 3 something is missing on this machine, 130 interrupted.",
         allow_abbrev=False,
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
-    asked = arguments[0] if arguments else ""
     for name, command in COMMANDS.items():
-        options = commands.add_parser(name, help=command.summary, description=_sentence(command), allow_abbrev=False)
-        if name == asked:
-            _load(command).add_options(options)
-    found = parser.parse_args(arguments)
-    code: int = _load(COMMANDS[found.command]).run(found)
+        description = f"{command.summary[0].upper()}{command.summary[1:]}."
+        command.add_options(
+            commands.add_parser(name, help=command.summary, description=description, allow_abbrev=False)
+        )
+    return parser
+
+
+def _run(command: Command, found: argparse.Namespace) -> int:
+    """Raises PipelineError: besides what the command raises, a package that it needs is missing."""
+    if missing := [name for name in command.packages if find_spec(name) is None]:
+        packages = f"the package {missing[0]} is" if len(missing) == 1 else f"the packages {', '.join(missing)} are"
+        raise PipelineError(f"{packages} not installed: pip install 'kshim[pipeline]'", EXIT_UNAVAILABLE)
+    code: int = importlib.import_module(command.module).run(found)
     return code
-
-
-def _load(command: Command) -> Any:
-    try:
-        return importlib.import_module(command.module)
-    except ImportError as error:
-        if error.name is None or error.name.partition(".")[0] not in ("numpy", "pandas", "pyarrow", "pyspark"):
-            raise
-        raise PipelineError(
-            f"the package {error.name} is missing: pip install 'kshim[pipeline]'", EXIT_UNAVAILABLE
-        ) from None
-
-
-def _sentence(command: Command) -> str:
-    return f"{command.summary[0].upper()}{command.summary[1:]}."

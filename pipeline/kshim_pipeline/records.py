@@ -20,8 +20,6 @@ from pyspark.sql.types import (
     StructType,
 )
 
-OFFSETS_TOPIC: Final = "__consumer_offsets"
-
 # fmt: off
 RECORDS: Final = StructType([
     StructField("topic",        StringType(),  nullable=False),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import importlib.util
 import re
 import shlex
@@ -119,7 +118,7 @@ def test_a_pipeline_command_takes_its_options(command: str) -> None:
     """`integration/spark/test_readme.py` runs them: that takes Spark, and minutes."""
     _, _, name, *options = shlex.split(command)
     parser = argparse.ArgumentParser(exit_on_error=False)
-    importlib.import_module(COMMANDS[name].module).add_options(parser)
+    COMMANDS[name].add_options(parser)
     _, unknown = parser.parse_known_args(options)
     assert unknown == []
 

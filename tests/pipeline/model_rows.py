@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import Row
 from pyspark.sql.types import ArrayType, StructType
 
-from kshim_pipeline.records import DECODED, OFFSETS_TOPIC, RECORDS
+from kshim_pipeline.records import DECODED, RECORDS
+from kshim_pipeline.topics import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from kshim_pipeline.decode import columns, decode, decode_batches
 from kshim_pipeline.decode.rows import decode_row
-from kshim_pipeline.records import DECODED, KINDS, OFFSETS_TOPIC, RECORDS
+from kshim_pipeline.records import DECODED, KINDS, RECORDS
+from kshim_pipeline.topics import OFFSETS_TOPIC
 from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 from kshim_protocol.internal.group_metadata import GroupMetadataValue, MemberMetadata
 from kshim_protocol.internal.records import (

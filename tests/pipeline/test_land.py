@@ -20,8 +20,9 @@ from kshim_pipeline.inputs.kafka import Cluster, Span, read_topics
 from kshim_pipeline.land.counts import OBSERVATION, Counts, observed
 from kshim_pipeline.land.log_ends import LogEnds, read_log_ends
 from kshim_pipeline.land.stream import Loss, decode_landed, land, landed_offsets, losses, read_landed
-from kshim_pipeline.records import OFFSETS_TOPIC, RECORDS
+from kshim_pipeline.records import RECORDS
 from kshim_pipeline.setup.jars import kafka_jars
+from kshim_pipeline.topics import OFFSETS_TOPIC
 from tests.pipeline.test_decode import COMMIT, a_group
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ import pytest
 
 from kshim_pipeline.analyses.registry import ANALYSES
 from kshim_pipeline.errors import PipelineError
-from kshim_pipeline.report.gather import Gathered, add_input_options, is_small
+from kshim_pipeline.options import source_options
+from kshim_pipeline.report.gather import Gathered, is_small
 from kshim_pipeline.report.results import compute, read_results, write_results
 from kshim_pipeline.schemas import LOG_ENDS
 from tests.pipeline.model_rows import decoded, table
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 def options(*arguments: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    add_input_options(parser)
+    source_options(parser)
     return parser.parse_args(arguments)
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from kshim_pipeline.errors import PipelineError
 from kshim_pipeline.inputs.segments import DamagedSegmentError, committed_records, read_segments
-from kshim_pipeline.records import OFFSETS_TOPIC, RECORDS
+from kshim_pipeline.records import RECORDS
+from kshim_pipeline.topics import OFFSETS_TOPIC
 from kshim_protocol.records.batch import build_batch
 from kshim_protocol.records.compression import Compression
 from kshim_protocol.records.control import ControlType, EndTransactionMarker, build_end_transaction_batch

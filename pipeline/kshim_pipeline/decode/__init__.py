@@ -12,7 +12,8 @@ from pyspark.sql import functions as F
 from kshim_pipeline.decode.columns import decode_batches
 from kshim_pipeline.decode.parquet import decode_files
 from kshim_pipeline.decode.types import WITHOUT_TOPIC, with_topic
-from kshim_pipeline.records import OFFSETS_TOPIC, RECORDS
+from kshim_pipeline.records import RECORDS
+from kshim_pipeline.topics import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -19,10 +19,10 @@ from pyspark.sql.types import (
 )
 
 from kshim_pipeline import records
+from kshim_pipeline.topics import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
 
 WITHOUT_TOPIC: Final = StructType([field for field in records.DECODED.fields if field.name != "topic"])
 """What workers make: the topic is known and need not go to Python and back."""
@@ -53,4 +53,4 @@ DECODED = pa.schema([pa.field(field.name, _arrow(field.dataType)) for field in W
 
 def with_topic(decoded: DataFrame) -> DataFrame:
     """The columns of DECODED from those that workers make."""
-    return decoded.select(F.lit(records.OFFSETS_TOPIC).alias("topic"), *WITHOUT_TOPIC.names)
+    return decoded.select(F.lit(OFFSETS_TOPIC).alias("topic"), *WITHOUT_TOPIC.names)

@@ -14,27 +14,16 @@ from kshim_pipeline.errors import EXIT_FAILURE, EXIT_OK
 from kshim_pipeline.inputs.kafka import Cluster
 from kshim_pipeline.land.stream import land
 from kshim_pipeline.materialize import in_session
-from kshim_pipeline.model.events import EVENTS_TOPIC
+from kshim_pipeline.options import source_options
 from kshim_pipeline.progress import Progress
-from kshim_pipeline.records import OFFSETS_TOPIC
-from kshim_pipeline.report.gather import add_input_options, gather
+from kshim_pipeline.report.gather import gather
 from kshim_pipeline.report.make import make_page
 from kshim_pipeline.report.page import render
 from kshim_pipeline.report.results import Results, compute
 from kshim_pipeline.setup.session import BRIEF, Jars, make_session
+from kshim_pipeline.topics import EVENTS_TOPIC, OFFSETS_TOPIC
 
 _RIGHT_ENOUGH = 0.8
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
-    option = parser.add_argument
-    option("--out", default="kshim-report.html", metavar="FILE", help="the report (default: kshim-report.html)")
-    option("--picture", metavar="FILE", help="also draw the main charts as a PNG")
-    option("--services", type=int, default=9, metavar="N", help="simulated services, each with one to three groups")
-    option("--incidents", type=int, default=24, metavar="N", help="incidents to play (default 24, about a minute)")
-    option("--seed", type=int, default=11, metavar="N")
-    option("--master", metavar="URL", help="Spark's master (default: local[*])")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -63,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _sources(landed: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    add_input_options(parser)
+    source_options(parser)
     return parser.parse_args([f"--landed={landed}"])
 
 

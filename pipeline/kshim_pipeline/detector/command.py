@@ -6,34 +6,15 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kshim_pipeline.detector.stream import ALERTS_TOPIC, alert_records, open_rebalances
+from kshim_pipeline.detector.stream import alert_records, open_rebalances
 from kshim_pipeline.errors import EXIT_OK, EXIT_USAGE, PipelineError
 from kshim_pipeline.inputs.kafka import Cluster, stream_topics
-from kshim_pipeline.model.events import EVENTS_TOPIC
 from kshim_pipeline.setup.session import Jars, make_session
+from kshim_pipeline.topics import ALERTS_TOPIC, EVENTS_TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
-    option = parser.add_argument
-    option(
-        "--bootstrap-server", required=True, metavar="HOST:PORT", help="a kshim that was started with --events-topic"
-    )
-    option("--alerts-topic", default=ALERTS_TOPIC, metavar="NAME", help=f"where alerts go (default: {ALERTS_TOPIC})")
-    option(
-        "--open-after",
-        type=float,
-        default=60,
-        metavar="SECONDS",
-        help="how long is too long (default: 60); then 120, ...",
-    )
-    option("--every", type=float, default=5, metavar="SECONDS", help="how often is looked (default: 5)")
-    option("--checkpoint", required=True, type=Path, metavar="DIR", help="what a restart goes on from")
-    option("--master", metavar="URL", help="Spark's master (default: local[*], or what spark-submit says)")
 
 
 def run(options: argparse.Namespace) -> int:

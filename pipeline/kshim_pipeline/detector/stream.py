@@ -15,13 +15,11 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from kshim_pipeline.detector.state_column import repair
 from kshim_pipeline.detector.watching import NOTHING, Alert, Watched, after_events, after_time
-from kshim_pipeline.model.events import EVENT_VERSION, EVENTS_TOPIC, parsed
+from kshim_pipeline.model.events import EVENT_VERSION, parsed
+from kshim_pipeline.topics import EVENTS_TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-
-ALERTS_TOPIC: Final = "kshim_alerts"
 
 repair()
 

@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.inputs.files import one_to_a_task
-from kshim_pipeline.records import OFFSETS_TOPIC, RECORDS
+from kshim_pipeline.records import RECORDS
+from kshim_pipeline.topics import OFFSETS_TOPIC
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.records.batch import BatchHeader, crc_matches, parse_batch_header
 from kshim_protocol.records.compression import CompressionUnavailableError

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
-from kshim_pipeline.records import KINDS, OFFSETS_TOPIC
+from kshim_pipeline.records import KINDS
+from kshim_pipeline.topics import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
 
 OBSERVATION: Final = "landed"
 _READ_VERSIONS: Final = {0: (0,), 1: (0, 1, 2, 3, 4), 2: (0, 1, 2, 3, 4)}

@@ -26,12 +26,12 @@ from kshim_pipeline.inputs.kafka import Cluster, Span, stream_topics
 from kshim_pipeline.land.counts import OBSERVATION, Counts, observed
 from kshim_pipeline.land.log_ends import LogEnds
 from kshim_pipeline.progress import Progress
-from kshim_pipeline.records import OFFSETS_TOPIC, RECORDS
+from kshim_pipeline.records import RECORDS
+from kshim_pipeline.topics import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-
 
 _DAY: Final = "day"
 _POLL_S: Final = 0.5

@@ -10,12 +10,11 @@ from pyspark.sql.types import StructType
 
 from kshim_pipeline.model.shape import evidence, shaped
 from kshim_pipeline.schemas import EVENTS
+from kshim_pipeline.topics import EVENTS_TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-
-EVENTS_TOPIC: Final = "__kshim_events"
 EVENT_VERSION: Final = 1
 
 _IN_JSON: Final = StructType([field for field in EVENTS.fields if field.name != "evidence"])

@@ -6,14 +6,8 @@ import argparse
 
 from kshim_pipeline.errors import EXIT_OK
 from kshim_pipeline.progress import Progress
-from kshim_pipeline.report.gather import add_input_options, gather, session_for
+from kshim_pipeline.report.gather import gather, session_for
 from kshim_pipeline.report.results import write_results
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
-    add_input_options(parser)
-    parser.add_argument("--out", required=True, metavar="DIR", help="where the tables go; what is there is replaced")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -15,19 +15,6 @@ from kshim_pipeline.report.budget import Budget, verdict
 from kshim_pipeline.report.summaries import span_of
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
-    option = parser.add_argument
-    option("--group", action="append", dest="groups", metavar="PATTERN", help="groups to judge (default: all); * and ?")
-    option("--since", default=None, metavar="T", help="from when on, as for explain --at (default: all there is)")
-    option("--max-rebalances", type=int, metavar="N", help="of a group, in the span looked at")
-    option("--max-per-hour", type=float, metavar="N", help="of a group")
-    option("--max-stopped-ms", type=int, metavar="MS", help="time a group spent in rebalances, summed")
-    option("--max-total-ms", type=int, metavar="MS", help="the longest single rebalance of a group")
-    option("--max-critical", type=int, metavar="N", help="critical findings about a group")
-    opened.add_options(parser)
-
-
 def run(options: argparse.Namespace) -> int:
     """Print the verdict. Raises PipelineError: no limit was given."""
     from kshim_pipeline.report.command_explain import instant

@@ -16,18 +16,6 @@ _HALF_HOUR_MS = 1_800_000
 _AROUND_MS = 86_400_000
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
-    parser.add_argument("group", metavar="GROUP", help="the group id")
-    parser.add_argument(
-        "--at",
-        default="latest",
-        metavar="T",
-        help="2026-11-21T13:04:05 (UTC unless it says otherwise), ms since 1970, or latest (default)",
-    )
-    opened.add_options(parser)
-
-
 def instant(text: str) -> int | None:
     """ms since 1970; None for `latest`. Raises PipelineError (usage)."""
     if text == "latest":

@@ -13,13 +13,6 @@ from kshim_pipeline.report.make import make_page
 from kshim_pipeline.report.page import render
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
-    opened.add_options(parser)
-    parser.add_argument("--out", required=True, metavar="FILE", help="the HTML file; it needs nothing else")
-    parser.add_argument("--picture", metavar="FILE", help="also draw the main charts as a PNG")
-
-
 def run(options: argparse.Namespace) -> int:
     """Write the page. Raises PipelineError."""
     file = Path(options.out)

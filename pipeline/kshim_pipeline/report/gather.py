@@ -11,20 +11,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kshim_pipeline.decode import decode
 from kshim_pipeline.errors import EXIT_USAGE, PipelineError
 from kshim_pipeline.inputs.broker_log import read_broker_log
-from kshim_pipeline.inputs.kafka import Cluster, read_topics
+from kshim_pipeline.inputs.kafka import Cluster, client_options, read_topics
 from kshim_pipeline.inputs.segments import partition_folders, read_segments
-from kshim_pipeline.land.command import client_options
 from kshim_pipeline.land.log_ends import log_ends, read_log_ends
 from kshim_pipeline.land.stream import decode_landed, read_landed
-from kshim_pipeline.model.events import EVENTS_TOPIC, events
-from kshim_pipeline.records import DECODED, OFFSETS_TOPIC, RECORDS
+from kshim_pipeline.model.events import events
+from kshim_pipeline.records import DECODED, RECORDS
 from kshim_pipeline.schemas import LOG_ENDS
 from kshim_pipeline.setup.session import BRIEF, Jars, fit, make_session
+from kshim_pipeline.topics import EVENTS_TOPIC, OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
 
 _FEW_BYTES: Final = 32 << 20
 """Of a history on disk: a million records land in about as much."""
@@ -41,20 +40,6 @@ class Gathered(NamedTuple):
     log_lines: DataFrame | None
     sources: tuple[str, ...]
     log_ends: DataFrame | None = None
-
-
-def add_input_options(parser: argparse.ArgumentParser) -> None:
-    """Where to read. Several may be given; what stands in more than one counts once."""
-    group = parser.add_argument_group("where the history is (at least one)")
-    option = group.add_argument
-    option("--bootstrap-server", metavar="HOST:PORT", help="a running cluster, kshim or Kafka")
-    option("--command-config", type=Path, metavar="FILE", help="a Java client's properties: security and the like")
-    option("--landed", metavar="DIR", help="what `kshim pipeline land` wrote")
-    option("--data-dir", metavar="DIR", help="data directory of a broker on this machine, kshim or Kafka")
-    option("--broker-log", action="append", metavar="FILE", help="log of a broker; may be repeated, may have wildcards")
-    option("--log-time-zone", default="UTC", metavar="ZONE", help="time zone of that log (default: UTC)")
-    parser.add_argument("--master", metavar="URL", help="Spark's master (default: local[*], or what spark-submit says)")
-    parser.add_argument("--memory", default="2g", metavar="SIZE", help="memory of the driver, as Java writes it")
 
 
 def needs_kafka(options: argparse.Namespace) -> bool:

@@ -9,17 +9,11 @@ from typing import TYPE_CHECKING
 
 from kshim_pipeline.materialize import in_session
 from kshim_pipeline.progress import Progress
-from kshim_pipeline.report.gather import add_input_options, gather, session_for
+from kshim_pipeline.report.gather import gather, session_for
 from kshim_pipeline.report.results import Results, compute, read_results
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """`--results`, or the sources."""
-    parser.add_argument("--results", metavar="DIR", help="what `kshim pipeline analyse` wrote, instead of a source")
-    add_input_options(parser)
 
 
 @contextmanager

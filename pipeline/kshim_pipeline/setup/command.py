@@ -16,17 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
-    parser.add_argument(
-        "--cache", type=Path, metavar="DIR", help="keep the jars here, not below $KSHIM_CACHE or ~/.cache/kshim"
-    )
-    source = parser.add_mutually_exclusive_group()
-    source.add_argument("--jars", type=Path, metavar="DIR", help="copy the jars from a folder; nothing is fetched")
-    source.add_argument("--ivy-settings", type=Path, metavar="FILE", help="Ivy's settings, to name a mirror")
-    parser.add_argument("--check", action="store_true", help="also start Spark and run one job in Python workers")
-
-
 def run(options: argparse.Namespace) -> int:
     """Set up; says what it found. Raises PipelineError."""
     java = find_java()

@@ -7,10 +7,9 @@ from typing import Final
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from kshim_pipeline.model.events import EVENTS_TOPIC
 from kshim_pipeline.model.shape import evidence
-from kshim_pipeline.records import OFFSETS_TOPIC
 from kshim_pipeline.synthetic.draws import mod
+from kshim_pipeline.topics import EVENTS_TOPIC, OFFSETS_TOPIC
 
 STORED: Final = 4
 """Of the sixteen offsets of a rebalance, that of its generation; 0 to 3 come before, 5 to 15 after."""

@@ -8,12 +8,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
 from kshim_pipeline.model.shape import shaped
-from kshim_pipeline.records import DECODED, OFFSETS_TOPIC, TOPIC_PARTITIONS
+from kshim_pipeline.records import DECODED, TOPIC_PARTITIONS
 from kshim_pipeline.synthetic.fleet import Fleet
 from kshim_pipeline.synthetic.memberships import SESSION_TIMEOUT_MS, covers, own_partitions, rebalance_timeout_ms
 from kshim_pipeline.synthetic.places import STORED, record_offset, record_partition
 from kshim_pipeline.synthetic.rebalances import leader_slot
 from kshim_pipeline.synthetic.timeline import births, courses, is_empty, member, stored_ms
+from kshim_pipeline.topics import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

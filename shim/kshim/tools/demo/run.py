@@ -26,6 +26,7 @@ FRAME_MS = 100
 END_MS = 29_000
 LONGEST_MS = 60_000
 """On a slow machine the script waits for what it builds on, up to here."""
+EXIT_UNAVAILABLE = 3
 
 
 class DemoFailed(Exception):
@@ -33,14 +34,11 @@ class DemoFailed(Exception):
 
 
 def run_demo(*, is_plain: bool, stream: TextIO | None = None) -> int:
-    """Run it on `stream` (default: stdout) and return the exit code: 0, 1 when something failed, 130 after Ctrl-C."""
+    """Run it on `stream` (default: stdout) and return the exit code: 0, 1 when something failed, 3 without kafka-python, 130 after Ctrl-C."""
     stream = stream or sys.stdout
     if find_spec("kafka") is None:
-        print(
-            "kshim: the demo's consumers are kafka-python, which is not installed; pip install 'kshim[demo]' brings it",
-            file=sys.stderr,
-        )
-        return 1
+        print("kshim: the package kafka-python is not installed: pip install 'kshim[demo]'", file=sys.stderr)
+        return EXIT_UNAVAILABLE
     screen = PlainLines(stream) if is_plain or not is_live(stream) else LiveScreen(stream)
     children = Children()
     try:

@@ -1,0 +1,11 @@
+"""Names of the topics that the pipeline reads and writes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+EVENTS_TOPIC: Final = "__kshim_events"
+"""The history of a kshim that was started with `--events-topic`."""
+ALERTS_TOPIC: Final = "kshim_alerts"
+"""Where `kshim pipeline watch` writes, unless told otherwise."""
