@@ -10,16 +10,19 @@ from types import TracebackType
 
 TIMEOUT_S = 60
 COMMAND = str(Path(sys.executable).with_name("kshim"))
+SERVE = (COMMAND, "serve")
 
 
 class Kshim:
     """A running `kshim serve`; `bootstrap` is the first line it wrote. Leaving the block kills what still runs."""
 
-    def __init__(self, log: Path, *options: str, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, log: Path, *options: str, environment: dict[str, str] | None = None, command: tuple[str, ...] = SERVE
+    ) -> None:
         self._log = log
         with log.open("ab") as stderr:
             self.process = subprocess.Popen(
-                [COMMAND, "serve", *options], stdout=subprocess.PIPE, stderr=stderr, text=True, env=environment
+                [*command, *options], stdout=subprocess.PIPE, stderr=stderr, text=True, env=environment
             )
         assert self.process.stdout is not None
         self.bootstrap = self.process.stdout.readline().rstrip("\n")

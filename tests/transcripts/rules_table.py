@@ -24,7 +24,7 @@ NOT_SCENARIOS = _rules(ROOT / "tests" / "not_scenarios.toml")
 INTRODUCTION = """\
 # Rules and the scenarios that show them
 
-Made by `python -m tests.transcripts.rules_table` from `tests/rules.toml`, the scenarios in `tests/scenarios` and
+Made by `python -m tests.transcripts.rules_table` from `tests/rules.toml`, the scenarios in `shim/kshim/tools/scenario/scenarios` and
 `tests/not_scenarios.toml`; a test holds this page equal to them. **Bold** scenarios are also played over the wire, on
 kshim and on a real Kafka 4.4; the others in virtual time only.
 """
@@ -54,7 +54,7 @@ def page(scenarios: Sequence[Scenario]) -> str:
 
 
 def _name(scenario: Scenario) -> str:
-    link = f"[{scenario.name}](../tests/scenarios/{scenario.name}.txt)"
+    link = f"[{scenario.name}](../shim/kshim/tools/scenario/scenarios/{scenario.name}.txt)"
     return link if scenario.limit_ms is None else f"**{link}**"
 
 
