@@ -9,30 +9,20 @@ from typing import Any, NamedTuple
 
 from integration.differential.model import GroupModel, Model, Slot
 from integration.differential.steps import Step
+from kshim_protocol.group_requests import (
+    Committed,
+    GroupMember,
+    OffsetsOf,
+    find_coordinator,
+    for_version,
+    leave_group,
+    offset_delete,
+    offset_fetch,
+)
 from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
-from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
-from kshim_protocol.messages.heartbeat import HeartbeatRequest
-from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from kshim_protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from kshim_protocol.messages.leave_group import MemberIdentity
 from kshim_protocol.messages.list_groups import ListGroupsRequest
-from kshim_protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from kshim_protocol.messages.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
-from kshim_protocol.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
-)
-from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kshim_protocol.schema import Request
 
 TOPIC_SYMBOL_BYTES = 16
@@ -105,41 +95,32 @@ def _text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
-def _join(place: _Place, options: dict[str, Any]) -> JoinGroupRequest:
-    return JoinGroupRequest(
-        group_id=place.group_id,
+def _member(place: _Place, options: dict[str, Any]) -> GroupMember:
+    return GroupMember(place.group_id, place.member(options), place.generation(options), options.get("instance"))
+
+
+def _join(place: _Place, options: dict[str, Any]) -> Request[Any]:
+    return _member(place, options).join(
+        options["v"],
+        [(name, metadata_bytes(metadata)) for name, metadata in options["protocols"]],
         session_timeout_ms=options["session"],
         rebalance_timeout_ms=options["rebalance"],
-        member_id=place.member(options),
-        group_instance_id=options.get("instance") if options["v"] >= 5 else None,
         protocol_type=options.get("type", "consumer"),
-        protocols=tuple(
-            JoinGroupRequestProtocol(name=name, metadata=metadata_bytes(metadata))
-            for name, metadata in options["protocols"]
-        ),
         reason=options.get("reason"),
     )
 
 
-def _sync(place: _Place, options: dict[str, Any]) -> SyncGroupRequest:
+def _sync(place: _Place, options: dict[str, Any]) -> Request[Any]:
     slot = place.slot
     assign = options.get("assign", [])
     if assign == "all":
         members = slot.members or [slot.member]
         assign = [[member, f"share of {member} {slot.generation}"] for member in members]
-    return SyncGroupRequest(
-        group_id=place.group_id,
-        generation_id=place.generation(options),
-        member_id=place.member(options),
-        group_instance_id=options.get("instance") if options["v"] >= 3 else None,
+    return _member(place, options).sync(
+        options["v"],
+        [(place.model.member(place.group, slot, member), share.encode()) for member, share in assign],
         protocol_type=_own(options.get("type", "own"), slot.protocol_type),
         protocol_name=_own(options.get("name", "own"), slot.protocol_name),
-        assignments=tuple(
-            SyncGroupRequestAssignment(
-                member_id=place.model.member(place.group, slot, member), assignment=share.encode()
-            )
-            for member, share in assign
-        ),
     )
 
 
@@ -147,133 +128,59 @@ def _own(value: str | None, own: str | None) -> str | None:
     return own if value == "own" else value
 
 
-def _heartbeat(place: _Place, options: dict[str, Any]) -> HeartbeatRequest:
-    return HeartbeatRequest(
-        group_id=place.group_id,
-        generation_id=place.generation(options),
-        member_id=place.member(options),
-        group_instance_id=options.get("instance") if options["v"] >= 3 else None,
-    )
-
-
-def _leave(place: _Place, options: dict[str, Any]) -> LeaveGroupRequest:
-    identities = tuple(
+def _leave(place: _Place, options: dict[str, Any]) -> Request[Any]:
+    members = [
         MemberIdentity(
             member_id=place.model.member(place.group, place.slot, member), group_instance_id=instance, reason=reason
         )
         for member, instance, reason in options["members"]
-    )
-    if options["v"] >= 3:
-        return LeaveGroupRequest(group_id=place.group_id, members=identities)
-    return LeaveGroupRequest(group_id=place.group_id, member_id=identities[0].member_id)
+    ]
+    return leave_group(options["v"], place.group_id, members)
 
 
-def _commit(place: _Place, options: dict[str, Any]) -> OffsetCommitRequest:
-    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
+def _commit(place: _Place, options: dict[str, Any]) -> Request[Any]:
+    topics: dict[str, list[Committed]] = {}
     for topic, index, offset, epoch, metadata in options["offsets"]:
-        partition = OffsetCommitRequestPartition(
-            partition_index=index,
-            committed_offset=offset,
-            committed_leader_epoch=epoch,
-            committed_metadata=_text(metadata),
-        )
-        topics.setdefault(topic, []).append(partition)
-    return OffsetCommitRequest(
-        group_id=place.group_id,
-        generation_id_or_member_epoch=place.generation(options),
-        member_id=place.member(options),
-        group_instance_id=options.get("instance") if options["v"] >= 7 else None,
-        retention_time_ms=options.get("retention", -1),
-        topics=tuple(
-            OffsetCommitRequestTopic(name=name, topic_id=topic_symbol(name), partitions=tuple(partitions))
-            for name, partitions in topics.items()
-        ),
+        topics.setdefault(topic, []).append(Committed(index, offset, _text(metadata), epoch))
+    retention_ms = options.get("retention", -1)
+    return _member(place, options).commit(
+        options["v"], topics.items(), topic_id=topic_symbol, retention_time_ms=retention_ms
     )
 
 
-def _fetch(place: _Place, options: dict[str, Any]) -> OffsetFetchRequest:
-    stable = options.get("stable", False) and options["v"] >= 7
-    if options["v"] < 8:
-        topics = options["groups"][0][1]
-        return OffsetFetchRequest(
-            group_id=place.model.group_id(options["groups"][0][0]),
-            topics=None
-            if topics is None and options["v"] >= 2
-            else tuple(
-                OffsetFetchRequestTopic(name=name, partition_indexes=tuple(indexes)) for name, indexes in topics or []
-            ),
-            require_stable=stable,
-        )
-    return OffsetFetchRequest(
-        groups=tuple(
-            OffsetFetchRequestGroup(
-                group_id=place.model.group_id(name),
-                member_id=place.member(options) if "id" in options else None,
-                member_epoch=options.get("epoch", -1),
-                topics=None
-                if topics is None
-                else tuple(
-                    OffsetFetchRequestTopics(name=topic, topic_id=topic_symbol(topic), partition_indexes=tuple(indexes))
-                    for topic, indexes in topics
-                ),
-            )
-            for name, topics in options["groups"]
-        ),
-        require_stable=stable,
-    )
+def _fetch(place: _Place, options: dict[str, Any]) -> Request[Any]:
+    member_id = place.member(options) if "id" in options else None
+    groups = [
+        OffsetsOf(place.model.group_id(name), topics, member_id, options.get("epoch", -1))
+        for name, topics in options["groups"]
+    ]
+    return offset_fetch(options["v"], groups, topic_id=topic_symbol, require_stable=options.get("stable", False))
 
 
-def _offset_delete(place: _Place, options: dict[str, Any]) -> OffsetDeleteRequest:
-    return OffsetDeleteRequest(
-        group_id=place.group_id,
-        topics=tuple(
-            OffsetDeleteRequestTopic(
-                name=name,
-                partitions=tuple(OffsetDeleteRequestPartition(partition_index=index) for index in indexes),
-            )
-            for name, indexes in options["topics"]
-        ),
-    )
+def _describe(place: _Place, options: dict[str, Any]) -> Request[Any]:
+    groups, operations = place.group_ids(options["groups"]), options.get("ops", False)
+    return for_version(DescribeGroupsRequest(groups=groups, include_authorized_operations=operations), options["v"])
 
 
-def _describe(place: _Place, options: dict[str, Any]) -> DescribeGroupsRequest:
-    return DescribeGroupsRequest(
-        groups=place.group_ids(options["groups"]),
-        include_authorized_operations=options.get("ops", False) and options["v"] >= 3,
-    )
-
-
-def _list(place: _Place, options: dict[str, Any]) -> ListGroupsRequest:
-    return ListGroupsRequest(
-        states_filter=tuple(options.get("states", ())) if options["v"] >= 4 else (),
-        types_filter=tuple(options.get("types", ())) if options["v"] >= 5 else (),
-    )
-
-
-def _delete(place: _Place, options: dict[str, Any]) -> DeleteGroupsRequest:
-    return DeleteGroupsRequest(groups_names=place.group_ids(options["groups"]))
-
-
-def _find_coordinator(place: _Place, options: dict[str, Any]) -> FindCoordinatorRequest:
-    keys = place.group_ids(options["groups"])
-    key_type = options.get("type", 0) if options["v"] >= 1 else 0
-    if options["v"] >= 4:
-        return FindCoordinatorRequest(key_type=key_type, coordinator_keys=keys)
-    return FindCoordinatorRequest(key=keys[0] if keys else "", key_type=key_type)
+def _list(_place: _Place, options: dict[str, Any]) -> Request[Any]:
+    states, types = tuple(options.get("states", ())), tuple(options.get("types", ()))
+    return for_version(ListGroupsRequest(states_filter=states, types_filter=types), options["v"])
 
 
 BUILDERS: dict[str, Callable[[_Place, dict[str, Any]], Request[Any]]] = {
     "join": _join,
     "sync": _sync,
-    "heartbeat": _heartbeat,
+    "heartbeat": lambda place, options: _member(place, options).heartbeat(options["v"]),
     "leave": _leave,
     "commit": _commit,
     "fetch": _fetch,
-    "offset-delete": _offset_delete,
+    "offset-delete": lambda place, options: offset_delete(place.group_id, options["topics"]),
     "describe": _describe,
     "list": _list,
-    "delete": _delete,
-    "find-coordinator": _find_coordinator,
+    "delete": lambda place, options: DeleteGroupsRequest(groups_names=place.group_ids(options["groups"])),
+    "find-coordinator": lambda place, options: find_coordinator(
+        options["v"], place.group_ids(options["groups"]), options.get("type", 0)
+    ),
 }
 
 MAY_PARK = frozenset({"join", "sync"})

@@ -6,29 +6,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kshim_protocol.errors import ErrorCode
+from kshim_protocol.group_requests import (
+    Committed,
+    GroupMember,
+    OffsetsOf,
+    TopicId,
+    leave_group,
+    offset_delete,
+    offset_fetch,
+)
 from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
-from kshim_protocol.messages.heartbeat import HeartbeatRequest
-from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
-from kshim_protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from kshim_protocol.messages.join_group import JoinGroupResponse
+from kshim_protocol.messages.leave_group import MemberIdentity
 from kshim_protocol.messages.list_groups import ListGroupsRequest
-from kshim_protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from kshim_protocol.messages.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
-from kshim_protocol.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
-)
-from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.simulation.assignors import COOPERATIVE, assign, subscription
 from tests.simulation.script import Actor, Input
 
@@ -121,70 +112,46 @@ def build_request(what: Input, actor: Actor, memory: Memory, catalog: Catalog) -
     return _BUILDERS[what.verb](what, actor, memory, catalog)
 
 
-def _join(what: Input, actor: Actor, memory: Memory, _catalog: Catalog) -> JoinGroupRequest:
+def _member(actor: Actor, memory: Memory) -> GroupMember:
+    return GroupMember(actor.group_id, memory.member_id, memory.generation_id, actor.instance_id)
+
+
+def _join(what: Input, actor: Actor, memory: Memory, _catalog: Catalog) -> Any:
     detail = what.detail
-    return JoinGroupRequest(
-        group_id=actor.group_id,
+    protocols = [
+        (
+            name,
+            subscription(
+                detail["topics"],
+                detail["owned"] if name == COOPERATIVE else (),
+                detail["owned_generation"],
+                actor.subscription_version if name != COOPERATIVE else max(actor.subscription_version, 1),
+            ),
+        )
+        for name in actor.protocols
+    ]
+    return _member(actor, memory).join(
+        what.version,
+        protocols,
         session_timeout_ms=actor.session_timeout_ms,
-        rebalance_timeout_ms=actor.rebalance_timeout_ms if what.version >= 1 else -1,
-        member_id=memory.member_id,
-        group_instance_id=actor.instance_id,
-        protocol_type="consumer",
-        protocols=tuple(
-            JoinGroupRequestProtocol(
-                name=name,
-                metadata=subscription(
-                    detail["topics"],
-                    detail["owned"] if name == COOPERATIVE else (),
-                    detail["owned_generation"],
-                    actor.subscription_version if name != COOPERATIVE else max(actor.subscription_version, 1),
-                ),
-            )
-            for name in actor.protocols
-        ),
-        reason=detail.get("reason") if what.version >= 8 else None,
+        rebalance_timeout_ms=actor.rebalance_timeout_ms,
+        reason=detail.get("reason"),
     )
 
 
-def _sync(what: Input, actor: Actor, memory: Memory, catalog: Catalog) -> SyncGroupRequest:
+def _sync(what: Input, actor: Actor, memory: Memory, catalog: Catalog) -> Any:
     join = memory.join
     assignments: Mapping[str, bytes] = {}
     if join is not None and memory.is_leader:
         members = [(member.member_id, member.group_instance_id, member.metadata) for member in join.members]
         assignments = assign(join.protocol_name or "", members, catalog.counts)
-    return SyncGroupRequest(
-        group_id=actor.group_id,
-        generation_id=memory.generation_id,
-        member_id=memory.member_id,
-        group_instance_id=actor.instance_id,
-        protocol_type="consumer" if what.version >= 5 else None,
-        protocol_name=join.protocol_name if join is not None and what.version >= 5 else None,
-        assignments=tuple(
-            SyncGroupRequestAssignment(member_id=member_id, assignment=data) for member_id, data in assignments.items()
-        ),
-    )
+    protocol_name = None if join is None else join.protocol_name
+    return _member(actor, memory).sync(what.version, assignments.items(), protocol_name=protocol_name)
 
 
-def _heartbeat(_what: Input, actor: Actor, memory: Memory, _catalog: Catalog) -> HeartbeatRequest:
-    return HeartbeatRequest(
-        group_id=actor.group_id,
-        generation_id=memory.generation_id,
-        member_id=memory.member_id,
-        group_instance_id=actor.instance_id,
-    )
-
-
-def _leave(what: Input, actor: Actor, memory: Memory, _catalog: Catalog) -> LeaveGroupRequest:
-    if what.version < 3:
-        return LeaveGroupRequest(group_id=actor.group_id, member_id=memory.member_id)
-    reason = "closed" if what.version >= 5 else None
-    entry = MemberIdentity(member_id=memory.member_id, group_instance_id=actor.instance_id, reason=reason)
-    return LeaveGroupRequest(group_id=actor.group_id, members=(entry,))
-
-
-def _remove(what: Input, _actor: Actor, _memory: Memory, _catalog: Catalog) -> LeaveGroupRequest:
-    members = tuple(MemberIdentity(group_instance_id=instance_id) for instance_id in what.detail["instances"])
-    return LeaveGroupRequest(group_id=what.detail["group"], members=members)
+def _remove(what: Input, _actor: Actor, _memory: Memory, _catalog: Catalog) -> Any:
+    members = [MemberIdentity(group_instance_id=instance_id) for instance_id in what.detail["instances"]]
+    return leave_group(what.version, what.detail["group"], members)
 
 
 def _by_topic(partitions: Any) -> dict[str, list[int]]:
@@ -194,85 +161,41 @@ def _by_topic(partitions: Any) -> dict[str, list[int]]:
     return topics
 
 
-def _commit(what: Input, actor: Actor, memory: Memory, catalog: Catalog) -> OffsetCommitRequest:
+def _id_in(catalog: Catalog) -> TopicId:
+    return lambda name: catalog.topic_id(name) or b"\xff" * 16
+
+
+def _commit(what: Input, actor: Actor, memory: Memory, catalog: Catalog) -> Any:
     detail = what.detail
     offsets: Mapping[tuple[str, int], int] = detail["offsets"]
-    has_ids = what.version >= 10
-    return OffsetCommitRequest(
-        group_id=actor.group_id,
-        generation_id_or_member_epoch=memory.generation_id,
-        member_id=memory.member_id,
-        group_instance_id=actor.instance_id if what.version >= 7 and memory.member_id else None,
-        retention_time_ms=detail.get("retention_ms", -1) if what.version <= 4 else -1,
-        topics=tuple(
-            OffsetCommitRequestTopic(
-                name="" if has_ids else name,
-                topic_id=(catalog.topic_id(name) or b"\xff" * 16) if has_ids else bytes(16),
-                partitions=tuple(
-                    OffsetCommitRequestPartition(
-                        partition_index=index,
-                        committed_offset=offsets[name, index],
-                        committed_leader_epoch=3 if what.version >= 6 else -1,
-                        committed_metadata=detail.get("metadata", ""),
-                    )
-                    for index in indexes
-                ),
-            )
-            for name, indexes in _by_topic(offsets).items()
-        ),
-    )
+    member = _member(actor, memory)
+    if not memory.member_id:
+        member = member._replace(group_instance_id=None)
+    positions = [
+        (name, [Committed(index, offsets[name, index], detail.get("metadata", ""), 3) for index in indexes])
+        for name, indexes in _by_topic(offsets).items()
+    ]
+    retention_ms = detail.get("retention_ms", -1)
+    return member.commit(what.version, positions, topic_id=_id_in(catalog), retention_time_ms=retention_ms)
 
 
-def _fetch(what: Input, actor: Actor, _memory: Memory, catalog: Catalog) -> OffsetFetchRequest:
-    topics = _by_topic(what.detail["partitions"])
-    stable = what.version >= 7
-    if what.version < 8:
-        return OffsetFetchRequest(
-            group_id=actor.group_id,
-            topics=tuple(
-                OffsetFetchRequestTopic(name=name, partition_indexes=tuple(indexes)) for name, indexes in topics.items()
-            ),
-            require_stable=stable,
-        )
-    has_ids = what.version >= 10
-    group = OffsetFetchRequestGroup(
-        group_id=actor.group_id,
-        topics=tuple(
-            OffsetFetchRequestTopics(
-                name="" if has_ids else name,
-                topic_id=(catalog.topic_id(name) or b"\xff" * 16) if has_ids else bytes(16),
-                partition_indexes=tuple(indexes),
-            )
-            for name, indexes in topics.items()
-        ),
-    )
-    return OffsetFetchRequest(groups=(group,), require_stable=stable)
-
-
-def _offset_delete(what: Input, _actor: Actor, _memory: Memory, _catalog: Catalog) -> OffsetDeleteRequest:
-    return OffsetDeleteRequest(
-        group_id=what.detail["group"],
-        topics=tuple(
-            OffsetDeleteRequestTopic(
-                name=name, partitions=tuple(OffsetDeleteRequestPartition(partition_index=index) for index in indexes)
-            )
-            for name, indexes in _by_topic(what.detail["partitions"]).items()
-        ),
-    )
+def _fetch(what: Input, actor: Actor, _memory: Memory, catalog: Catalog) -> Any:
+    of = OffsetsOf(actor.group_id, _by_topic(what.detail["partitions"]).items())
+    return offset_fetch(what.version, [of], topic_id=_id_in(catalog), require_stable=what.version >= 7)
 
 
 _BUILDERS: dict[str, _Builder] = {
     "join": _join,
     "sync": _sync,
-    "heartbeat": _heartbeat,
-    "leave": _leave,
+    "heartbeat": lambda what, actor, memory, _: _member(actor, memory).heartbeat(what.version),
+    "leave": lambda what, actor, memory, _: _member(actor, memory).leave(what.version, "closed"),
     "remove": _remove,
     "commit": _commit,
     "fetch": _fetch,
     "describe": lambda what, *_: DescribeGroupsRequest(groups=tuple(what.detail["groups"])),
     "list": lambda what, *_: ListGroupsRequest(states_filter=tuple(what.detail.get("states", ()))),
     "delete": lambda what, *_: DeleteGroupsRequest(groups_names=tuple(what.detail["groups"])),
-    "offset-delete": _offset_delete,
+    "offset-delete": lambda what, *_: offset_delete(what.detail["group"], _by_topic(what.detail["partitions"]).items()),
 }
 
 

@@ -5,24 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kshim.tools.scenario.actors import Actor, Cast
+from kshim.tools.scenario.actors import Cast
 from kshim.tools.scenario.model import ScenarioError, Step
 from kshim_protocol.apis import API_TABLE
-from kshim_protocol.internal.consumer import ConsumerProtocolSubscription
-from kshim_protocol.messages import (
-    delete_groups,
-    describe_groups,
+from kshim_protocol.group_requests import (
+    Committed,
+    GroupMember,
+    OffsetsOf,
+    Partitions,
+    TopicId,
     find_coordinator,
-    heartbeat,
-    join_group,
+    for_version,
     leave_group,
-    list_groups,
-    offset_commit,
+    no_topic_id,
     offset_delete,
     offset_fetch,
-    sync_group,
 )
-from kshim_protocol.schema import ZERO_UUID, Request, codec
+from kshim_protocol.internal.consumer import ConsumerProtocolSubscription
+from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
+from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
+from kshim_protocol.messages.leave_group import MemberIdentity
+from kshim_protocol.messages.list_groups import ListGroupsRequest
+from kshim_protocol.schema import Request, codec
 
 # Classic groups are asked in the newest version that names topics by name, or the broker's newest if that is older;
 # `v=` chooses another.
@@ -96,13 +100,6 @@ def _member_id(step: Step, cast: Cast) -> str:
     return cast.actor(step.actor).member_id if text is None else cast.member_id(text)
 
 
-def _instance(step: Step, actor: Actor, version: int, first: int) -> str | None:
-    if version < first:
-        return None
-    text = step.options.get("instance", actor.group_instance_id)
-    return None if text in (None, "-") else text
-
-
 def _generation(step: Step, cast: Cast) -> int:
     """The generation the actor last joined, or the one that a file calls by its number."""
     if "generation" not in step.options:
@@ -116,78 +113,67 @@ def subscription(topics: tuple[str, ...]) -> bytes:
     return b"\0\0" + body
 
 
+def _member(step: Step, cast: Cast) -> GroupMember:
+    """Who asks: what the actor knows of its membership, unless the step says otherwise."""
+    actor = cast.actor(step.actor)
+    instance = step.options.get("instance", actor.group_instance_id)
+    return GroupMember(
+        cast.group_id(step),
+        _member_id(step, cast),
+        _generation(step, cast),
+        None if instance in (None, "-") else instance,
+    )
+
+
 def _join(step: Step, cast: Cast, version: int) -> Request[Any]:
     actor = cast.actor(step.actor)
-    instance = _instance(step, actor, version, 5)
+    member = _member(step, cast)
     if "id" not in step.options or step.options["id"] == "":
-        actor.group_instance_id = instance
+        actor.group_instance_id = member.group_instance_id if version >= FIRST_WITH_INSTANCE["join"] else None
     topics = tuple(cast.topic(name) for name in step.options.get("subscribe", "").split(",") if name)
-    protocols: list[join_group.JoinGroupRequestProtocol] = []
-    text = step.options.get("protocols", "range")
-    for item in text.split(",") if text else ():
+    protocols = []
+    for item in filter(None, step.options.get("protocols", "range").split(",")):
         name, mark, metadata = item.partition(":")
-        content = metadata.encode() if mark else subscription(topics)
-        protocols.append(join_group.JoinGroupRequestProtocol(name=name, metadata=content))
-    session_ms = _number(step, "session", 30_000)
-    return join_group.JoinGroupRequest(
-        group_id=cast.group_id(step),
-        session_timeout_ms=session_ms,
-        rebalance_timeout_ms=_number(step, "rebalance", 60_000) if version >= 1 else -1,
-        member_id=_member_id(step, cast),
-        group_instance_id=instance,
+        protocols.append((name, metadata.encode() if mark else subscription(topics)))
+    return member.join(
+        version,
+        protocols,
+        session_timeout_ms=_number(step, "session", 30_000),
+        rebalance_timeout_ms=_number(step, "rebalance", 60_000),
         protocol_type=step.options.get("type", "consumer"),
-        protocols=tuple(protocols),
-        reason=step.options.get("reason") if version >= 8 else None,
+        reason=step.options.get("reason"),
     )
 
 
 def _sync(step: Step, cast: Cast, version: int) -> Request[Any]:
     actor = cast.actor(step.actor)
     assignments = []
-    for item in step.options.get("assign", "").split(","):
-        if item:
-            name, _, content = item.partition(":")
-            member_id = cast.actor(name).member_id or name
-            assignments.append(sync_group.SyncGroupRequestAssignment(member_id=member_id, assignment=content.encode()))
-    has_type = version >= 5
+    for item in filter(None, step.options.get("assign", "").split(",")):
+        name, _, content = item.partition(":")
+        assignments.append((cast.actor(name).member_id or name, content.encode()))
     protocol_type = step.options.get("type", actor.protocol_type)
     protocol = step.options.get("protocol", actor.protocol_name)
-    return sync_group.SyncGroupRequest(
-        group_id=cast.group_id(step),
-        generation_id=_generation(step, cast),
-        member_id=_member_id(step, cast),
-        group_instance_id=_instance(step, actor, version, 3),
-        protocol_type=None if not has_type or protocol_type == "null" else protocol_type,
-        protocol_name=None if not has_type or protocol == "null" else protocol,
-        assignments=tuple(assignments),
-    )
-
-
-def _heartbeat(step: Step, cast: Cast, version: int) -> Request[Any]:
-    actor = cast.actor(step.actor)
-    return heartbeat.HeartbeatRequest(
-        group_id=cast.group_id(step),
-        generation_id=_generation(step, cast),
-        member_id=_member_id(step, cast),
-        group_instance_id=_instance(step, actor, version, 3),
+    return _member(step, cast).sync(
+        version,
+        assignments,
+        protocol_type=None if protocol_type == "null" else protocol_type,
+        protocol_name=None if protocol == "null" else protocol,
     )
 
 
 def _leave(step: Step, cast: Cast, version: int) -> Request[Any]:
-    actor = cast.actor(step.actor)
-    if version < 3:
-        return leave_group.LeaveGroupRequest(group_id=cast.group_id(step), member_id=_member_id(step, cast))
-    reason = step.options.get("reason") if version >= 5 else None
-    own = leave_group.MemberIdentity(
-        member_id=_member_id(step, cast), group_instance_id=_instance(step, actor, version, 3), reason=reason
-    )
-    members = [] if step.options.get("members") == "none" else [own]
+    own = _member(step, cast)
+    members = [
+        MemberIdentity(
+            member_id=own.member_id, group_instance_id=own.group_instance_id, reason=step.options.get("reason")
+        )
+    ]
+    if version >= FIRST_WITH_INSTANCE["leave"] and step.options.get("members") == "none":
+        members = []
     for name in filter(None, step.options.get("also", "").split(",")):
         also = cast.actor(name)
-        members.append(
-            leave_group.MemberIdentity(member_id=also.member_id or name, group_instance_id=also.group_instance_id)
-        )
-    return leave_group.LeaveGroupRequest(group_id=cast.group_id(step), members=tuple(members))
+        members.append(MemberIdentity(member_id=also.member_id or name, group_instance_id=also.group_instance_id))
+    return leave_group(version, own.group_id, members)
 
 
 def _partitions(step: Step, cast: Cast) -> dict[str, list[tuple[int, str]]]:
@@ -205,8 +191,8 @@ def _is_partition(text: str) -> bool:
     return bool(topic and mark) and index.isdigit()
 
 
-def _indexes(step: Step, cast: Cast) -> dict[str, tuple[int, ...]]:
-    return {topic: tuple(index for index, _ in found) for topic, found in _partitions(step, cast).items()}
+def _indexes(step: Step, cast: Cast) -> Partitions:
+    return [(topic, [index for index, _ in found]) for topic, found in _partitions(step, cast).items()]
 
 
 def _metadata(text: str) -> str | None:
@@ -217,104 +203,62 @@ def _metadata(text: str) -> str | None:
     return unit * int(count) if mark else text
 
 
-def _committed(step: Step, index: int, value: str) -> offset_commit.OffsetCommitRequestPartition:
+def _committed(step: Step, index: int, value: str) -> Committed:
     """From `t-0=5`, or `t-0=5/TEXT` with metadata of its own."""
     offset, mark, own = value.partition("/")
-    return offset_commit.OffsetCommitRequestPartition(
-        partition_index=index,
-        committed_offset=int(offset),
-        committed_leader_epoch=_number(step, "epoch", -1),
-        committed_metadata=_metadata(own if mark else step.options.get("metadata", "")),
-    )
+    metadata = _metadata(own if mark else step.options.get("metadata", ""))
+    return Committed(index, int(offset), metadata, _number(step, "epoch", -1))
+
+
+def _topic_id(cast: Cast, version: int) -> TopicId:
+    return cast.topic_id if version >= BY_TOPIC_ID else no_topic_id
 
 
 def _commit(step: Step, cast: Cast, version: int) -> Request[Any]:
-    actor = cast.actor(step.actor)
-    by_id = version >= BY_TOPIC_ID
-    topics = tuple(
-        offset_commit.OffsetCommitRequestTopic(
-            name="" if by_id else name,
-            topic_id=cast.topic_id(name) if by_id else ZERO_UUID,
-            partitions=tuple(_committed(step, index, value) for index, value in partitions),
-        )
+    offsets = [
+        (name, [_committed(step, index, value) for index, value in partitions])
         for name, partitions in _partitions(step, cast).items()
-    )
-    return offset_commit.OffsetCommitRequest(
-        group_id=cast.group_id(step),
-        generation_id_or_member_epoch=_generation(step, cast),
-        member_id=_member_id(step, cast),
-        group_instance_id=_instance(step, actor, version, 7),
-        retention_time_ms=_number(step, "retention", -1) if version <= 4 else -1,
-        topics=topics,
-    )
+    ]
+    topic_id, retention_ms = _topic_id(cast, version), _number(step, "retention", -1)
+    return _member(step, cast).commit(version, offsets, topic_id=topic_id, retention_time_ms=retention_ms)
 
 
 def _fetch(step: Step, cast: Cast, version: int) -> Request[Any]:
-    is_stable = step.options.get("stable") == "true" and version >= 7
-    wants_all = "all" in step.words
-    if version < 8:
-        flat = tuple(
-            offset_fetch.OffsetFetchRequestTopic(name=name, partition_indexes=indexes)
-            for name, indexes in _indexes(step, cast).items()
-        )
-        return offset_fetch.OffsetFetchRequest(
-            group_id=cast.group_id(step), topics=None if wants_all else flat, require_stable=is_stable
-        )
-    by_id = version >= BY_TOPIC_ID
-    topics = tuple(
-        offset_fetch.OffsetFetchRequestTopics(
-            name="" if by_id else name, topic_id=cast.topic_id(name) if by_id else ZERO_UUID, partition_indexes=indexes
-        )
-        for name, indexes in _indexes(step, cast).items()
-    )
-    group = offset_fetch.OffsetFetchRequestGroup(
-        group_id=cast.group_id(step),
-        member_id=step.options.get("id"),
-        member_epoch=_number(step, "generation", -1),
-        topics=None if wants_all else topics,
-    )
-    return offset_fetch.OffsetFetchRequest(groups=(group,), require_stable=is_stable)
-
-
-def _offset_delete(step: Step, cast: Cast, version: int) -> Request[Any]:
-    topics = tuple(
-        offset_delete.OffsetDeleteRequestTopic(
-            name=name,
-            partitions=tuple(offset_delete.OffsetDeleteRequestPartition(partition_index=i) for i in indexes),
-        )
-        for name, indexes in _indexes(step, cast).items()
-    )
-    return offset_delete.OffsetDeleteRequest(group_id=cast.group_id(step), topics=topics)
+    partitions = None if "all" in step.words else _indexes(step, cast)
+    of = OffsetsOf(cast.group_id(step), partitions, step.options.get("id"), _number(step, "generation", -1))
+    is_stable = step.options.get("stable") == "true"
+    return offset_fetch(version, [of], topic_id=_topic_id(cast, version), require_stable=is_stable)
 
 
 def _describe(step: Step, cast: Cast, version: int) -> Request[Any]:
-    return describe_groups.DescribeGroupsRequest(
-        groups=(cast.group_id(step),),
-        include_authorized_operations=step.options.get("operations") == "true" and version >= 3,
+    request = DescribeGroupsRequest(
+        groups=(cast.group_id(step),), include_authorized_operations=step.options.get("operations") == "true"
     )
+    return for_version(request, version)
 
 
 def _list(step: Step, cast: Cast, version: int) -> Request[Any]:
-    return list_groups.ListGroupsRequest(
-        states_filter=tuple(filter(None, step.options.get("states", "").split(","))) if version >= 4 else (),
-        types_filter=tuple(filter(None, step.options.get("types", "").split(","))) if version >= 5 else (),
-    )
+    states, types = (tuple(filter(None, step.options.get(key, "").split(","))) for key in ("states", "types"))
+    return for_version(ListGroupsRequest(states_filter=states, types_filter=types), version)
 
 
 def _delete(step: Step, cast: Cast, version: int) -> Request[Any]:
     own = cast.group_id(step)
-    return delete_groups.DeleteGroupsRequest(groups_names=(own, own) if "twice" in step.words else (own,))
-
-
-def _find_coordinator(step: Step, cast: Cast, version: int) -> Request[Any]:
-    key, key_type = cast.group_id(step), _number(step, "key-type", 0)
-    if version >= 4:
-        return find_coordinator.FindCoordinatorRequest(key_type=key_type, coordinator_keys=(key,))
-    return find_coordinator.FindCoordinatorRequest(key=key, key_type=key_type if version >= 1 else 0)
+    return DeleteGroupsRequest(groups_names=(own, own) if "twice" in step.words else (own,))
 
 
 _BUILDERS: dict[str, Callable[[Step, Cast, int], Request[Any]]] = {
-    "join": _join, "sync": _sync, "heartbeat": _heartbeat, "leave": _leave, "commit": _commit, "fetch": _fetch,
-    "offset-delete": _offset_delete, "describe": _describe, "list": _list, "delete": _delete,
-    "find-coordinator": _find_coordinator,
-}  # fmt: skip
+    "join": _join,
+    "sync": _sync,
+    "heartbeat": lambda step, cast, version: _member(step, cast).heartbeat(version),
+    "leave": _leave,
+    "commit": _commit,
+    "fetch": _fetch,
+    "offset-delete": lambda step, cast, _: offset_delete(cast.group_id(step), _indexes(step, cast)),
+    "describe": _describe,
+    "list": _list,
+    "delete": _delete,
+    "find-coordinator": lambda step, cast, version: find_coordinator(
+        version, [cast.group_id(step)], _number(step, "key-type", 0)
+    ),
+}
