@@ -23,10 +23,9 @@ from bench.brokers import MeasuredBroker, add_broker_options, chosen_brokers
 from kshim.tools.client import Client
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.frame import build_request_frame
+from kshim_protocol.group_requests import GroupMember
 from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
-from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kshim_protocol.schema import codec
 
 CONNECTIONS = (1, 64)
@@ -41,13 +40,8 @@ def join(client: Client, group_id: str) -> bytes:
     while client.ask(FindCoordinatorRequest(key=group_id), 3).error_code != ErrorCode.NONE:
         time.sleep(0.1)  # the offsets topic is being made, which only this request brings about
     while True:
-        request = JoinGroupRequest(
-            group_id=group_id,
-            session_timeout_ms=60_000,
-            rebalance_timeout_ms=60_000,
-            member_id=member_id,
-            protocol_type="bench",
-            protocols=(JoinGroupRequestProtocol(name="any", metadata=b""),),
+        request = GroupMember(group_id, member_id).join(
+            9, [("any", b"")], session_timeout_ms=60_000, rebalance_timeout_ms=60_000, protocol_type="bench"
         )
         joined = client.ask(request, 9)
         if joined.error_code == ErrorCode.NONE:
@@ -56,13 +50,8 @@ def join(client: Client, group_id: str) -> bytes:
             member_id = joined.member_id
         else:  # being loaded
             time.sleep(0.1)
-    sync = SyncGroupRequest(
-        group_id=group_id,
-        generation_id=joined.generation_id,
-        member_id=joined.member_id,
-        protocol_type="bench",
-        protocol_name="any",
-        assignments=(SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b""),),
+    sync = GroupMember(group_id, joined.member_id, joined.generation_id).sync(
+        5, [(joined.member_id, b"")], protocol_type="bench", protocol_name="any"
     )
     assert client.ask(sync, 5).error_code == ErrorCode.NONE
     heartbeat = HeartbeatRequest(group_id=group_id, generation_id=joined.generation_id, member_id=joined.member_id)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from kshim_protocol.apis import API_TABLE
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.frame import build_request_frame
+from kshim_protocol.group_requests import GroupMember
 from kshim_protocol.internal.consumer import ConsumerProtocolSubscription
 from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
@@ -24,7 +25,7 @@ from kshim_protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from kshim_protocol.messages.sync_group import SyncGroupRequest
 from kshim_protocol.schema import Request, codec
 
 WORKS = (
@@ -199,15 +200,8 @@ class Group:
 
     def _sync(self, number: int, generation_id: int = 0) -> SyncGroupRequest:
         assignments = self._member_ids if number == 0 else []
-        return SyncGroupRequest(
-            group_id=self.group_id,
-            generation_id=generation_id or self._generation_id,
-            member_id=self._member_ids[number],
-            protocol_type="consumer",
-            protocol_name="range",
-            assignments=tuple(
-                SyncGroupRequestAssignment(member_id=member_id, assignment=ASSIGNMENT) for member_id in assignments
-            ),
+        return GroupMember(self.group_id, self._member_ids[number], generation_id or self._generation_id).sync(
+            5, [(member_id, ASSIGNMENT) for member_id in assignments]
         )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from kshim.coordinator.partitioner import partition_for
 from kshim.tools.client import BrokerGone, Client
 from kshim_protocol.errors import ErrorCode
+from kshim_protocol.group_requests import GroupMember
 from kshim_protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kshim_protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from kshim_protocol.messages.alter_partition_reassignments import (
@@ -32,7 +33,7 @@ from kshim_protocol.messages.fetch import FetchPartition, FetchRequest, FetchTop
 from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
 from kshim_protocol.messages.init_producer_id import InitProducerIdRequest
-from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kshim_protocol.messages.join_group import JoinGroupRequest
 from kshim_protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kshim_protocol.messages.list_groups import ListGroupsRequest
 from kshim_protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -301,13 +302,11 @@ def shard_leaders(brokers: Brokers, key_type: int) -> list[int]:
 
 def join(group_id: str, member_id: str = "") -> JoinGroupRequest:
     """A member of the plainest kind."""
-    return JoinGroupRequest(
-        group_id=group_id,
+    return GroupMember(group_id, member_id).join(
+        9,
+        [("range", bytes(10))],
         session_timeout_ms=10_000,
         rebalance_timeout_ms=10_000,
-        member_id=member_id,
-        protocol_type="consumer",
-        protocols=(JoinGroupRequestProtocol(name="range", metadata=b"\0\0\0\0\0\0\0\0\0\0"),),
     )
 
 

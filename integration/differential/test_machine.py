@@ -17,7 +17,8 @@ from integration.differential.run import run
 from integration.differential.shrink import shortest
 from integration.differential.steps import Step, dump_steps, load_steps
 from integration.support.kshim import KshimProcess
-from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kshim_protocol.group_requests import GroupMember
+from kshim_protocol.messages.join_group import JoinGroupRequest
 
 
 @pytest.fixture
@@ -55,12 +56,8 @@ def test_steps_survive_being_written_down() -> None:
 
 def join(*names: str, member_id: str = "") -> JoinGroupRequest:
     """A Join that offers these protocols."""
-    return JoinGroupRequest(
-        group_id="g",
-        session_timeout_ms=1,
-        member_id=member_id,
-        protocol_type="consumer",
-        protocols=tuple(JoinGroupRequestProtocol(name=name, metadata=b"") for name in names),
+    return GroupMember("g", member_id).join(
+        9, [(name, b"") for name in names], session_timeout_ms=1, rebalance_timeout_ms=-1
     )
 
 

@@ -16,8 +16,9 @@ import pytest
 from integration.hostile.crowd import PATIENCE_S, Crowd, Fort, Witness
 from kshim.tools.client import BrokerGone, Client
 from kshim_protocol.frame import build_request_frame
+from kshim_protocol.group_requests import GroupMember
 from kshim_protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kshim_protocol.messages.join_group import JoinGroupRequest
 from kshim_protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kshim_protocol.records.batch import build_batch
 from kshim_protocol.records.record import Record
@@ -52,13 +53,8 @@ def fetch_frame() -> bytes:
 
 def join_frame(number: int, size_bytes: int) -> bytes:
     """The first of two members that its group waits for."""
-    request = JoinGroupRequest(
-        group_id=f"g{number}",
-        session_timeout_ms=6_000,
-        rebalance_timeout_ms=6_000,
-        member_id="",
-        protocol_type="consumer",
-        protocols=(JoinGroupRequestProtocol(name="range", metadata=bytes(size_bytes)),),
+    request = GroupMember(f"g{number}").join(
+        9, [("range", bytes(size_bytes))], session_timeout_ms=6_000, rebalance_timeout_ms=6_000
     )
     return build_request_frame(11, 2, 1, "large", codec(JoinGroupRequest, 2).build(request), flexible=False)
 

@@ -16,10 +16,11 @@ from kshim.tools.client import Client
 from kshim_protocol.apis import API_TABLE
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.frame import MAX_REQUEST_ELEMENTS, build_request_frame
+from kshim_protocol.group_requests import GroupMember
 from kshim_protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kshim_protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kshim_protocol.messages.init_producer_id import InitProducerIdRequest
-from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kshim_protocol.messages.join_group import JoinGroupRequest
 from kshim_protocol.messages.list_groups import ListGroupsRequest
 from kshim_protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -132,13 +133,8 @@ def test_thousands_of_millions_of_partitions(fort: Fort) -> None:
 
 
 def join(group_id: str, metadata_bytes: int = 0) -> JoinGroupRequest:
-    return JoinGroupRequest(
-        group_id=group_id,
-        session_timeout_ms=6_000,
-        rebalance_timeout_ms=6_000,
-        member_id="",
-        protocol_type="consumer",
-        protocols=(JoinGroupRequestProtocol(name="range", metadata=bytes(metadata_bytes)),),
+    return GroupMember(group_id).join(
+        9, [("range", bytes(metadata_bytes))], session_timeout_ms=6_000, rebalance_timeout_ms=6_000
     )
 
 

@@ -10,9 +10,10 @@ from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim.storage.memory_log import MemoryLog
 from kshim.storage.stores import MemoryStorage
 from kshim_protocol.errors import ErrorCode
+from kshim_protocol.group_requests import GroupMember
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
-from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from kshim_protocol.messages.join_group import JoinGroupResponse
 from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.broker.harness import Client, NodeUnderTest, a_node
 
@@ -43,13 +44,8 @@ class TreacherousStorage(MemoryStorage):
 
 def join(client: Client, group_id: str, member_id: str = "") -> JoinGroupResponse:
     return client.ask(
-        JoinGroupRequest(
-            group_id=group_id,
-            session_timeout_ms=10_000,
-            rebalance_timeout_ms=20_000,
-            member_id=member_id,
-            protocol_type="consumer",
-            protocols=(JoinGroupRequestProtocol(name="range", metadata=b"meta"),),
+        GroupMember(group_id, member_id).join(
+            9, [("range", b"meta")], session_timeout_ms=10_000, rebalance_timeout_ms=20_000
         ),
         9,
     )

@@ -12,10 +12,11 @@ import pytest
 from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim_protocol.apis import api_named
 from kshim_protocol.errors import ErrorCode
+from kshim_protocol.group_requests import GroupMember
 from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
-from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kshim_protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kshim_protocol.messages.list_groups import ListGroupsRequest
 from kshim_protocol.messages.offset_commit import (
@@ -34,7 +35,6 @@ from kshim_protocol.messages.offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
-from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kshim_protocol.schema import ZERO_UUID
 from tests.broker.harness import Client, NodeUnderTest, a_node
 
@@ -45,13 +45,8 @@ def versions(name: str) -> range:
 
 
 def a_join(member_id: str = "", version: int = 9) -> JoinGroupRequest:
-    return JoinGroupRequest(
-        group_id="g",
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=-1 if version == 0 else 20_000,
-        member_id=member_id,
-        protocol_type="consumer",
-        protocols=(JoinGroupRequestProtocol(name="range", metadata=b"meta"),),
+    return GroupMember("g", member_id).join(
+        9, [("range", b"meta")], session_timeout_ms=10_000, rebalance_timeout_ms=-1 if version == 0 else 20000
     )
 
 
@@ -66,13 +61,11 @@ def join(client: Client, version: int = 9) -> JoinGroupResponse:
 
 def sync(client: Client, member_id: str, version: int = 5) -> Any:
     return client.ask(
-        SyncGroupRequest(
-            group_id="g",
-            generation_id=1,
-            member_id=member_id,
+        GroupMember("g", member_id, 1).sync(
+            5,
+            [(member_id, b"mine")],
             protocol_type="consumer" if version >= 5 else None,
             protocol_name="range" if version >= 5 else None,
-            assignments=(SyncGroupRequestAssignment(member_id=member_id, assignment=b"mine"),),
         ),
         version,
     )

@@ -17,9 +17,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from kshim.coordinator.partitioner import partition_for
 from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim_protocol.errors import ErrorCode
+from kshim_protocol.group_requests import GroupMember
 from kshim_protocol.messages.elect_leaders import ElectLeadersRequest
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
-from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kshim_protocol.messages.join_group import JoinGroupRequest
 from kshim_protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -197,13 +198,8 @@ class Moving(RuleBasedStateMachine):
 
 
 def _join(group_id: str, member_id: str) -> JoinGroupRequest:
-    return JoinGroupRequest(
-        group_id=group_id,
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=10_000,
-        member_id=member_id,
-        protocol_type="consumer",
-        protocols=(JoinGroupRequestProtocol(name="range", metadata=b"meta"),),
+    return GroupMember(group_id, member_id).join(
+        9, [("range", b"meta")], session_timeout_ms=10_000, rebalance_timeout_ms=10_000
     )
 
 

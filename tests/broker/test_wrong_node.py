@@ -9,12 +9,13 @@ import pytest
 from kshim.coordinator.partitioner import partition_for
 from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim_protocol.errors import ErrorCode
+from kshim_protocol.group_requests import GroupMember
 from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
 from kshim_protocol.messages.fetch import FetchResponse
 from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
-from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kshim_protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kshim_protocol.messages.list_groups import ListGroupsRequest
 from kshim_protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -233,13 +234,8 @@ def test_any_node_tells_which_one_coordinates_a_group(version: int) -> None:
 
 
 def join_of(group_id: str, member_id: str = "") -> JoinGroupRequest:
-    return JoinGroupRequest(
-        group_id=group_id,
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=20_000,
-        member_id=member_id,
-        protocol_type="consumer",
-        protocols=(JoinGroupRequestProtocol(name="range", metadata=b"meta"),),
+    return GroupMember(group_id, member_id).join(
+        9, [("range", b"meta")], session_timeout_ms=10_000, rebalance_timeout_ms=20_000
     )
 
 

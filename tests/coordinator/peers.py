@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kshim_protocol.errors import ErrorCode
+from kshim_protocol.group_requests import GroupMember
 from kshim_protocol.internal.consumer import ConsumerProtocolSubscription
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
-from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from kshim_protocol.messages.join_group import JoinGroupResponse
 from kshim_protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from kshim_protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -22,7 +23,7 @@ from kshim_protocol.messages.offset_fetch import (
     OffsetFetchRequestTopics,
     OffsetFetchResponsePartitions,
 )
-from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from kshim_protocol.messages.sync_group import SyncGroupResponse
 from kshim_protocol.schema import codec
 from tests.coordinator.harness import Call, Sim
 
@@ -70,16 +71,12 @@ class Peer:
 
     def send_join(self) -> Call[JoinGroupResponse]:
         """One JoinGroup, with the member id known so far."""
-        request = JoinGroupRequest(
-            group_id=self.group_id,
+        request = GroupMember(self.group_id, self.member_id, group_instance_id=self.instance_id).join(
+            9,
+            [(name, metadata) for (name, metadata) in self.protocols.items()],
             session_timeout_ms=self.session_timeout_ms,
             rebalance_timeout_ms=self.rebalance_timeout_ms,
-            member_id=self.member_id,
-            group_instance_id=self.instance_id,
             protocol_type=self.protocol_type,
-            protocols=tuple(
-                JoinGroupRequestProtocol(name=name, metadata=metadata) for name, metadata in self.protocols.items()
-            ),
             reason=self.reason,
         )
         return self.sim.send(request, self.version, client_id=self.name)
@@ -110,17 +107,13 @@ class Peer:
         protocol_name: str | None = "range",
     ) -> Call[SyncGroupResponse]:
         """One SyncGroup; leaders give assignments by member id."""
-        request = SyncGroupRequest(
-            group_id=self.group_id,
-            generation_id=self.generation_id,
-            member_id=self.member_id,
-            group_instance_id=self.instance_id,
+        request = GroupMember(
+            self.group_id, self.member_id, self.generation_id, group_instance_id=self.instance_id
+        ).sync(
+            5,
+            [(member_id, assignment) for (member_id, assignment) in (assignments or {}).items()],
             protocol_type=protocol_type if version >= 5 else None,
             protocol_name=protocol_name if version >= 5 else None,
-            assignments=tuple(
-                SyncGroupRequestAssignment(member_id=member_id, assignment=assignment)
-                for member_id, assignment in (assignments or {}).items()
-            ),
         )
         return self.sim.send(request, version, client_id=self.name)
 

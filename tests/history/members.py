@@ -9,7 +9,8 @@ from typing import Any
 from kshim.history.names import EVENTS_TOPIC, create_events_topic
 from kshim.partitions.topics import Storage
 from kshim_protocol.errors import ErrorCode
-from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from kshim_protocol.group_requests import GroupMember
+from kshim_protocol.messages.join_group import JoinGroupResponse
 from kshim_protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kshim_protocol.records.record import iter_records
@@ -30,13 +31,8 @@ class Member:
     def send_join(self) -> None:
         """One JoinGroup, which may be parked."""
         self.client.send(
-            JoinGroupRequest(
-                group_id=self.group_id,
-                session_timeout_ms=10_000,
-                rebalance_timeout_ms=20_000,
-                member_id=self.member_id,
-                protocol_type="consumer",
-                protocols=(JoinGroupRequestProtocol(name="range", metadata=subscription(*self.topics)),),
+            GroupMember(self.group_id, self.member_id).join(
+                9, [("range", subscription(*self.topics))], session_timeout_ms=10_000, rebalance_timeout_ms=20_000
             )
         )
 

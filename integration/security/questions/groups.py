@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from integration.security.questions.things import GROUPS, NO_MEMBER, TRANSACTIONAL_IDS, Rows
+from kshim_protocol.group_requests import GroupMember
 from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
 from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
-from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kshim_protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kshim_protocol.messages.list_groups import ListGroupsRequest
 from kshim_protocol.messages.sync_group import SyncGroupRequest
@@ -19,13 +19,8 @@ def memberships(ids: Mapping[str, bytes]) -> Rows:
     for group_id in GROUPS:
         yield (
             f"JoinGroup {group_id}",
-            JoinGroupRequest(
-                group_id=group_id,
-                session_timeout_ms=10_000,
-                rebalance_timeout_ms=10_000,
-                member_id=NO_MEMBER,
-                protocol_type="consumer",
-                protocols=(JoinGroupRequestProtocol(name="range", metadata=b""),),
+            GroupMember(group_id, NO_MEMBER).join(
+                9, [("range", b"")], session_timeout_ms=10_000, rebalance_timeout_ms=10_000
             ),
             9,
         )

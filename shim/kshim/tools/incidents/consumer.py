@@ -12,8 +12,9 @@ from kshim.tools.incidents.assignors import assign, build_assignment, build_subs
 from kshim.tools.incidents.connection import Address, Connection, ConnectionGone
 from kshim.tools.incidents.flavours import Flavour, Reason
 from kshim_protocol.errors import ErrorCode
+from kshim_protocol.group_requests import GroupMember
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
-from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from kshim_protocol.messages.join_group import JoinGroupResponse
 from kshim_protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kshim_protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -188,14 +189,11 @@ class Consumer:
         # Eager members have given everything up when they join.
         owned = self._owned if spec.protocol_name == "cooperative-sticky" else frozenset()
         metadata = build_subscription(self.topics, owned, self.generation_id)
-        request = JoinGroupRequest(
-            group_id=spec.group_id,
+        request = GroupMember(spec.group_id, self._member_id, group_instance_id=self.instance_id).join(
+            9,
+            [(spec.protocol_name, metadata)],
             session_timeout_ms=spec.session_timeout_ms,
             rebalance_timeout_ms=spec.rebalance_timeout_ms,
-            member_id=self._member_id,
-            group_instance_id=self.instance_id,
-            protocol_type="consumer",
-            protocols=(JoinGroupRequestProtocol(name=spec.protocol_name, metadata=metadata),),
             reason=self._reason if spec.flavour.gives_reasons else None,
         )
         response = await self._ask(request, spec.flavour.join)
