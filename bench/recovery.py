@@ -22,8 +22,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from kshim.coordinator.config import GroupConfig
-from kshim.coordinator.coordinator import GroupCoordinator
+from kshim.coordinator.groups.config import GroupConfig
+from kshim.coordinator.groups.coordinator import GroupCoordinator
 from kshim.coordinator.step import Now
 from kshim.storage.file_log import FileLog
 from kshim_protocol.internal.records import build_offset_commit_key, build_offset_commit_value

@@ -39,7 +39,7 @@ async def main():
 trio.run(main)
 """
 
-IMPORTS = ("construct", "argparse", "json", "dataclasses", "kshim.cli.serve", "kshim.coordinator.coordinator")
+IMPORTS = ("construct", "argparse", "json", "dataclasses", "kshim.cli.serve", "kshim.coordinator.groups.coordinator")
 
 
 def api_versions_request() -> bytes:

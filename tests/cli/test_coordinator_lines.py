@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kshim.cli.coordinator_lines import line_of
-from kshim.coordinator import events
-from kshim.coordinator.events import (
+from kshim.coordinator.groups import events
+from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.events import (
     AppendFailed,
     AssignmentReceived,
     Cause,
@@ -26,7 +27,6 @@ from kshim.coordinator.events import (
     SyncCompleted,
     Transition,
 )
-from kshim.coordinator.state import GroupState
 from kshim.coordinator.step import Now
 from kshim_protocol.errors import ErrorCode
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from kshim.cli.log import Log, escaped
 from kshim.cli.options import LogFormat
-from kshim.coordinator.events import Cause, JoinCompleted, MemberAdded, MemberRef, MemberRemoved, Transition
-from kshim.coordinator.state import GroupState
+from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.events import Cause, JoinCompleted, MemberAdded, MemberRef, MemberRemoved, Transition
 from kshim.coordinator.step import Now
 
 NOW = Now(5, 1_795_255_200_123)

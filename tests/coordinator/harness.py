@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
 from typing import Any, Generic, TypeVar
 
-from kshim.coordinator.config import GroupConfig
-from kshim.coordinator.coordinator import GroupCoordinator
-from kshim.coordinator.events import Event, Transition
-from kshim.coordinator.group import Group
-from kshim.coordinator.shard import Shard
+from kshim.coordinator.groups.classic.group import Group
+from kshim.coordinator.groups.config import GroupConfig
+from kshim.coordinator.groups.coordinator import GroupCoordinator
+from kshim.coordinator.groups.events import Event, Transition
+from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import Append, Now, RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.internal.records import UnknownKey, parse_key, parse_value

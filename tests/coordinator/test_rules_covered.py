@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from tests.coordinator.rules import RULES, rules_covered_by
 
@@ -17,15 +19,21 @@ ELSEWHERE = {
 """Prefixes of rules that are not this folder's, and whose they are."""
 
 
+def _test_modules() -> Iterator[ModuleType]:
+    folder = Path(__file__).parent
+    for path in sorted(folder.rglob("test_*.py")):
+        yield import_module(".".join(("tests", "coordinator", *path.relative_to(folder).with_suffix("").parts)))
+
+
 def test_every_rule_is_shown_by_a_test() -> None:
     covered: set[str] = set()
-    for path in Path(__file__).parent.glob("test_*.py"):
-        covered |= rules_covered_by(import_module(f"tests.coordinator.{path.stem}"))
+    for module in _test_modules():
+        covered |= rules_covered_by(module)
     missing = {rule_id for rule_id in RULES if rule_id not in covered and not rule_id.startswith(tuple(ELSEWHERE))}
     assert missing == set()
 
 
 def test_nothing_that_is_shown_here_is_said_to_be_elsewhere() -> None:
-    for path in Path(__file__).parent.glob("test_*.py"):
-        covered = rules_covered_by(import_module(f"tests.coordinator.{path.stem}"))
+    for module in _test_modules():
+        covered = rules_covered_by(module)
         assert not [rule_id for rule_id in covered if rule_id.startswith(tuple(ELSEWHERE))]

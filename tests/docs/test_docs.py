@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from kshim.cli.log import event_keyword
-from kshim.coordinator import events
-from kshim.coordinator.events import Cause, Event, GroupEvent
+from kshim.coordinator.groups import events
+from kshim.coordinator.groups.events import Cause, Event, GroupEvent
 from tests.docs.blocks import DOCS, ROOT
 
 LOG = (DOCS / "log.md").read_text()

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kshim.coordinator.events import Arrivals, Cause, MemberRef
+from kshim.coordinator.groups.events import Arrivals, Cause, MemberRef
 from kshim.coordinator.step import Now
 from kshim.history.event import LIST_MAX_BYTES, Arrival, Course, Ending, HistoryEvent, Kicked
 from kshim.history.tracker import REASONS

@@ -8,9 +8,9 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
-from kshim.coordinator.events import MemberAdded, Transition
-from kshim.coordinator.state import GroupState
-from tests.coordinator.test_machine import Clients
+from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.events import MemberAdded, Transition
+from tests.coordinator.groups.test_machine import Clients
 from tests.history.told import told
 
 Documents = list[dict[str, Any]]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kshim.coordinator.events import Transition
+from kshim.coordinator.groups.events import Transition
 from kshim.history.history import PENDING_MAX_EVENTS
 from kshim.history.names import EVENTS_TOPIC, create_events_topic
 from kshim.history.topic import EventsTopic

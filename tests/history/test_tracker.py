@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kshim.coordinator.state import GroupState
+from kshim.coordinator.groups.classic.state import GroupState
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
 from kshim_protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity

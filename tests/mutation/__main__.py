@@ -24,7 +24,7 @@ from tests.mutation.mutants import HERE, Mutant, load_exclusions, mutants_of
 ROOT = HERE.parents[1]
 COPIED = ("shim/kshim", "protocol/kshim_protocol", "tests", "docs", "pyproject.toml")
 COORDINATOR = "shim/kshim/coordinator"
-CONTROLLED = "heartbeat.py"
+CONTROLLED = "groups/classic/heartbeat.py"
 SEED = 44
 SAMPLE = 600
 REQUIRED = 0.95
@@ -93,7 +93,7 @@ def _run(copy: Path, sample: Iterable[Mutant]) -> dict[str, dict[str, Any]]:
         for mutant in sample:
             job = {
                 "name": mutant.name,
-                "file": mutant.module.name,
+                "file": mutant.module.file,
                 "function": mutant.function,
                 "source": mutant.source,
             }

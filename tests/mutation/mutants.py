@@ -24,6 +24,7 @@ from cosmic_ray.mutating import mutate_code
 from tests.mutation.edits import edits, offsets_of_lines
 
 HERE = Path(__file__).parent
+EXCLUDED_FOLDER = "transactions"  # its tests are of another kind: whole runs with crashes
 
 
 class Exclusion:
@@ -60,8 +61,9 @@ class _Span(NamedTuple):
 class Module:
     """One module: its source and which function each line is in."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, file: str) -> None:
         self.path = path
+        self.file = file  # below the folder of all modules
         self.name = path.name
         self.source = path.read_text(encoding="utf-8")
         self.lines = self.source.splitlines()
@@ -154,9 +156,11 @@ class Mutant:
 
 
 def mutants_of(directory: Path) -> Iterator[Mutant]:
-    """All mutants of the modules in a folder, excluded ones too."""
-    for path in sorted(directory.glob("*.py")):
-        module = Module(path)
+    """All mutants of the modules in a folder and below, excluded ones too. No two modules have one name."""
+    for path in sorted(directory.rglob("*.py")):
+        if EXCLUDED_FOLDER in path.relative_to(directory).parts:
+            continue
+        module = Module(path, path.relative_to(directory).as_posix())
         yield from _of_cosmic_ray(module)
         yield from _of_edits(module)
 

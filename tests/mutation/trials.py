@@ -65,7 +65,7 @@ class _Recorder:
 
     def __init__(self, directory: Path) -> None:
         self.tests: list[Test] = []
-        self._directory = str(directory)
+        self._directory = f"{directory}/"
         self._calls: set[CodeType] = set()
 
     @pytest.hookimpl(hookwrapper=True)
@@ -78,9 +78,9 @@ class _Recorder:
         yield
         sys.setprofile(None)
         calls = frozenset(
-            (os.path.basename(code.co_filename), code.co_qualname.split(".<locals>")[0])
+            (code.co_filename.removeprefix(self._directory), code.co_qualname.split(".<locals>")[0])
             for code in self._calls
-            if os.path.dirname(code.co_filename) == self._directory
+            if code.co_filename.startswith(self._directory)
         )
         self.tests.append(Test(item.nodeid, time.perf_counter() - started, calls))
 
@@ -164,7 +164,9 @@ def _in_child(job: dict[str, str], path: Path, chosen: Sequence[str], limit_s: i
     sink = os.open(os.devnull, os.O_WRONLY)
     os.dup2(sink, 1)
     os.dup2(sink, 2)
-    sys.meta_path.insert(0, _MutantFinder(f"{PACKAGE}.{path.stem}", job["source"], path))
+    sys.meta_path.insert(
+        0, _MutantFinder(".".join((PACKAGE, *Path(job["file"]).with_suffix("").parts)), job["source"], path)
+    )
     status, failed = _run_tests(chosen)
     os.write(answer, json.dumps([status, failed]).encode())
 

@@ -10,15 +10,16 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from kshim.coordinator import heartbeat, join_group, offset_commit, rebalance, sync_group
-from kshim.coordinator.coordinator import GroupCoordinator
 from kshim.coordinator.deadlines import Deadlines
-from kshim.coordinator.group import Group
-from kshim.coordinator.member import Member, ParkedJoin
-from kshim.coordinator.offset_values import OffsetValues
-from kshim.coordinator.replay import Replay
-from kshim.coordinator.shard import Shard
-from kshim.coordinator.state import GroupState
+from kshim.coordinator.groups.classic import heartbeat, join_group, rebalance, sync_group
+from kshim.coordinator.groups.classic.group import Group
+from kshim.coordinator.groups.classic.member import Member, ParkedJoin
+from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.coordinator import GroupCoordinator
+from kshim.coordinator.groups.offsets import offset_commit
+from kshim.coordinator.groups.offsets.offset_values import OffsetValues
+from kshim.coordinator.groups.replay import Replay
+from kshim.coordinator.groups.shard import Shard
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.internal.group_metadata import GroupMetadataValue
 
@@ -177,7 +178,7 @@ def _rebalance_is_not_started_by_a_leave() -> AbstractContextManager[Any]:
         if group.state is not GroupState.STABLE or group.parked_joins:
             original(shard, group, *arguments)
 
-    return patch("kshim.coordinator.leave_group.rebalance_or_complete_join", only_for_joins)
+    return patch("kshim.coordinator.groups.classic.leave_group.rebalance_or_complete_join", only_for_joins)
 
 
 def _static_slot_is_not_moved() -> AbstractContextManager[Any]:

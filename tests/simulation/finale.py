@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
-from kshim.coordinator.state import GroupState
+from kshim.coordinator.groups.classic.state import GroupState
 from tests.simulation.client import Client, Phase
 from tests.simulation.network import CALM, Network
 from tests.simulation.violation import Violation

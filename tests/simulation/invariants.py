@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kshim.coordinator.group import Group
-from kshim.coordinator.shard import Shard
-from kshim.coordinator.state import GroupState
+from kshim.coordinator.groups.classic.group import Group
+from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import Now, Ticket
 from tests.simulation.violation import Violation
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from kshim.coordinator.events import Event, JoinCompleted, Transition
-from kshim.coordinator.group import Group
-from kshim.coordinator.state import GroupState
+from kshim.coordinator.groups.classic.group import Group
+from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.events import Event, JoinCompleted, Transition
 from kshim.coordinator.step import Now
 from kshim_protocol.errors import ErrorCode
 from tests.simulation.assignors import owned_in

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from kshim.coordinator.group import Group
-from kshim.coordinator.shard import Shard
-from kshim.coordinator.state import GroupState
+from kshim.coordinator.groups.classic.group import Group
+from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import Now
 from kshim_protocol.internal.group_metadata import GroupMetadataKey, GroupMetadataValue
 from kshim_protocol.internal.records import UnknownKey, parse_key, parse_value

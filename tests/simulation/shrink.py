@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from time import monotonic
 
-from kshim.coordinator.coordinator import GroupCoordinator
+from kshim.coordinator.groups.coordinator import GroupCoordinator
 from tests.simulation.script import Input, Script
 from tests.simulation.simulate import play
 from tests.simulation.world import MakeCoordinator

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from kshim.coordinator.state import GroupState
+from kshim.coordinator.groups.classic.state import GroupState
 from tests.simulation.assignors import COOPERATIVE, RANGE
 from tests.simulation.churn import STAGES, VERSIONS
 from tests.simulation.client import Client, Phase

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kshim.coordinator.coordinator import GroupCoordinator
-from kshim.coordinator.events import Event, Transition
+from kshim.coordinator.groups.coordinator import GroupCoordinator
+from kshim.coordinator.groups.events import Event, Transition
 from kshim_protocol.errors import ErrorCode
 from tests.simulation.assignors import owned_in
 from tests.simulation.script import Actor, Input, Script

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from kshim.coordinator.events import Event, JoinCompleted, MemberReplaced
-from kshim.coordinator.group import Group
+from kshim.coordinator.groups.classic.group import Group
+from kshim.coordinator.groups.events import Event, JoinCompleted, MemberReplaced
 from kshim_protocol.errors import ErrorCode
 from tests.simulation.script import Actor, Setting
 from tests.simulation.violation import Violation

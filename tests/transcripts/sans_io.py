@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from kshim.coordinator.coordinator import GroupCoordinator
-from kshim.coordinator.events import Transition
+from kshim.coordinator.groups.coordinator import GroupCoordinator
+from kshim.coordinator.groups.events import Transition
 from kshim.tools.scenario.actors import Cast
 from kshim.tools.scenario.answers import observe
 from kshim.tools.scenario.model import Outcome, Scenario, Step

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from kshim.broker.node import Node
     from kshim.broker.transactions import Transactions
     from kshim.config.broker_config import BrokerConfig
-    from kshim.coordinator.coordinator import GroupCoordinator
-    from kshim.coordinator.events import Event
+    from kshim.coordinator.groups.coordinator import GroupCoordinator
+    from kshim.coordinator.groups.events import Event
     from kshim.coordinator.transactions.coordinator import TransactionCoordinator
     from kshim.history.history import History
     from kshim.security.authentication.credentials import ScramCredentials
@@ -133,7 +133,7 @@ class Cluster:
     def coordinator(self) -> GroupCoordinator:
         """The group coordinator. Its modules are half the start-up, so it is made when first asked for."""
         if self._coordinator is None:
-            from kshim.coordinator.coordinator import GroupCoordinator
+            from kshim.coordinator.groups.coordinator import GroupCoordinator
 
             group_config = self.config.group_config()
             topic = self.topics.named(OFFSETS_TOPIC)

@@ -15,8 +15,8 @@ from kshim_protocol.frame import ProtocolError
 
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
-    from kshim.coordinator.coordinator import GroupCoordinator
-    from kshim.coordinator.replay import Replay
+    from kshim.coordinator.groups.coordinator import GroupCoordinator
+    from kshim.coordinator.groups.replay import Replay
     from kshim.coordinator.step import Now
     from kshim.coordinator.transactions.coordinator import TransactionCoordinator
     from kshim.coordinator.transactions.replay import TransactionReplay

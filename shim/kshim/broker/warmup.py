@@ -37,12 +37,12 @@ COORDINATOR = (
     "kshim_protocol.messages.sync_group",
     "kshim_protocol.messages.offset_commit",
     "kshim_protocol.messages.offset_fetch",
-    "kshim.coordinator.group",
-    "kshim.coordinator.shard",
-    "kshim.coordinator.rebalance",
-    "kshim.coordinator.join_group",
-    "kshim.coordinator.offset_commit",
-    "kshim.coordinator.coordinator",
+    "kshim.coordinator.groups.classic.group",
+    "kshim.coordinator.groups.shard",
+    "kshim.coordinator.groups.classic.rebalance",
+    "kshim.coordinator.groups.classic.join_group",
+    "kshim.coordinator.groups.offsets.offset_commit",
+    "kshim.coordinator.groups.coordinator",
     "kshim.history.making",
 )
 

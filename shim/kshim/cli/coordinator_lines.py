@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kshim.coordinator.events import (
+from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.events import (
     AppendFailed,
     AssignmentReceived,
     Cause,
@@ -22,7 +23,6 @@ from kshim.coordinator.events import (
     SyncCompleted,
     Transition,
 )
-from kshim.coordinator.state import GroupState
 
 
 class Line(NamedTuple):

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from kshim.coordinator.events import HISTORY_FIELDS, Event, MemberRef, Transition
-from kshim.coordinator.state import GroupState
+from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.events import HISTORY_FIELDS, Event, MemberRef, Transition
 from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim.partitions.topics import Partition
 

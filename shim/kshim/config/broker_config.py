@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from kshim.config.keys import BROKER_KEYS, OWN_KEYS, TOPIC_KEYS, Key, KeyType
 
 if TYPE_CHECKING:
-    from kshim.coordinator.config import GroupConfig
+    from kshim.coordinator.groups.config import GroupConfig
 
 
 Value = bool | int | float | str | tuple[str, ...] | None
@@ -136,7 +136,7 @@ class BrokerConfig:
 
     def group_config(self) -> GroupConfig:
         """What the coordinator needs of it."""
-        from kshim.coordinator.config import GroupConfig
+        from kshim.coordinator.groups.config import GroupConfig
 
         return GroupConfig(
             group_min_session_timeout_ms=self.group_min_session_timeout_ms,

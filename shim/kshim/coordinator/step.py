@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from kshim.coordinator.events import Event
+    from kshim.coordinator.groups.events import Event
     from kshim.coordinator.transactions.markers import Marker
     from kshim_protocol.errors import ErrorCode
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from kshim.coordinator.events import Arrivals, MemberRef
+from kshim.coordinator.groups.events import Arrivals, MemberRef
 from kshim.coordinator.step import Now
 
 try:  # the rest of `json` takes longer to import than the history

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from kshim.coordinator.events import GroupLoaded, JoinCompleted, MemberAdded
-from kshim.coordinator.subscriptions import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from kshim.coordinator.groups.classic.subscriptions import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from kshim.coordinator.groups.events import GroupLoaded, JoinCompleted, MemberAdded
 from kshim.history.names import EVENTS_TOPIC
 from kshim.history.ring import Ring
 from kshim.history.topic import EventsTopic
 from kshim.history.tracker import Tracker
 
 if TYPE_CHECKING:
-    from kshim.coordinator.events import Event
-    from kshim.coordinator.group import Group
+    from kshim.coordinator.groups.classic.group import Group
+    from kshim.coordinator.groups.events import Event
     from kshim.history.event import HistoryEvent
 
 

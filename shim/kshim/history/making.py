@@ -11,7 +11,7 @@ from kshim.history.topic import EventsTopic
 
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
-    from kshim.coordinator.group import Group
+    from kshim.coordinator.groups.classic.group import Group
 
 
 def make_history(cluster: Cluster, *, run: str) -> History:

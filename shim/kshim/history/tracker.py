@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from kshim.coordinator.events import (
+from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.events import (
     Arrivals,
     Cause,
     Event,
@@ -23,7 +24,6 @@ from kshim.coordinator.events import (
     SyncCompleted,
     Transition,
 )
-from kshim.coordinator.state import GroupState
 from kshim.history.event import Arrival, Course, Ending, HistoryEvent, Kicked, Why
 
 ADMIN: Final = "admin"

@@ -12,8 +12,8 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from kshim.coordinator.config import GroupConfig
-from kshim.coordinator.coordinator import GroupCoordinator
+from kshim.coordinator.groups.config import GroupConfig
+from kshim.coordinator.groups.coordinator import GroupCoordinator
 from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Append, Now, RequestContext, Step
 from kshim.coordinator.transactions.config import TransactionConfig
 from kshim.coordinator.transactions.coordinator import TransactionCoordinator

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any, Generic, TypeVar
 
-from kshim.coordinator.events import Event
+from kshim.coordinator.groups.events import Event
 from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Append, Now, RequestContext, Step, Ticket
 from kshim.coordinator.transactions.config import TransactionConfig
 from kshim.coordinator.transactions.coordinator import TransactionCoordinator

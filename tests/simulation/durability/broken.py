@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from kshim.broker.cluster import Cluster
 from kshim.broker.coordinator_loader import CoordinatorLoader
-from kshim.coordinator.replay import Replay
+from kshim.coordinator.groups.replay import Replay
 from kshim.partitions.durability import Durability, FsyncPolicy
 from kshim.partitions.log_recovery import LogRecovery
 from kshim.partitions.topics import Partition

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kshim.coordinator.append_errors import append_error
 from kshim.coordinator.catalog import TopicCatalog
-from kshim.coordinator.replies import append_error
 from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Now, Step
 from kshim.coordinator.transactions.end_txn import require_producer
 from kshim.coordinator.transactions.events import TransactionCause

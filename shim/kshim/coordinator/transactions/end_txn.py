@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kshim.coordinator.replies import append_error
+from kshim.coordinator.append_errors import append_error
 from kshim.coordinator.step import Now, RequestContext, Step, Ticket
 from kshim.coordinator.transactions.events import TransactionCause
 from kshim.coordinator.transactions.markers import TransactionStep, end_decided

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kshim.coordinator.replies import append_error
+from kshim.coordinator.append_errors import append_error
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim.coordinator.transactions.end_txn import abort
 from kshim.coordinator.transactions.events import TransactionCause

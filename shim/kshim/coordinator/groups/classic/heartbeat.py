@@ -1,0 +1,47 @@
+"""Heartbeat: keep a member's session alive and tell it whether to rejoin.
+
+Source: Kafka's classicGroupHeartbeatToClassicGroup.
+"""
+
+from __future__ import annotations
+
+from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.shard import Shard
+from kshim.coordinator.step import Now
+from kshim_protocol.errors import ErrorCode, KafkaError
+from kshim_protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+
+# Shared by all answers: nobody changes a response.
+_NONE = HeartbeatResponse(error_code=ErrorCode.NONE)
+_REBALANCE_IN_PROGRESS = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+
+
+def heartbeat(shard: Shard, request: HeartbeatRequest, now: Now) -> HeartbeatResponse:
+    """Restart the member's session. While the shard loads, everybody is told that all is well.
+
+    CompletingRebalance answers NONE, although a comment in Kafka says otherwise: checked on a live 4.4.
+    Raises KafkaError: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
+    """
+    if not request.group_id:  # as a name for offsets it is an ordinary one, so there may be such a group
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+    group = shard.groups.get(request.group_id)
+    if group is None or shard.is_loading:
+        return _without_group(shard)
+    member = group.require_member(request.member_id, request.group_instance_id)
+    if request.generation_id != group.generation_id:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+    match group.state:
+        case GroupState.STABLE | GroupState.COMPLETING_REBALANCE:
+            response = _NONE
+        case GroupState.PREPARING_REBALANCE:
+            response = _REBALANCE_IN_PROGRESS
+        case GroupState.EMPTY | GroupState.DEAD:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+    shard.deadlines.set(member.session_key, now.mono_ms + member.session_timeout_ms)
+    return response
+
+
+def _without_group(shard: Shard) -> HeartbeatResponse:
+    if shard.is_loading:
+        return _NONE
+    raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)

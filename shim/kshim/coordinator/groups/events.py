@@ -1,0 +1,252 @@
+"""What the coordinator reports: every transition with its cause, and what happened to members and offsets.
+
+Events are facts for logs, history and metrics; nothing in the protocol depends on them. The CLI words them.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, ClassVar, Final, NamedTuple, dataclass_transform
+
+from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.step import OFFSETS_TOPIC, Now
+from kshim_protocol.errors import ErrorCode
+
+HISTORY_FIELDS: Final = frozenset(
+    {"arrivals", "is_by_instance_id", "last_sync_ms", "last_to_sync", "pending_sync_count", "protocol_type"}
+)
+"""Fields of events that only history needs; the log leaves them out."""
+
+
+class Cause(Enum):
+    """Why a group changed its state, a member or offsets went. The vocabulary is fixed; history groups by it."""
+
+    MEMBER_JOINED = "member-joined"
+    MEMBER_LEFT = "member-left"
+    SESSION_EXPIRED = "session-expired"
+    REBALANCE_TIMEOUT = "rebalance-timeout"
+    SYNC_TIMEOUT = "sync-timeout"
+    INITIAL_DELAY_OVER = "initial-delay-over"
+    LEADER_REJOINED = "leader-rejoined"
+    METADATA_CHANGED = "metadata-changed"
+    STATIC_MEMBER_REPLACED = "static-member-replaced"
+    APPEND_FAILED = "append-failed"
+    GROUP_TOO_LARGE = "group-too-large"
+    ALL_JOINED = "all-joined"
+    ASSIGNMENT_RECEIVED = "assignment-received"
+    GROUP_DELETED = "group-deleted"
+    TOPIC_DELETED = "topic-deleted"
+    EXPIRED = "expired"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Fact:
+    """Base of small immutable records, typed like dataclasses but without their cost at import."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.__dict__.update(fields)
+
+    def __eq__(self, other: object) -> bool:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        names = self.__dict__.keys() | other.__dict__.keys()  # what was left out has its default in the class
+        return all(getattr(self, name, None) == getattr(other, name, None) for name in names)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__dict__.items())})"
+
+
+class MemberRef(Fact):
+    """Who a fact is about, as it was then. `client_reason` is the client's own text (KIP-800), verbatim.
+
+    `rendered` is no part of the fact: whoever writes facts down may keep the member's text here, for it comes often.
+    """
+
+    __slots__ = ("rendered",)
+
+    member_id: str
+    group_instance_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    client_reason: str | None = None
+
+
+class Arrivals(NamedTuple):
+    """When the Joins of a rebalance came, in the order of the group; columns, since history keeps very many of them.
+
+    `wait_ms` from the start of the rebalance; `is_new` has 1 for each member that entered in it.
+    """
+
+    members: tuple[MemberRef, ...]
+    wait_ms: tuple[int, ...]
+    is_new: bytes
+
+
+class Trigger(Fact):
+    """Why something is being done: the cause, a sentence for people, and the member who brought it about."""
+
+    cause: Cause
+    detail: str
+    member: MemberRef | None = None
+
+
+class Event(Fact):
+    """Base of all events. `partition` is that of `topic` concerned, `now` the time of the input.
+
+    `is_routine`: it comes with ordinary work, so often that only who looks closely wants to read it.
+    """
+
+    coordinator: ClassVar[str] = "GroupCoordinator"
+    topic: ClassVar[str] = OFFSETS_TOPIC
+    is_routine: ClassVar[bool] = False
+
+    partition: int
+    now: Now
+
+
+class GroupEvent(Event):
+    """An event of one group, with the generation it is in."""
+
+    group_id: str
+    generation_id: int
+
+
+class Transition(GroupEvent):
+    """The group went from `previous` to `new`. `generation_id` is the one after the transition.
+
+    `pending_sync_count`: members whose Sync had not come when a rebalance began anew.
+    """
+
+    previous: GroupState
+    new: GroupState
+    cause: Cause
+    detail: str
+    member: MemberRef | None
+    member_count: int
+    protocol_type: str | None = None
+    pending_sync_count: int = 0
+
+
+class MemberIdIssued(GroupEvent):
+    """A client without a member id was given one and asked to come again with it (KIP-394)."""
+
+    state: GroupState
+    member: MemberRef
+
+
+class MemberAdded(GroupEvent):
+    """A member entered. `had_id` is True when it came with the id it was issued before.
+
+    Its reason is then that of the Join which asked for the id: the second only says that it was told to come again.
+    """
+
+    state: GroupState
+    member: MemberRef
+    had_id: bool
+
+
+class MemberReplaced(GroupEvent):
+    """A static member came back: `member` has the slot of `replaced_member_id`."""
+
+    state: GroupState
+    member: MemberRef
+    replaced_member_id: str
+
+
+class MemberRemoved(GroupEvent):
+    """A member, or an id that was issued but never used (`was_pending`), is no longer there.
+
+    `is_by_instance_id`: LeaveGroup named it by instance id alone, as only administrators do.
+    """
+
+    state: GroupState
+    member: MemberRef
+    cause: Cause
+    was_pending: bool
+    is_by_instance_id: bool = False
+
+
+class LeaderReplaced(GroupEvent):
+    """The leader was not back when the join phase ended: `member` leads now."""
+
+    member: MemberRef
+    previous_leader_id: str
+
+
+class JoinCompleted(GroupEvent):
+    """The join phase ended with members. `waits` is (member_id, ms parked) of each that was parked, in join order.
+
+    `arrivals` are the same members, each with the time from the start of the rebalance to its first Join.
+    """
+
+    member_count: int
+    leader_id: str
+    protocol_name: str
+    join_ms: int
+    waits: tuple[tuple[str, int], ...]
+    arrivals: Arrivals = Arrivals((), (), b"")
+
+
+class AssignmentReceived(GroupEvent):
+    """The leader's Sync arrived. `unassigned` are members it gave nothing at all."""
+
+    member: MemberRef
+    member_count: int
+    static_member_count: int
+    unassigned: tuple[str, ...]
+
+
+class RebalanceCompleted(GroupEvent):
+    """The group is Stable: time from the start of the rebalance to the last Join, and from there to the assignment.
+
+    `last_to_sync` is whose Sync came last so far, `last_sync_ms` after the Joins; `pending_sync_count` have not come.
+    """
+
+    member_count: int
+    join_ms: int
+    sync_ms: int
+    last_to_sync: MemberRef | None = None
+    last_sync_ms: int = 0
+    pending_sync_count: int = 0
+
+
+class SyncCompleted(GroupEvent):
+    """The group was Stable before every member had sent its Sync; now the last one has, `sync_ms` after the Joins."""
+
+    member: MemberRef
+    sync_ms: int
+
+
+class GroupLoaded(GroupEvent):
+    """A group came back from the log."""
+
+    state: GroupState
+    member_count: int
+    protocol_type: str | None = None
+
+
+class AppendFailed(GroupEvent):
+    """Records of the group could not be written: `error` is what the log said, `what` what was to be written."""
+
+    error: ErrorCode
+    what: str
+
+
+class OffsetsRemoved(Event):
+    """Committed offsets were forgotten: by expiry, or because their topics or groups were deleted."""
+
+    cause: Cause
+    group_count: int
+    offset_count: int
+
+
+class RecordsSkipped(Event):
+    """The log holds `count` records of key type `key_type`, which this coordinator does not read."""
+
+    key_type: int
+    count: int

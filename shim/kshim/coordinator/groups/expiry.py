@@ -1,0 +1,93 @@
+"""What time and deleted topics take away: offsets that nobody has needed for long, groups without members or offsets.
+
+Source: Kafka's GroupCoordinatorShard.cleanupGroupMetadata, OffsetMetadataManager (cleanupExpiredOffsets,
+onTopicsDeleted), ClassicGroup.offsetExpirationCondition; KIP-211, KIP-496.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kshim.coordinator.groups.classic.group import Group
+from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.events import AppendFailed, Cause
+from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset
+from kshim.coordinator.groups.shard import Shard
+from kshim.coordinator.groups.tombstones import Tombstones
+from kshim.coordinator.step import Now, Step
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.schema import ZERO_UUID
+
+
+def expire(shard: Shard, now: Now, step: Step) -> None:
+    """One check of a shard: tombstones for what has expired, in one batch."""
+    tombstones = Tombstones(shard, Cause.EXPIRED)
+    for group in shard.groups.values():
+        partitions = _expired(shard, group, now)
+        tombstones.add_offsets(group.group_id, partitions)
+        is_left_bare = len(partitions) == shard.offsets.count(group.group_id)
+        has_transaction = shard.offsets.has_open_transaction(group.group_id)
+        if group.state is GroupState.EMPTY and is_left_bare and not has_transaction:
+            tombstones.add_group(group.group_id)
+    _write(shard, tombstones, now, step)
+
+
+def _expired(shard: Shard, group: Group, now: Now) -> list[tuple[str, int]]:
+    """(topic, partition) of the offsets whose time is over."""
+    is_simple = group.protocol_type is None
+    is_empty = group.state is GroupState.EMPTY
+    is_consuming = group.is_consumer_group and group.topics is not None and group.state is GroupState.STABLE
+    if not (is_simple or is_empty or is_consuming):
+        return []
+    became_empty_ms = group.state_changed_ms if is_empty and not is_simple else -1
+    return [
+        (topic, partition)
+        for topic, offsets in shard.offsets.of_group(group.group_id).items()
+        if not group.is_subscribed_to(topic)
+        for partition, offset in offsets.items()
+        if _is_over(offset, became_empty_ms, shard.config.offsets_retention_ms, now)
+        and not shard.offsets.has_pending(group.group_id, topic, partition)
+    ]
+
+
+def _is_over(offset: CommittedOffset, became_empty_ms: int, retention_ms: int, now: Now) -> bool:
+    """Whether an offset has outlived its own expire time, or else the retention since its base time."""
+    if offset.expire_timestamp_ms != -1:
+        return now.wall_ms >= offset.expire_timestamp_ms
+    base_ms = offset.commit_timestamp_ms if became_empty_ms == -1 else became_empty_ms
+    return now.wall_ms - base_ms >= retention_ms
+
+
+def forget_topics(shard: Shard, names: Iterable[str], now: Now, step: Step) -> None:
+    """Topics were deleted: their offsets go in all groups, except what belongs to a newer topic of the same name."""
+    tombstones = Tombstones(shard, Cause.TOPIC_DELETED)
+    for name in names:
+        newer_id = shard.topics.topic_id(name) or ZERO_UUID
+        for group_id in shard.groups:
+            offsets = shard.offsets.of_group(group_id).get(name, {})
+            partitions = [
+                (name, partition)
+                for partition, offset in offsets.items()
+                if newer_id == ZERO_UUID or offset.topic_id != newer_id
+            ]
+            pending = [key for key in shard.offsets.pending_partitions(group_id) if key[0] == name]
+            tombstones.add_offsets(group_id, dict.fromkeys((*partitions, *pending)))
+    _write(shard, tombstones, now, step)
+
+
+def _write(shard: Shard, tombstones: Tombstones, now: Now, step: Step) -> None:
+    if not tombstones.pairs:
+        return
+
+    def written(_base_offset: int, step: Step) -> None:
+        tombstones.apply(now, step)
+
+    def failed(error: ErrorCode, step: Step) -> None:
+        # Nothing is lost: what has expired is found again by the next check, or stays until the topic exists again.
+        step.events.append(
+            AppendFailed(
+                partition=shard.partition, now=now, group_id="", generation_id=-1, error=error, what="tombstones"
+            )
+        )
+
+    shard.append(step, tombstones.pairs, now, written=written, failed=failed)

@@ -1,0 +1,52 @@
+"""What happens to the groups of a shard when it has been read from its log, and when it is given up.
+
+Source: Kafka's GroupMetadataManager.onLoaded and onUnloaded.
+"""
+
+from __future__ import annotations
+
+from kshim.coordinator.groups.classic.group import Group
+from kshim.coordinator.groups.classic.rebalance import restart_session, start_rebalance
+from kshim.coordinator.groups.classic.replies import join_error, sync_error
+from kshim.coordinator.groups.events import Cause, GroupLoaded, RecordsSkipped, Trigger
+from kshim.coordinator.groups.shard import Shard
+from kshim.coordinator.step import Now, Step
+from kshim_protocol.errors import ErrorCode
+
+
+def finish_load(shard: Shard, now: Now, step: Step) -> None:
+    """Every member gets a full session; a group that is too large by now rebalances."""
+    for key_type, count in sorted(shard.skipped.items()):
+        step.events.append(RecordsSkipped(partition=shard.partition, now=now, key_type=key_type, count=count))
+    shard.skipped.clear()
+    for group in shard.groups.values():
+        step.events.append(_loaded(group, now))
+        for member in group.members.values():
+            restart_session(shard, member, now)
+        max_size = shard.config.group_max_size
+        if len(group.members) > max_size:
+            detail = f"{len(group.members)} members were loaded, more than group.max.size {max_size}"
+            start_rebalance(shard, group, Trigger(cause=Cause.GROUP_TOO_LARGE, detail=detail), now, step)
+
+
+def _loaded(group: Group, now: Now) -> GroupLoaded:
+    return GroupLoaded(
+        partition=group.partition,
+        now=now,
+        group_id=group.group_id,
+        generation_id=group.generation_id,
+        state=group.state,
+        member_count=len(group.members),
+        protocol_type=group.protocol_type,
+    )
+
+
+def release_parked(shard: Shard, error: ErrorCode, step: Step) -> None:
+    """Send everybody who waits in this shard to look for the coordinator again: `error` says so."""
+    for group in shard.groups.values():
+        for member_id, join in group.parked_joins.items():
+            step.reply(join.ticket, join_error(error, member_id, join.api_version))
+        for sync in group.parked_syncs.values():
+            step.reply(sync.ticket, sync_error(error))
+        group.parked_joins.clear()
+        group.parked_syncs.clear()

@@ -1,0 +1,178 @@
+"""OffsetCommit: store the positions of a group.
+
+Source: Kafka's KafkaApis.handleOffsetCommitRequest (topics) and OffsetMetadataManager.commitOffset (group, values).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from kshim.coordinator.append_errors import append_error
+from kshim.coordinator.catalog import TopicCatalog
+from kshim.coordinator.groups.classic.group import Group
+from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.offsets.offset_values import NEVER, Errors, OffsetValues
+from kshim.coordinator.groups.shard import Shard
+from kshim.coordinator.step import Now, RequestContext, Step, Ticket
+from kshim_protocol.errors import ErrorCode, KafkaError
+from kshim_protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from kshim_protocol.schema import ZERO_UUID
+
+_TOPIC_ID_SINCE = 10
+_GROUP_ID_NOT_FOUND_SINCE = 9
+_NO_RETENTION = -1
+_LAST_TIMESTAMP_MS = (1 << 63) - 1
+
+
+class _Topic(NamedTuple):
+    """One topic of the request. Without such a topic `partition_count` is 0; `missing` is what to answer then."""
+
+    requested: OffsetCommitRequestTopic
+    name: str
+    topic_id: bytes
+    partition_count: int
+    missing: ErrorCode
+
+
+def offset_commit(
+    shard: Shard, request: OffsetCommitRequest, context: RequestContext, ticket: Ticket, step: Step
+) -> None:
+    """Check topics, then the group, then each value; answer once everything valid is written, as one batch.
+
+    A refusal of the group stands on every partition that exists; without any such the group is not looked at.
+    """
+    topics = _resolve(shard.topics, request, context)
+    has_valid = any(
+        0 <= partition.partition_index < topic.partition_count
+        for topic in topics
+        for partition in topic.requested.partitions
+    )
+    if has_valid:
+        try:
+            shard.require_loaded()
+            _check_group(shard, request, context)
+        except KafkaError as error:
+            step.reply(ticket, _response(topics, error.code))
+        else:
+            _store(shard, request, topics, context.now, ticket, step)
+    else:
+        step.reply(ticket, _response(topics, ErrorCode.NONE))
+
+
+def _resolve(catalog: TopicCatalog, request: OffsetCommitRequest, context: RequestContext) -> list[_Topic]:
+    topics = []
+    for requested in request.topics:
+        if context.api_version >= _TOPIC_ID_SINCE:
+            topic_id = requested.topic_id
+            name = catalog.topic_name(topic_id) or ""
+            missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if name else ErrorCode.UNKNOWN_TOPIC_ID
+        else:
+            name = requested.name
+            topic_id = catalog.topic_id(name) or ZERO_UUID
+            missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        topics.append(_Topic(requested, name, topic_id, catalog.partition_count(name) or 0, missing))
+    return topics
+
+
+# The group
+
+
+def _check_group(shard: Shard, request: OffsetCommitRequest, context: RequestContext) -> None:
+    group = shard.groups.get(request.group_id)
+    generation_id = request.generation_id_or_member_epoch
+    if group is None:
+        if generation_id >= 0:
+            raise KafkaError(
+                ErrorCode.GROUP_ID_NOT_FOUND
+                if context.api_version >= _GROUP_ID_NOT_FOUND_SINCE
+                else ErrorCode.ILLEGAL_GENERATION
+            )
+        return
+    require_may_commit(group, request.member_id, request.group_instance_id, generation_id)
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+    if group.state is not GroupState.EMPTY:
+        member = group.members[request.member_id]
+        shard.deadlines.set(member.session_key, context.now.mono_ms + member.session_timeout_ms)
+
+
+def require_may_commit(group: Group, member_id: str, group_instance_id: str | None, generation_id: int) -> None:
+    """Whether the sender may commit, as far as plain and transactional commits agree.
+
+    Raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
+    """
+    if generation_id < 0 and group.state is GroupState.EMPTY:
+        return
+    group.require_member(member_id, group_instance_id)
+    group.require_generation(generation_id)
+
+
+# The values
+
+
+def _store(
+    shard: Shard, request: OffsetCommitRequest, topics: list[_Topic], now: Now, ticket: Ticket, step: Step
+) -> None:
+    """Have everything valid written; answer then, or at once when nothing is."""
+    expire_timestamp_ms = NEVER
+    if request.retention_time_ms != _NO_RETENTION:
+        # Java's sum would wrap round, and an offset that is to stay for ever would go at once.
+        expire_timestamp_ms = min(now.wall_ms + request.retention_time_ms, _LAST_TIMESTAMP_MS)
+    values = OffsetValues(shard, request.group_id, now, expire_timestamp_ms=expire_timestamp_ms)
+    for topic in topics:
+        values.add(topic.name, topic.topic_id, topic.partition_count, topic.requested.partitions)
+    errors = values.errors
+    if not values.pairs:
+        step.reply(ticket, _response(topics, ErrorCode.NONE, errors))
+        return
+
+    def written(base_offset: int, step: Step) -> None:
+        values.apply(base_offset, shard.put_offset)
+        step.reply(ticket, _response(topics, ErrorCode.NONE, errors))
+
+    def failed(error: ErrorCode, step: Step) -> None:
+        step.reply(ticket, _response(topics, append_error(error)))
+
+    shard.append(step, values.pairs, now, written=written, failed=failed)
+
+
+# The answer
+
+
+def _response(topics: list[_Topic], error: ErrorCode, errors: Errors | None = None) -> OffsetCommitResponse:
+    """`error` on all partitions that exist, except those with their own in `errors`."""
+    return OffsetCommitResponse(
+        topics=tuple(
+            OffsetCommitResponseTopic(
+                name=topic.name or topic.requested.name,
+                topic_id=topic.requested.topic_id,
+                partitions=tuple(
+                    _partition_response(partition.partition_index, _partition_error(topic, partition, error, errors))
+                    for partition in topic.requested.partitions
+                ),
+            )
+            for topic in topics
+        )
+    )
+
+
+def _partition_error(
+    topic: _Topic, partition: OffsetCommitRequestPartition, error: ErrorCode, errors: Errors | None
+) -> ErrorCode:
+    if not 0 <= partition.partition_index < topic.partition_count:
+        return topic.missing
+    return errors.get(id(partition), error) if errors else error
+
+
+@lru_cache(maxsize=4096)
+def _partition_response(index: int, error: ErrorCode) -> OffsetCommitResponsePartition:
+    """Shared by all answers: nobody changes a response."""
+    return OffsetCommitResponsePartition(partition_index=index, error_code=error)

@@ -1,0 +1,193 @@
+"""Expiry: which offsets and groups time takes away, and what goes with a deleted topic."""
+
+from __future__ import annotations
+
+from kshim.coordinator.groups.events import AppendFailed, OffsetsRemoved
+from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.internal.offset_commit import OffsetCommitKey
+from tests.coordinator.peers import GroupSim, a_group, fetched, subscription
+from tests.coordinator.rules import covers
+
+MINUTE_MS = 60_000
+ORDERS = ("orders", 0)
+
+
+def an_hour_of_retention() -> GroupSim:
+    """Offsets are kept for an hour and looked at every ten minutes."""
+    return a_group(offsets_retention_minutes=60)
+
+
+def keep_alive(sim: GroupSim, name: str, minutes: int) -> None:
+    """Let time pass while a member heartbeats."""
+    for _ in range(minutes * 10):
+        sim.pass_ms(6_000)
+        assert sim[name].heartbeat() is ErrorCode.NONE
+
+
+@covers("expiry.check", "expiry.simple", "expiry.group")
+def test_a_simple_groups_offsets_go_after_the_retention_and_the_group_with_the_last_of_them() -> None:
+    sim = an_hour_of_retention()
+    sim.peer("a").commit({ORDERS: 1})
+    sim.pass_ms(15 * MINUTE_MS)
+    sim.peer("a").commit({("audit", 0): 2})
+    sim.pass_ms(45 * MINUTE_MS - 1)
+    assert list(fetched(sim)) == [ORDERS, ("audit", 0)]
+    sim.pass_ms(1)  # the sixth check
+    assert list(fetched(sim)) == [("audit", 0)]
+    assert sim.find_group() is not None
+    sim.pass_ms(20 * MINUTE_MS)
+    assert sim.find_group() is None
+    records = sim.records()[-2:]
+    assert records[0].batch_number == records[1].batch_number
+    assert isinstance(records[0].key, OffsetCommitKey)
+    assert [record.value for record in records] == [None, None]
+    assert not isinstance(records[1].key, OffsetCommitKey)
+    assert sim.transitions() == ["Empty -> Dead expired"]
+    assert [event.offset_count for event in sim.events if isinstance(event, OffsetsRemoved)] == [1, 1]
+
+
+@covers("expiry.empty-with-type")
+def test_an_empty_group_keeps_its_offsets_for_the_retention_after_its_last_member() -> None:
+    sim = an_hour_of_retention().stable("a")
+    sim["a"].commit({ORDERS: 1})
+    keep_alive(sim, "a", 30)
+    sim["a"].leave()
+    sim.pass_ms(59 * MINUTE_MS)
+    assert list(fetched(sim)) == [ORDERS]
+    sim.pass_ms(MINUTE_MS)
+    assert sim.find_group() is None
+
+
+@covers("expiry.empty-with-type")
+def test_a_group_of_which_nobody_knows_since_when_it_is_empty_counts_from_the_commit() -> None:
+    sim = an_hour_of_retention().empty()
+    peer = sim.peer("x")
+    sim.pass_ms(30 * MINUTE_MS)
+    peer.commit({ORDERS: 1})
+    sim.group.state_changed_ms = -1
+    sim.pass_ms(59 * MINUTE_MS)
+    assert list(fetched(sim)) == [ORDERS]
+    sim.pass_ms(MINUTE_MS)
+    assert fetched(sim) == {}
+
+
+@covers("expiry.stable-consumer")
+def test_a_stable_consumer_group_loses_what_nobody_subscribes_to() -> None:
+    sim = an_hour_of_retention().stable("a", protocols={"range": subscription("orders")})
+    sim["a"].commit({ORDERS: 1, ("audit", 0): 2})
+    keep_alive(sim, "a", 59)
+    assert list(fetched(sim)) == [ORDERS, ("audit", 0)]
+    keep_alive(sim, "a", 1)
+    assert list(fetched(sim)) == [ORDERS]
+
+
+@covers("expiry.others")
+def test_other_groups_lose_nothing() -> None:
+    sim = an_hour_of_retention()
+    sim.stable("a", protocol_type="connect")
+    sim["a"].commit({("audit", 0): 2})
+    keep_alive(sim, "a", 120)
+    assert list(fetched(sim)) == [("audit", 0)]
+    unreadable = an_hour_of_retention().stable("a", protocols={"range": b"?"})
+    unreadable["a"].commit({("audit", 0): 2})
+    keep_alive(unreadable, "a", 120)
+    assert list(fetched(unreadable)) == [("audit", 0)]
+
+
+@covers("expiry.explicit")
+def test_an_expire_time_of_its_own_decides_alone() -> None:
+    sim = an_hour_of_retention().stable("a", protocols={"range": subscription("orders")})
+    sim["a"].commit({("audit", 0): 1}, retention_ms=15 * MINUTE_MS, version=4)
+    sim["a"].commit({("audit", 1): 1}, retention_ms=150 * MINUTE_MS, version=4)
+    keep_alive(sim, "a", 19)
+    assert list(fetched(sim)) == [("audit", 0), ("audit", 1)]
+    keep_alive(sim, "a", 101)
+    assert list(fetched(sim)) == [("audit", 1)]
+    keep_alive(sim, "a", 30)
+    assert fetched(sim) == {}
+
+
+@covers("expiry.pending")
+def test_partitions_of_open_transactions_do_not_expire_nor_does_their_group() -> None:
+    sim = an_hour_of_retention()
+    sim.peer("a").commit({ORDERS: 1})
+    sim.shard().put_pending_offset(77, "g", *ORDERS, CommittedOffset(9, -1, "", sim.wall_ms, record_offset=10))
+    sim.shard().put_pending_offset(77, "g", "audit", 0, CommittedOffset(9, -1, "", sim.wall_ms, record_offset=11))
+    sim.pass_ms(120 * MINUTE_MS)
+    assert list(fetched(sim)) == [ORDERS]
+    sim.shard().offsets.abort_transaction(77)
+    sim.pass_ms(10 * MINUTE_MS)
+    assert sim.find_group() is None
+
+
+@covers("expiry.group")
+def test_an_empty_group_that_never_had_an_offset_goes_at_the_next_check() -> None:
+    sim = an_hour_of_retention()
+    sim.peer("a").send_join()
+    sim.pass_ms(10 * MINUTE_MS)
+    assert sim.find_group() is None
+    assert (sim.records()[-1].value, sim.records()[-1].batch_number) == (None, 1)
+
+
+def test_what_cannot_be_written_does_not_expire_until_the_next_check() -> None:
+    sim = an_hour_of_retention()
+    sim.peer("a").commit({ORDERS: 1})
+    sim.fail_appends(ErrorCode.KAFKA_STORAGE_ERROR)
+    sim.pass_ms(60 * MINUTE_MS)
+    assert list(fetched(sim)) == [ORDERS]
+    [event] = [event for event in sim.events if isinstance(event, AppendFailed)]
+    assert (event.group_id, event.generation_id, event.what) == ("", -1, "tombstones")
+    assert event.error is ErrorCode.KAFKA_STORAGE_ERROR
+    sim.pass_ms(10 * MINUTE_MS)
+    assert sim.find_group() is None
+
+
+@covers("expiry.topic-deleted")
+def test_a_deleted_topic_takes_its_offsets_out_of_all_groups() -> None:
+    sim = a_group()
+    for group_id in ("g", "h"):
+        sim.peer("a", group_id=group_id).commit({ORDERS: 1, ("audit", 0): 2})
+    sim.shard().put_pending_offset(77, "g", "orders", 1, CommittedOffset(9, -1, "", 0, record_offset=10))
+    del sim.topics.topics["orders"]
+    sim.apply(sim.coordinator.topics_deleted(["orders"], sim.now))
+    for group_id in ("g", "h"):
+        assert list(fetched(sim, group_id=group_id)) == [("audit", 0)]
+    assert not sim.shard().offsets.has_open_transaction("g")
+    assert sim.find_group() is not None
+
+
+@covers("expiry.topic-deleted")
+def test_an_offset_that_names_no_topic_id_goes_with_its_topic_too() -> None:
+    sim = a_group()
+    sim.peer("a").send_commit({ORDERS: 1, ("audit", 0): 2}, retention_ms=MINUTE_MS, version=4)
+    del sim.topics.topics["orders"]
+    sim.apply(sim.coordinator.topics_deleted(["orders"], sim.now))
+    assert list(fetched(sim)) == [("audit", 0)]
+
+
+@covers("expiry.topic-deleted")
+def test_what_is_pending_for_other_topics_stays_when_a_topic_goes() -> None:
+    sim = a_group()
+    sim.peer("a").commit({ORDERS: 1})
+    for topic in ("audit", "orders", "zoo"):
+        sim.shard().put_pending_offset(77, "g", topic, 0, CommittedOffset(9, -1, "", 0, record_offset=10))
+    del sim.topics.topics["orders"]
+    sim.apply(sim.coordinator.topics_deleted(["orders"], sim.now))
+    assert sim.shard().offsets.pending_partitions("g") == [("audit", 0), ("zoo", 0)]
+
+
+@covers("expiry.topic-deleted")
+def test_offsets_of_a_newer_topic_of_the_same_name_stay() -> None:
+    sim = a_group()
+    sim.peer("a").commit({ORDERS: 1})
+    sim.topics.topics["orders"] = (4, 1)
+    sim.peer("a").commit({("orders", 1): 2})
+    sim.apply(sim.coordinator.topics_deleted(["orders"], sim.now))
+    assert list(fetched(sim)) == [("orders", 1)]
+
+
+def test_a_topic_nobody_has_offsets_of_is_deleted_without_a_record() -> None:
+    sim = a_group()
+    step = sim.coordinator.topics_deleted(["orders"], sim.now)
+    assert step.appends == []

@@ -1,0 +1,338 @@
+"""Replay that keeps bytes and decodes at the end, held against applying one record after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kshim.coordinator.deadlines import Deadlines
+from kshim.coordinator.groups.config import GroupConfig
+from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset
+from kshim.coordinator.groups.replay import Replay, replay
+from kshim.coordinator.groups.shard import Shard
+from kshim_protocol.frame import ProtocolError
+from kshim_protocol.internal.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from kshim_protocol.internal.offset_commit import (
+    LegacyOffsetCommitKey,
+    LegacyOffsetCommitValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from kshim_protocol.internal.records import (
+    UnknownKey,
+    build_group_metadata_key,
+    build_group_metadata_value,
+    build_offset_commit_key,
+    build_offset_commit_value,
+    parse_key,
+    parse_value,
+    split_offset_commit_key,
+    split_offset_commit_value,
+)
+from kshim_protocol.records.batch import build_batch, build_key_value_batch, parse_batch_header, set_base_offset
+from kshim_protocol.records.compression import Compression
+from kshim_protocol.records.control import (
+    ControlType,
+    EndTransactionMarker,
+    build_end_transaction_batch,
+    parse_control_record,
+)
+from kshim_protocol.records.record import Record, iter_records
+from kshim_protocol.schema import codec
+from tests.coordinator.harness import Topics
+
+GROUPS = ("a", "b", "ü-" * 40)
+TOPICS = ("t", "long" * 30)
+
+
+def a_shard() -> Shard:
+    return Shard(
+        0,
+        config=GroupConfig(),
+        topics=Topics({}),
+        new_id=lambda: "id",
+        deadlines=Deadlines(),
+        homes={},
+        is_loading=True,
+    )
+
+
+def one_after_the_other(batches: Iterable[bytes]) -> Shard:
+    """Section 5 of Kafka's rules, record by record."""
+    shard = a_shard()
+    for batch in batches:
+        header = parse_batch_header(batch)
+        for record in iter_records(batch):
+            if header.is_control:
+                marker = parse_control_record(record)
+                assert marker is not None
+                if marker.control_type is ControlType.COMMIT:
+                    shard.offsets.commit_transaction(header.producer_id)
+                else:
+                    shard.offsets.abort_transaction(header.producer_id)
+                continue
+            apply(shard, record, header.producer_id if header.is_transactional else None)
+    return shard
+
+
+def apply(shard: Shard, record: Record, producer_id: int | None) -> None:
+    assert record.key is not None
+    key = parse_key(record.key)
+    if isinstance(key, UnknownKey):
+        shard.skipped[key.type] = shard.skipped.get(key.type, 0) + 1
+    elif isinstance(key, GroupMetadataKey):
+        if record.value is None:
+            shard.forget_group(key.group)
+        else:
+            shard.put_group(key.group, parse_value(key, record.value))
+    elif record.value is None:
+        shard.forget_offset(key.group, key.topic, key.partition)
+    else:
+        value: Any = parse_value(key, record.value)
+        offset = CommittedOffset(
+            value.offset,
+            getattr(value, "leader_epoch", -1),
+            value.metadata,
+            value.commit_timestamp,
+            getattr(value, "expire_timestamp", -1),
+            getattr(value, "topic_id", bytes(16)),
+            record.offset,
+        )
+        if producer_id is None:
+            shard.put_offset(key.group, key.topic, key.partition, offset)
+        else:
+            shard.put_pending_offset(producer_id, key.group, key.topic, key.partition, offset)
+
+
+def facts(shard: Shard) -> dict[str, Any]:
+    """All that replay makes."""
+    return {
+        "groups": {
+            group_id: (
+                group.state,
+                group.metadata({member.member_id: member.assignment for member in group.members.values()}),
+                group.topics,
+            )
+            for group_id, group in shard.groups.items()
+        },
+        "offsets": {group_id: shard.offsets.of_group(group_id) for group_id in shard.offsets.group_ids()},
+        "pending": shard.offsets._pending,
+        "open": shard.offsets._open,
+        "skipped": shard.skipped,
+    }
+
+
+def in_runs(batches: Sequence[bytes], count: int) -> Shard:
+    """Fed `count` batches at a time."""
+    shard = a_shard()
+    replaying = Replay(shard)
+    for at in range(0, len(batches), count):
+        for _ in replaying.feed(b"".join(batches[at : at + count])):
+            pass
+    for _ in replaying.finish():
+        pass
+    return shard
+
+
+# Histories
+
+names = st.sampled_from(GROUPS)
+partitions = st.integers(0, 2)
+
+
+@st.composite
+def offset_pairs(draw: st.DrawFn) -> tuple[bytes, bytes | None]:
+    key = build_offset_commit_key(draw(names), draw(st.sampled_from(TOPICS)), draw(partitions))
+    if draw(st.integers(0, 3)) == 0:
+        return key, None
+    offset = draw(st.integers(0, 1 << 40))
+    version = draw(st.sampled_from([0, 1, 2, 3, 4, 4, 4]))
+    if version == 4:
+        value = build_offset_commit_value(
+            offset=offset,
+            leader_epoch=draw(st.sampled_from([-1, 7])),
+            metadata=draw(st.sampled_from(["", "m", "é" * 100])),
+            commit_timestamp_ms=draw(st.integers(0, 1 << 41)),
+            expire_timestamp_ms=draw(st.sampled_from([-1, -1, 5])),
+            topic_id=draw(st.sampled_from([bytes(16), bytes(range(16))])),
+        )
+    else:
+        commit = OffsetCommitValue(offset=offset, metadata="old", commit_timestamp=3)
+        value = version.to_bytes(2, "big") + codec(OffsetCommitValue, version).build(commit)
+    return key, value
+
+
+@st.composite
+def legacy_pairs(draw: st.DrawFn) -> tuple[bytes, bytes | None]:
+    key = LegacyOffsetCommitKey(group=draw(names), topic="t", partition=draw(partitions))
+    commit = LegacyOffsetCommitValue(offset=draw(st.integers(0, 99)), metadata="", commit_timestamp=1)
+    value = bytes(2) + codec(LegacyOffsetCommitValue, 0).build(commit)
+    return bytes(2) + codec(LegacyOffsetCommitKey, 0).build(key), draw(st.sampled_from([value, None]))
+
+
+@st.composite
+def group_pairs(draw: st.DrawFn) -> tuple[bytes, bytes | None]:
+    key = build_group_metadata_key(draw(names))
+    kind = draw(st.integers(0, 2))
+    if kind == 0:
+        return key, None
+    member = MemberMetadata(
+        member_id="m" * draw(st.sampled_from([1, 200])),
+        client_id="c",
+        client_host="/h",
+        rebalance_timeout=-1,
+        session_timeout=9,
+        subscription=b"",
+        assignment=b"x",
+    )
+    return key, build_group_metadata_value(
+        GroupMetadataValue(
+            protocol_type="consumer",
+            generation=draw(st.integers(0, 9)),
+            protocol="range",
+            leader=member.member_id if kind == 1 else None,
+            members=(member,) if kind == 1 else (),
+        )
+    )
+
+
+@st.composite
+def unknown_pairs(draw: st.DrawFn) -> tuple[bytes, bytes | None]:
+    return draw(st.sampled_from([b"\0\3\0\1g", b"\0\x10", b"\1\1\0\1a"])), draw(st.sampled_from([None, b"v"]))
+
+
+pairs = st.one_of(offset_pairs(), offset_pairs(), offset_pairs(), group_pairs(), legacy_pairs(), unknown_pairs())
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[bytes]:
+    """Batches of a log of any kind, with their offsets; some were compacted."""
+    batches: list[bytes] = []
+    offset = 0
+    for _ in range(draw(st.integers(1, 25))):
+        kind = draw(st.sampled_from(["plain", "plain", "plain", "records", "transaction", "marker", "empty"]))
+        producer_id = draw(st.integers(0, 1))
+        few = draw(st.lists(pairs, min_size=1, max_size=4))
+        if kind == "plain":
+            batch = build_key_value_batch(few, 1_000)
+        elif kind == "transaction":
+            batch = build_key_value_batch(few, 1_000, producer_id=producer_id, producer_epoch=0, is_transactional=True)
+        elif kind == "marker":
+            marker = EndTransactionMarker(draw(st.sampled_from(list(ControlType))), 0)
+            batch = build_end_transaction_batch(marker, producer_id=producer_id, producer_epoch=0, timestamp_ms=1)
+        elif kind == "empty":
+            batch = build_batch([], last_offset_delta=draw(st.integers(0, 3)))
+        else:
+            gap = draw(st.sampled_from([0, 0, 1, 70]))
+            headers = draw(st.sampled_from([(), (("h", b"x"),)]))
+            batch = build_batch(
+                [Record(key, value, headers, 1 << 40, i * (1 + gap) + gap) for i, (key, value) in enumerate(few)],
+                compression=draw(st.sampled_from([Compression.NONE, Compression.GZIP])),
+                delete_horizon_ms=draw(st.sampled_from([None, 5])),
+                last_offset_delta=1_000,
+            )
+        batches.append(set_base_offset(batch, offset))
+        offset = parse_batch_header(batches[-1]).last_offset + 1
+    return batches
+
+
+@settings(max_examples=100, deadline=None)
+@given(histories(), st.integers(1, 30))
+def test_the_outcome_is_that_of_one_record_after_the_other(batches: list[bytes], count: int) -> None:
+    expected = facts(one_after_the_other(batches))
+    assert facts(in_runs(batches, count)) == expected
+    shard = a_shard()
+    replay(shard, batches)
+    assert facts(shard) == expected
+    shard = a_shard()
+    for batch in batches:
+        replay(shard, [batch])
+    assert facts(shard) == expected
+
+
+def plain(*pairs: tuple[bytes, bytes | None], offset: int = 0) -> bytes:
+    return set_base_offset(build_key_value_batch(pairs, 1_000), offset)
+
+
+def commit(offset: int) -> bytes:
+    return build_offset_commit_value(offset=offset, leader_epoch=-1, metadata="", commit_timestamp_ms=1)
+
+
+def test_what_is_replaced_later_is_never_decoded() -> None:
+    key = build_offset_commit_key("g", "t", 0)
+    shard = a_shard()
+    replay(shard, [plain((key, b"\0\x63rubbish")), plain((key, commit(5)), offset=1)])
+    offset = shard.offsets.get("g", "t", 0)
+    assert offset is not None
+    assert (offset.offset, offset.record_offset) == (5, 1)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (build_offset_commit_key("g", "t", 0), b"\0\x63rubbish"),
+        (build_offset_commit_key("g", "t", 0), b""),
+        (build_offset_commit_key("g", "t", 0), commit(5)[:-1]),
+        (build_offset_commit_key("g", "t", 0), commit(5) + b"\0"),
+        (build_offset_commit_key("g", "t", 0)[:-1], commit(5)),
+        (build_offset_commit_key("g", "t", 0) + b"\0", commit(5)),
+        (build_offset_commit_key("g", "t", 0)[:-1], None),
+        (b"\0\1\0\1\xff\0\1t\0\0\0\0", commit(5)),
+        (build_group_metadata_key("g"), b"\0\x09"),
+        (build_group_metadata_key("g")[:-1], b"\0\3"),
+        (b"\0", commit(5)),
+        (b"", b"\1\1\1"),
+    ],
+)
+def test_what_cannot_be_a_record_of_the_topic_is_an_error(key: bytes, value: bytes | None) -> None:
+    for batch in (plain((key, value)), plain((key, value), (b"\0\x10", None))):
+        with pytest.raises(ProtocolError):
+            replay(a_shard(), [batch])
+
+
+def test_a_record_without_a_key_is_an_error() -> None:
+    with pytest.raises(ProtocolError, match="no key"):
+        replay(a_shard(), [build_batch([Record(None, b"v", (), 1)])])
+
+
+def test_a_tombstone_with_headers_is_one() -> None:
+    key = build_offset_commit_key("g", "t", 0)
+    shard = a_shard()
+    tombstone = build_batch([Record(key, None, (("why", b"x" * 30),), 1_000)], base_offset=1)
+    replay(shard, [plain((key, commit(5))), tombstone])
+    assert shard.offsets.get("g", "t", 0) is None
+
+
+def test_slices_are_short_however_long_the_batches_are() -> None:
+    shard = a_shard()
+    replaying = Replay(shard)
+    pairs = [(build_offset_commit_key("g", "t", i), commit(i)) for i in range(5_000)]
+    large, single = plain(*pairs), b"".join(plain(pair, offset=i) for i, pair in enumerate(pairs))
+    assert len(list(replaying.feed(large))) >= 9
+    assert len(list(replaying.feed(single))) >= len(single) // (1 << 17)
+    assert len(list(replaying.finish())) >= 9
+    assert shard.offsets.count("g") == 5_000
+
+
+@settings(max_examples=150, deadline=None)
+@given(offset_pairs())
+def test_a_quick_look_at_a_commit_finds_what_the_codec_finds(pair: tuple[bytes, bytes | None]) -> None:
+    key, value = pair
+    parsed = parse_key(key)
+    assert isinstance(parsed, OffsetCommitKey)
+    group, topic, partition = split_offset_commit_key(key)
+    assert (group.decode(), topic.decode(), partition) == (parsed.group, parsed.topic, parsed.partition)
+    if value is not None:
+        found = parse_value(parsed, value)
+        assert split_offset_commit_value(value) == (
+            found.offset,
+            found.leader_epoch,
+            found.metadata,
+            found.commit_timestamp,
+            found.expire_timestamp,
+            found.topic_id,
+        )
