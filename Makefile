@@ -1,7 +1,8 @@
 # One command sets up whatever it needs: a Python >= 3.11 is enough to begin with.
 #
-#   make test       everything that decides whether a change is good (under 15 minutes on two cores)
-#   make test-all   the same, with the long runs
+#   make test       everything that decides whether a change is good (under 10 minutes on two quiet cores)
+#   make test-all   the same and the long runs, in stages: what passed is not run again until code changes, so that an
+#                   interrupted run continues; STAGES="lint gate" runs only these, STAGES=--list prints all
 #   make mutation   of those only this: does a test notice each mistake put into the coordinator?
 #   make lint       only what needs no running
 #   make sizes      lines of each room, the longest files and functions: a report, not a rule
@@ -33,15 +34,10 @@ help:
 	@sed -n 's/^#   //p' Makefile
 
 test: lint $(VENV)/.docs $(VENV)/.java $(VENV)/.spark
-	$(BIN)/pytest $(TWO_AT_A_TIME) tests integration
+	$(BIN)/pytest $(TWO_AT_A_TIME) --durations=25 tests integration
 
-test-all: lint $(VENV)/.docs $(VENV)/.java $(VENV)/.spark $(VENV)/.clients
-	$(BIN)/pytest $(TWO_AT_A_TIME) tests integration
-	$(BIN)/pytest -m long tests integration
-	$(BIN)/python -m tests.simulation.run --seeds 2000 --steps 500
-	$(BIN)/python -m integration.differential.run --sequences 1000
-	$(BIN)/python -m integration.clients.matrix
-	$(MAKE) mutation
+test-all: $(VENV)/.docs $(VENV)/.java $(VENV)/.spark $(VENV)/.clients $(VENV)/.mutation
+	$(BIN)/python -m tests.gate.full_run $(STAGES)
 
 mutation: $(VENV)/.mutation
 	$(BIN)/python -m tests.mutation

@@ -4,4 +4,4 @@ import pytest
 
 pytest.register_assert_rewrite("integration.support.group_suite")
 
-pytest_plugins = ["integration.support.fixtures"]
+pytest_plugins = ["integration.support.fixtures", "tests.gate.folder_times"]

@@ -11,7 +11,7 @@ import pytest
 
 from tests.repository.checkout import ROOT
 
-PYTEST = "pytest --numprocesses 2 --dist loadfile tests integration"
+PYTEST = "pytest --numprocesses 2 --dist loadfile --durations=25 tests integration"
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
 NEW = """#!/bin/sh
@@ -114,7 +114,10 @@ def test_test_installs_then_lints_then_tests(machine: Machine) -> None:
 
 
 def test_test_all_adds_the_long_runs(machine: Machine) -> None:
-    assert "pytest -m long tests integration" in machine.make("-n", "test-all").stdout
+    steps = machine.make("-n", "test-all", "STAGES=lint").stdout
+    assert steps.rstrip().endswith("python -m tests.gate.full_run lint")
+    for tool in ("integration.support.go", "integration.support.jars", "[dev,mutation]"):
+        assert 0 < steps.find(tool) < steps.find("tests.gate.full_run")
 
 
 def test_demo_needs_no_developer_tools(machine: Machine) -> None:

@@ -1,0 +1,128 @@
+"""`python -m tests.gate.full_run`, which is `make test-all`: everything this project can check, in stages.
+
+Results are kept in `.cache/test-all` as `tests.gate.stages` says: a stage that passed runs again only when a commit
+changed something in `CODE`. Commits to the documentation alone therefore keep all results but that of `documents`, which
+runs the tests that read pages and depends on the whole tree. Stages are ordered so that the quickest and most telling
+come first; with two quiet cores none takes much longer than ten minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tests.gate.stages import Stage, Stages, run_and_report
+
+ROOT = Path(__file__).resolve().parents[2]
+STORE = ROOT / ".cache" / "test-all"
+CODE = (
+    "bench",
+    "conftest.py",
+    "integration",
+    "Makefile",
+    "pipeline",
+    "protocol",
+    "pyproject.toml",
+    "shim",
+    "tests",
+)  # fmt: skip
+READS_PAGES = re.compile(r"""["'](?:docs["'/]|README\.md|CHANGELOG\.md|Dockerfile|compose\.yaml|\.ci)""")
+"""A string that begins with the path of something outside of `CODE`."""
+
+TWO_AT_A_TIME = ("--numprocesses", "2", "--dist", "loadfile")
+
+LONG: dict[str, tuple[str, ...]] = {
+    "long-simulation": ("tests",),
+    "long-fuzz": ("integration/fuzz",),
+    "long-hostile": ("integration/hostile",),
+    "long-java": ("integration/java", "integration/kafka_python", "integration/offsets_topic"),
+    "long-admin": ("integration/admin",),
+    "long-rolling": ("integration/rolling",),
+    "long-clients": ("integration/clients",),
+    "long-kills": ("integration/durability/test_kill.py",),
+    "long-exactly-once": ("integration/exactly_once",),
+    "long-spark": (
+        "integration/spark/test_cluster.py",
+        "integration/spark/test_killed_landing.py",
+        "integration/spark/test_readme.py",
+    ),
+    "long-spark-sources": ("integration/spark/test_real_consumers.py", "integration/spark/test_source_and_sink.py"),
+    "long-spark-scores": ("integration/spark/test_score.py",),
+}
+"""The tests marked `long`, by stage. What is in none of these runs in the stage `long-others`."""
+
+OPTIONAL = ("soak",)
+"""Run only when named."""
+
+
+def stages(root: Path = ROOT, python: str = sys.executable) -> list[Stage]:
+    """Every stage in order, the optional ones last."""
+    pytest = (python, "-m", "pytest")
+    others = [option for paths in LONG.values() for path in paths for option in ("--ignore", path) if path != "tests"]
+    commands: dict[str, tuple[str, ...]] = {
+        "lint": ("make", "lint"),
+        "documents": (*pytest, *TWO_AT_A_TIME, *readers_of_pages(root)),
+        "gate": (*pytest, *TWO_AT_A_TIME, "--durations=25", "tests", "integration"),
+        "simulation": (python, "-m", "tests.simulation.run", "--seeds", "2000", "--steps", "500"),
+        "differential": (python, "-m", "integration.differential.run", "--sequences", "1000"),
+        "client-matrix": (python, "-m", "integration.clients.matrix"),
+        **{name: (*pytest, "-m", "long", *paths) for name, paths in LONG.items()},
+        "long-others": (*pytest, "-m", "long", *others, "integration"),
+        "mutation": ("make", "mutation"),
+        "soak": (python, "-m", "integration.soak.run", "--minutes", "30"),
+    }
+    return [
+        Stage(name=name, commands=(command,), depends_on=(".",) if name == "documents" else CODE)
+        for name, command in commands.items()
+    ]
+
+
+def readers_of_pages(root: Path) -> list[str]:
+    """The files of tests that read what lies outside of `CODE`, themselves or through a module that they import."""
+    texts = {
+        path.relative_to(root): path.read_text()
+        for folder in ("tests", "integration")
+        for path in sorted((root / folder).rglob("*.py"))
+        if not path.is_relative_to(root / "tests" / "gate")
+    }
+    readers = {path for path, text in texts.items() if READS_PAGES.search(text)}
+    while True:
+        modules = "|".join(re.escape(".".join(path.with_suffix("").parts)) for path in readers)
+        imports = re.compile(rf"^ *from (?:{modules or '(?!)'}) import ", re.MULTILINE)
+        found = {path for path, text in texts.items() if path in readers or imports.search(text)}
+        if found == readers:
+            return [path.as_posix() for path in texts if path in readers and path.name.startswith("test_")]
+        readers = found
+
+
+def chosen(everything: Sequence[Stage], names: Sequence[str]) -> Iterator[Stage]:
+    """The stages named, in their order, or all that are not optional. Raises ValueError when a name is none."""
+    if unknown := set(names) - {stage.name for stage in everything}:
+        raise ValueError(f"no such stage: {', '.join(sorted(unknown))}")
+    yield from (stage for stage in everything if (stage.name in names if names else stage.name not in OPTIONAL))
+
+
+def main() -> int:
+    """Run the stages; the exit code is 0 when all of them passed, in this run or before."""
+    parser = argparse.ArgumentParser(prog="python -m tests.gate.full_run", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="STAGE", help="only these stages")
+    parser.add_argument("--list", action="store_true", help="print the stages and their commands, and stop")
+    parser.add_argument("--uncommitted", action="store_true", help="run all as the files are now, and keep nothing")
+    options = parser.parse_args()
+    everything = stages()
+    if options.list:
+        for stage in everything:
+            print(f"{stage.name:<20}{'(optional) ' if stage.name in OPTIONAL else ''}{' '.join(stage.commands[0])}")
+        return 0
+    try:
+        wanted = list(chosen(everything, options.names))
+    except ValueError as error:
+        parser.error(str(error))
+    return run_and_report(Stages(ROOT, STORE, wanted), keep=not options.uncommitted)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
