@@ -154,6 +154,27 @@ def test_a_session_by_topic_id_works_alike(node: NodeUnderTest) -> None:
     assert (topic.topic_id, values_in(topic.partitions[0].records)) == (topic_id, [b"a"])
 
 
+def test_a_session_by_topic_id_tells_a_deleted_topic_from_one_that_was_made_again(node: NodeUnderTest) -> None:
+    orders = node.cluster.topics.named("orders")
+    assert orders is not None
+    consumer = Consumer(node)
+    consumer.took(consumer.client.ask(consumer.request((orders.topic_id, 0, 0)), 13))
+
+    def error() -> int:
+        ((_, (error_code, _)),) = consumer.took(consumer.client.ask(consumer.request(), 13)).items()
+        return error_code
+
+    node.cluster.delete_topic(orders, node.now)
+    assert error() == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    node.cluster.create_topic("orders", 1)
+    assert error() == ErrorCode.INCONSISTENT_TOPIC_ID
+
+
+def test_what_does_not_exist_is_answered_after_everything_else(node: NodeUnderTest) -> None:
+    answer = Consumer(node).fetch(("nothing", 0, 0), ("orders", 9, 0), ("orders", 0, 0), ("clicks", 0, 0))
+    assert list(answer) == [("orders", 0), ("clicks", 0), ("nothing", 0), ("orders", 9)]
+
+
 def test_a_session_without_partitions_ends(consumer: Consumer) -> None:
     forgotten = (
         ForgottenTopic(topic="orders", partitions=(0, 1)),

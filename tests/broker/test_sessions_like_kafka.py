@@ -10,8 +10,10 @@ import pytest
 
 from integration.support.kafka import RealKafka
 from kshim.tools.client import Client as WireClient
+from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from kshim_protocol.messages.fetch import FetchResponse, ForgottenTopic
+from kshim_protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kshim_protocol.records.batch import iter_batches
 from tests.broker.beside_kafka import Side
 from tests.broker.data_plane import a_batch, fetch_of
@@ -105,3 +107,61 @@ def test_sessions_go_on_alike(both: Both, version: int) -> None:
                 sessions.fetch(*((*each, 0) for each in places))
             case _:
                 pass
+
+
+@pytest.mark.parametrize("version", [12, 13, 18])
+def test_topics_that_are_deleted_and_made_again_are_answered_alike(both: Both, version: int) -> None:
+    gone, kept = both.create(), both.create()
+    ids = {name: topic_ids(both, name) for name in (gone, kept)}
+    by_id = version >= 13
+    session_ids = {both.kafka: 0, both.node: 0}
+    epochs = iter(range(1_000))
+
+    def fetch(*places: tuple[str, int, int]) -> Any:
+        answers = []
+        epoch = next(epochs)
+        for side, session_id in session_ids.items():
+            wanted = [(ids[name][side] if by_id else name, *place) for name, *place in places]
+            request = fetch_of(*wanted, session_id=session_id, session_epoch=epoch)  # type: ignore[arg-type]
+            answer = side.ask(request, version)
+            session_ids[side] = answer.session_id
+            names = {of_side[side]: name for name, of_side in ids.items()}
+            answers.append(
+                [
+                    (names.get(topic.topic_id, "an older one") if by_id else topic.topic, *facts[1:])
+                    for topic in answer.responses
+                    for facts in plain(FetchResponse(responses=(topic,)))[2]
+                ]
+            )
+        assert answers[0] == answers[1]
+        return answers[0]
+
+    fetch((gone, 0, 0), (gone, 1, 0), (kept, 0, 0))
+    for name in (gone, kept):
+        both.delete(name)
+        assert ErrorCode.UNKNOWN_TOPIC_OR_PARTITION in [error for _, _, error, *_ in fetch()]
+        fetch()
+        both.create(name)
+        error = ErrorCode.INCONSISTENT_TOPIC_ID if by_id else ErrorCode.NONE
+        assert error in [error for _, _, error, *_ in fetch()]
+        ids[name] = topic_ids(both, name)
+        both.write(name, a_batch(timestamp_ms=1000), transactional_id=None)
+        fetch()
+        fetch((name, 0, 0))
+        fetch()
+    both.write(kept, a_batch(timestamp_ms=1000), transactional_id=None)
+    both.delete(gone)
+    fetch()
+
+
+@pytest.mark.parametrize("epoch", [-1, 0])
+def test_what_does_not_exist_is_answered_last_alike(both: Both, epoch: int) -> None:
+    topic = both.create()
+    request = fetch_of((f"{topic}-not", 0, 0), (topic, 9, 0), (topic, 0, 0), (topic, 1, 0), session_epoch=epoch)
+    answers = [plain(side.ask(request, 12))[2] for side in (both.kafka, both.node)]
+    assert answers[0] == answers[1]
+
+
+def topic_ids(both: Both, name: str) -> dict[Side, bytes]:
+    request = MetadataRequest(topics=(MetadataRequestTopic(name=name),), allow_auto_topic_creation=False)
+    return {side: side.ask(request, 12).topics[0].topic_id for side in (both.kafka, both.node)}

@@ -38,7 +38,7 @@ Key = tuple[str | bytes, int]
 class FetchSession:
     """One consumer's partitions, in the order in which they are answered: one that had records goes to the end."""
 
-    __slots__ = ("_grouped", "_reported", "by_id", "epoch", "partitions", "session_id", "used_ms")
+    __slots__ = ("_grouped", "_reported", "by_id", "epoch", "names", "partitions", "session_id", "used_ms")
 
     def __init__(self, session_id: int, *, by_id: bool, now_ms: int) -> None:
         self.session_id = session_id
@@ -47,6 +47,8 @@ class FetchSession:
         self.by_id = by_id
         self.used_ms = now_ms
         self.partitions: dict[Key, FetchPartition] = {}
+        self.names: dict[bytes, str] = {}
+        """What the topics of a session with ids were called when they were found; tells deleted from re-created."""
         self._reported: dict[Key, tuple[int, int]] = {}  # high watermark and log start offset
         self._grouped: list[FetchTopic] | None = None
 
@@ -78,6 +80,8 @@ class FetchSession:
                 run.append(partition)
             if last is not None:
                 self._grouped.append(_topic(last, run))
+            for topic_id in self.names.keys() - {topic.topic_id for topic in self._grouped}:
+                del self.names[topic_id]
         return self._grouped
 
     def is_news(self, key: Key, high_watermark: int, log_start_offset: int) -> bool:

@@ -35,6 +35,7 @@ _READ_COMMITTED = 1
 _NO_SESSION_EPOCH = -1
 _FULL_FETCH_EPOCHS = (0, _NO_SESSION_EPOCH)
 _NOT_DIVERGING = EpochEndOffset()
+_UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 _LEADERS_NAMED_FROM = 16
 _LEADERS_NAMED_WITH = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
@@ -108,6 +109,7 @@ class _Place(NamedTuple):
 class _Reading:
     """A request looked up against what is there now. No records are read before `response`.
 
+    What does not exist is answered after everything else, as Kafka does. `names` are those that topic ids had before.
     `available_bytes` is what counts against min_bytes; `is_urgent` that a partition must be answered at once;
     `idle_or_readable` the partitions that more records may still come to.
     """
@@ -119,8 +121,7 @@ class _Reading:
         api_version: int,
         listener_name: str,
         session: FetchSession | None,
-        *,
-        unknown: ErrorCode | None = None,
+        names: dict[bytes, str] | None = None,
     ) -> None:
         self._node = node
         self._cluster = node.cluster
@@ -132,35 +133,53 @@ class _Reading:
         replica_id = request.replica_state.replica_id if api_version >= _REPLICA_STATE_FROM else request.replica_id
         self._is_follower = replica_id >= 0
         self._reads_committed = request.isolation_level == _READ_COMMITTED
-        self._unknown_topic = unknown or (
-            ErrorCode.UNKNOWN_TOPIC_ID if self._by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        )
+        self._names = {} if session is None else session.names
+        if names is not None:
+            self._names = names
         self.available_bytes = 0
         self.is_urgent = False
         self.idle_or_readable: list[Partition] = []
         self._topics: list[tuple[FetchTopic, Topic | None, list[_Place]]] = []
+        unknown: list[tuple[FetchTopic, Topic | None, list[_Place]]] = []
         for wanted in request.topics if session is None else session.topics():
             topic = self._found(wanted)
-            self._topics.append((wanted, topic, list(self._places(wanted, topic))))
+            if topic is not None:
+                self._names[topic.topic_id] = topic.name
+            places = list(self._places(wanted, topic))
+            known = [place for place in places if place.error not in _UNKNOWN]
+            if known:
+                self._topics.append((wanted, topic, known))
+            if len(known) < len(places):
+                unknown.append((wanted, topic, [place for place in places if place.error in _UNKNOWN]))
+        self._topics += unknown
 
     def looked_up_again(self) -> _Reading:
         """The same request after a while. Looking up costs as much as answering, so only if topics came or went."""
         if all(self._found(wanted) is topic for wanted, topic, _ in self._topics):
             return self
-        # What became unknown was deleted; Kafka then speaks of the partition, even to those who asked by id.
-        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return _Reading(
-            self._node, self._request, self._api_version, self._listener_name, self._session, unknown=unknown
-        )
+        return _Reading(self._node, self._request, self._api_version, self._listener_name, self._session, self._names)
 
     def _found(self, topic: FetchTopic) -> Topic | None:
         topics = self._cluster.topics
         return topics.with_id(topic.topic_id) if self._by_id else topics.named(topic.topic)
 
+    def _error_of_unknown(self, topic: FetchTopic) -> ErrorCode:
+        """Kafka keeps the name that an id had when it was first asked for, for as long as the session lasts."""
+        if not self._by_id:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        name = self._names.get(topic.topic_id)
+        if name is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        if name not in self._cluster.topics:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        self.is_urgent = True
+        return ErrorCode.INCONSISTENT_TOPIC_ID
+
     def _places(self, wanted: FetchTopic, topic: Topic | None) -> Iterator[_Place]:
+        error = ErrorCode.NONE if topic is not None else self._error_of_unknown(wanted)
         for place in wanted.partitions:
             if topic is None:
-                yield _Place(place, None, self._unknown_topic)
+                yield _Place(place, None, error)
             elif not 0 <= place.partition < len(topic.partitions):
                 yield _Place(place, None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             else:
