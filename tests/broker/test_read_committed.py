@@ -147,6 +147,17 @@ def test_the_end_of_what_is_committed_is_the_latest_offset_of_readers_of_that(tr
     assert list_offsets(client, "orders", LATEST, isolation_level=0).offset == 2
 
 
+@pytest.mark.parametrize(("start", "stable"), [(1, 0), (2, 2), (3, 3)])
+def test_the_last_stable_offset_is_not_left_behind_by_a_start_that_moves(
+    transactions: Transactions, start: int, stable: int
+) -> None:
+    transactions.write(1, b"a", b"b")
+    transactions.plain(b"c")
+    transactions.node.cluster.delete_before(transactions.partition, start)
+    assert transactions.fetch(3).last_stable_offset == stable
+    assert list_offsets(transactions.node.client(), "orders", LATEST, isolation_level=1).offset == stable
+
+
 def test_a_waiting_reader_of_what_is_committed_is_woken_by_the_marker(
     node: NodeUnderTest, transactions: Transactions
 ) -> None:

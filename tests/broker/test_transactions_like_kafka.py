@@ -15,6 +15,7 @@ from kshim.tools.client import Client as WireClient
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kshim_protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from kshim_protocol.messages.delete_topics import DeleteTopicsRequest
 from kshim_protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from kshim_protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -35,8 +36,8 @@ MARKERS_FROM_MS = 10**9  # records are older
 class Both(Sides):
     """A topic with a name of its own on both brokers."""
 
-    def create(self, **configs: str) -> str:
-        name = f"transactions-like-kafka-{next(NUMBERS)}"
+    def create(self, name: str = "", **configs: str) -> str:
+        name = name or f"transactions-like-kafka-{next(NUMBERS)}"
         # Markers are younger than the records, and Kafka answers from one segment at a time.
         configs["segment_ms"] = str(2**63 - 1)
         topic = CreatableTopic(
@@ -54,6 +55,14 @@ class Both(Sides):
             while only_offset(self.kafka.ask(offsets_of(name, index, 0, -1), 7))[0] != ErrorCode.NONE:
                 assert time.monotonic() < deadline, f"Kafka made no leader for {name}-{index}"
         return name
+
+    def delete(self, name: str) -> None:
+        for side in (self.kafka, self.node):
+            (deleted,) = side.ask(DeleteTopicsRequest(topic_names=(name,), timeout_ms=30_000), 5).responses
+            assert deleted.error_code == ErrorCode.NONE, deleted
+        deadline = time.monotonic() + 30
+        while only_offset(self.kafka.ask(offsets_of(name, 0, 0, -1), 7))[0] == ErrorCode.NONE:
+            assert time.monotonic() < deadline, f"Kafka did not delete {name}"
 
     def write(self, topic: str, batch: bytes, version: int = 9, *, transactional_id: str | None) -> tuple[int, int]:
         request = produce_of(topic, batch, acks=-1, transactional_id=transactional_id)
@@ -235,3 +244,24 @@ def test_records_are_deleted_alike(both: Both) -> None:
     delete(topic, (0, -1))
     both.read(topic, 7)
     both.producers(topic)
+
+
+def test_a_start_moved_into_an_open_transaction_is_read_alike(both: Both) -> None:
+    topic = both.create()
+    transactional_id = f"{topic}-t"
+    producer = both.init(transactional_id)
+    both.add(transactional_id, producer, topic, 0)
+    both.write(topic, a_batch(b"a", b"b", timestamp_ms=1000), transactional_id=None)
+    both.write(topic, in_transaction(producer, 0, b"c", b"d", b"e"), transactional_id=transactional_id)
+    both.write(topic, a_batch(b"f", timestamp_ms=1000), transactional_id=None)
+    for start, stable in ((4, 2), (5, 5), (6, 6)):  # 4 lies inside of a batch that begins at 2
+        partition = DeleteRecordsPartition(partition_index=0, offset=start)
+        request = DeleteRecordsRequest(
+            topics=(DeleteRecordsTopic(name=topic, partitions=(partition,)),), timeout_ms=30_000
+        )
+        both.ask(request, 2)
+        assert both.read(topic, start)[2] == stable
+    both.write(topic, in_transaction(producer, 3, b"g"), transactional_id=transactional_id)
+    assert both.read(topic, 6)[2] == 6
+    both.end(transactional_id, producer, commit=False)
+    assert both.read(topic, 6)[2] == 8

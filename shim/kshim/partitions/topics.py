@@ -145,8 +145,8 @@ class Partition:
     def last_stable_offset(self) -> int:
         """Up to where consumers read that want committed records only.
 
-        It may lie before the log's start, when the start was moved into an open transaction, as in Kafka.
-        Raises LogError, KafkaError: see `ProducerState.of`.
+        Where the start of the log was moved into an open transaction, that is the start; or, as in Kafka, the base
+        offset of the batch that holds it. Raises LogError, KafkaError: see `ProducerState.of`.
         """
         high_watermark = self.high_watermark
         producers = self.producers
@@ -155,7 +155,14 @@ class Partition:
 
             producers = ProducerState.of(self)
         transactions = producers.transactions
-        return transactions.last_stable_offset(high_watermark) if transactions else high_watermark
+        if not transactions:
+            return high_watermark
+        stable_offset = transactions.last_stable_offset(high_watermark)
+        start_offset = self.log.start_offset
+        if stable_offset >= start_offset:
+            return stable_offset
+        first_batch = self.log.read(start_offset, 1)
+        return max(stable_offset, int.from_bytes(first_batch[:8], "big") if first_batch else start_offset)
 
     def readable_bytes(self, offset: int, end_offset: int) -> int:
         """Bytes from the batch holding `offset` up to that which holds `end_offset`. Raises OffsetOutOfRange, LogError."""
