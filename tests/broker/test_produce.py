@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from kshim_protocol.errors import ErrorCode
 from kshim_protocol.records.batch import crc_matches, parse_batch_header, set_base_offset
 from kshim_protocol.records.compression import Compression
 from kshim_protocol.records.record import iter_records
-from tests.broker.data_plane import a_batch, altered, only_partition, produce, produce_of, values_in
+from tests.broker.data_plane import a_batch, altered, fetch_of, only_partition, produce, produce_of, values_in
 from tests.broker.harness import START_WALL_MS, NodeUnderTest, NoReply, a_node, files_in
 from tests.conftest import MakeNode
 
@@ -139,6 +140,35 @@ def test_a_batch_may_be_as_large_as_the_broker_allows_and_no_larger(make_node: M
     client = node.client()
     assert produce(client, "orders", batch).error_code == ErrorCode.NONE
     assert produce(client, "orders", a_batch(b"x" * 1001)).error_code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_a_batch_larger_than_a_segment_is_refused(make_node: MakeNode) -> None:
+    node = make_node({"log.segment.bytes": str(2**20), "message.max.bytes": str(2**22)}, topics={"orders": 1})
+    answer = produce(node.client(), "orders", a_batch(b"x" * 2**20))
+    assert (answer.error_code, answer.log_start_offset) == (ErrorCode.RECORD_LIST_TOO_LARGE, -1)
+    assert produce(node.client(), "orders", a_batch(b"x" * (2**20 - 100))).error_code == ErrorCode.NONE
+
+
+def test_a_partition_named_more_than_once_has_one_answer_and_its_last_batch(node: NodeUnderTest) -> None:
+    client = node.client()
+    first, second = produce_of("orders", a_batch(b"a"), a_batch(b"b")), produce_of("orders", a_batch(b"c"))
+    answer = client.ask(replace(first, topic_data=first.topic_data + second.topic_data), 9)
+    assert [part.index for topic in answer.responses for part in topic.partition_responses] == [0, 1]
+    read = [only_partition(client.ask(fetch_of(("orders", index, 0)), 12)).records for index in (0, 1)]
+    assert [values_in(data) for data in read] == [[b"c"], [b"b"]]
+
+
+@pytest.mark.parametrize(("sequence", "size_bytes", "log_start_offset"), [(9, 1, 1), (1, 2**20, -1)])
+def test_a_refusal_by_the_log_tells_where_it_starts(
+    node: NodeUnderTest, sequence: int, size_bytes: int, log_start_offset: int
+) -> None:
+    client = node.client()
+    produce(client, "orders", a_batch(b"a", producer_id=7, producer_epoch=0, base_sequence=0))
+    partition = node.cluster.topics.partition("orders", 0)
+    assert partition is not None
+    node.cluster.delete_before(partition, 1)
+    batch = a_batch(b"x" * size_bytes, producer_id=7, producer_epoch=0, base_sequence=sequence)
+    assert produce(client, "orders", batch).log_start_offset == log_start_offset
 
 
 def test_a_topic_has_its_own_limit_and_may_change_it() -> None:

@@ -35,6 +35,8 @@ _CODECS = {
     "lz4": Compression.LZ4,
     "zstd": Compression.ZSTD,
 }
+_FRAMING = frozenset({"magic", "base_offset", "batch_length"})
+"""Fields that Kafka looks at before it asks the log (ProduceRequest.validateRecords)."""
 _CRC_AT = 17
 _MAX_TIMESTAMP_AT = 35
 _pack_crc_and_attributes = struct.Struct(">Ih").pack_into
@@ -42,9 +44,12 @@ _pack_timestamp = struct.Struct(">q").pack_into
 
 
 class RejectedRecords(KafkaError):
-    """Some records made their whole batch fail. `reasons` holds (index in the batch, why), in order."""
+    """A sound batch that this log does not take; Kafka answers with the log start offset then.
 
-    def __init__(self, code: ErrorCode, message: str, reasons: tuple[tuple[int, str], ...]) -> None:
+    `reasons` holds (index in the batch, why) of the records that made it fail, in order.
+    """
+
+    def __init__(self, code: ErrorCode, message: str | None, reasons: tuple[tuple[int, str], ...] = ()) -> None:
         super().__init__(code, message)
         self.reasons = reasons
 
@@ -64,6 +69,7 @@ class BatchValidator:
         "_is_compacted",
         "_is_log_append_time",
         "_max_record_bytes",
+        "_segment_bytes",
         "codec",
         "max_bytes",
     )
@@ -79,6 +85,7 @@ class BatchValidator:
         self._before_max_ms: int = value("message.timestamp.before.max.ms")
         self._after_max_ms: int = value("message.timestamp.after.max.ms")
         self._max_record_bytes: int = value("max.decompressed.message.bytes")
+        self._segment_bytes: int = value("segment.bytes")
         self.codec = _CODECS[value("compression.type")]
 
     @classmethod
@@ -92,14 +99,15 @@ class BatchValidator:
     def check(self, data: bytes) -> BatchHeader:
         """The header of what a producer sent for one partition, if that is one sound batch of a size allowed.
 
-        Raises KafkaError: MESSAGE_TOO_LARGE, CORRUPT_MESSAGE, INVALID_RECORD.
+        Raises KafkaError: MESSAGE_TOO_LARGE, CORRUPT_MESSAGE, INVALID_RECORD. Raises RejectedRecords INVALID_RECORD.
         """
         if len(data) > self.max_bytes:
             raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{len(data)} bytes, at most {self.max_bytes} are taken")
         try:
             return validate_batch(data)
         except InvalidBatchError as error:
-            raise KafkaError(ErrorCode.INVALID_RECORD, error.reason) from None
+            refusal = KafkaError if error.field in _FRAMING else RejectedRecords
+            raise refusal(ErrorCode.INVALID_RECORD, error.reason) from None
         except ProtocolError as error:
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, error.reason) from None
 
@@ -141,6 +149,13 @@ class BatchValidator:
             # both right and takes the records in.
             return _stamped(batch, attributes & ~LOG_APPEND_TIME_BIT, max(greatest_ms, -1)), -1
         return batch, -1
+
+    def check_segment(self, batch: bytes) -> None:
+        """Raises KafkaError RECORD_LIST_TOO_LARGE for a batch, as the log shall hold it, that no segment can hold."""
+        if len(batch) > self._segment_bytes:
+            raise KafkaError(
+                ErrorCode.RECORD_LIST_TOO_LARGE, f"{len(batch)} bytes, a segment has at most {self._segment_bytes}"
+            )
 
     def _require_keys(self, batch: bytes) -> None:
         reasons = _decoded(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kshim.broker.cluster import Cluster
@@ -25,6 +26,7 @@ from kshim_protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    TopicProduceData,
     TopicProduceResponse,
 )
 from kshim_protocol.records.batch import BatchHeader
@@ -39,6 +41,12 @@ _TOPIC_IDS_FROM = 13
 _ZSTD_FROM = 7
 _ABORTABLE_FROM = 11
 _LEADERS_NAMED_FROM = 10
+_ANSWERED_WITHOUT_LOG_START = (
+    ErrorCode.MESSAGE_TOO_LARGE,
+    ErrorCode.RECORD_LIST_TOO_LARGE,
+    ErrorCode.CORRUPT_MESSAGE,
+)
+"""Kafka: what ReplicaManager.appendRecordsToLeader takes for an ordinary mistake of a client."""
 
 
 @handles(ProduceRequest)
@@ -48,9 +56,11 @@ def produce(node: Node, request: ProduceRequest, context: RequestContext, ticket
     With `--fsync always` the answer waits until the batches are safe from power loss.
 
     acks=0 gets no answer; an error then closes the connection, which is all such a client can notice (checked live on
-    4.4). Null records, to which Kafka never answers, get INVALID_RECORD. Records that take long to check are appended
+    4.4). Null records, to which Kafka never answers, get INVALID_RECORD. Of a partition named more than once the last
+    batch counts. Records that take long to check are appended
     later. Raises ConnectionClosing.
     """
+    request = _each_partition_once(request)
     checks = RecordValidator()
     topics = node.cluster.topics
     for data in request.topic_data:
@@ -64,6 +74,23 @@ def produce(node: Node, request: ProduceRequest, context: RequestContext, ticket
         node.cluster.background_tasks.add(_produce_later(node, request, context, ticket, checks))
         return Step()
     return _produced(node, request, context, ticket, checks)
+
+
+def _each_partition_once(request: ProduceRequest) -> ProduceRequest:
+    """Kafka collects the batches by partition: there is one answer, and only the last batch is appended."""
+    if len(request.topic_data) == 1 and len(request.topic_data[0].partition_data) == 1:
+        return request
+    topics: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
+    for data in request.topic_data:
+        batches = topics.setdefault((data.name, data.topic_id), {})
+        batches.update((partition.index, partition) for partition in data.partition_data)
+    if sum(map(len, topics.values())) == sum(len(data.partition_data) for data in request.topic_data):
+        return request
+    topic_data = tuple(
+        TopicProduceData(name=name, topic_id=topic_id, partition_data=tuple(batches.values()))
+        for (name, topic_id), batches in topics.items()
+    )
+    return replace(request, topic_data=topic_data)
 
 
 def _produce_later(
@@ -185,10 +212,12 @@ def _answer(
     """Append to one partition; whatever goes wrong is this partition's error."""
     reasons: tuple[tuple[int, str], ...] = ()
     message = None
+    log_start_offset = -1
     try:
         return _append(node, request, topic, data, context, checks)
     except RejectedRecords as error:
         code, message, reasons = error.code, error.message, error.reasons
+        log_start_offset = topic.partitions[data.index].log.start_offset
     except KafkaError as error:
         code, message = error.code, error.message
     except LogError as error:
@@ -201,6 +230,7 @@ def _answer(
         index=data.index,
         error_code=code,
         base_offset=-1,
+        log_start_offset=log_start_offset,
         record_errors=tuple(
             BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=reason) for index, reason in reasons
         ),
@@ -216,7 +246,7 @@ def _append(
     context: RequestContext,
     checks: RecordValidator,
 ) -> PartitionProduceResponse:
-    """Raises KafkaError, LogError."""
+    """Raises KafkaError; RejectedRecords once the log itself was asked; LogError."""
     if not 0 <= data.index < len(topic.partitions):
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if request.acks not in (-1, 0, 1):
@@ -229,33 +259,49 @@ def _append(
     rules = BatchValidator.of(topic, node.cluster.config)
     header = rules.check(batch)
     _refuse_what_may_not_be_written(request, topic, header, context.api_version)
-    log = partition.log
-    now_ms = context.now.wall_ms
     producers = ProducerState.of(partition) if header.producer_id >= 0 else None
     if header.is_transactional and not (
         producers is not None and producers.has_open_transaction(header.producer_id, header.producer_epoch)
     ):
         _require_verified(node.cluster, request, partition, header, context.api_version)
-    if producers is not None:
-        earlier = producers.check(header)
-        if earlier is not None:
-            # Kafka gives the timestamp of the batch it had as the log append time.
-            return PartitionProduceResponse(
-                index=data.index,
-                error_code=ErrorCode.NONE,
-                base_offset=earlier.base_offset,
-                log_append_time_ms=earlier.max_timestamp_ms,
-                log_start_offset=log.start_offset,
-            )
-    batch, log_append_time_ms = rules.admit(batch, header, checks.of(batch), now_ms)
-    base_offset = node.cluster.append(partition, batch, now_ms)
+    try:
+        base_offset, log_append_time_ms = _append_to_log(
+            node.cluster, partition, producers, rules, batch, header, checks, context.now.wall_ms
+        )
+    except RejectedRecords:
+        raise
+    except KafkaError as error:
+        if error.code in _ANSWERED_WITHOUT_LOG_START:
+            raise
+        raise RejectedRecords(error.code, error.message) from None
     return PartitionProduceResponse(
         index=data.index,
         error_code=ErrorCode.NONE,
         base_offset=base_offset,
         log_append_time_ms=log_append_time_ms,
-        log_start_offset=log.start_offset,
+        log_start_offset=partition.log.start_offset,
     )
+
+
+def _append_to_log(
+    cluster: Cluster,
+    partition: Partition,
+    producers: ProducerState | None,
+    rules: BatchValidator,
+    batch: bytes,
+    header: BatchHeader,
+    checks: RecordValidator,
+    now_ms: int,
+) -> tuple[int, int]:
+    """(base offset, log append time in ms). Raises KafkaError, LogError."""
+    if producers is not None:
+        earlier = producers.check(header)
+        if earlier is not None:
+            # Kafka gives the timestamp of the batch it had as the log append time.
+            return earlier.base_offset, earlier.max_timestamp_ms
+    batch, log_append_time_ms = rules.admit(batch, header, checks.of(batch), now_ms)
+    rules.check_segment(batch)
+    return cluster.append(partition, batch, now_ms), log_append_time_ms
 
 
 def _refuse_what_may_not_be_written(
