@@ -59,12 +59,14 @@ def _listeners(options: ServeOptions, config: BrokerConfig, log: Log) -> tuple[L
     if has_own and options.listen is None:
         if options.advertised is not None:
             raise CommandError(
-                "--advertised goes with --listen; with listeners there is advertised.listeners", EXIT_USAGE
+                "--advertised goes with --listen; with listeners there is advertised.listeners (KSHIM_ADVERTISED counts, too)",
+                EXIT_USAGE,
             )
         return listeners_of(config)
     if has_own and any(listener.security_protocol != "PLAINTEXT" for listener in listeners_of(config)):
         raise CommandError(
-            "--listen speaks plain text, which listeners asks for otherwise; give one of them", EXIT_USAGE
+            "--listen speaks plain text, which listeners asks for otherwise; give one of them (KSHIM_LISTEN counts, too)",
+            EXIT_USAGE,
         )
     listener = plain_listener(*(options.listen or DEFAULT_ADDRESS))
     if options.advertised is not None:

@@ -1,4 +1,4 @@
-"""The command line: what each command takes, with `KSHIM_*` variables as defaults of its own options."""
+"""The command line: what each command takes; `KSHIM_*` variables set what the options of `serve` do not."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, cast
 
 from kshim.cli.addresses import Address, is_wildcard, parse_address
+from kshim.cli.environment import Given, configuration_of
 from kshim.cli.exit_codes import EXIT_USAGE, CommandError
 
 if TYPE_CHECKING:
@@ -90,12 +91,12 @@ def parse_command(arguments: Sequence[str], environment: Mapping[str, str]) -> C
         from kshim.cli.log_options import parse_log_command
 
         return parse_log_command(_Parser, arguments)
-    found = _parser(environment).parse_args(arguments)
+    found = _parser().parse_args(arguments)
     if found.command == "demo":
         return DemoOptions(is_plain=found.plain)
     if found.command == "conform":
         return _conform_options(found)
-    return _serve_options(found)
+    return _serve_options(found, environment)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -115,7 +116,7 @@ class _Version(argparse.Action):
         parser.exit(0)
 
 
-def _parser(environment: Mapping[str, str]) -> _Parser:
+def _parser() -> _Parser:
     parser = _Parser(
         prog="kshim",
         description="A broker that speaks Kafka's protocol; its heart is the consumer group coordinator.",
@@ -125,7 +126,7 @@ def _parser(environment: Mapping[str, str]) -> _Parser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    _add_serve(commands, environment)
+    _add_serve(commands)
     _add_demo(commands)
     _add_conform(commands)
     commands.add_parser("dump-offsets", help="print every record of __consumer_offsets, of kshim or of Kafka")
@@ -134,40 +135,37 @@ def _parser(environment: Mapping[str, str]) -> _Parser:
     return parser
 
 
-def _add_serve(commands: argparse._SubParsersAction[_Parser], environment: Mapping[str, str]) -> None:
+def _add_serve(commands: argparse._SubParsersAction[_Parser]) -> None:
     serve = commands.add_parser(
         "serve",
         help="run a broker (what kshim does without a command)",
         description="Run a broker until SIGTERM or Ctrl-C. The first line on stdout is the address to bootstrap from, "
         "printed once connections are accepted (of several brokers all, comma separated); logs go to stderr.",
-        epilog="KSHIM_LISTEN, KSHIM_ADVERTISED, KSHIM_BROKERS, KSHIM_DATA_DIR, KSHIM_FSYNC, KSHIM_FSYNC_INTERVAL_MS, KSHIM_PROPERTIES, "
-        "KSHIM_TOPICS (comma separated), KSHIM_EVENTS_TOPIC, KSHIM_ACLS (true), KSHIM_USERS and KSHIM_LOG_FORMAT set what "
-        "the options do not.",
+        epilog="Each option can be set by a variable instead: KSHIM_DATA_DIR for --data-dir, KSHIM_TOPICS (comma separated) "
+        "for --topic, KSHIM_ACLS=true for --acls. Any configuration key of Kafka can, too: "
+        "KSHIM_CONFIG_GROUP_MAX_SIZE=10 for --config group.max.size=10. "
+        "The command line wins over the environment, the environment over the properties file.",
         allow_abbrev=False,
     )
-    default = environment.get
     option = serve.add_argument
     option(
         "--listen",
         metavar="HOST:PORT",
-        default=default("KSHIM_LISTEN"),
         help="where to listen, in plain text; port 0 takes a free one (default 127.0.0.1:9092); for TLS, SASL or more "
         "than one listener there is --config listeners=...",
     )
     option(
         "--advertised",
         metavar="HOST:PORT",
-        default=default("KSHIM_ADVERTISED"),
         help="what clients are told to dial; port 0 means the port bound (default: where it listens)",
     )
     option(
         "--brokers",
         metavar="N",
-        default=default("KSHIM_BROKERS", "1"),
         help="how many brokers to be, in this one process, with ids and ports that count up (default 1)",
     )
-    _add_durability(serve, environment)
-    _add_security(serve, environment)
+    _add_durability(serve)
+    _add_security(serve)
     option(
         "--config",
         metavar="KEY=VALUE",
@@ -178,79 +176,68 @@ def _add_serve(commands: argparse._SubParsersAction[_Parser], environment: Mappi
     option(
         "--properties",
         metavar="FILE",
-        default=default("KSHIM_PROPERTIES"),
         help="read configuration keys from FILE, in the format of Kafka's server.properties",
     )
     option(
         "--topic",
         metavar="NAME:PARTITIONS",
         action="append",
-        dest="topics",
         help="make a topic at start; may be repeated",
     )
-    _add_output(serve, environment)
-    serve.set_defaults(topics_from_environment=default("KSHIM_TOPICS", ""))
+    _add_output(serve)
 
 
-def _add_output(serve: _Parser, environment: Mapping[str, str]) -> None:
-    default = environment.get
+def _add_output(serve: _Parser) -> None:
     option = serve.add_argument
     option(
         "--events-topic",
         action="store_true",
-        default=default("KSHIM_EVENTS_TOPIC", "").lower() in ("1", "true"),
+        default=None,
         help="also write why groups rebalance, as JSON, to the topic __kshim_events",
     )
     option(
         "--log-format",
         metavar="text|json",
-        default=default("KSHIM_LOG_FORMAT", "text"),
         help="lines as Kafka's coordinator writes them, or one JSON object a line (default text)",
     )
-    option("-v", "--verbose", action="store_true", help="also log connections and every failed request")
+    option("-v", "--verbose", action="store_true", default=None, help="also log connections and every failed request")
 
 
-def _add_security(serve: _Parser, environment: Mapping[str, str]) -> None:
+def _add_security(serve: _Parser) -> None:
     option = serve.add_argument
     option(
         "--users",
         metavar="FILE",
-        default=environment.get("KSHIM_USERS"),
         help="who may log in on SASL listeners: NAME:PASSWORD lines, or SCRAM credentials; see docs/security.md",
     )
     option(
         "--acls",
         action="store_true",
-        default=environment.get("KSHIM_ACLS", "").lower() in ("1", "true"),
+        default=None,
         help="let access rules decide who may do what, as with Kafka's authorizer.class.name",
     )
 
 
-def _add_durability(serve: _Parser, environment: Mapping[str, str]) -> None:
-    default = environment.get
+def _add_durability(serve: _Parser) -> None:
     option = serve.add_argument
     option(
         "--data-dir",
         metavar="DIR",
-        default=default("KSHIM_DATA_DIR"),
         help="keep topics, records and groups in DIR (default: in memory)",
     )
     option(
         "--fsync",
         metavar="always|interval|never",
-        default=default("KSHIM_FSYNC"),
         help="what power loss may take: nothing that was acknowledged, the last --fsync-interval-ms (default), or more",
     )
     option(
         "--fsync-interval-ms",
         metavar="MS",
-        default=default("KSHIM_FSYNC_INTERVAL_MS"),
         help="with --fsync=interval: how long appended records may stay unsynced (default 100)",
     )
     option(
         "--recover",
         metavar="skip-corrupt",
-        default="refuse",
         help="start although a log is damaged in the middle: damaged batches are put aside and left out",
     )
 
@@ -318,56 +305,69 @@ def _conform_options(found: argparse.Namespace) -> ConformOptions:
     )
 
 
-def _serve_options(found: argparse.Namespace) -> ServeOptions:
-    listen = _address("--listen", found.listen) if found.listen else None
-    advertised = _address("--advertised", found.advertised) if found.advertised else None
+def _serve_options(found: argparse.Namespace, environment: Mapping[str, str]) -> ServeOptions:
+    given = Given(found, environment)
+    config, has_listeners = _config(given, found.config, environment)
+    listen = _address_given(given, "--listen", gives_way=has_listeners)
+    advertised = _address_given(given, "--advertised", gives_way=has_listeners)
     dialled = advertised or listen
     if dialled is not None and is_wildcard(dialled.host):
         raise CommandError(
             f"clients cannot dial {dialled.host}: say with --advertised HOST:PORT where they find this broker",
             EXIT_USAGE,
         )
-    if found.log_format not in ("text", "json"):
-        raise CommandError(f"--log-format is text or json, not {found.log_format!r}", EXIT_USAGE)
-    if found.fsync not in (None, "always", "interval", "never"):
-        raise CommandError(f"--fsync is always, interval or never, not {found.fsync!r}", EXIT_USAGE)
-    if found.recover not in ("refuse", "skip-corrupt"):
-        raise CommandError(f"--recover is skip-corrupt, not {found.recover!r}", EXIT_USAGE)
-    config = _read_properties(found.properties) if found.properties else {}
-    config.update(_key_and_value(text) for text in found.config)
-    if found.events_topic:
-        config["kshim.history.topic.enable"] = "true"
-    if found.acls:
-        config.setdefault("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer")
-    topics = found.topics
-    if topics is None:
-        topics = [text for text in found.topics_from_environment.split(",") if text]
     return ServeOptions(
         listen=listen,
         advertised=advertised,
-        data_dir=found.data_dir or None,
+        data_dir=given.text("--data-dir"),
         config=config,
-        topics=_topics(topics),
-        log_format=cast("LogFormat", found.log_format),
-        is_verbose=found.verbose,
-        fsync=cast("FsyncPolicy | None", found.fsync),
-        fsync_interval_ms=None if found.fsync_interval_ms is None else _interval_ms(found.fsync_interval_ms),
-        recover=cast("RecoverPolicy", found.recover),
-        users_file=found.users or None,
-        broker_count=_broker_count(found.brokers),
+        topics=_topics(given),
+        log_format=cast("LogFormat", _choice(given, "--log-format", ("text", "json")) or "text"),
+        is_verbose=given.flag("--verbose"),
+        fsync=cast("FsyncPolicy | None", _choice(given, "--fsync", ("always", "interval", "never"))),
+        fsync_interval_ms=_count(given, "--fsync-interval-ms", 3_600_000),
+        recover=cast("RecoverPolicy", _choice(given, "--recover", ("refuse", "skip-corrupt")) or "refuse"),
+        users_file=given.text("--users"),
+        broker_count=_count(given, "--brokers", MAX_BROKERS) or 1,
     )
 
 
-def _broker_count(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= MAX_BROKERS:
-        raise CommandError(f"--brokers: {text!r} is not a number from 1 to {MAX_BROKERS}", EXIT_USAGE)
-    return int(text)
+def _config(given: Given, pairs: Sequence[str], environment: Mapping[str, str]) -> tuple[dict[str, str], bool]:
+    """Kafka's keys, and whether `listeners` is among those that do not come from the properties file."""
+    config = _read_properties(given)
+    by_environment = configuration_of(environment)
+    by_command_line = dict(_key_and_value(text) for text in pairs)
+    if given.flag("--events-topic"):
+        asked = by_environment if given.is_of_environment("--events-topic") else by_command_line
+        asked["kshim.history.topic.enable"] = "true"
+    config |= by_environment | by_command_line
+    if given.flag("--acls"):
+        config.setdefault("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer")
+    return config, "listeners" in by_environment or "listeners" in by_command_line
 
 
-def _interval_ms(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= 3_600_000:
-        raise CommandError(f"--fsync-interval-ms: {text!r} is not a number from 1 to 3600000", EXIT_USAGE)
-    return int(text)
+def _address_given(given: Given, option: str, *, gives_way: bool) -> Address | None:
+    """The address of an option. A variable that `gives_way` counts as not set: `listeners` says it better."""
+    text = given.text(option)
+    if text is None or (gives_way and given.is_of_environment(option)):
+        return None
+    return _address(given.name(option), text)
+
+
+def _choice(given: Given, option: str, choices: tuple[str, ...]) -> str | None:
+    text = given.text(option)
+    if text is not None and text not in choices:
+        raise CommandError(
+            f"{given.name(option)} is {', '.join(choices[:-1])} or {choices[-1]}, not {text!r}", EXIT_USAGE
+        )
+    return text
+
+
+def _count(given: Given, option: str, maximum: int) -> int | None:
+    text = given.text(option)
+    if text is not None and (not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= maximum):
+        raise CommandError(f"{given.name(option)}: {text!r} is not a number from 1 to {maximum}", EXIT_USAGE)
+    return None if text is None else int(text)
 
 
 def _address(option: str, text: str) -> Address:
@@ -384,31 +384,37 @@ def _key_and_value(text: str, *, option: str = "--config") -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-def _read_properties(path: str) -> dict[str, str]:
+def _read_properties(given: Given) -> dict[str, str]:
     from kshim.cli.properties import parse_properties
 
+    path = given.text("--properties")
+    if path is None:
+        return {}
+    option = given.name("--properties")
     try:
         # Kafka reads this format through Java, where it is Latin-1.
         with open(path, encoding="latin-1", newline="") as file:
             return parse_properties(file.read())
     except OSError as error:
-        raise CommandError(f"--properties: cannot read {path}: {error.strerror}", EXIT_USAGE) from None
+        raise CommandError(f"{option}: cannot read {path}: {error.strerror}", EXIT_USAGE) from None
     except ValueError as error:
-        raise CommandError(f"--properties: {path}: {error}", EXIT_USAGE) from None
+        raise CommandError(f"{option}: {path}: {error}", EXIT_USAGE) from None
 
 
-def _topics(specs: Sequence[str]) -> dict[str, int]:
+def _topics(given: Given) -> dict[str, int]:
+    option = given.name("--topic")
     topics: dict[str, int] = {}
-    for spec in specs:
+    for spec in given.values("--topic"):
         name, _, count = spec.strip().rpartition(":")
         if not (count.isascii() and count.isdigit()) or not 1 <= int(count) <= 100_000:
-            raise CommandError(f"--topic: {spec!r} is not NAME:PARTITIONS (1 to 100000)", EXIT_USAGE)
+            raise CommandError(f"{option}: {spec!r} is not NAME:PARTITIONS (1 to 100000)", EXIT_USAGE)
         is_legal = 0 < len(name) <= MAX_TOPIC_NAME_LENGTH and name not in (".", "..")
         if not is_legal or not _TOPIC_NAME_CHARACTERS.issuperset(name):
             raise CommandError(
-                f"--topic: {name!r} is no topic name (1 to 249 of letters, digits, dot, underscore, hyphen)", EXIT_USAGE
+                f"{option}: {name!r} is no topic name (1 to 249 of letters, digits, dot, underscore, hyphen)",
+                EXIT_USAGE,
             )
         if name in topics:
-            raise CommandError(f"--topic: {name} is given twice", EXIT_USAGE)
+            raise CommandError(f"{option}: {name} is given twice", EXIT_USAGE)
         topics[name] = int(count)
     return topics

@@ -214,10 +214,8 @@ class BrokerConfig:
             return f"{name} has no effect here" + (f"; {why}" if why else "")
         if name.startswith(_FREE_PREFIXES):
             return f"{name} has no effect here"
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, (*BROKER_KEYS, *OWN_KEYS), n=1, cutoff=0.8)
-        return f"{name} is no configuration key of Kafka" + (f"; did you mean {near[0]}?" if near else "")
+        near = nearest_key(name)
+        return f"{name} is no configuration key of Kafka" + (f"; did you mean {near}?" if near else "")
 
     def _settle_node_id(self) -> None:
         old = self.given.get("broker.id")
@@ -269,6 +267,25 @@ class BrokerConfig:
     def _follow(self, name: str, value: int, leader: str) -> None:
         self.adjusted[name] = str(value)
         self.warnings.append(f"{name} is {value} too, as {leader} is")
+
+
+def known_key(name: str) -> Key | None:
+    """The key of this name, also one of a listener or a mechanism; None where Kafka's brokers and kshim have none."""
+    from kshim.config.ignored_keys import IGNORED_KEYS
+    from kshim.config.security_keys import SECURITY_KEYS
+
+    if not name.startswith(_FREE_PREFIXES):
+        return next((keys[name] for keys in (BROKER_KEYS, OWN_KEYS, SECURITY_KEYS, IGNORED_KEYS) if name in keys), None)
+    of_listener = name.removeprefix("listener.name.").partition(".")[2]
+    key = SECURITY_KEYS.get(of_listener) or SECURITY_KEYS.get(of_listener.partition(".")[2])
+    return Key(name, "string", None, "", "") if key is None else _renamed(key, name)
+
+
+def nearest_key(name: str) -> str | None:
+    """The key that has an effect whose name is most like this one, None where none is."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(name, (*BROKER_KEYS, *OWN_KEYS), n=1, cutoff=0.8)), None)
 
 
 def _renamed(key: Key, name: str) -> Key:
@@ -327,7 +344,7 @@ def _is_allowed(key: Key, value: Any) -> bool:
     if isinstance(value, tuple):
         return all(part in choices for part in value)
     if isinstance(value, str):
-        return value in choices
+        return value in choices or value.upper() in choices  # Kafka takes names of its enums in any case
     return any(_is_in(value, choice) for choice in choices)
 
 

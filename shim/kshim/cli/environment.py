@@ -1,0 +1,87 @@
+"""What `KSHIM_*` variables say: options of `kshim serve`, and any of Kafka's configuration keys."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping
+
+from kshim.cli.exit_codes import EXIT_USAGE, CommandError
+
+_PREFIX = "KSHIM_"
+_CONFIG_PREFIX = "KSHIM_CONFIG_"
+_FLAGS = {"1": True, "true": True, "0": False, "false": False}
+
+
+class Given:
+    """The options of one command line, and for those it does not name, variables; empty ones count as not set."""
+
+    def __init__(self, found: Namespace, environment: Mapping[str, str]) -> None:
+        self._found = vars(found)
+        self._environment = environment
+
+    def name(self, option: str) -> str:
+        """What the user wrote: `--data-dir`, or `KSHIM_DATA_DIR` where only the variable is set."""
+        return _variable(option) if self.is_of_environment(option) else option
+
+    def is_of_environment(self, option: str) -> bool:
+        """Whether the command line leaves this to its variable, which is set."""
+        return self._found[_attribute(option)] is None and bool(self._environment.get(_variable(option)))
+
+    def text(self, option: str) -> str | None:
+        """The value, None where there is none or an empty one."""
+        text: str | None = self._found[_attribute(option)]
+        return (self._environment.get(_variable(option)) if text is None else text) or None
+
+    def values(self, option: str) -> list[str]:
+        """The values of an option that may be repeated; a variable separates them by commas."""
+        texts: list[str] | None = self._found[_attribute(option)]
+        if texts is None:
+            texts = self._environment.get(_variable(option), "").split(",")
+        return [text for text in texts if text]
+
+    def flag(self, option: str) -> bool:
+        """Whether an option without a value is given. Raises CommandError (usage)."""
+        if not self.is_of_environment(option):
+            return bool(self._found[_attribute(option)])
+        text = self._environment[_variable(option)]
+        if text.lower() not in _FLAGS:
+            raise CommandError(f"{_variable(option)} is true or false, not {text!r}", EXIT_USAGE)
+        return _FLAGS[text.lower()]
+
+
+def _attribute(option: str) -> str:
+    return option.removeprefix("--").replace("-", "_")
+
+
+def _variable(option: str) -> str:
+    return _PREFIX + ("TOPICS" if option == "--topic" else _attribute(option).upper())
+
+
+def configuration_of(environment: Mapping[str, str]) -> dict[str, str]:
+    """Kafka's keys that `KSHIM_CONFIG_*` variables set. Raises CommandError (usage) for an unknown key or a bad value.
+
+    As in Kafka's own image, `_` stands for a dot, `__` for an underscore and `___` for a hyphen.
+
+    >>> configuration_of({"KSHIM_CONFIG_GROUP_MAX_SIZE": "3", "KSHIM_CONFIG_LISTENER_NAME_SASL__SSL_SSL_CLIENT_AUTH": "none"})
+    {'group.max.size': '3', 'listener.name.sasl_ssl.ssl.client.auth': 'none'}
+    """
+    variables = [name for name in environment if name.startswith(_CONFIG_PREFIX)]
+    return {_key_of(variable, environment[variable]): environment[variable] for variable in variables}
+
+
+def _key_of(variable: str, text: str) -> str:
+    from kshim.config.broker_config import ConfigError, known_key, nearest_key, parse_value
+
+    name = variable.removeprefix(_CONFIG_PREFIX).lower()
+    for underscores, character in (("___", "-"), ("__", "\0"), ("_", "."), ("\0", "_")):
+        name = name.replace(underscores, character)
+    key = known_key(name)
+    if key is None:
+        near = nearest_key(name)
+        hint = f"; did you mean {_CONFIG_PREFIX}{near.upper().replace('.', '_')}?" if near else ""
+        raise CommandError(f"{variable}: {name} is no configuration key of Kafka{hint}", EXIT_USAGE)
+    try:
+        parse_value(key, text)
+    except ConfigError as error:
+        raise CommandError(f"{variable}: bad configuration value: {error}", EXIT_USAGE) from None
+    return name
