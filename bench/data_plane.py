@@ -24,8 +24,8 @@ from kshim.broker.node import Node
 from kshim.broker.router import PendingReply, Route
 from kshim.config.broker_config import BrokerConfig
 from kshim.coordinator.step import Now, RequestContext
-from kshim.partitions.topics import Storage
 from kshim.storage.directory import DataDirectory
+from kshim.storage.storage import Storage
 from kshim.storage.stores import DirectoryStorage, MemoryStorage
 from kshim_protocol.apis import API_TABLE
 from kshim_protocol.frame import build_request_frame
@@ -177,7 +177,7 @@ def fetch_cases(bench: Bench) -> list[Case]:
     def wake() -> None:
         log = woken.log
         bench.send(bench.frame_of(fetch_request("woken", 1, log.end_offset, max_wait_ms=500), 12))
-        bench.cluster.append(woken, batch)
+        woken.append(batch)
 
     def building_alone() -> None:
         bench.frame_of(fetch_request("woken", 1, woken.log.end_offset, max_wait_ms=500), 12)

@@ -35,7 +35,7 @@ from kshim.broker.node import Node
 from kshim.cli.log import Log
 from kshim.config.broker_config import BrokerConfig
 from kshim.coordinator.step import Now
-from kshim.history.names import create_events_topic
+from kshim.partitions.internal_topics import make_events_topic
 from kshim.storage.stores import MemoryStorage
 
 VARIANTS = ("none", "ring", "topic")
@@ -61,7 +61,7 @@ class BareNode:
         if variant == "none":
             self._cluster.history.observe = lambda event: None  # type: ignore[method-assign]
         self._node = Node(self._cluster, 1, "127.0.0.1", 9092, now=self._now)
-        create_events_topic(self._cluster)
+        make_events_topic(self._cluster.topics, self._cluster.config)
         self._cluster.create_topic("orders", 100)
 
     def send(self, frame: bytes, connection: Answers) -> None:

@@ -26,11 +26,12 @@ from kshim.broker.node import Node
 from kshim.config.broker_config import BrokerConfig
 from kshim.coordinator.step import Now
 from kshim.partitions.durability import FsyncPolicy
-from kshim.partitions.topics import Storage, Topic
+from kshim.partitions.partition import Topic
 from kshim.scheduling.background_tasks import run_task
 from kshim.storage.directory import DataDirectory
 from kshim.storage.log import Log
 from kshim.storage.os_calls import OsCalls
+from kshim.storage.storage import Storage
 from kshim.storage.stores import DirectoryStorage, MemoryStorage
 from kshim_protocol.apis import API_TABLE, Api
 from kshim_protocol.frame import build_request_frame

@@ -25,8 +25,8 @@ def test_a_producer_is_described_from_its_first_batch_to_its_marker(node: NodeUn
     partition = node.cluster.topics.partition("orders", 0)
     assert partition is not None
     batch = a_batch(b"a", b"b", producer_id=7, producer_epoch=3, base_sequence=5, is_transactional=True)
-    node.cluster.append(partition, a_batch())
-    node.cluster.append(partition, batch)
+    partition.append(a_batch())
+    partition.append(batch)
     assert describe(node, "orders").active_producers == (
         ProducerState(
             producer_id=7,
@@ -38,7 +38,6 @@ def test_a_producer_is_described_from_its_first_batch_to_its_marker(node: NodeUn
         ),
     )
     append_marker(
-        node.cluster,
         partition,
         producer_id=7,
         producer_epoch=4,

@@ -26,8 +26,8 @@ from tests.partitions.test_leadership import leaders
 def after_a_stop() -> NodeUnderTest:
     """Node 3 is back, but what it led is led by node 2."""
     node = a_node(topics={"orders": 3}, node_count=3)
-    node.cluster.stop_node(3)
-    node.cluster.start_node(3)
+    node.cluster.leader_election.stop_node(3)
+    node.cluster.leader_election.start_node(3)
     assert leaders(node, "orders") == [1, 2, 2]
     return node
 
@@ -69,7 +69,7 @@ def test_of_all_partitions_only_those_with_a_new_leader_are_told() -> None:
 
 def test_what_cannot_or_need_not_be_elected_is_told_for_each() -> None:
     node = after_a_stop()
-    node.cluster.stop_node(3)
+    node.cluster.leader_election.stop_node(3)
     assert elect(node, ("orders", 0), ("orders", 2), ("orders", 3), ("nothing", 0)) == {
         ("orders", 0): ErrorCode.ELECTION_NOT_NEEDED,
         ("orders", 2): ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
@@ -93,8 +93,8 @@ def test_there_are_two_election_types() -> None:
 def test_an_election_that_cannot_be_stored_changes_nothing() -> None:
     disk = FullDisk(is_full=False)
     node = a_node(topics={"orders": 3}, storage=disk, node_count=3, tolerates_defects=True)
-    node.cluster.stop_node(3)
-    node.cluster.start_node(3)
+    node.cluster.leader_election.stop_node(3)
+    node.cluster.leader_election.start_node(3)
     disk.is_full = True
     assert elect(node) == {("orders", 2): ErrorCode.KAFKA_STORAGE_ERROR}
     assert leaders(node, "orders") == [1, 2, 2]
@@ -157,7 +157,7 @@ def test_another_replication_factor_is_refused_as_such_if_the_client_asks_so() -
 
 def test_a_partition_cannot_go_to_a_node_that_is_stopped() -> None:
     node = a_node(topics={"orders": 3}, node_count=3)
-    node.cluster.stop_node(3)
+    node.cluster.leader_election.stop_node(3)
     assert reassign(node, 0, (3,)) == (ErrorCode.INVALID_REPLICA_ASSIGNMENT, "broker 3 is stopped")
 
 

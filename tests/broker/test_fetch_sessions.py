@@ -87,7 +87,7 @@ def test_a_start_that_has_moved_is_news(node: NodeUnderTest, consumer: Consumer)
     assert consumer.fetch(("orders", 0, 1)) == {("orders", 0): (0, [])}
     partition = node.cluster.topics.partition("orders", 0)
     assert partition is not None
-    node.cluster.delete_before(partition, 1)
+    partition.delete_before(1)
     assert consumer.fetch() == {("orders", 0): (0, [])}
     assert consumer.fetch() == {}
 

@@ -40,7 +40,7 @@ def test_a_commit_that_waits_for_its_sync_is_answered_and_is_there_at_the_new_co
     topic = OffsetCommitRequestTopic(name="orders", partitions=(partition,))
     client.send(OffsetCommitRequest(group_id="g", member_id="", topics=(topic,)), 7)
     assert client.is_waiting
-    node.cluster.move(OFFSETS_TOPIC, 0, 2)
+    node.cluster.leader_election.move(OFFSETS_TOPIC, 0, 2)
     node.run_background_tasks()
     assert client.take(OffsetCommitResponse).topics[0].partitions[0].error_code == ErrorCode.NONE
     wanted = (OffsetFetchRequestTopic(name="orders", partition_indexes=(0,)),)
@@ -57,7 +57,7 @@ def test_records_that_wait_for_their_sync_are_acknowledged_and_read_at_the_new_l
     producer, consumer = node.client(node_id=1), node.client(node_id=2)
     producer.send(produce_of("orders", a_batch(b"1")), 12)
     assert producer.is_waiting
-    node.cluster.move("orders", 0, 2)
+    node.cluster.leader_election.move("orders", 0, 2)
     consumer.send(fetch_of(("orders", 0, 0), max_wait_ms=500), 12)
     assert consumer.is_waiting
     node.run_background_tasks()
@@ -70,7 +70,7 @@ def test_whoever_is_cut_off_with_its_node_gets_no_second_answer(tmp_path: Path) 
     node = two_nodes(tmp_path)
     producer = node.client(node_id=1)
     producer.send(produce_of("orders", a_batch(b"1")), 12)
-    node.cluster.stop_node(1)
+    node.cluster.leader_election.stop_node(1)
     node.run_background_tasks()
     assert producer.is_closed
     assert not producer.unread

@@ -71,20 +71,20 @@ class Moving(RuleBasedStateMachine):
 
     @rule(node_id=nodes)
     def stop(self, node_id: int) -> None:
-        self._node.cluster.stop_node(node_id)
+        self._node.cluster.leader_election.stop_node(node_id)
 
     @rule(node_id=nodes)
     def start(self, node_id: int) -> None:
-        self._node.cluster.start_node(node_id)
+        self._node.cluster.leader_election.start_node(node_id)
 
     @rule(node_id=nodes, index=partitions, topic=st.sampled_from(["orders", OFFSETS_TOPIC]))
     def move(self, node_id: int, index: int, topic: str) -> None:
         if node_id in self._live:
-            self._node.cluster.move(topic, index, node_id)
+            self._node.cluster.leader_election.move(topic, index, node_id)
             assert self._node.cluster.leader_of(topic, index) == node_id
         else:
             with pytest.raises(ValueError, match="stopped"):
-                self._node.cluster.move(topic, index, node_id)
+                self._node.cluster.leader_election.move(topic, index, node_id)
 
     @precondition(lambda self: self._live)
     @rule()

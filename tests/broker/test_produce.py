@@ -166,7 +166,7 @@ def test_a_refusal_by_the_log_tells_where_it_starts(
     produce(client, "orders", a_batch(b"a", producer_id=7, producer_epoch=0, base_sequence=0))
     partition = node.cluster.topics.partition("orders", 0)
     assert partition is not None
-    node.cluster.delete_before(partition, 1)
+    partition.delete_before(1)
     batch = a_batch(b"x" * size_bytes, producer_id=7, producer_epoch=0, base_sequence=sequence)
     assert produce(client, "orders", batch).log_start_offset == log_start_offset
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kshim.partitions.topics import Partition
+from kshim.partitions.partition import Partition
 from kshim.partitions.transaction_markers import append_marker
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.fetch import FetchResponse, PartitionData
@@ -38,14 +38,13 @@ class Transactions:
         batch = a_batch(
             *values, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, is_transactional=True
         )
-        return self.node.cluster.append(self.partition, batch)
+        return self.partition.append(batch)
 
     def plain(self, *values: bytes) -> int:
-        return self.node.cluster.append(self.partition, a_batch(*values))
+        return self.partition.append(a_batch(*values))
 
     def end(self, producer_id: int, *, commit: bool, epoch: int = 0, coordinator_epoch: int = 0) -> int:
         return append_marker(
-            self.node.cluster,
             self.partition,
             producer_id=producer_id,
             producer_epoch=epoch,
@@ -153,7 +152,7 @@ def test_the_last_stable_offset_is_not_left_behind_by_a_start_that_moves(
 ) -> None:
     transactions.write(1, b"a", b"b")
     transactions.plain(b"c")
-    transactions.node.cluster.delete_before(transactions.partition, start)
+    transactions.partition.delete_before(start)
     assert transactions.fetch(3).last_stable_offset == stable
     assert list_offsets(transactions.node.client(), "orders", LATEST, isolation_level=1).offset == stable
 

@@ -197,7 +197,7 @@ def test_a_shard_that_moves_takes_its_transactions_along() -> None:
     (found,) = clients[1].ask(FindCoordinatorRequest(key_type=1, coordinator_keys=("x",)), 6).coordinators
     here, there = found.node_id, 3 - found.node_id
     producer = TransactionalProducer(clients[here])
-    node.cluster.move("__transaction_state", node.cluster.transactions.shard_of("x"), there)
+    node.cluster.leader_election.move("__transaction_state", node.cluster.transactions.shard_of("x"), there)
     assert producer.end(committed=True) is ErrorCode.NOT_COORDINATOR
     producer.client = clients[there]
     assert producer.end(committed=True) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

@@ -139,7 +139,7 @@ def test_whoever_is_sent_away_is_told_where_to_from_the_versions_on_that_can_tel
 def test_a_new_leader_writes_in_a_new_epoch_and_knows_where_the_old_one_ended() -> None:
     node = three_nodes()
     produce(node.client(node_id=1), "orders", a_batch(b"1", b"2"))
-    node.cluster.move("orders", 0, 3)
+    node.cluster.leader_election.move("orders", 0, 3)
     leader = node.client(node_id=3)
     produce(leader, "orders", a_batch(b"3"))
     assert [parse_batch_header(batch).partition_leader_epoch for batch in node.log("orders").batches()] == [0, 1]
@@ -160,7 +160,7 @@ def test_a_new_leader_writes_in_a_new_epoch_and_knows_where_the_old_one_ended() 
 )
 def test_clients_that_know_another_epoch_of_the_leader_are_told(known: int, error: ErrorCode) -> None:
     node = three_nodes()
-    node.cluster.move("orders", 0, 3)
+    node.cluster.leader_election.move("orders", 0, 3)
     leader = node.client(node_id=3)
     fetched = only_partition(leader.ask(fetch_of(("orders", 0, 0), partition={"current_leader_epoch": known}), 12))
     assert fetched.error_code == error
@@ -171,7 +171,7 @@ def test_clients_that_know_another_epoch_of_the_leader_are_told(known: int, erro
 def test_a_reader_whose_last_epoch_ended_earlier_is_told_where() -> None:
     node = three_nodes()
     produce(node.client(node_id=1), "orders", a_batch(b"1", b"2"))
-    node.cluster.move("orders", 0, 3)
+    node.cluster.leader_election.move("orders", 0, 3)
     produce(node.client(node_id=3), "orders", a_batch(b"3", b"4"))
     reply = node.client(node_id=3).ask(fetch_of(("orders", 0, 3), partition={"last_fetched_epoch": 0}), 12)
     diverging = only_partition(reply).diverging_epoch
@@ -183,7 +183,7 @@ def test_a_fetch_that_waits_in_a_partition_that_moves_is_sent_away() -> None:
     consumer = node.client(node_id=1)
     consumer.send(fetch_of((node.cluster.topics.topic_id("orders") or b"", 0, 0), max_wait_ms=500), 17)
     assert consumer.is_waiting
-    node.cluster.move("orders", 0, 2)
+    node.cluster.leader_election.move("orders", 0, 2)
     answer = consumer.take(FetchResponse)
     assert only_partition(answer).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert only_partition(answer).current_leader.leader_id == 2
@@ -195,7 +195,7 @@ def test_a_fetch_that_waits_at_a_node_that_stops_is_sent_away_before_its_client_
     node = three_nodes()
     consumer = node.client(node_id=1)
     consumer.send(fetch_of(("orders", 0, 0), max_wait_ms=500), 12)
-    node.cluster.stop_node(1)
+    node.cluster.leader_election.stop_node(1)
     assert only_partition(consumer.take(FetchResponse)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert consumer.is_closed
 
@@ -207,7 +207,7 @@ def test_an_idempotent_producer_goes_on_at_the_new_leader_and_a_repeat_is_no_sec
         for sequence, value in enumerate((b"1", b"2"))
     )
     produce(node.client(node_id=1), "orders", first)
-    node.cluster.move("orders", 0, 2)
+    node.cluster.leader_election.move("orders", 0, 2)
     leader = node.client(node_id=2)
     assert produce(leader, "orders", first).base_offset == 0
     assert produce(leader, "orders", second).base_offset == 1
@@ -342,7 +342,7 @@ def test_a_group_goes_on_at_its_new_coordinator_once_that_has_read_it() -> None:
     node = three_nodes()
     group_id = a_group_of(2)
     _, member_id = a_member(node, group_id, 2)
-    node.cluster.stop_node(2)
+    node.cluster.leader_election.stop_node(2)
     assert found_coordinator(node, group_id, 4) == (3, 9094)
     assert heartbeat(node.client(node_id=1), group_id, member_id) == ErrorCode.NOT_COORDINATOR
     answer = node.client(node_id=3).ask(join_of(group_id, member_id))
@@ -357,7 +357,7 @@ def test_only_the_groups_that_move_are_read_again() -> None:
     group_id = a_group_of(1)
     client, member_id = a_member(node, group_id, 1)
     a_member(node, a_group_of(2), 2)
-    node.cluster.stop_node(2)
+    node.cluster.leader_election.stop_node(2)
     assert heartbeat(client, group_id, member_id) == ErrorCode.NONE
 
 
@@ -369,7 +369,7 @@ def test_members_that_wait_are_sent_to_look_for_their_coordinator() -> None:
     second_id = joining.ask(join_of(group_id), 9).member_id
     joining.send(join_of(group_id, second_id), 9)
     assert joining.is_waiting
-    node.cluster.move(OFFSETS_TOPIC, 0, 3)
+    node.cluster.leader_election.move(OFFSETS_TOPIC, 0, 3)
     assert joining.take(JoinGroupResponse).error_code == ErrorCode.NOT_COORDINATOR
     node.run_background_tasks()
     assert heartbeat(node.client(node_id=3), group_id, first_id) == ErrorCode.NONE
@@ -386,7 +386,7 @@ def test_members_that_wait_for_their_assignment_are_sent_away_too() -> None:
     assert follower.take(JoinGroupResponse).generation_id == 2
     follower.send(sync_of(group_id, 2, follower_id), 4)
     assert follower.is_waiting
-    node.cluster.move(OFFSETS_TOPIC, 0, 2)
+    node.cluster.leader_election.move(OFFSETS_TOPIC, 0, 2)
     assert follower.take(SyncGroupResponse).error_code == ErrorCode.NOT_COORDINATOR
 
 
@@ -394,8 +394,8 @@ def test_a_coordinator_may_move_while_it_is_read() -> None:
     node = three_nodes()
     group_id = a_group_of(1)
     _, member_id = a_member(node, group_id, 1)
-    node.cluster.move(OFFSETS_TOPIC, 0, 2)
-    node.cluster.move(OFFSETS_TOPIC, 0, 3)
+    node.cluster.leader_election.move(OFFSETS_TOPIC, 0, 2)
+    node.cluster.leader_election.move(OFFSETS_TOPIC, 0, 3)
     node.run_background_tasks()
     assert heartbeat(node.client(node_id=3), group_id, member_id) == ErrorCode.NONE
 
@@ -405,9 +405,9 @@ def test_groups_outlive_that_all_nodes_were_stopped() -> None:
     group_id = a_group_of(1)
     _, member_id = a_member(node, group_id, 1)
     for node_id in (1, 2, 3):
-        node.cluster.stop_node(node_id)
+        node.cluster.leader_election.stop_node(node_id)
     node.pass_ms(60_000)  # nobody misses a heartbeat meanwhile
-    node.cluster.start_node(2)
+    node.cluster.leader_election.start_node(2)
     node.run_background_tasks()
     assert heartbeat(node.client(node_id=2), group_id, member_id) == ErrorCode.NONE
 
@@ -416,7 +416,7 @@ def test_events_name_the_node_that_coordinates() -> None:
     node = three_nodes()
     group_id = a_group_of(2)
     a_member(node, group_id, 2)
-    node.cluster.move(OFFSETS_TOPIC, 1, 3)
+    node.cluster.leader_election.move(OFFSETS_TOPIC, 1, 3)
     node.run_background_tasks()
     told = [event for event in node.cluster.history.ring if event.group_id == group_id]
     assert told[0].broker == 2

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from kshim.history.names import EVENTS_TOPIC, create_events_topic
-from kshim.partitions.topics import Storage
+from kshim.partitions.internal_topics import EVENTS_TOPIC, make_events_topic
+from kshim.storage.storage import Storage
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.group_requests import GroupMember
 from kshim_protocol.messages.join_group import JoinGroupResponse
@@ -75,7 +75,7 @@ def a_telling_node(
     node = a_node(
         {"kshim.history.topic.enable": "true", **(config or {})}, storage=storage, tolerates_defects=tolerates_defects
     )
-    create_events_topic(node.cluster)
+    make_events_topic(node.cluster.topics, node.cluster.config)
     return node
 
 

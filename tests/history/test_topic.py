@@ -9,8 +9,8 @@ import pytest
 
 from kshim.coordinator.groups.events import Transition
 from kshim.history.history import PENDING_MAX_EVENTS
-from kshim.history.names import EVENTS_TOPIC, create_events_topic
 from kshim.history.topic import EventsTopic
+from kshim.partitions.internal_topics import EVENTS_TOPIC, make_events_topic
 from kshim.storage.log import LogError
 from kshim.storage.memory_log import MemoryLog
 from kshim.storage.stores import MemoryStorage
@@ -86,7 +86,7 @@ def test_the_topic_and_the_ring_say_the_same() -> None:
 
 def test_without_the_option_the_history_stays_in_memory() -> None:
     node = a_node()
-    create_events_topic(node.cluster)
+    make_events_topic(node.cluster.topics, node.cluster.config)
     Member(node).work()
     node.pass_ms(LINGER_MS)
     assert EVENTS_TOPIC not in node.cluster.topics
@@ -112,7 +112,7 @@ def test_the_topic_is_an_ordinary_one_with_one_partition_kept_for_a_week() -> No
 
 def test_a_topic_that_is_there_stays_as_it_is_and_a_group_is_in_one_of_its_partitions() -> None:
     node = a_node({"kshim.history.topic.enable": "true"}, topics={EVENTS_TOPIC: 3})
-    create_events_topic(node.cluster)
+    make_events_topic(node.cluster.topics, node.cluster.config)
     groups = [f"group-{number}" for number in range(12)]
     for group_id in groups:
         Member(node, group_id).work()
@@ -214,7 +214,6 @@ def a_backlog(node: NodeUnderTest, timer: Timer, **bounds: int) -> EventsTopic:
     """What waits for the topic of `node`."""
     return EventsTopic(
         lambda: node.cluster.topics.named(EVENTS_TOPIC),
-        lambda partition, batch: partition.log.append(batch),
         timer.after,
         node.defects.append,
         **bounds,

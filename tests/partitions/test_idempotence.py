@@ -185,7 +185,7 @@ def test_producers_that_were_silent_for_a_day_are_forgotten_when_there_are_many(
     Producer(node, 5000).offset(0)
     partition = node.cluster.topics.partition("orders", 0)
     assert partition is not None
-    assert len(ProducerState.of(partition)) == 1
+    assert len(partition.require_producers()) == 1
 
 
 @given(st.lists(st.integers(min_value=-6, max_value=2), max_size=60), st.integers(min_value=1, max_value=3))

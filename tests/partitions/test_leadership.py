@@ -76,7 +76,7 @@ def test_every_node_tells_of_all_live_nodes_and_of_every_leader() -> None:
 
 def test_the_partitions_of_a_node_that_stops_go_to_the_live_ones() -> None:
     node = a_node(topics={"a": 6}, node_count=3)
-    node.cluster.stop_node(1)
+    node.cluster.leader_election.stop_node(1)
     assert leaders(node, "a") == [2, 2, 3, 3, 2, 3]
     assert epochs(node, "a") == [1, 0, 0, 1, 0, 0]
     told = metadata(node, "a", node_id=2)
@@ -90,9 +90,9 @@ def test_the_partitions_of_a_node_that_stops_go_to_the_live_ones() -> None:
 
 def test_a_node_that_is_back_leads_new_partitions_and_is_in_sync_for_its_own() -> None:
     node = a_node(topics={"a": 3}, node_count=3)
-    node.cluster.stop_node(3)
+    node.cluster.leader_election.stop_node(3)
     node.topic("while", 2)
-    node.cluster.start_node(3)
+    node.cluster.leader_election.start_node(3)
     node.topic("after", 3)
     assert 3 not in leaders(node, "while")
     assert sorted(leaders(node, "after")) == [1, 2, 3]
@@ -102,19 +102,19 @@ def test_a_node_that_is_back_leads_new_partitions_and_is_in_sync_for_its_own() -
 
 def test_stopping_and_starting_twice_is_once() -> None:
     node = a_node(topics={"a": 3}, node_count=3)
-    node.cluster.stop_node(2)
+    node.cluster.leader_election.stop_node(2)
     before = leaders(node, "a"), epochs(node, "a")
-    node.cluster.stop_node(2)
-    node.cluster.start_node(1)
+    node.cluster.leader_election.stop_node(2)
+    node.cluster.leader_election.start_node(1)
     assert (leaders(node, "a"), epochs(node, "a")) == before
 
 
 def test_when_all_have_stopped_the_first_that_is_back_leads_all() -> None:
     node = a_node(topics={"a": 3}, node_count=3)
     for node_id in (1, 3, 2):
-        node.cluster.stop_node(node_id)
+        node.cluster.leader_election.stop_node(node_id)
     assert (node.cluster.nodes, leaders(node, "a")) == ([], [2, 2, 2])
-    node.cluster.start_node(3)
+    node.cluster.leader_election.start_node(3)
     assert leaders(node, "a") == [3, 3, 3]
     assert [each.isr_nodes for each in described(node, "a", node_id=3)] == [(3,), (3,), (3,)]
 
@@ -122,23 +122,23 @@ def test_when_all_have_stopped_the_first_that_is_back_leads_all() -> None:
 def test_a_node_there_never_was_cannot_be_stopped_started_or_moved_to() -> None:
     node = a_node(topics={"a": 1}, node_count=2)
     with pytest.raises(LookupError):
-        node.cluster.stop_node(9)
+        node.cluster.leader_election.stop_node(9)
     with pytest.raises(LookupError):
-        node.cluster.start_node(9)
+        node.cluster.leader_election.start_node(9)
     with pytest.raises(LookupError):
-        node.cluster.move("a", 0, 9)
+        node.cluster.leader_election.move("a", 0, 9)
     with pytest.raises(LookupError):
-        node.cluster.move("a", 1, 2)
-    node.cluster.stop_node(2)
+        node.cluster.leader_election.move("a", 1, 2)
+    node.cluster.leader_election.stop_node(2)
     with pytest.raises(ValueError, match="node 2 is stopped"):
-        node.cluster.move("a", 0, 2)
+        node.cluster.leader_election.move("a", 0, 2)
     assert (leaders(node, "a"), epochs(node, "a")) == ([1], [0])
 
 
 def test_a_partition_that_moves_belongs_to_its_new_node() -> None:
     node = a_node(topics={"a": 2}, node_count=3)
-    node.cluster.move("a", 0, 3)
-    node.cluster.move("a", 0, 3)
+    node.cluster.leader_election.move("a", 0, 3)
+    node.cluster.leader_election.move("a", 0, 3)
     first = described(node, "a")[0]
     assert (first.leader_id, first.leader_epoch, first.replica_nodes, first.isr_nodes) == (3, 1, (3,), (3,))
 
@@ -146,8 +146,8 @@ def test_a_partition_that_moves_belongs_to_its_new_node() -> None:
 def test_leaders_and_epochs_outlive_a_restart(tmp_path: Path) -> None:
     node = a_node(topics={"a": 3}, storage=files_in(tmp_path), node_count=3)
     produce(node.client(), "a", a_batch(b"1", b"2"))
-    node.cluster.move("a", 0, 2)
-    node.cluster.stop_node(3)
+    node.cluster.leader_election.move("a", 0, 2)
+    node.cluster.leader_election.stop_node(3)
     kept = [partition.leader for partition in node.cluster.topics.named("a").partitions]  # type: ignore[union-attr]
     node.close()
     again = a_node(storage=files_in(tmp_path), node_count=3)
@@ -222,7 +222,7 @@ def test_a_move_that_cannot_be_stored_changes_nothing() -> None:
     produce(node.client(), "a", a_batch(b"1"))
     disk.is_full = True
     with pytest.raises(LogError):
-        node.cluster.move("a", 0, 2)
+        node.cluster.leader_election.move("a", 0, 2)
     assert (leaders(node, "a"), epochs(node, "a")) == ([1, 2], [0, 0])
     produce(node.client(), "a", a_batch(b"2"))
     assert [parse_batch_header(batch).partition_leader_epoch for batch in node.log("a").batches()] == [0, 0]
@@ -232,7 +232,7 @@ def test_an_epoch_that_began_in_what_was_lost_begins_where_the_log_ends_now() ->
     node = a_node(topics={"a": 1}, node_count=2)
     produce(node.client(), "a", a_batch(b"1"))
     produce(node.client(), "a", a_batch(b"2"))
-    node.cluster.move("a", 0, 2)
+    node.cluster.leader_election.move("a", 0, 2)
     partition = node.cluster.topics.partition("a", 0)
     assert partition is not None
     assert partition.leader.epochs == ((0, 0), (1, 2))
@@ -247,7 +247,7 @@ def test_a_node_that_stops_is_replaced_even_if_that_cannot_be_stored() -> None:
     disk = FullDisk(is_full=False)
     node = a_node(topics={"a": 2}, storage=disk, node_count=2, tolerates_defects=True)
     disk.is_full = True
-    node.cluster.stop_node(1)
+    node.cluster.leader_election.stop_node(1)
     assert leaders(node, "a") == [2, 2]
     assert [type(defect) for defect in node.defects] == [LogError]
 

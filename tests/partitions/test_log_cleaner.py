@@ -11,8 +11,8 @@ import pytest
 from kshim.coordinator.partitioner import partition_for
 from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim.partitions.log_cleaner import DIRTY_BYTES, IDLE_DIRTY_BYTES, IDLE_MS, RETRY_MS, SAVE_MS
-from kshim.partitions.topics import Storage
 from kshim.storage.log import Log
+from kshim.storage.storage import Storage
 from kshim.storage.stores import MemoryStorage
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.fetch import FetchResponse

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from kshim.partitions import producer_snapshots
-from kshim.partitions.producer_state import ProducerState
 from kshim.storage.log import LogError
 from kshim.storage.os_calls import OsCalls
 from kshim_protocol.errors import ErrorCode
@@ -36,7 +35,7 @@ def bytes_read_by_opening(path: Path) -> int:
     assert partition is not None
     assert partition.log.end_offset > 0
     node.run_background_tasks()
-    assert len(ProducerState.of(partition)) == 1
+    assert len(partition.require_producers()) == 1
     node.close()
     return count
 
@@ -56,13 +55,13 @@ def test_after_a_clean_end_nothing_is_read(tmp_path: Path) -> None:
 
 
 def test_after_a_crash_what_lies_behind_the_snapshot_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kshim.broker.cluster.SAVE_BYTES", 300_000)
+    monkeypatch.setattr("kshim.partitions.partition.SNAPSHOT_BYTES", 300_000)
     node = a_node(storage=files_in(tmp_path), topics={"orders": 1})
     write(node, first=0, count=6)
     node.run_background_tasks()
     partition = node.cluster.topics.partition("orders", 0)
     assert partition is not None
-    assert ProducerState.of(partition).saved_offset == 6
+    assert partition.require_producers().saved_offset == 6
     partition.producers = None  # so that the end leaves no newer one
     node.close()
     node = a_node(storage=files_in(tmp_path))

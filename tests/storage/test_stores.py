@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kshim.partitions.topics import Storage
 from kshim.storage.directory import DataDirectory
 from kshim.storage.directory_lock import DirectoryLocked
+from kshim.storage.storage import Storage
 from kshim.storage.stores import DirectoryStorage, MemoryStorage
 from kshim.storage.topic_spec import TopicSpec
 from tests.storage.builders import a_batch

@@ -22,7 +22,8 @@ from kshim_protocol.frame import ProtocolError
 from kshim_protocol.records.batch import BatchHeader, crc_matches, parse_batch_header
 from kshim_protocol.records.compression import CompressionUnavailableError
 from kshim_protocol.records.control import ControlType, parse_control_record
-from kshim_protocol.records.record import HEADER_BYTES, Record, iter_records
+from kshim_protocol.records.layout import HEADER_BYTES, LENGTH_AT, OVERHEAD_BYTES
+from kshim_protocol.records.record import Record, iter_records
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 _FOLDER: Final = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)$")
 _SEGMENT: Final = re.compile(r"\d{20}\.log$")
-_LENGTH_AT: Final = 8
-_BEFORE_LENGTH_ENDS: Final = 12
 _ROWS_A_BATCH: Final = 20_000
 
 
@@ -138,14 +137,14 @@ def _batches(path: Path) -> Iterator[tuple[BatchHeader, list[Record]]]:
 
 def _next_batch(file: BinaryIO, path: Path) -> bytes | None:
     """The bytes of the next batch; None at the end, also for one that is not whole yet."""
-    start = file.read(_BEFORE_LENGTH_ENDS)
-    if len(start) < _BEFORE_LENGTH_ENDS:
+    start = file.read(OVERHEAD_BYTES)
+    if len(start) < OVERHEAD_BYTES:
         return None
-    length = int.from_bytes(start[_LENGTH_AT:], "big", signed=True)
-    if length == 0 and start == bytes(_BEFORE_LENGTH_ENDS):
+    length = int.from_bytes(start[LENGTH_AT:], "big", signed=True)
+    if length == 0 and start == bytes(OVERHEAD_BYTES):
         return None  # space that was reserved and is not used yet
-    if length < HEADER_BYTES - _BEFORE_LENGTH_ENDS:
-        at = file.tell() - _BEFORE_LENGTH_ENDS
+    if length < HEADER_BYTES - OVERHEAD_BYTES:
+        at = file.tell() - OVERHEAD_BYTES
         raise DamagedSegmentError(f"{path}: the batch at byte {at} has a length of {length}, which cannot be")
     rest = file.read(length)
     return start + rest if len(rest) == length else None

@@ -7,41 +7,36 @@ Kafka: DefaultRecordBatch; KIP-98, KIP-32.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.records.compression import Compression, compress
 from kshim_protocol.records.crc import crc32c
-from kshim_protocol.records.record import (
+from kshim_protocol.records.layout import (
     ATTRIBUTES_AT,
     COMPRESSION_BITS,
     CONTROL_BIT,
     DELETE_HORIZON_BIT,
     HEADER_BYTES,
     LOG_APPEND_TIME_BIT,
+    MAGIC_AT,
+    MIN_BATCH_LENGTH,
     MIN_RECORD_BYTES,
     OVERHEAD_BYTES,
     TRANSACTIONAL_BIT,
-    Record,
-    encode_record,
+    run_of,
 )
+from kshim_protocol.records.record import Record, encode_record
 from kshim_protocol.records.varint import SMALL_VARINTS, encode_varint
 
-_HEADER = struct.Struct(">qiibIhiqqqhii")
-_BEFORE_CRC = struct.Struct(">qiibI")
-_AFTER_CRC = struct.Struct(">hiqqqhii")
-_OFFSET_AND_LENGTH = struct.Struct(">qi")
-_PLACE = struct.Struct(">qii")  # base offset, batch length, partition leader epoch
-
-LOG_FIELDS = struct.Struct(">qiib6xi8xq")
-"""What a log needs of a header, for its inner loops: base offset, batch length, partition leader epoch, magic, last
-offset delta, max timestamp."""
+_HEADER = run_of("base_offset", "record_count")
+_BEFORE_CRC = run_of("base_offset", "crc")
+_AFTER_CRC = run_of("attributes", "record_count")
+_OFFSET_AND_LENGTH = run_of("base_offset", "batch_length")
+_PLACE = run_of("base_offset", "partition_leader_epoch")
 
 _MAGIC = 2
-_MAGIC_AT = 16
-_MIN_BATCH_LENGTH = HEADER_BYTES - OVERHEAD_BYTES
 _LARGE_VALUE_BYTES = 500  # some less than what SMALL_VARINTS reaches to
 _WORTH_A_VIEW_BYTES = 4096  # below that, copying a slice is cheaper than a memoryview
 
@@ -120,8 +115,8 @@ def parse_batch_header(data: bytes, at: int = 0) -> BatchHeader:
         raise _malformed(f"{max(len(data) - at, 0)} bytes left, {HEADER_BYTES} wanted", "base_offset", at)
     header = BatchHeader._make(_HEADER.unpack_from(data, at))
     if header.magic != _MAGIC:
-        raise _malformed(f"magic is {header.magic}, not 2", "magic", at + _MAGIC_AT)
-    if header.batch_length < _MIN_BATCH_LENGTH:
+        raise _malformed(f"magic is {header.magic}, not 2", "magic", at + MAGIC_AT)
+    if header.batch_length < MIN_BATCH_LENGTH:
         raise _malformed(f"{header.batch_length} is too short", "batch_length", at + 8)
     return header
 
@@ -135,10 +130,10 @@ def iter_batches(data: bytes) -> Iterator[bytes]:
     size_bytes = len(data)
     while size_bytes - at >= OVERHEAD_BYTES:
         _, length = _OFFSET_AND_LENGTH.unpack_from(data, at)
-        if length < _MIN_BATCH_LENGTH:
+        if length < MIN_BATCH_LENGTH:
             raise _malformed(f"{length} is too short", "batch_length", at + 8)
-        if at + _MAGIC_AT < size_bytes and data[at + _MAGIC_AT] != _MAGIC:
-            raise _malformed(f"magic is {data[at + _MAGIC_AT]}, not 2", "magic", at + _MAGIC_AT)
+        if at + MAGIC_AT < size_bytes and data[at + MAGIC_AT] != _MAGIC:
+            raise _malformed(f"magic is {data[at + MAGIC_AT]}, not 2", "magic", at + MAGIC_AT)
         end = at + OVERHEAD_BYTES + length
         if end > size_bytes:
             return
@@ -151,12 +146,12 @@ def validate_batch(data: bytes) -> BatchHeader:
 
     Raises CorruptBatchError, InvalidBatchError. Kafka: ProduceRequest.validateRecords, LogValidator.
     """
-    if len(data) > _MAGIC_AT and data[_MAGIC_AT] != _MAGIC:
-        raise _invalid(f"magic is {data[_MAGIC_AT]}, not 2", "magic", _MAGIC_AT)
+    if len(data) > MAGIC_AT and data[MAGIC_AT] != _MAGIC:
+        raise _invalid(f"magic is {data[MAGIC_AT]}, not 2", "magic", MAGIC_AT)
     if len(data) < HEADER_BYTES:
         raise _invalid(f"{len(data)} bytes hold no whole batch", "base_offset", 0)
     header = BatchHeader._make(_HEADER.unpack_from(data))
-    if header.batch_length < _MIN_BATCH_LENGTH:
+    if header.batch_length < MIN_BATCH_LENGTH:
         raise _corrupt(f"{header.batch_length} is too short", "batch_length", 8)
     if header.batch_length != len(data) - OVERHEAD_BYTES:
         raise _invalid(f"{header.batch_length} in {len(data)} bytes: not one whole batch", "batch_length", 8)

@@ -5,29 +5,24 @@ Kafka: DefaultRecord; KIP-82 for headers.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.records.compression import MAX_DECOMPRESSED_BYTES, Compression, decompress
+from kshim_protocol.records.layout import (
+    ATTRIBUTES_AT,
+    COMPRESSION_BITS,
+    HEADER_BYTES,
+    LOG_APPEND_TIME_BIT,
+    MIN_RECORD_BYTES,
+    OVERHEAD_BYTES,
+    fields,
+)
 from kshim_protocol.records.varint import decode_varint, decode_varlong, encode_varint, encode_varlong
 
-HEADER_BYTES = 61
-"""Size of a batch's header; the records follow."""
-OVERHEAD_BYTES = 12
-"""Base offset and batch length, which the batch length does not count."""
-ATTRIBUTES_AT = 21
-MIN_RECORD_BYTES = 7
-"""A record without key, value and headers."""
-
-COMPRESSION_BITS = 0x07
-LOG_APPEND_TIME_BIT = 0x08
-TRANSACTIONAL_BIT = 0x10
-CONTROL_BIT = 0x20
-DELETE_HORIZON_BIT = 0x40
-
-_INSIDE = struct.Struct(">qi4xbxxxxhxxxxqq14xi")
-"""base offset, batch length, magic, attributes, base timestamp, max timestamp, record count."""
+_INSIDE = fields(
+    "base_offset", "batch_length", "magic", "attributes", "base_timestamp", "max_timestamp", "record_count"
+)
 
 
 class Record:

@@ -11,26 +11,27 @@ import struct
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.records.compression import Compression, compress, decompress
 from kshim_protocol.records.crc import crc32c
-from kshim_protocol.records.record import (
+from kshim_protocol.records.layout import (
     ATTRIBUTES_AT,
     COMPRESSION_BITS,
+    COUNT_AT,
     DELETE_HORIZON_BIT,
     HEADER_BYTES,
     MIN_RECORD_BYTES,
     OVERHEAD_BYTES,
+    PRODUCER_ID_AT,
+    run_of,
 )
 from kshim_protocol.records.varint import decode_varint, decode_varlong, encode_varint, encode_varlong
 
 EncodedRecord = tuple[int, bytes | None, bool, int, int, int]
 """Offset, key, whether it has a value, timestamp delta, and where in the data what follows that delta begins and ends."""
 
-_COUNT_AT = 57
 _NO_TIMESTAMP = -1
 
 _unpack_count = struct.Struct(">i").unpack_from
-_BEFORE_CRC = struct.Struct(">qiibI")
-_TAIL = struct.Struct(">hiqq")  # attributes, last offset delta, base timestamp, max timestamp
-_PRODUCER_AT = ATTRIBUTES_AT + _TAIL.size
+_BEFORE_CRC = run_of("base_offset", "crc")
+_TAIL = run_of("attributes", "max_timestamp")
 
 
 def plain_records(batch: bytes, *, max_decompressed_bytes: int) -> tuple[bytes, int, int]:
@@ -38,7 +39,7 @@ def plain_records(batch: bytes, *, max_decompressed_bytes: int) -> tuple[bytes, 
 
     Raises ProtocolError, CompressionUnavailableError.
     """
-    count: int = _unpack_count(batch, _COUNT_AT)[0]
+    count: int = _unpack_count(batch, COUNT_AT)[0]
     codec = batch[ATTRIBUTES_AT + 1] & COMPRESSION_BITS
     if not codec:
         data, at = batch, HEADER_BYTES
@@ -47,7 +48,7 @@ def plain_records(batch: bytes, *, max_decompressed_bytes: int) -> tuple[bytes, 
     else:
         data, at = decompress(Compression(codec), batch[HEADER_BYTES:], max_bytes=max_decompressed_bytes), 0
     if not 0 <= count * MIN_RECORD_BYTES <= len(data) - at:
-        raise _malformed(f"{count} records in {len(data) - at} bytes", _COUNT_AT)
+        raise _malformed(f"{count} records in {len(data) - at} bytes", COUNT_AT)
     return data, at, count
 
 
@@ -174,7 +175,7 @@ def empty_batch(batch: bytes) -> bytes:
 
 def _sealed(batch: bytes, tail: bytes, count: int, records: bytes) -> bytes:
     base_offset, _, leader_epoch, magic, _ = _BEFORE_CRC.unpack_from(batch)
-    after_crc = b"".join((tail, batch[_PRODUCER_AT:_COUNT_AT], count.to_bytes(4, "big"), records))
+    after_crc = b"".join((tail, batch[PRODUCER_ID_AT:COUNT_AT], count.to_bytes(4, "big"), records))
     length = ATTRIBUTES_AT + len(after_crc) - OVERHEAD_BYTES
     return _BEFORE_CRC.pack(base_offset, length, leader_epoch, magic, crc32c(after_crc)) + after_crc
 

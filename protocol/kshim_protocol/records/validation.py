@@ -10,14 +10,19 @@ import struct
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.records.compression import Compression, compress
 from kshim_protocol.records.crc import crc32c
-from kshim_protocol.records.record import ATTRIBUTES_AT, COMPRESSION_BITS, HEADER_BYTES, OVERHEAD_BYTES
+from kshim_protocol.records.layout import (
+    ATTRIBUTES_AT,
+    COMPRESSION_BITS,
+    CRC_AT,
+    HEADER_BYTES,
+    LENGTH_AT,
+    OVERHEAD_BYTES,
+)
 from kshim_protocol.records.varint import decode_varint, decode_varlong
 
 _NEVER = 1 << 63
 _pack_length = struct.Struct(">i").pack_into
 _pack_crc_and_attributes = struct.Struct(">Ih").pack_into
-_LENGTH_AT = 8
-_CRC_AT = 17
 
 
 class RecordFacts:
@@ -124,9 +129,9 @@ def recompressed(batch: bytes, plain: bytes, codec: Compression) -> bytes:
         batch[ATTRIBUTES_AT : ATTRIBUTES_AT + 2], "big", signed=True
     )  # bits nobody has named yet stay
     attributes = given & ~COMPRESSION_BITS | codec
-    _pack_length(packed, _LENGTH_AT, len(packed) - OVERHEAD_BYTES)
-    _pack_crc_and_attributes(packed, _CRC_AT, 0, attributes)
-    _pack_crc_and_attributes(packed, _CRC_AT, crc32c(memoryview(packed)[ATTRIBUTES_AT:]), attributes)
+    _pack_length(packed, LENGTH_AT, len(packed) - OVERHEAD_BYTES)
+    _pack_crc_and_attributes(packed, CRC_AT, 0, attributes)
+    _pack_crc_and_attributes(packed, CRC_AT, crc32c(memoryview(packed)[ATTRIBUTES_AT:]), attributes)
     return bytes(packed)
 
 

@@ -7,34 +7,32 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kshim.broker.coordinator_loader import CoordinatorLoader
+from kshim.broker.leader_election import ClusterNode, LeaderElection
 from kshim.broker.producer_ids import ProducerIds
 from kshim.broker.warmup import COORDINATOR, TRANSACTIONS
 from kshim.config.dynamic import DynamicConfig
 from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Append, Now, Step
-from kshim.partitions.durability import Durability, FsyncPolicy
-from kshim.partitions.fetch_purgatory import FetchPurgatory
+from kshim.partitions.durability import FsyncPolicy
 from kshim.partitions.internal_topics import make_internal_topic
 from kshim.partitions.leadership import Leadership
-from kshim.partitions.log_cleaner import LogCleaner
-from kshim.partitions.log_recovery import LogRecovery
-from kshim.partitions.producer_snapshots import SAVE_BYTES, ProducerSnapshots
-from kshim.partitions.topics import Partition, Storage, Topic, Topics
+from kshim.partitions.partition import Partition, Topic
+from kshim.partitions.partitions import Partitions
 from kshim.scheduling.background_tasks import BackgroundTasks
 from kshim.scheduling.timers import Timers
 from kshim.storage.log import LogError
+from kshim.storage.storage import Storage
 from kshim_protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from kshim.broker.node import Node
     from kshim.broker.transactions import Transactions
     from kshim.config.broker_config import BrokerConfig
+    from kshim.coordinator.groups.classic.group import Group
     from kshim.coordinator.groups.coordinator import GroupCoordinator
     from kshim.coordinator.groups.events import Event
     from kshim.coordinator.transactions.coordinator import TransactionCoordinator
     from kshim.history.history import History
     from kshim.security.authentication.credentials import ScramCredentials
     from kshim.security.authorizer.authorizer import Authorizer
-    from kshim.storage.log import Log
     from kshim_protocol.schema import Request
 
 
@@ -42,8 +40,6 @@ if TYPE_CHECKING:
 # transactions.
 _SHARD_APIS = frozenset({8, 9, 11, 12, 13, 14, 15, 16, 20, 27, 28, 42, 47})
 _TRANSACTION_APIS = frozenset({22, 24, 25, 26, 65, 66})
-
-_PRODUCER_ID_AT = 43  # in a batch; its first byte says whether there is one
 
 
 class RandomIds:
@@ -84,29 +80,31 @@ class Cluster:
         self.cluster_id = cluster_id
         self.storage = storage
         self.leadership = Leadership(range(config.node_id, config.node_id + node_count))
-        self.dynamic_configs = DynamicConfig(config, storage, self.leadership.node_ids, self._broker_configured)
+        self.dynamic_configs = DynamicConfig(config, storage, self.leadership.node_ids)
         self.background_tasks = BackgroundTasks()
         self.timers = Timers()
-        self.log_recovery = LogRecovery(self)
-        self.durability = Durability(
-            fsync,
-            fsync_interval_ms,
-            timers=self.timers,
-            start=lambda task: self.background_tasks.add(task, urgent=True),
-            on_durable=self._became_durable,
-            on_lost=self.log_recovery.begin,
-            report=on_defect,
-        )
-        self.log_cleaner = LogCleaner(self)
-        self.producer_snapshots = ProducerSnapshots(self)
-        self.topics = Topics(
+        self.partitions = Partitions(
+            config,
             storage,
             identities.new_topic_id,
-            on_open=self._opened,
-            on_close=self._closing,
-            hides_undurable=self.durability.replies_wait,
-            leadership=self.leadership,
+            self.leadership,
+            fsync=fsync,
+            fsync_interval_ms=fsync_interval_ms,
+            timers=self.timers,
+            background_tasks=self.background_tasks,
+            is_loading=self._is_loading,
+            on_taken=self._log_taken,
+            on_repaired=self._log_repaired,
+            report=on_defect,
         )
+        self.dynamic_configs.on_broker_change.append(self.partitions.broker_configured)
+        self.topics = self.partitions.topics
+        self.leader_election = LeaderElection(
+            self.leadership, self.topics, on_moved=self._shard_moved, report=on_defect
+        )
+        self.known_nodes = self.leader_election.known_nodes
+        self.durability = self.partitions.durability
+        self.fetch_purgatory = self.partitions.fetch_purgatory
         self.coordinator_loader = CoordinatorLoader(
             self, OFFSETS_TOPIC, COORDINATOR, lambda: self.coordinator, lambda: self._coordinator
         )
@@ -115,10 +113,7 @@ class Cluster:
         )
         self._identities = identities
         self._coordinator: GroupCoordinator | None = None
-        self.fetch_purgatory = FetchPurgatory()
         self._history: History | None = None
-        self.nodes: list[Node] = []
-        self.known_nodes: dict[int, Node] = {}  # the others, too
         self.on_event, self.on_corrupt = on_event, on_corrupt
         self.report = on_defect
         self.authorizer = _authorizer(config, storage)
@@ -171,23 +166,35 @@ class Cluster:
     def scram_credentials(self) -> ScramCredentials:
         """The users' SCRAM credentials, read when they are first needed. Raises LogError."""
         if self._scram_credentials is None:
-            from kshim.security.authentication.stored import stored_credentials
+            from kshim.security.authentication.credentials import ScramCredentials
 
-            self._scram_credentials = stored_credentials(self.storage)
+            self._scram_credentials = ScramCredentials.of(self.storage)
         return self._scram_credentials
 
     @property
     def history(self) -> History:
         """Why groups rebalanced: see `docs/design/events.md`. Made with the first event, as the coordinator is."""
         if self._history is None:
-            from kshim.history.making import make_history
+            from kshim.history.history import History
 
-            self._history = make_history(self, run=self._identities.new_topic_id().hex())
+            self._history = History.configured(
+                self.config,
+                self.topics,
+                self.timers,
+                run=self._identities.new_topic_id().hex(),
+                broker_of=lambda partition: self.offsets_partition(partition).leader.leader_id,
+                find_group=self._find_group,
+                on_defect=self.report,
+            )
         return self._history
+
+    def _find_group(self, group_id: str) -> Group | None:
+        shard = self.coordinator.shard_of(group_id)
+        return None if shard is None else shard.groups.get(group_id)
 
     def next_group_deadline(self) -> int | None:
         """When the next timer of a coordinator or of the retention is due (ms, `Now.mono_ms`), or None."""
-        retention_ms = self.log_cleaner.next_ms
+        retention_ms = self.partitions.retention.next_ms
         group_ms = None if self._coordinator is None else self._coordinator.next_deadline()
         if self._transactions is not None:
             transaction_ms = self._transactions.coordinator.next_deadline()
@@ -199,7 +206,7 @@ class Cluster:
 
     def advance(self, now: Now) -> None:
         """Fire the timers that are due. A coordinator stops at each write: what follows depends on its fate."""
-        self.log_cleaner.advance(now)
+        self.partitions.retention.advance(now)
         for coordinator in (self._coordinator, self.made_transactions):
             if coordinator is not None:
                 coordinator.partition_at_work = None
@@ -218,7 +225,7 @@ class Cluster:
         """
         for append in step.appends:  # grows when what follows from an append brings another
             try:
-                base_offset = self.append(self._shard_partition(append), append.batch)
+                base_offset = self._shard_partition(append).append(append.batch)
             except LogError as error:
                 self.report(error, append)
                 append.failed(ErrorCode.KAFKA_STORAGE_ERROR, step)
@@ -245,26 +252,6 @@ class Cluster:
             return self.offsets_partition(append.partition)
         self.transactions.partition_at_work = append.partition
         return self.transactions_topic().partitions[append.partition]
-
-    def append(self, partition: Partition, batch: bytes, now_ms: int = -1) -> int:
-        """Append one batch and wake the Fetches that waited for it. Returns its base offset. Raises LogError.
-
-        What it says of producers and transactions is remembered; `now_ms` (Unix time) is when they were heard of.
-        """
-        base_offset = partition.log.append(batch)
-        self.durability.appended(partition)
-        self.log_cleaner.appended(partition, len(batch))
-        stable_bytes = len(batch)
-        producers = partition.producers
-        if producers is not None:
-            if producers.transactions or batch[_PRODUCER_ID_AT] < 0x80:
-                stable_bytes = producers.after_append(partition, batch, base_offset, now_ms)
-            producers.unsaved_bytes += len(batch)
-            if producers.unsaved_bytes > SAVE_BYTES:
-                self.producer_snapshots.save(partition)
-        if self.fetch_purgatory and not self.durability.replies_wait:
-            self.fetch_purgatory.appended(partition, len(batch), stable_bytes)
-        return base_offset
 
     def partitions_of(self, step: Step) -> list[Partition]:
         """Those whose state the step is made from, or that it has changed."""
@@ -313,33 +300,26 @@ class Cluster:
                 except Exception as error:  # whoever listens must not disturb the group
                     self.report(error, event)
 
-    # Logs
+    # Shards and their logs
 
-    def _opened(self, partition: Partition) -> None:
-        self.durability.opened(partition)
-        self.log_cleaner.opened(partition)
-        self.producer_snapshots.opened(partition)
+    def _is_loading(self, partition: Partition) -> bool:
+        loader = self.loads_of(partition)
+        return loader is not None and loader.is_pending(partition.index)
 
-    def _closing(self, partition: Partition) -> None:
-        self.durability.closing(partition)
-        self.log_cleaner.closing(partition)
-        self.producer_snapshots.closing(partition)
+    def _shard_moved(self, partition: Partition, is_led: bool) -> None:
+        loader = self.loads_of(partition)
+        if loader is not None:
+            loader.moved(partition.index, is_led=is_led)
 
-    def _became_durable(self, partition: Partition, log: Log, before: int) -> None:
-        """More of a log is safe from power loss: where only that is shown, Fetches may have waited for it."""
-        self.log_cleaner.became_durable(partition, log)
-        if not self.fetch_purgatory or not self.durability.replies_wait:
-            return
-        try:
-            size_bytes = log.bytes_from(max(before, log.start_offset)) - log.bytes_from(log.durable_offset)
-            stable_bytes = size_bytes
-            producers = partition.producers
-            if producers is not None and producers.transactions:
-                stable_bytes = producers.after_sync(log, before)
-        except LogError:  # its beginning was deleted meanwhile
-            self.fetch_purgatory.release(partition)
-        else:
-            self.fetch_purgatory.appended(partition, size_bytes, stable_bytes)
+    def _log_taken(self, partition: Partition) -> None:
+        loader = self.loads_of(partition)
+        if loader is not None:
+            loader.drop(partition.index)
+
+    def _log_repaired(self, partition: Partition) -> None:
+        loader = self.loads_of(partition)
+        if loader is not None:
+            loader.load(partition.index)
 
     def defect(self, error: BaseException, request: Request[Any] | None) -> None:
         """An exception nobody planned for: report it, and load the shard it may have left half changed again.
@@ -385,12 +365,10 @@ class Cluster:
 
     # Nodes
 
-    def add_node(self, node: Node) -> None:
-        """A node is there, and live. To be called before requests come. Raises ValueError for an id not foreseen."""
-        if node.node_id not in self.leadership.node_ids:
-            raise ValueError(f"no node {node.node_id}: the nodes of this cluster are {self.leadership.node_ids}")
-        self.known_nodes[node.node_id] = node
-        self.nodes = [self.known_nodes[node_id] for node_id in sorted(self.known_nodes)]
+    @property
+    def nodes(self) -> list[ClusterNode]:
+        """The nodes that are live, by id."""
+        return self.leader_election.nodes
 
     def leader_of(self, topic: str, partition: int) -> int:
         """The id of the node that leads a partition. Raises LookupError for one there is not."""
@@ -398,24 +376,6 @@ class Cluster:
         if found is None:
             raise LookupError(f"there is no partition {topic}-{partition}")
         return found.leader.leader_id
-
-    def stop_node(self, node_id: int) -> None:
-        """End a node: live ones lead in its place, its clients are cut off. See `moves.stop_node`."""
-        from kshim.broker.leader_election import stop_node
-
-        stop_node(self, node_id)
-
-    def start_node(self, node_id: int) -> None:
-        """Have a node that was stopped serve again. See `moves.start_node`."""
-        from kshim.broker.leader_election import start_node
-
-        start_node(self, node_id)
-
-    def move(self, topic: str, partition: int, to: int) -> None:
-        """Have the node `to` lead a partition. See `moves.move`."""
-        from kshim.broker.leader_election import move
-
-        move(self, topic, partition, to)
 
     # Topics
 
@@ -436,24 +396,7 @@ class Cluster:
     def delete_topics(self, topics: Sequence[Topic], now: Now) -> None:
         """`delete_topic` of many at once, or of none. Raises LogError."""
         self.topics.delete_all(topics)
-        for topic in topics:
-            for partition in topic.partitions:
-                self.fetch_purgatory.release(partition)
         self.apply(self.coordinator.topics_deleted([topic.name for topic in topics], now))
-
-    def _broker_configured(self) -> None:
-        """What topics have from the configuration of brokers may have changed."""
-        for topic in self.topics:
-            topic.batch_validator = None
-            self.log_cleaner.configured(topic)
-
-    def delete_before(self, partition: Partition, offset: int) -> None:
-        """Move a partition's start up to `offset`, which lies behind it. Who waits there is answered. Raises LogError."""
-        partition.log.delete_before(offset)
-        if partition.producers is not None:
-            partition.producers.transactions.start_moved(offset)
-        self.log_cleaner.start_moved(partition)
-        self.fetch_purgatory.release(partition)
 
     def new_session_id(self) -> int:
         """A random number of 32 bits."""
@@ -467,11 +410,8 @@ class Cluster:
         """Close every log and give up the storage. Who still waits for a sync is not told any more."""
         if self._history is not None:
             self._history.close()
-        self.durability.stop()
-        self.log_cleaner.compact_before_end()
-        self.log_recovery.close()
         try:
-            self.topics.close()
+            self.partitions.close()
         finally:
             self.storage.close()
 
@@ -479,9 +419,9 @@ class Cluster:
 def _authorizer(config: BrokerConfig, storage: Storage) -> Authorizer | None:
     if not config.given.get("authorizer.class.name", "").strip():
         return None
-    from kshim.security.authorizer.making import make_authorizer
+    from kshim.security.authorizer.authorizer import Authorizer
 
-    return make_authorizer(config, storage)
+    return Authorizer.configured(config, storage)
 
 
 def _producer_ids(storage: Storage, identities: RandomIds, *, is_new: bool) -> ProducerIds:

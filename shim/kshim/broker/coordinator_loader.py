@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kshim.coordinator.step import Now
     from kshim.coordinator.transactions.coordinator import TransactionCoordinator
     from kshim.coordinator.transactions.replay import TransactionReplay
-    from kshim.partitions.topics import Partition
+    from kshim.partitions.partition import Partition
     from kshim.scheduling.background_tasks import BackgroundTask
     from kshim.storage.log import Log
 

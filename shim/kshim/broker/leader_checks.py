@@ -9,7 +9,7 @@ from kshim_protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kshim.broker.node import Node
-    from kshim.partitions.topics import Partition
+    from kshim.partitions.partition import Partition
 
 
 NOT_GIVEN = -1

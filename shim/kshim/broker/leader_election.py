@@ -8,129 +8,169 @@ from its log again (COORDINATOR_LOAD_IN_PROGRESS meanwhile), as Kafka's new lead
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kshim.storage.log import LogError
 
 if TYPE_CHECKING:
-    from kshim.broker.cluster import Cluster
-    from kshim.partitions.topics import Partition
+    from kshim.partitions.leadership import Leadership
+    from kshim.partitions.partition import Partition
+    from kshim.partitions.topics import Topics
 
 
-def stop_node(cluster: Cluster, node_id: int) -> None:
-    """End a node as SIGTERM ends a Kafka: what it leads goes to live nodes first, then its clients are cut off.
+class ClusterNode(Protocol):
+    """A node as the others see it."""
 
-    It stays the preferred leader of its partitions. The last one may be stopped, too: then nobody leads anything until
-    one is started. Nothing, if the node is not live. Raises LookupError for a node there never was.
-    """
-    node = cluster.known_nodes[node_id]
-    live_ids = cluster.leadership.live_ids
-    if node_id not in live_ids:
-        return
-    live_ids.remove(node_id)
-    cluster.nodes = [other for other in cluster.nodes if other is not node]
-    _find_leaders(cluster)
-    node.on_stop()
+    @property
+    def node_id(self) -> int: ...
 
+    def address(self, listener_name: str) -> tuple[str, int]:
+        """Host and port that the clients of a listener dial."""
 
-def start_node(cluster: Cluster, node_id: int) -> None:
-    """Have a node that was stopped accept clients again, on the port it had.
+    def on_stop(self) -> None:
+        """Cut off its clients, and accept no more."""
 
-    It leads new partitions in its turn, and those that nobody leads. As in Kafka, others come back to it only when
-    they are moved or their preferred leader is elected. Nothing, if the node is live. Raises LookupError for a node
-    there never was; OSError when its port is taken.
-    """
-    node = cluster.known_nodes[node_id]
-    leadership = cluster.leadership
-    if node_id in leadership.live_ids:
-        return
-    node.on_start()
-    leadership.live_ids = sorted((*leadership.live_ids, node_id))
-    cluster.nodes = [cluster.known_nodes[live_id] for live_id in leadership.live_ids]
-    _find_leaders(cluster)
+    def on_start(self) -> None:
+        """Accept clients again. Raises OSError when its port is taken."""
 
 
-def move(cluster: Cluster, topic: str, partition: int, to: int) -> None:
-    """Have the node `to` lead a partition, and be its preferred leader. Nothing, if it is both.
+class LeaderElection:
+    """The nodes of a cluster, and who leads what. `on_moved(partition, is_led)` is called for each partition whose
+    leader is another now, or that nobody leads any more."""
 
-    Raises LookupError for a partition or a node there is not; ValueError when the node is not live; LogError when that
-    cannot be stored, with all as it was.
-    """
-    found = cluster.topics.partition(topic, partition)
-    if found is None:
-        raise LookupError(f"there is no partition {topic}-{partition}")
-    move_all(cluster, {found: to})
+    def __init__(
+        self,
+        leadership: Leadership,
+        topics: Topics,
+        *,
+        on_moved: Callable[[Partition, bool], None],
+        report: Callable[[BaseException, object], None],
+    ) -> None:
+        self._leadership = leadership
+        self._topics = topics
+        self._on_moved = on_moved
+        self._report = report
+        self.known_nodes: dict[int, ClusterNode] = {}
+        """All nodes by id, live or not."""
+        self.nodes: list[ClusterNode] = []
+        """Those that are live, by id."""
 
+    def add_node(self, node: ClusterNode) -> None:
+        """A node is there, and live. To be called before requests come. Raises ValueError for an id not foreseen."""
+        node_ids = self._leadership.node_ids
+        if node.node_id not in node_ids:
+            raise ValueError(f"no node {node.node_id}: the nodes of this cluster are {node_ids}")
+        self.known_nodes[node.node_id] = node
+        self._find_live()
 
-def move_all(cluster: Cluster, moves: dict[Partition, int]) -> None:
-    """As `move`, for several, all or none."""
-    for node_id in moves.values():
-        if node_id not in cluster.known_nodes:
-            raise LookupError(f"there is no node {node_id}")
-        if node_id not in cluster.leadership.live_ids:
-            raise ValueError(f"node {node_id} is stopped")
-    preferring = {partition: to for partition, to in moves.items() if _place(partition) != (to, to)}
-    _lead(cluster, preferring, preferring.__getitem__)
+    def stop_node(self, node_id: int) -> None:
+        """End a node as SIGTERM ends a Kafka: what it leads goes to live nodes first, then its clients are cut off.
 
+        It stays the preferred leader of its partitions. The last one may be stopped, too: then nobody leads anything
+        until one is started. Nothing, if the node is not live. Raises LookupError for a node there never was.
+        """
+        node = self.known_nodes[node_id]
+        live_ids = self._leadership.live_ids
+        if node_id not in live_ids:
+            return
+        live_ids.remove(node_id)
+        self._find_live()
+        self._find_leaders()
+        node.on_stop()
 
-def elect(cluster: Cluster, partitions: Iterable[Partition]) -> None:
-    """Have each partition led by its preferred leader, which is live. Raises LogError as `move` does."""
-    chosen = {partition: partition.leader.preferred_id for partition in partitions}
-    _lead(cluster, chosen, chosen.__getitem__)
+    def start_node(self, node_id: int) -> None:
+        """Have a node that was stopped accept clients again, on the port it had.
+
+        It leads new partitions in its turn, and those that nobody leads. As in Kafka, others come back to it only when
+        they are moved or their preferred leader is elected. Nothing, if the node is live. Raises LookupError for a node
+        there never was; OSError when its port is taken.
+        """
+        node = self.known_nodes[node_id]
+        if node_id in self._leadership.live_ids:
+            return
+        node.on_start()
+        self._leadership.live_ids = sorted((*self._leadership.live_ids, node_id))
+        self._find_live()
+        self._find_leaders()
+
+    def move(self, topic: str, partition: int, to: int) -> None:
+        """Have the node `to` lead a partition, and be its preferred leader. Nothing, if it is both.
+
+        Raises LookupError for a partition or a node there is not; ValueError when the node is not live; LogError when
+        that cannot be stored, with all as it was.
+        """
+        found = self._topics.partition(topic, partition)
+        if found is None:
+            raise LookupError(f"there is no partition {topic}-{partition}")
+        self.move_all({found: to})
+
+    def move_all(self, leader_ids: dict[Partition, int]) -> None:
+        """As `move`, for several, all or none."""
+        for node_id in leader_ids.values():
+            if node_id not in self.known_nodes:
+                raise LookupError(f"there is no node {node_id}")
+            if node_id not in self._leadership.live_ids:
+                raise ValueError(f"node {node_id} is stopped")
+        changed = {partition: to for partition, to in leader_ids.items() if _place(partition) != (to, to)}
+        self._lead(changed, changed.__getitem__)
+
+    def elect(self, partitions: Iterable[Partition]) -> None:
+        """Have each partition led by its preferred leader, which is live. Raises LogError as `move` does."""
+        chosen = {partition: partition.leader.preferred_id for partition in partitions}
+        self._lead(chosen, chosen.__getitem__)
+
+    def _find_live(self) -> None:
+        live_ids = self._leadership.live_ids
+        self.nodes = [self.known_nodes[node_id] for node_id in sorted(self.known_nodes) if node_id in live_ids]
+
+    def _find_leaders(self) -> None:
+        """Give the partitions of nodes that are not live to live ones; without any, only say so to who waits."""
+        live_ids = self._leadership.live_ids
+        orphans = {
+            partition: partition.leader.preferred_id
+            for topic in self._topics
+            for partition in topic.partitions
+            if partition.leader.leader_id not in live_ids
+        }
+        if not live_ids:
+            self._moved(orphans)
+            return
+        for partition, preferred_id in orphans.items():
+            if preferred_id not in live_ids:
+                orphans[partition] = self._leadership.next_id()
+        try:
+            self._lead(orphans, lambda partition: partition.leader.preferred_id)
+        except LogError as error:  # a node that ends cannot go on leading, whatever can be stored
+            self._report(error, None)
+            _begin(orphans, lambda partition: partition.leader.preferred_id)
+            self._moved(orphans)
+
+    def _lead(self, leader_ids: dict[Partition, int], preferred: Callable[[Partition], int]) -> None:
+        """Begin the new epochs, store them, and answer who waits. Raises LogError, with all as it was."""
+        if not leader_ids:
+            return
+        before = {partition: partition.leader for partition in leader_ids}
+        _begin(leader_ids, preferred)
+        try:
+            self._topics.save()
+        except LogError:
+            for partition, leader in before.items():
+                partition.end_epoch(leader)
+            raise
+        self._moved(leader_ids)
+
+    def _moved(self, partitions: Iterable[Partition]) -> None:
+        """Whoever waits at the old leader has to hear that it is not the leader any more."""
+        is_led = bool(self._leadership.live_ids)
+        for partition in partitions:
+            partition.release_fetches()
+            self._on_moved(partition, is_led)
 
 
 def _place(partition: Partition) -> tuple[int, int]:
     return partition.leader.leader_id, partition.leader.preferred_id
 
 
-def _find_leaders(cluster: Cluster) -> None:
-    """Give the partitions of nodes that are not live to live ones; without any, only say so to who waits."""
-    leadership = cluster.leadership
-    orphans = {
-        partition: partition.leader.preferred_id
-        for topic in cluster.topics
-        for partition in topic.partitions
-        if partition.leader.leader_id not in leadership.live_ids
-    }
-    if not leadership.live_ids:
-        _moved(cluster, orphans)
-        return
-    for partition, preferred_id in orphans.items():
-        if preferred_id not in leadership.live_ids:
-            orphans[partition] = leadership.next_id()
-    try:
-        _lead(cluster, orphans, lambda partition: partition.leader.preferred_id)
-    except LogError as error:  # a node that ends cannot go on leading, whatever can be stored
-        cluster.report(error, None)
-        _begin(orphans, lambda partition: partition.leader.preferred_id)
-        _moved(cluster, orphans)
-
-
-def _lead(cluster: Cluster, leaders: dict[Partition, int], preferred: Callable[[Partition], int]) -> None:
-    """Begin the new epochs, store them, and tell who waits. Raises LogError, with all as it was."""
-    if not leaders:
-        return
-    before = {partition: partition.leader for partition in leaders}
-    _begin(leaders, preferred)
-    try:
-        cluster.topics.save()
-    except LogError:
-        for partition, leader in before.items():
-            partition.end_epoch(leader)
-        raise
-    _moved(cluster, leaders)
-
-
-def _begin(leaders: dict[Partition, int], preferred: Callable[[Partition], int]) -> None:
-    for partition, leader_id in leaders.items():
+def _begin(leader_ids: dict[Partition, int], preferred: Callable[[Partition], int]) -> None:
+    for partition, leader_id in leader_ids.items():
         partition.begin_epoch(leader_id, preferred_id=preferred(partition))
-
-
-def _moved(cluster: Cluster, partitions: Iterable[Partition]) -> None:
-    """Whoever waits at the old leader has to hear that it is not the leader any more."""
-    is_led = bool(cluster.leadership.live_ids)
-    for partition in partitions:
-        cluster.fetch_purgatory.release(partition)
-        loads = cluster.loads_of(partition)
-        if loads is not None:
-            loads.moved(partition.index, is_led=is_led)

@@ -10,7 +10,7 @@ from kshim.broker.connection import Connection
 from kshim.broker.router import Router
 from kshim.broker.warmup import warmup_steps
 from kshim.coordinator.step import Now
-from kshim.partitions.topics import Partition
+from kshim.partitions.partition import Partition
 
 if TYPE_CHECKING:
     from kshim.broker.authentication_gate import Gate
@@ -40,14 +40,14 @@ class Node:
         self.background_tasks = cluster.background_tasks
         cluster.coordinator_loader.begin(now)
         cluster.transaction_loader.begin(now)
-        cluster.log_cleaner.begin(now)
+        cluster.partitions.begin(now)
         self._fetch_sessions: FetchSessions | None = None
         self._warming = warmup_steps(self.router)
         self.on_stop: Callable[[], None] = _nothing
         """Cuts off its clients and accepts no more; the server sets it."""
         self.on_start: Callable[[], None] = _nothing
         """Accepts clients again. Raises OSError."""
-        cluster.add_node(self)
+        cluster.leader_election.add_node(self)
 
     @property
     def fetch_sessions(self) -> FetchSessions:

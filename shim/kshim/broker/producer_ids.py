@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from kshim.storage.log import LogError
 
 if TYPE_CHECKING:
-    from kshim.partitions.topics import Storage
+    from kshim.storage.storage import Storage
 
 
 BLOCK_SIZE: Final = 1_000

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Step
 from kshim.coordinator.transactions.config import TransactionConfig
 from kshim.coordinator.transactions.coordinator import TransactionCoordinator
-from kshim.partitions.topics import Partition
+from kshim.partitions.partition import Partition
 from kshim.partitions.transaction_markers import append_marker
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -130,11 +130,10 @@ class Transactions:
                 coordinator_epoch=marker.coordinator_epoch,
                 now=marker.now,
             )
-            append.written(cluster.append(where, append.batch, marker.now.wall_ms), Step())
+            append.written(where.append(append.batch, marker.now.wall_ms), Step())
             return
         try:
             append_marker(
-                cluster,
                 where,
                 producer_id=marker.producer_id,
                 producer_epoch=marker.producer_epoch,

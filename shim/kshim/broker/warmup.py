@@ -43,7 +43,7 @@ COORDINATOR = (
     "kshim.coordinator.groups.classic.join_group",
     "kshim.coordinator.groups.offsets.offset_commit",
     "kshim.coordinator.groups.coordinator",
-    "kshim.history.making",
+    "kshim.history.history",
 )
 
 # The transaction coordinator, where there are transactions to be loaded.

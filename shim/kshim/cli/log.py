@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.events import HISTORY_FIELDS, Event, MemberRef, Transition
 from kshim.coordinator.step import OFFSETS_TOPIC
-from kshim.partitions.topics import Partition
+from kshim.partitions.partition import Partition
 
 if TYPE_CHECKING:
     from kshim.cli.coordinator_lines import Line

@@ -25,7 +25,7 @@ from kshim.cli.log import Log
 from kshim.cli.options import ServeOptions
 from kshim.cli.stderr import log_stream
 from kshim.config.broker_config import BrokerConfig, ConfigError
-from kshim.history.names import create_events_topic
+from kshim.partitions.internal_topics import make_events_topic
 from kshim.server.clock import RealClock
 from kshim.server.listener import CannotBind
 from kshim.server.random_ids import new_cluster_id, new_member_suffix, new_topic_id
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from kshim.config.listeners import Listener
     from kshim.coordinator.step import Now
     from kshim.partitions.durability import FsyncPolicy
-    from kshim.partitions.topics import Storage
     from kshim.storage.repairs import Repair
+    from kshim.storage.storage import Storage
 
 
 SIGINT = 2
@@ -95,7 +95,7 @@ def run_serve(options: ServeOptions) -> int:
         log.caution("nobody_may", sentence)
     try:
         _create_topics(cluster, options.topics, log)
-        create_events_topic(cluster)
+        make_events_topic(cluster.topics, cluster.config)
         exit_code = _listen(cluster, config, listening, options.users_file, log)
         if damages:
             raise damages[0]

@@ -13,7 +13,7 @@ from kshim.storage.log import LogError
 
 if TYPE_CHECKING:
     from kshim.config.broker_config import BrokerConfig
-    from kshim.partitions.topics import Storage
+    from kshim.storage.storage import Storage
 
 
 DYNAMIC_CONFIGS_DOCUMENT = "dynamic-configs.json"
@@ -29,18 +29,16 @@ class DynamicConfig:
     """What was set for brokers (by id, "" for all), groups and client metrics (by name); those of brokers hold at once.
 
     Brokers of one process share their logs and their configuration: with several, none has values of its own.
-    `changed` is called when values of brokers have begun to hold; `on_broker_change` may hold more such calls.
+    `on_broker_change` is called when values of brokers have begun to hold.
     Raises LogError when what was stored cannot be read, or cannot hold together with the configuration of this start.
     """
 
-    def __init__(
-        self, config: BrokerConfig, storage: Storage, node_ids: Collection[int], changed: Callable[[], None]
-    ) -> None:
+    def __init__(self, config: BrokerConfig, storage: Storage, node_ids: Collection[int]) -> None:
         self._config = config
         self._storage = storage
         self._single_id = str(min(node_ids)) if len(node_ids) == 1 else None
         self._stored: _Stored = {"brokers": {}, "groups": {}, "clientMetrics": {}}
-        self.on_broker_change = [changed]
+        self.on_broker_change: list[Callable[[], None]] = []
         text = storage.read_document(DYNAMIC_CONFIGS_DOCUMENT)
         if text is None:
             return

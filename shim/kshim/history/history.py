@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Final
 
 from kshim.coordinator.groups.classic.subscriptions import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from kshim.coordinator.groups.events import GroupLoaded, JoinCompleted, MemberAdded
-from kshim.history.names import EVENTS_TOPIC
 from kshim.history.ring import Ring
 from kshim.history.topic import EventsTopic
 from kshim.history.tracker import Tracker
+from kshim.partitions.internal_topics import EVENTS_TOPIC
 
 if TYPE_CHECKING:
+    from kshim.config.broker_config import BrokerConfig
     from kshim.coordinator.groups.classic.group import Group
     from kshim.coordinator.groups.events import Event
     from kshim.history.event import HistoryEvent
+    from kshim.partitions.topics import Topics
+    from kshim.scheduling.timers import Timers
 
 
 PENDING_MAX_EVENTS: Final = 32
@@ -64,6 +67,34 @@ class History:
         """The newest events."""
         self._follow()
         return self._ring
+
+    @classmethod
+    def configured(
+        cls,
+        config: BrokerConfig,
+        topics: Topics,
+        timers: Timers,
+        *,
+        run: str,
+        broker_of: Callable[[int], int],
+        find_group: Callable[[str], Group | None],
+        on_defect: Callable[[BaseException, object], None],
+    ) -> History:
+        """The history that a configuration asks for; `run` identifies this life of the process."""
+        topic = None
+        if config.kshim_history_topic_enable:
+            topic = EventsTopic(
+                lambda: topics.named(EVENTS_TOPIC), timers.after, lambda error: on_defect(error, EVENTS_TOPIC)
+            )
+        return cls(
+            Ring(max_events=config.kshim_history_max_events, max_bytes=config.kshim_history_max_bytes),
+            topic,
+            run=run,
+            broker_of=broker_of,
+            initial_delay_ms=config.group_initial_rebalance_delay_ms,
+            find_group=find_group,
+            on_defect=on_defect,
+        )
 
     def observe(self, event: Event) -> None:
         """The coordinator has told of something."""

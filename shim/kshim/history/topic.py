@@ -15,7 +15,7 @@ from kshim.storage.log import LogError
 from kshim_protocol.records.batch import build_key_value_batch
 
 if TYPE_CHECKING:
-    from kshim.partitions.topics import Partition, Topic
+    from kshim.partitions.partition import Topic
 
 
 LINGER_MS: Final = 50
@@ -33,14 +33,12 @@ BACKLOG_MAX_BYTES: Final = 32 << 20
 class EventsTopic:
     """A backlog of events and the topic it is appended to.
 
-    `find_topic()` is the topic, None while there is none; `append(partition, batch)` raises LogError;
-    `after(delay_ms, action)` sets an timer; `on_failure(error)` hears of the first failure of a row. At most
+    `find_topic()` is the topic, None while there is none; `after(delay_ms, action)` sets a timer; `on_failure(error)` hears of the first failure of a row. At most
     `max_events` and about `max_bytes` wait; beyond that the oldest are dropped.
     """
 
     __slots__ = (
         "_after",
-        "_append",
         "_backlog",
         "_backlog_bytes",
         "_find_topic",
@@ -56,7 +54,6 @@ class EventsTopic:
     def __init__(
         self,
         find_topic: Callable[[], Topic | None],
-        append: Callable[[Partition, bytes], object],
         after: Callable[[int, Callable[[], None]], None],
         on_failure: Callable[[LogError], None],
         *,
@@ -64,7 +61,6 @@ class EventsTopic:
         max_bytes: int = BACKLOG_MAX_BYTES,
     ) -> None:
         self._find_topic = find_topic
-        self._append = append
         self._after = after
         self._on_failure = on_failure
         self._max_events = max_events
@@ -102,9 +98,9 @@ class EventsTopic:
 
     def _arm(self, delay_ms: int) -> None:
         self._is_armed = True
-        self._after(delay_ms, self._rung)
+        self._after(delay_ms, self._linger_over)
 
-    def _rung(self) -> None:
+    def _linger_over(self) -> None:
         self.before_writing()
         is_written = True
         for _ in range(TURN_MAX_BATCHES):
@@ -152,7 +148,7 @@ class EventsTopic:
             others = [event for event, home in zip(taken, homes, strict=True) if home != index]
         pairs = [(event.group_id.encode("utf-8", "surrogatepass"), event.to_json()) for event in chosen]
         newest_ms = max(event.now.wall_ms for event in chosen)
-        self._append(topic.partitions[index], build_key_value_batch(pairs, newest_ms))
+        topic.partitions[index].append(build_key_value_batch(pairs, newest_ms))
         taken[:] = others
 
     def _take(self) -> HistoryEvent:

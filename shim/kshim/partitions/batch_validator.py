@@ -11,18 +11,12 @@ from kshim_protocol.frame import ProtocolError
 from kshim_protocol.records.batch import InvalidBatchError, validate_batch
 from kshim_protocol.records.compression import Compression, CompressionUnavailableError
 from kshim_protocol.records.crc import crc32c
-from kshim_protocol.records.record import (
-    ATTRIBUTES_AT,
-    COMPRESSION_BITS,
-    LOG_APPEND_TIME_BIT,
-    iter_records,
-    iter_timestamps,
-)
+from kshim_protocol.records.layout import ATTRIBUTES_AT, COMPRESSION_BITS, CRC_AT, LOG_APPEND_TIME_BIT, MAX_TIMESTAMP_AT
+from kshim_protocol.records.record import iter_records, iter_timestamps
 
 if TYPE_CHECKING:
     from kshim.config.broker_config import BrokerConfig
     from kshim.partitions.record_validator import CheckedRecords
-    from kshim.partitions.topics import Topic
     from kshim_protocol.records.batch import BatchHeader
 
 
@@ -37,8 +31,6 @@ _CODECS = {
 }
 _FRAMING = frozenset({"magic", "base_offset", "batch_length"})
 """Fields that Kafka looks at before it asks the log (ProduceRequest.validateRecords)."""
-_CRC_AT = 17
-_MAX_TIMESTAMP_AT = 35
 _pack_crc_and_attributes = struct.Struct(">Ih").pack_into
 _pack_timestamp = struct.Struct(">q").pack_into
 
@@ -65,12 +57,12 @@ class BatchValidator:
     __slots__ = (
         "_after_max_ms",
         "_before_max_ms",
-        "_configs",
         "_is_compacted",
         "_is_log_append_time",
         "_max_record_bytes",
         "_segment_bytes",
         "codec",
+        "configs",
         "max_bytes",
     )
 
@@ -78,7 +70,7 @@ class BatchValidator:
         def value(name: str) -> Any:
             return config.topic_value(configs, name)
 
-        self._configs = dict(configs)
+        self.configs = dict(configs)
         self.max_bytes: int = value("max.message.bytes")
         self._is_log_append_time: bool = value("message.timestamp.type") == "LogAppendTime"
         self._is_compacted: bool = "compact" in value("cleanup.policy")
@@ -87,14 +79,6 @@ class BatchValidator:
         self._max_record_bytes: int = value("max.decompressed.message.bytes")
         self._segment_bytes: int = value("segment.bytes")
         self.codec = _CODECS[value("compression.type")]
-
-    @classmethod
-    def of(cls, topic: Topic, config: BrokerConfig) -> BatchValidator:
-        """The rules of a topic, made again when its configuration has changed."""
-        rules = topic.batch_validator
-        if rules is None or rules._configs != topic.configs:
-            rules = topic.batch_validator = cls(config, topic.configs)
-        return rules
 
     def check(self, data: bytes) -> BatchHeader:
         """The header of what a producer sent for one partition, if that is one sound batch of a size allowed.
@@ -192,7 +176,7 @@ def _decoded(read: Callable[[], Iterable[tuple[int, str]]]) -> list[tuple[int, s
 def _stamped(batch: bytes, attributes: int, max_timestamp_ms: int) -> bytes:
     """The batch with other attributes and maximum timestamp, and the CRC that follows."""
     changed = bytearray(batch)
-    _pack_crc_and_attributes(changed, _CRC_AT, 0, attributes)
-    _pack_timestamp(changed, _MAX_TIMESTAMP_AT, max_timestamp_ms)
-    _pack_crc_and_attributes(changed, _CRC_AT, crc32c(memoryview(changed)[ATTRIBUTES_AT:]), attributes)
+    _pack_crc_and_attributes(changed, CRC_AT, 0, attributes)
+    _pack_timestamp(changed, MAX_TIMESTAMP_AT, max_timestamp_ms)
+    _pack_crc_and_attributes(changed, CRC_AT, crc32c(memoryview(changed)[ATTRIBUTES_AT:]), attributes)
     return bytes(changed)

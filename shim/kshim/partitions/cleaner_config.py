@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kshim.config.broker_config import BrokerConfig
-    from kshim.partitions.topics import Topic
+    from kshim.partitions.partition import Topic
     from kshim.storage.log import SegmentView
 
 

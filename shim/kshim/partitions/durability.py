@@ -4,7 +4,7 @@
     interval   each log that has grown is synced every `interval_ms`; nobody waits
     never      only at roll and close; nobody waits
 
-A sync runs as a task: some logs one after the other in a thread, several background_tasks side by side. Appends go on meanwhile;
+A sync runs as a task: some logs one after the other in a thread, several of them side by side. Appends go on meanwhile;
 what they add is for the next sync, which begins when this one has ended (group commit).
 """
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from kshim.storage.log import LogError
 
 if TYPE_CHECKING:
-    from kshim.partitions.topics import Partition
+    from kshim.partitions.partition import Partition
     from kshim.scheduling.background_tasks import BackgroundTask
     from kshim.scheduling.timers import Timers
     from kshim.storage.log import Log, Sync
@@ -48,7 +48,7 @@ class _Wait:
 class Durability:
     """The policy of one cluster at work.
 
-    `start` takes background_tasks that should begin at once. `on_durable(partition, log, offset)` is called when the durable
+    `start` takes tasks that should begin at once. `on_durable(partition, log, offset)` is called when the durable
     position has moved on from `offset`; `on_lost(partition, error)` when a sync has failed, before those that waited
     are told; `report` of exceptions that should not be. `replies_wait` says whether `when_durable` ever waits.
     """
@@ -66,8 +66,8 @@ class Durability:
     ) -> None:
         self.policy = policy
         self.replies_wait = policy == "always"
-        self.leftovers: set[Partition] = set()
-        """Under `always`: logs with something behind their durable position that an earlier process may have told of."""
+        # Under `always`: logs with something behind their durable position that an earlier process may have shown.
+        self._leftovers: set[Partition] = set()
         self._interval_ms = interval_ms
         self._timers = timers
         self._start = start
@@ -95,13 +95,13 @@ class Durability:
             return
         log = partition.opened_log
         assert log is not None
-        self.leftovers.add(partition)
+        self._leftovers.add(partition)
         try:
             log.sync()
         except LogError as error:
             self._on_lost(partition, error)
             raise
-        self.leftovers.discard(partition)
+        self._leftovers.discard(partition)
 
     def appended(self, partition: Partition) -> None:
         """The partition's log has grown."""
@@ -129,6 +129,14 @@ class Durability:
         self._due.pop(partition, None)
         for _, wait in self._waits.pop(partition, ()):
             self._settle(wait)
+
+    def was_shown(self, partition: Partition) -> bool:
+        """Whether clients may know of what lies behind the durable position of the log."""
+        return not self.replies_wait or partition in self._leftovers
+
+    def repaired(self, partition: Partition) -> None:
+        """The log is durable to its end, after a sync of it had failed."""
+        self._leftovers.discard(partition)
 
     def stop(self) -> None:
         """Nobody is told anything any more, and nothing more is begun."""

@@ -5,9 +5,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable
 
-from kshim.broker.connection import Connection
-from kshim.partitions.topics import Partition
-
 _FEW_DEADLINES = 64
 
 
@@ -21,8 +18,8 @@ class WaitingFetch:
 
     def __init__(
         self,
-        connection: Connection,
-        partitions: Iterable[Partition],
+        connection: object,
+        partitions: Iterable[object],
         missing_bytes: int,
         deadline_ms: int,
         answer: Callable[[], None],
@@ -44,8 +41,8 @@ class FetchPurgatory:
     """
 
     def __init__(self) -> None:
-        self._by_partition: dict[Partition, dict[WaitingFetch, None]] = {}
-        self._by_connection: dict[Connection, WaitingFetch] = {}
+        self._by_partition: dict[object, dict[WaitingFetch, None]] = {}
+        self._by_connection: dict[object, WaitingFetch] = {}
         # A heap by deadline. A wait that ended early stays in it, without its answer, until its turn or until such
         # are the most.
         self._deadlines: list[tuple[int, int, WaitingFetch]] = []
@@ -66,7 +63,7 @@ class FetchPurgatory:
             heapq.heapify(self._deadlines)
         heapq.heappush(self._deadlines, (wait.deadline_ms, self._sequence, wait))
 
-    def appended(self, partition: Partition, size_bytes: int, stable_bytes: int) -> None:
+    def appended(self, partition: object, size_bytes: int, stable_bytes: int) -> None:
         """Records of `size_bytes` are there, and `stable_bytes` more below the last stable offset.
 
         The Fetches that now have their minimum are answered.
@@ -82,12 +79,12 @@ class FetchPurgatory:
         for wait in ready:
             self._finish(wait)
 
-    def release(self, partition: Partition) -> None:
+    def release(self, partition: object) -> None:
         """The partition is going away or changed at its root: answer all that wait on it now."""
         for wait in list(self._by_partition.get(partition, ())):
             self._finish(wait)
 
-    def cancel(self, connection: Connection) -> None:
+    def cancel(self, connection: object) -> None:
         """The client is gone: drop its wait without an answer."""
         wait = self._by_connection.get(connection)
         if wait is not None:

@@ -1,14 +1,17 @@
-"""The topics the coordinators keep their state in, as Kafka makes them when they are first needed."""
+"""The topics that the broker makes for itself: those of the coordinators, and that of the history."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kshim.coordinator.step import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from kshim.config.broker_config import BrokerConfig
-    from kshim.partitions.topics import Topic, Topics
+    from kshim.partitions.partition import Topic
+    from kshim.partitions.topics import Topics
+
+EVENTS_TOPIC: Final = "__kshim_events"
 
 
 def make_internal_topic(name: str, topics: Topics, config: BrokerConfig) -> Topic:
@@ -25,3 +28,12 @@ def make_internal_topic(name: str, topics: Topics, config: BrokerConfig) -> Topi
     configs["segment.bytes"] = str(config.transaction_state_log_segment_bytes)
     configs["unclean.leader.election.enable"] = "false"
     return topics.create(name, config.transaction_state_log_num_partitions, configs)
+
+
+def make_events_topic(topics: Topics, config: BrokerConfig) -> None:
+    """Make the topic of the history if the configuration asks for it and it is not there. Raises LogError.
+
+    To be called before clients come, so that nobody who subscribes by pattern is rebalanced because of it.
+    """
+    if config.kshim_history_topic_enable and EVENTS_TOPIC not in topics:
+        topics.create(EVENTS_TOPIC, 1, {"cleanup.policy": "delete", "retention.ms": "604800000"})

@@ -1,13 +1,13 @@
-"""Which log is compacted or loses old records, and when (docs/design/storage.md). No clock: `now` is handed in.
+"""Which log is compacted, and when (docs/design/storage.md). No clock: `now` is passed in.
 
 Logs of internal topics are compacted by what they hold: as soon as what is replaced may outweigh what is live, and
 earlier when they are idle. Those of other topics follow their configuration as in Kafka, looked at every
-`log.cleaner.backoff.ms`. Kafka: LogCleanerManager, LogManager.cleanupLogs.
+`log.cleaner.backoff.ms`. Kafka: LogCleaner, LogCleanerManager.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from kshim.partitions.cleaner_config import CleanerConfig
@@ -15,11 +15,13 @@ from kshim.scheduling.background_tasks import run_task
 from kshim.storage.log import LogError, UncleanableBatch
 
 if TYPE_CHECKING:
-    from kshim.broker.cluster import Cluster
+    from kshim.config.broker_config import BrokerConfig
     from kshim.coordinator.step import Now
-    from kshim.partitions.topics import Partition, Topic
-    from kshim.scheduling.background_tasks import BackgroundTask
+    from kshim.partitions.partition import Partition, Topic
+    from kshim.scheduling.background_tasks import BackgroundTask, BackgroundTasks
+    from kshim.scheduling.timers import Timers
     from kshim.storage.log import Log
+    from kshim.storage.storage import Storage
 
 
 DIRTY_BYTES: Final = 1 << 20
@@ -37,7 +39,7 @@ SHUTDOWN_BYTES: Final = 64 << 20
 _NEVER: Final = 1 << 62
 
 
-class _Upkeep:
+class _DirtyLog:
     """What is known of the log of one partition. Dirty is what was appended since it was last compacted."""
 
     __slots__ = (
@@ -78,278 +80,293 @@ class _Upkeep:
 
 
 class LogCleaner:
-    """The cleaner and the retention of one cluster; all its work are background_tasks. Does nothing before `begin`."""
+    """The cleaner of one cluster; all its work is done in background tasks. Does nothing before `begin`.
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    `topics` iterates over all there are. `is_loading(partition)` says whether a coordinator reads the log slice by slice,
+    `on_sealed(partition)` asks for a sync of what was sealed, `on_compacted(partition, clean_offset)` is called after a
+    compaction.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        topics: Iterable[Topic],
+        storage: Storage,
+        timers: Timers,
+        background_tasks: BackgroundTasks,
+        *,
+        is_loading: Callable[[Partition], bool],
+        on_sealed: Callable[[Partition], None],
+        on_compacted: Callable[[Partition, int], None],
+        report: Callable[[BaseException, object], None],
+    ) -> None:
+        self._config = config
+        self._topics = topics
+        self._storage = storage
+        self._timers = timers
+        self._background_tasks = background_tasks
+        self._is_loading = is_loading
+        self._on_sealed = on_sealed
+        self._on_compacted = on_compacted
+        self._report = report
         self._now: Callable[[], Now] | None = None
-        self._upkeeps: dict[Partition, _Upkeep] = {}
-        self._restless: dict[Partition, None] = {}  # of internal topics: have grown since they were found idle
+        self._dirty_logs: dict[Partition, _DirtyLog] = {}
+        self._watched: dict[Partition, None] = {}  # of internal topics: have grown since they were found idle
         self._looks_for_idle = False
-        self._is_cleaner_armed = False
+        self._is_armed = False
         self._saves_offsets = False
-        self.next_ms: int | None = None
-        """When `advance` is due (ms, `Now.mono_ms`)."""
 
     def begin(self, now: Callable[[], Now]) -> None:
         """Start to look after the logs, once. `now` is the group clock."""
-        if self._now is not None:
-            return
         self._now = now
-        for topic in self._cluster.topics:
-            rules = CleanerConfig(self._cluster.config, topic)
-            self._consider(rules, is_internal=topic.is_internal)
+        for topic in self._topics:
+            rules = CleanerConfig(self._config, topic)
+            self._consider(topic, rules)
             if rules.compacts and topic.is_internal:
                 for partition in topic.partitions:
                     self._watch(partition)
 
-    def _consider(self, rules: CleanerConfig, *, is_internal: bool) -> None:
-        """There is a topic with these rules: see to it that somebody looks after it from time to time."""
-        if rules.deletes and self.next_ms is None and self._now is not None:
-            self.next_ms = self._now().mono_ms + self._cluster.config.log_retention_check_interval_ms
-        if rules.compacts and not is_internal and not self._is_cleaner_armed:
-            self._is_cleaner_armed = True
-            self._cluster.timers.after(self._cluster.config.log_cleaner_backoff_ms, self._look_over_later)
+    def _consider(self, topic: Topic, rules: CleanerConfig) -> None:
+        """There is a topic with these rules: if it is compacted, see that it is looked at from time to time."""
+        if self._now is not None and rules.compacts and not topic.is_internal and not self._is_armed:
+            self._is_armed = True
+            self._timers.after(self._config.log_cleaner_backoff_ms, self._look_over_later)
 
     # What happens to logs
 
-    def opened(self, partition: Partition) -> None:
+    def opened(self, partition: Partition, rules: CleanerConfig) -> None:
         """The log of a partition is used for the first time, or again after it was closed."""
         log = partition.opened_log
         assert log is not None
-        rules = CleanerConfig(self._cluster.config, partition.topic)
         log.segment_bytes = rules.segment_bytes
         log.segment_ms = rules.segment_ms
-        if self._now is not None:
-            self._consider(rules, is_internal=partition.topic.is_internal)
+        self._consider(partition.topic, rules)
 
-    def configured(self, topic: Topic) -> None:
+    def configured(self, topic: Topic, rules: CleanerConfig) -> None:
         """The configuration that holds for a topic has changed."""
-        rules = CleanerConfig(self._cluster.config, topic)
-        if self._now is not None:
-            self._consider(rules, is_internal=topic.is_internal)
+        self._consider(topic, rules)
         for partition in topic.partitions:
             log = partition.opened_log
             if log is None:
                 continue
             log.segment_bytes = rules.segment_bytes
             log.segment_ms = rules.segment_ms
-            upkeep = self._upkeeps.get(partition)
-            if upkeep is not None and topic.is_internal and rules.compacts and upkeep.limit_bytes == _NEVER:
-                upkeep.limit_bytes = -1  # see `_upkeep`
+            dirty = self._dirty_logs.get(partition)
+            if dirty is not None and topic.is_internal and rules.compacts and dirty.limit_bytes == _NEVER:
+                dirty.limit_bytes = -1  # see `_dirty_log`
 
     def closing(self, partition: Partition) -> None:
         """The log of a partition is being closed or repaired: what is known of it no longer holds."""
-        self._upkeeps.pop(partition, None)
-        self._restless.pop(partition, None)
+        self._dirty_logs.pop(partition, None)
+        self._watched.pop(partition, None)
 
     def appended(self, partition: Partition, size_bytes: int) -> None:
         """A batch was appended. Called for each one, so brief."""
         if self._now is None:
             return
-        upkeep = self._upkeeps.get(partition)
-        if upkeep is None:
-            upkeep = self._first_upkeep(partition)
+        dirty = self._dirty_logs.get(partition)
+        if dirty is None:
+            dirty = self._first_dirty_log(partition)
         else:
-            upkeep.dirty_bytes += size_bytes
-        if upkeep.dirty_bytes > upkeep.limit_bytes:
-            self._grown(partition, upkeep)
+            dirty.dirty_bytes += size_bytes
+        if dirty.dirty_bytes > dirty.limit_bytes:
+            self._grown(partition, dirty)
 
-    def _first_upkeep(self, partition: Partition) -> _Upkeep:
+    def _first_dirty_log(self, partition: Partition) -> _DirtyLog:
         try:
-            return self._upkeep(partition)
+            return self._dirty_log(partition)
         except LogError as error:  # the batch is in the log all the same
-            upkeep = self._upkeeps[partition] = _Upkeep(0)
-            self._fail(partition, upkeep, error)
-            return upkeep
+            dirty = self._dirty_logs[partition] = _DirtyLog(0)
+            self._fail(partition, dirty, error)
+            return dirty
 
     def became_durable(self, partition: Partition, log: Log) -> None:
         """More of a log survives power loss."""
-        upkeep = self._upkeeps.get(partition)
-        if upkeep is not None and upkeep.sealed_offset is not None and upkeep.sealed_offset <= log.durable_offset:
-            self._queue(partition, upkeep)
+        dirty = self._dirty_logs.get(partition)
+        if dirty is not None and dirty.sealed_offset is not None and dirty.sealed_offset <= log.durable_offset:
+            self._queue(partition, dirty)
 
     def start_moved(self, partition: Partition) -> None:
         """The beginning of a log is gone: its sizes are to be taken anew."""
-        self._upkeeps.pop(partition, None)
-        self._restless.pop(partition, None)
+        self._dirty_logs.pop(partition, None)
+        self._watched.pop(partition, None)
 
-    def _upkeep(self, partition: Partition) -> _Upkeep:
-        upkeep = self._upkeeps.get(partition)
-        if upkeep is None:
-            clean_offset = self._cluster.topics.storage.clean_offset(partition.topic.name, partition.index)
-            upkeep = _Upkeep(clean_offset)
-            upkeep.measure(partition.log)
-            self._upkeeps[partition] = upkeep
-            rules = CleanerConfig(self._cluster.config, partition.topic)
+    def _dirty_log(self, partition: Partition) -> _DirtyLog:
+        dirty = self._dirty_logs.get(partition)
+        if dirty is None:
+            clean_offset = self._storage.clean_offset(partition.topic.name, partition.index)
+            dirty = _DirtyLog(clean_offset)
+            dirty.measure(partition.log)
+            self._dirty_logs[partition] = dirty
+            rules = CleanerConfig(self._config, partition.topic)
             if rules.compacts and partition.topic.is_internal:
-                upkeep.limit_bytes = -1  # the next append makes it restless
-        return upkeep
+                dirty.limit_bytes = -1  # the next append has it watched
+        return dirty
 
     # Internal topics: compacted by what they hold
 
-    def _grown(self, partition: Partition, upkeep: _Upkeep) -> None:
-        if upkeep.limit_bytes < 0:
-            upkeep.limit_bytes = upkeep.limit(DIRTY_BYTES)
-            upkeep.idle_bytes = -1
+    def _grown(self, partition: Partition, dirty: _DirtyLog) -> None:
+        if dirty.limit_bytes < 0:
+            dirty.limit_bytes = dirty.limit(DIRTY_BYTES)
+            dirty.idle_bytes = -1
             self._watch(partition)
-        if upkeep.dirty_bytes > upkeep.limit_bytes:
-            upkeep.limit_bytes = upkeep.dirty_bytes + upkeep.limit(DIRTY_BYTES)  # if it stays so, look again then
-            self._seal(partition, upkeep)
+        if dirty.dirty_bytes > dirty.limit_bytes:
+            dirty.limit_bytes = dirty.dirty_bytes + dirty.limit(DIRTY_BYTES)  # if it stays so, look again then
+            self._seal(partition, dirty)
 
     def _watch(self, partition: Partition) -> None:
         """See whether its log becomes idle, or was left dirty by an earlier run."""
-        self._restless[partition] = None
+        self._watched[partition] = None
         if not self._looks_for_idle:
             self._looks_for_idle = True
-            self._cluster.timers.after(IDLE_MS, self._look_for_idle)
+            self._timers.after(IDLE_MS, self._look_for_idle)
 
     def _look_for_idle(self) -> None:
-        for partition in list(self._restless):
+        for partition in list(self._watched):
             if not self._is_readable(partition):
                 continue
             try:
-                upkeep = self._upkeep(partition)
+                dirty = self._dirty_log(partition)
             except LogError as error:
-                del self._restless[partition]
-                self._cluster.report(error, partition)
+                del self._watched[partition]
+                self._report(error, partition)
                 continue
-            if upkeep.dirty_bytes != upkeep.idle_bytes:
-                upkeep.idle_bytes = upkeep.dirty_bytes
+            if dirty.dirty_bytes != dirty.idle_bytes:
+                dirty.idle_bytes = dirty.dirty_bytes
                 continue
-            del self._restless[partition]
-            upkeep.limit_bytes = -1
-            if upkeep.dirty_bytes > upkeep.limit(IDLE_DIRTY_BYTES):
-                self._seal(partition, upkeep)
-        self._looks_for_idle = bool(self._restless)
+            del self._watched[partition]
+            dirty.limit_bytes = -1
+            if dirty.dirty_bytes > dirty.limit(IDLE_DIRTY_BYTES):
+                self._seal(partition, dirty)
+        self._looks_for_idle = bool(self._watched)
         if self._looks_for_idle:
-            self._cluster.timers.after(IDLE_MS, self._look_for_idle)
+            self._timers.after(IDLE_MS, self._look_for_idle)
 
     # Other topics: compacted as they are configured
 
     def _look_over_later(self) -> None:
-        self._cluster.background_tasks.add(self._look_over())
+        self._background_tasks.add(self._look_over())
 
     def _look_over(self) -> BackgroundTask:
         """Find the logs that are due to be compacted."""
         assert self._now is not None
-        self._is_cleaner_armed = False
-        for topic in self._cluster.topics:
-            rules = CleanerConfig(self._cluster.config, topic)
+        self._is_armed = False
+        for topic in self._topics:
+            rules = CleanerConfig(self._config, topic)
             if topic.is_internal or not rules.compacts:
                 continue
-            self._consider(rules, is_internal=False)
+            self._consider(topic, rules)
             for partition in list(topic.partitions):
                 yield None
                 try:
-                    upkeep = self._upkeep(partition)
+                    dirty = self._dirty_log(partition)
                     now_ms = self._now().wall_ms
-                    has_horizon = upkeep.horizon_ms is not None and upkeep.horizon_ms <= now_ms
-                    if has_horizon or rules.is_due(partition.log.segments(), upkeep.clean_offset, now_ms):
-                        self._seal(partition, upkeep)
+                    has_horizon = dirty.horizon_ms is not None and dirty.horizon_ms <= now_ms
+                    if has_horizon or rules.is_due(partition.log.segments(), dirty.clean_offset, now_ms):
+                        self._seal(partition, dirty)
                 except LogError as error:
-                    self._cluster.report(error, partition)
+                    self._report(error, partition)
 
     # Compaction
 
-    def _seal(self, partition: Partition, upkeep: _Upkeep) -> None:
+    def _seal(self, partition: Partition, dirty: _DirtyLog) -> None:
         """Have the log compacted once what is sealed of it is durable, for a record may go only after the one that
         replaces it is safe. Logs of internal topics are sealed now."""
         log = partition.opened_log
-        if log is None or upkeep.is_busy:
+        if log is None or dirty.is_busy:
             return
         try:
             if partition.topic.is_internal:
                 log.roll()
             segments = log.segments()
-            upkeep.sealed_offset = segments[-1].base_offset if segments else log.end_offset
-            is_durable = upkeep.sealed_offset <= log.durable_offset
+            dirty.sealed_offset = segments[-1].base_offset if segments else log.end_offset
+            is_durable = dirty.sealed_offset <= log.durable_offset
         except LogError as error:
-            self._fail(partition, upkeep, error)
+            self._fail(partition, dirty, error)
             return
         if is_durable:
-            self._queue(partition, upkeep)
+            self._queue(partition, dirty)
         else:
-            self._cluster.durability.rolled(partition)
+            self._on_sealed(partition)
 
-    def _queue(self, partition: Partition, upkeep: _Upkeep) -> None:
-        upkeep.sealed_offset = None
-        if not upkeep.is_busy:
-            upkeep.is_busy = True
-            self._cluster.background_tasks.add(self._compact(partition, upkeep))
+    def _queue(self, partition: Partition, dirty: _DirtyLog) -> None:
+        dirty.sealed_offset = None
+        if not dirty.is_busy:
+            dirty.is_busy = True
+            self._background_tasks.add(self._compact(partition, dirty))
 
-    def _fail(self, partition: Partition, upkeep: _Upkeep, error: LogError) -> None:
+    def _fail(self, partition: Partition, dirty: _DirtyLog, error: LogError) -> None:
         """Leave the log alone for a while; for good, as Kafka does, when it would fail again and again."""
-        upkeep.limit_bytes = _NEVER
-        self._restless.pop(partition, None)
-        self._cluster.report(error, partition)
+        dirty.limit_bytes = _NEVER
+        self._watched.pop(partition, None)
+        self._report(error, partition)
         if not isinstance(error, UncleanableBatch):
-            self._cluster.timers.after(RETRY_MS, lambda: self._try_again(partition, upkeep))
+            self._timers.after(RETRY_MS, lambda: self._try_again(partition, dirty))
 
-    def _try_again(self, partition: Partition, upkeep: _Upkeep) -> None:
-        if self._upkeeps.get(partition) is upkeep and partition.topic.is_internal:
-            upkeep.limit_bytes = upkeep.limit(DIRTY_BYTES)
+    def _try_again(self, partition: Partition, dirty: _DirtyLog) -> None:
+        if self._dirty_logs.get(partition) is dirty and partition.topic.is_internal:
+            dirty.limit_bytes = dirty.limit(DIRTY_BYTES)
             self._watch(partition)
 
-    def _compact(self, partition: Partition, upkeep: _Upkeep) -> BackgroundTask:
+    def _compact(self, partition: Partition, dirty: _DirtyLog) -> BackgroundTask:
         try:
             log = partition.opened_log
-            if log is not None and self._upkeeps.get(partition) is upkeep and self._may_replace(partition, log):
-                yield from self._clean(partition, upkeep, log)
+            if log is not None and self._dirty_logs.get(partition) is dirty and self._may_replace(partition, log):
+                yield from self._clean(partition, dirty, log)
         except LogError as error:
-            self._fail(partition, upkeep, error)
+            self._fail(partition, dirty, error)
         finally:
-            upkeep.is_busy = False
-        if upkeep.dirty_bytes > upkeep.limit_bytes >= 0:  # more than that was appended meanwhile
-            self._grown(partition, upkeep)
+            dirty.is_busy = False
+        if dirty.dirty_bytes > dirty.limit_bytes >= 0:  # more than that was appended meanwhile
+            self._grown(partition, dirty)
 
-    def _clean(self, partition: Partition, upkeep: _Upkeep, log: Log) -> BackgroundTask:
+    def _clean(self, partition: Partition, dirty: _DirtyLog, log: Log) -> BackgroundTask:
         from kshim.partitions.producer_state import EXPIRATION_MS
         from kshim.storage.cleaner import clean
 
         assert self._now is not None
-        config = self._cluster.config
+        config = self._config
         rules = CleanerConfig(config, partition.topic)
         if not rules.compacts:
             return
         now_ms = self._now().wall_ms
-        upkeep.measure(log)
+        dirty.measure(log)
         result = yield from clean(
             log,
-            first_dirty_offset=upkeep.clean_offset,
-            before_offset=min(rules.cleanable_end(log.segments(), upkeep.clean_offset, now_ms), log.durable_offset),
+            first_dirty_offset=dirty.clean_offset,
+            before_offset=min(rules.cleanable_end(log.segments(), dirty.clean_offset, now_ms), log.durable_offset),
             now_ms=now_ms,
             delete_retention_ms=rules.delete_retention_ms,
             producers_since_ms=now_ms - EXPIRATION_MS,
             segment_bytes=rules.segment_bytes,
             key_map_bytes=config.log_cleaner_dedupe_buffer_size,
-            drops_tombstones=upkeep.horizon_ms is not None and upkeep.horizon_ms <= now_ms,
+            drops_tombstones=dirty.horizon_ms is not None and dirty.horizon_ms <= now_ms,
             may_replace=lambda: self._may_replace(partition, log),
         )
         if result is None:
             return
-        self._cluster.producer_snapshots.compacted(partition, result.clean_offset)
-        upkeep.clean_offset = result.clean_offset
-        upkeep.horizon_ms = result.next_horizon_ms
-        upkeep.measure(log)
-        if partition in self._restless and result.first_unstable_offset is None:
-            upkeep.limit_bytes = upkeep.limit(DIRTY_BYTES)
-        self._cluster.topics.storage.note_clean_offset(partition.topic.name, partition.index, result.clean_offset)
+        self._on_compacted(partition, result.clean_offset)
+        dirty.clean_offset = result.clean_offset
+        dirty.horizon_ms = result.next_horizon_ms
+        dirty.measure(log)
+        if partition in self._watched and result.first_unstable_offset is None:
+            dirty.limit_bytes = dirty.limit(DIRTY_BYTES)
+        self._storage.note_clean_offset(partition.topic.name, partition.index, result.clean_offset)
         if not self._saves_offsets:
             self._saves_offsets = True
-            self._cluster.timers.after(SAVE_MS, self._save_offsets_later)
+            self._timers.after(SAVE_MS, self._save_offsets_later)
 
     def _save_offsets_later(self) -> None:
-        self._cluster.background_tasks.add(self._save_offsets())
+        self._background_tasks.add(self._save_offsets())
 
     def _save_offsets(self) -> BackgroundTask:
         self._saves_offsets = False
-        save = self._cluster.topics.storage.clean_offsets_to_save()
+        save = self._storage.clean_offsets_to_save()
         if save is not None:
             try:
                 yield save
             except LogError as error:
-                self._cluster.report(error, None)
+                self._report(error, None)
 
     def _may_replace(self, partition: Partition, log: Log) -> bool:
         """Whether nobody else has taken the log, or is reading it slice by slice."""
@@ -357,64 +374,25 @@ class LogCleaner:
 
     def _is_readable(self, partition: Partition) -> bool:
         """Whether its log is not being repaired, or read by the coordinator."""
-        if partition.is_failed:
-            return False
-        loads = self._cluster.loads_of(partition)
-        return loads is None or not loads.is_pending(partition.index)
+        return not partition.is_failed and not self._is_loading(partition)
 
     def compact_before_end(self) -> None:
         """At a graceful end: compact what is quickly compacted of internal topics, so that the next start is quick."""
         if self._now is None:
             return
         left_bytes = SHUTDOWN_BYTES
-        for partition, upkeep in list(self._upkeeps.items()):
+        for partition, dirty in list(self._dirty_logs.items()):
             log = partition.opened_log
-            if log is None or not partition.topic.is_internal or upkeep.limit_bytes == _NEVER:
+            if log is None or not partition.topic.is_internal or dirty.limit_bytes == _NEVER:
                 continue
-            size_bytes = upkeep.dirty_bytes + upkeep.clean_bytes
-            if upkeep.dirty_bytes > upkeep.limit(IDLE_DIRTY_BYTES) and size_bytes <= left_bytes:
+            size_bytes = dirty.dirty_bytes + dirty.clean_bytes
+            if dirty.dirty_bytes > dirty.limit(IDLE_DIRTY_BYTES) and size_bytes <= left_bytes:
                 left_bytes -= size_bytes
                 try:
                     log.roll()
                     log.sync()
                 except LogError as error:
-                    self._cluster.report(error, partition)
+                    self._report(error, partition)
                 else:
-                    run_task(self._compact(partition, upkeep))
+                    run_task(self._compact(partition, dirty))
         run_task(self._save_offsets())
-
-    # Retention
-
-    def advance(self, now: Now) -> None:
-        """Have a look at what is too old or too much, when it is time."""
-        if self.next_ms is not None and self.next_ms <= now.mono_ms:
-            self.next_ms = now.mono_ms + self._cluster.config.log_retention_check_interval_ms
-            self._cluster.background_tasks.add(self._retain())
-
-    def _retain(self) -> BackgroundTask:
-        """Delete the segments that are too old or too many, topic by topic."""
-        for topic in self._cluster.topics:
-            rules = CleanerConfig(self._cluster.config, topic)
-            if not rules.deletes:
-                continue
-            for partition in list(topic.partitions):
-                yield None
-                try:
-                    self._retain_partition(partition, rules)
-                except LogError as error:
-                    self._cluster.report(error, partition)
-
-    def _retain_partition(self, partition: Partition, rules: CleanerConfig) -> None:
-        from kshim.storage.retention import expired
-
-        assert self._now is not None
-        log = partition.log
-        found = expired(
-            log.segments(),
-            now_ms=self._now().wall_ms,
-            retention_ms=rules.retention_ms,
-            retention_bytes=rules.retention_bytes,
-            durable_offset=partition.high_watermark,
-        )
-        if found is not None:
-            self._cluster.delete_before(partition, found.start_offset)

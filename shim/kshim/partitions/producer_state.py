@@ -15,10 +15,10 @@ from kshim.storage.producer_snapshot_file import ProducerSnapshot
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.records.batch import parse_batch_header
 from kshim_protocol.records.control import ControlType, parse_control_record
+from kshim_protocol.records.layout import PRODUCER_ID_AT
 from kshim_protocol.records.record import iter_records
 
 if TYPE_CHECKING:
-    from kshim.partitions.topics import Partition
     from kshim.storage.log import Log
     from kshim.storage.producer_snapshot_file import AbortedTransaction
     from kshim_protocol.records.batch import BatchHeader
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 EXPIRATION_MS = 86_400_000
 """Kafka's default of producer.id.expiration.ms."""
 _FIRST_SWEEP_AT = 1024
-_PRODUCER_ID_AT = 43  # in a batch; its first byte says whether there is one
 
 
 class ProducerState:
@@ -55,15 +54,6 @@ class ProducerState:
         return iter(self._entries.values())
 
     @classmethod
-    def of(cls, partition: Partition) -> ProducerState:
-        """Those of a partition. Raises LogError; KafkaError NOT_LEADER_OR_FOLLOWER while they are read from a long log."""
-        if partition.producers is None:
-            _ = partition.log  # opening it reads them, or begins to
-            if partition.producers is None:
-                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the producers of the partition are being read")
-        return partition.producers
-
-    @classmethod
     def restored(cls, snapshot: ProducerSnapshot, aborted: Iterable[AbortedTransaction]) -> ProducerState:
         """As a snapshot has them; `aborted` are those of its transactions that still matter."""
         producers = cls()
@@ -84,7 +74,7 @@ class ProducerState:
     def replay(self, batches: Iterable[bytes]) -> None:
         """Learn from batches that are in the log, in order. Only headers and markers are read."""
         for batch in batches:
-            if batch[_PRODUCER_ID_AT] < 0x80:
+            if batch[PRODUCER_ID_AT] < 0x80:
                 self.appended(batch, int.from_bytes(batch[:8], "big"))
 
     def check(self, header: BatchHeader) -> RememberedBatch | None:
@@ -142,19 +132,18 @@ class ProducerState:
             entry.first_offset = base_offset
             self.transactions.begin(header.producer_id, base_offset)
 
-    def after_append(self, partition: Partition, batch: bytes, base_offset: int, now_ms: int) -> int:
+    def after_append(self, log: Log, high_watermark: int, batch: bytes, base_offset: int, now_ms: int) -> int:
         """As `appended`, for any batch; returns by how many bytes the last stable offset moved on. Raises LogError."""
         transactions = self.transactions
         was_open = bool(transactions)
-        high_watermark = partition.high_watermark
         before = transactions.last_stable_offset(base_offset) if was_open else base_offset
-        if batch[_PRODUCER_ID_AT] < 0x80:
+        if batch[PRODUCER_ID_AT] < 0x80:
             self.appended(batch, base_offset, now_ms)
             transactions.became_durable(high_watermark)
         if not was_open and not transactions:
             return len(batch)
         after = transactions.last_stable_offset(high_watermark)
-        return _bytes_between(partition.log, before, after)
+        return _bytes_between(log, before, after)
 
     def after_sync(self, log: Log, before_offset: int) -> int:
         """More is durable: returns by how many bytes the last stable offset of what is moved on. Raises LogError."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.records.compression import Compression, CompressionUnavailableError, DecompressedTooLongError
-from kshim_protocol.records.record import ATTRIBUTES_AT, COMPRESSION_BITS, HEADER_BYTES
+from kshim_protocol.records.layout import ATTRIBUTES_AT, COMPRESSION_BITS, COUNT_AT, HEADER_BYTES
 from kshim_protocol.records.selection import plain_records
 from kshim_protocol.records.validation import RecordFacts, check_records, recompressed
 
@@ -27,7 +27,6 @@ MAX_PLAIN_BYTES: Final = 100 << 20
 _AT_ONCE_RECORDS: Final = 16_384
 _AT_ONCE_BYTES: Final = 1 << 20
 _RECORDS_A_SLICE: Final = 1024
-_COUNT_AT: Final = 57
 
 _unpack_count = struct.Struct(">i").unpack_from
 
@@ -59,7 +58,7 @@ class RecordValidator:
         if len(batch) < HEADER_BYTES:
             return
         is_compressed = bool(batch[ATTRIBUTES_AT + 1] & COMPRESSION_BITS)
-        if _unpack_count(batch, _COUNT_AT)[0] > _AT_ONCE_RECORDS:
+        if _unpack_count(batch, COUNT_AT)[0] > _AT_ONCE_RECORDS:
             self._heavy.append((batch, codec))
             return
         try:

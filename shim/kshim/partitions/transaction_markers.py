@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kshim.partitions.producer_state import ProducerState
 from kshim.storage.log import LogError
 from kshim_protocol.errors import KafkaError
 from kshim_protocol.records.control import ControlType, EndTransactionMarker, build_end_transaction_batch
 
 if TYPE_CHECKING:
-    from kshim.broker.cluster import Cluster
-    from kshim.partitions.topics import Partition
+    from kshim.partitions.partition import Partition
 
 
 def append_marker(
-    cluster: Cluster,
     partition: Partition,
     *,
     producer_id: int,
@@ -34,7 +31,7 @@ def append_marker(
     Kafka: UnifiedLog.appendAsLeader with AppendOrigin.COORDINATOR, ProducerAppendInfo.appendEndTxnMarker.
     """
     try:
-        producers = ProducerState.of(partition)
+        producers = partition.require_producers()
     except KafkaError as error:  # they are being read: the next try will find them
         raise LogError(str(error)) from error
     producers.check_marker(producer_id, producer_epoch, coordinator_epoch)
@@ -44,4 +41,4 @@ def append_marker(
         producer_epoch=producer_epoch,
         timestamp_ms=now_ms,
     )
-    return cluster.append(partition, batch, now_ms)
+    return partition.append(batch, now_ms)

@@ -6,18 +6,18 @@ rolls may go on meanwhile: nothing of the log changes before `Replacement.finish
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from kshim.storage.cleaner_rules import RECORDS_A_SLICE, Filter, KeyMap, Survey
 from kshim.storage.log import Log, Replacement, SegmentView
+from kshim_protocol.records.layout import fields
 
 _MAX_RELATIVE_OFFSET = (1 << 31) - 1
 _KEPT_BYTES = 8 << 20
 """A log of up to this size is read once and kept in memory, not read by each of the three passes."""
 
-_unpack_place = struct.Struct(">qi11xi30xi").unpack_from  # base offset, length, last offset delta, record count
+_unpack_place = fields("base_offset", "batch_length", "last_offset_delta", "record_count").unpack_from
 
 
 class Cleaned(NamedTuple):

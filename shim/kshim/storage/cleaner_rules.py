@@ -7,17 +7,25 @@ everything up to where the map reaches. Work on many records is generators, whic
 
 from __future__ import annotations
 
-import struct
 from bisect import bisect_right
 from collections.abc import Callable, Generator
 from typing import Any
 
 from kshim.storage.log import UncleanableBatch
 from kshim_protocol.frame import ProtocolError
-from kshim_protocol.records.batch import LOG_FIELDS, crc_matches
+from kshim_protocol.records.batch import crc_matches
 from kshim_protocol.records.compression import CompressionUnavailableError
 from kshim_protocol.records.control import ControlType, parse_control_record
-from kshim_protocol.records.record import HEADER_BYTES, iter_records
+from kshim_protocol.records.layout import (
+    COMPRESSION_BITS,
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    HEADER_BYTES,
+    LOG_FIELDS,
+    TRANSACTIONAL_BIT,
+    fields,
+)
+from kshim_protocol.records.record import iter_records
 from kshim_protocol.records.selection import (
     EncodedRecord,
     batch_with,
@@ -42,15 +50,19 @@ _KEYS_A_SLICE = 8192
 _MAX_MARKS = 1 << 26
 _FAR = 1 << 63
 
-_COMPRESSION_BITS = 0x07
-_TRANSACTIONAL_BIT = 0x10
-_CONTROL_BIT = 0x20
-_DELETE_HORIZON_BIT = 0x40
 
-# Base offset, attributes, last offset delta, base and max timestamp, producer id and epoch, record count.
-_unpack_header = struct.Struct(">q13xhiqqqh4xi").unpack_from
+_unpack_header = fields(
+    "base_offset",
+    "attributes",
+    "last_offset_delta",
+    "base_timestamp",
+    "max_timestamp",
+    "producer_id",
+    "producer_epoch",
+    "record_count",
+).unpack_from
 _Header = tuple[int, int, int, int, int, int, int, int]
-_unpack_length_and_producer = struct.Struct(">8xi31xq").unpack_from
+_unpack_length_and_producer = fields("batch_length", "producer_id").unpack_from
 
 
 class _Producer:
@@ -103,13 +115,13 @@ class Survey:
             producer.epoch = epoch
             producer.last_data_offset = -1
         producer.seen_ms = max(producer.seen_ms, max_timestamp_ms)
-        if attributes & _CONTROL_BIT:
+        if attributes & CONTROL_BIT:
             first_offset = self._open.pop(producer_id, None)
             if first_offset is not None and _control_type(batch) is ControlType.ABORT:
                 self._aborted.setdefault(producer_id, []).append((first_offset, base_offset))
             return
         producer.last_data_offset = base_offset + last_offset_delta
-        if attributes & _TRANSACTIONAL_BIT:
+        if attributes & TRANSACTIONAL_BIT:
             self._open.setdefault(producer_id, base_offset)
 
     def is_aborted(self, offset: int, producer_id: int) -> bool:
@@ -128,7 +140,7 @@ class Survey:
             return False
         if producer.last_data_offset >= 0:
             return base_offset + last_offset_delta == producer.last_data_offset
-        return bool(attributes & _CONTROL_BIT) and epoch == producer.epoch
+        return bool(attributes & CONTROL_BIT) and epoch == producer.epoch
 
 
 class KeyMap:
@@ -168,12 +180,12 @@ class KeyMap:
             raise _uncleanable(batch, "CRC differs")
         if self._first_offset < 0:
             self._first_offset = base_offset
-        if attributes & _CONTROL_BIT or (
-            attributes & _TRANSACTIONAL_BIT and self._survey.is_aborted(base_offset, producer_id)
+        if attributes & CONTROL_BIT or (
+            attributes & TRANSACTIONAL_BIT and self._survey.is_aborted(base_offset, producer_id)
         ):
             self.latest_offset = last_offset
             return None
-        if attributes & _COMPRESSION_BITS or record_count > RECORDS_A_SLICE:
+        if attributes & COMPRESSION_BITS or record_count > RECORDS_A_SLICE:
             return self._read_slowly(batch, base_offset, last_offset)
         offsets = self._offsets
         key_count = len(offsets)
@@ -277,29 +289,29 @@ class Filter:
         header = _unpack_header(batch)
         base_offset, attributes, last_offset_delta, base_timestamp_ms, _, producer_id, _, record_count = header
         is_dropped = is_idle_marker = False
-        if attributes & _CONTROL_BIT:
+        if attributes & CONTROL_BIT:
             # Nothing is left of its transaction; like a tombstone it stays until a horizon all the same.
             is_idle_marker = producer_id >= 0 and producer_id not in self._has_data
             self._has_data.discard(producer_id)
-            is_dropped = is_idle_marker and bool(attributes & _DELETE_HORIZON_BIT) and base_timestamp_ms <= self._now_ms
-        elif attributes & _TRANSACTIONAL_BIT:
+            is_dropped = is_idle_marker and bool(attributes & DELETE_HORIZON_BIT) and base_timestamp_ms <= self._now_ms
+        elif attributes & TRANSACTIONAL_BIT:
             self._has_data.add(producer_id)
             is_dropped = self._survey.is_aborted(base_offset, producer_id)
         last_offset = base_offset + last_offset_delta
         if (
             is_dropped
             or not record_count
-            or (not attributes & _CONTROL_BIT and self._is_replaced(base_offset, last_offset))
+            or (not attributes & CONTROL_BIT and self._is_replaced(base_offset, last_offset))
         ):
             self._keep_empty(batch, header)
             return None
         self.decoded_count += record_count
-        if attributes & _CONTROL_BIT:
-            if is_idle_marker and not attributes & _DELETE_HORIZON_BIT:
+        if attributes & CONTROL_BIT:
+            if is_idle_marker and not attributes & DELETE_HORIZON_BIT:
                 return self._rebuild(batch, header, None)
             self._keep(batch, header)
             return None
-        if record_count > 1 or attributes & (_COMPRESSION_BITS | _DELETE_HORIZON_BIT):
+        if record_count > 1 or attributes & (COMPRESSION_BITS | DELETE_HORIZON_BIT):
             return self._choose(batch, header)
         return self._take_single(batch, header)
 
@@ -323,7 +335,7 @@ class Filter:
         """Keep the records that are their keys' last, and tombstones until their horizon."""
         data, at, left = yield from _unpacked(batch)
         base_offset, attributes, _, base_timestamp_ms, _, _, _, record_count = header
-        has_horizon = bool(attributes & _DELETE_HORIZON_BIT)
+        has_horizon = bool(attributes & DELETE_HORIZON_BIT)
         keeps_tombstones = not has_horizon or self._now_ms < base_timestamp_ms
         last_of = self._keys.get
         kept: list[EncodedRecord] = []
@@ -365,7 +377,7 @@ class Filter:
             read_records(data, at, record_count, header[0], records)
         else:
             data, records = chosen
-        has_horizon = sets_horizon or bool(attributes & _DELETE_HORIZON_BIT)
+        has_horizon = sets_horizon or bool(attributes & DELETE_HORIZON_BIT)
         new_base_ms = self._now_ms + self._delete_retention_ms if sets_horizon else base_timestamp_ms
         if len(records) < record_count and not attributes & 0x08:
             max_timestamp_ms = max(base_timestamp_ms + record[3] for record in records)
@@ -385,13 +397,13 @@ class Filter:
                 has_delete_horizon=has_horizon,
             )
 
-        is_large = attributes & _COMPRESSION_BITS and len(batch) >= _LARGE_BATCH_BYTES
+        is_large = attributes & COMPRESSION_BITS and len(batch) >= _LARGE_BATCH_BYTES
         rebuilt: bytes = (yield build) if is_large else build()
         self._keep(rebuilt, _unpack_header(rebuilt))
 
     def _keep(self, batch: bytes, header: _Header) -> None:
         self.kept.append(batch)
-        if header[1] & _DELETE_HORIZON_BIT and (self.next_horizon_ms is None or header[3] < self.next_horizon_ms):
+        if header[1] & DELETE_HORIZON_BIT and (self.next_horizon_ms is None or header[3] < self.next_horizon_ms):
             self.next_horizon_ms = header[3]
 
     def _keep_empty(self, batch: bytes, header: _Header) -> None:
@@ -406,7 +418,7 @@ def _unpacked(batch: bytes) -> Generator[Callable[[], Any] | None, Any, tuple[by
         return plain_records(batch, max_decompressed_bytes=_MAX_PLAIN_BYTES)
 
     try:
-        if batch[22] & _COMPRESSION_BITS and len(batch) >= _LARGE_BATCH_BYTES:
+        if batch[22] & COMPRESSION_BITS and len(batch) >= _LARGE_BATCH_BYTES:
             found: tuple[bytes, int, int] = yield unpack
             return found
         return unpack()

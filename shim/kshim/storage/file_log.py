@@ -22,7 +22,8 @@ from kshim.storage.segment_list import SegmentList
 from kshim.storage.segment_replacement import Replacement
 from kshim.storage.start_offset import START_OFFSET_FILE, read_start_offset, write_start_offset
 from kshim.storage.timestamps import first_record_at, first_with_greatest_timestamp
-from kshim_protocol.records.batch import LOG_FIELDS, iter_batches, set_base_offset
+from kshim_protocol.records.batch import iter_batches, set_base_offset
+from kshim_protocol.records.layout import LOG_FIELDS
 
 DEFAULT_SEGMENT_BYTES = 1 << 30
 """Kafka's log.segment.bytes."""

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from kshim_protocol.records.batch import LOG_FIELDS
 from kshim_protocol.records.crc import crc32c
-from kshim_protocol.records.record import HEADER_BYTES, OVERHEAD_BYTES
+from kshim_protocol.records.layout import (
+    ATTRIBUTES_AT,
+    HEADER_BYTES,
+    LOG_FIELDS,
+    MAGIC_AT,
+    MIN_BATCH_LENGTH,
+    OVERHEAD_BYTES,
+    fields,
+)
 
-MIN_BATCH_LENGTH = HEADER_BYTES - OVERHEAD_BYTES
-"""The batch length of a header without records."""
-
-_MAGIC_AT = 16
-_CRC_FROM = 21
 _SEARCH_BYTES = 1 << 20
 
-# Base offset, batch length, magic, CRC, last offset delta.
-_unpack = struct.Struct(">qi4xbI2xi").unpack_from
+_unpack = fields("base_offset", "batch_length", "magic", "crc", "last_offset_delta").unpack_from
 
 
 class Damage(NamedTuple):
@@ -66,7 +66,7 @@ def sound_batches(data: bytes, next_offset: int, offset_limit: int) -> Sound:
         end = at + OVERHEAD_BYTES + length
         if end > size_bytes:
             break
-        if checksum(view[at + _CRC_FROM : end]) != crc:
+        if checksum(view[at + ATTRIBUTES_AT : end]) != crc:
             return Sound(at, next_offset, "CRC differs")
         next_offset = offset + last_offset_delta + 1
         at = end
@@ -94,11 +94,11 @@ def find_whole_batch(read: Callable[[int, int], bytes], position: int, end: int,
         if position + HEADER_BYTES > window_at + len(window):
             window = read(position, min(_SEARCH_BYTES, end - position))
             window_at = position
-        found = window.find(b"\x02", position - window_at + _MAGIC_AT)
+        found = window.find(b"\x02", position - window_at + MAGIC_AT)
         if found < 0:
-            position = window_at + len(window) - _MAGIC_AT
+            position = window_at + len(window) - MAGIC_AT
             continue
-        position = window_at + found - _MAGIC_AT
+        position = window_at + found - MAGIC_AT
         if position + HEADER_BYTES > end:
             return None
         if position + HEADER_BYTES > window_at + len(window):
@@ -109,7 +109,7 @@ def find_whole_batch(read: Callable[[int, int], bytes], position: int, end: int,
             and offset in offsets
             and MIN_BATCH_LENGTH <= length <= end - position - OVERHEAD_BYTES
             and last_offset_delta >= 0
-            and crc32c(read(position, OVERHEAD_BYTES + length)[_CRC_FROM:]) == crc
+            and crc32c(read(position, OVERHEAD_BYTES + length)[ATTRIBUTES_AT:]) == crc
         ):
             return position
         position += 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import struct
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
@@ -12,10 +11,10 @@ from typing import NamedTuple
 from kshim.storage.index import INDEX_INTERVAL_BYTES, SegmentIndex
 from kshim.storage.log import CorruptLog
 from kshim.storage.os_calls import OsCalls
-from kshim.storage.scan import MIN_BATCH_LENGTH, Damage, Place, find_whole_batch, places, sound_batches
+from kshim.storage.scan import Damage, Place, find_whole_batch, places, sound_batches
 from kshim.storage.segment_file import SegmentFile
 from kshim_protocol.records.crc import crc32c
-from kshim_protocol.records.record import ATTRIBUTES_AT, HEADER_BYTES, OVERHEAD_BYTES
+from kshim_protocol.records.layout import ATTRIBUTES_AT, HEADER_BYTES, MIN_BATCH_LENGTH, OVERHEAD_BYTES, fields
 
 _READ_BYTES = 1 << 20
 _PIECE_BYTES = 1 << 15
@@ -26,10 +25,11 @@ _MAX_OFFSETS = 1 << 31  # what an index can hold
 _NO_LIMIT = 1 << 63
 _WINDOW_BYTES = INDEX_INTERVAL_BYTES + HEADER_BYTES  # from one index entry to the next
 
-# For loops over millions: base offset, batch length, magic, CRC, last offset delta, max timestamp.
-_unpack_scanned = struct.Struct(">qi4xbI2xi8xq").unpack_from
-# And: base offset, batch length, last offset delta.
-_unpack_reach = struct.Struct(">qi11xi").unpack_from
+# For loops over millions.
+_unpack_scanned = fields(
+    "base_offset", "batch_length", "magic", "crc", "last_offset_delta", "max_timestamp"
+).unpack_from
+_unpack_reach = fields("base_offset", "batch_length", "last_offset_delta").unpack_from
 
 
 class Owner(NamedTuple):

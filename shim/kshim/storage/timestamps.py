@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from kshim.storage.log import LogError
 from kshim_protocol.frame import ProtocolError
-from kshim_protocol.records.batch import LOG_FIELDS
 from kshim_protocol.records.compression import CompressionUnavailableError
+from kshim_protocol.records.layout import LOG_FIELDS
 from kshim_protocol.records.record import iter_timestamps
 
 

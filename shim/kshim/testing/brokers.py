@@ -15,14 +15,14 @@ from kshim.broker.node import Node
 from kshim.config.broker_config import BrokerConfig
 from kshim.config.listeners import plain_listener
 from kshim.coordinator.step import OFFSETS_TOPIC
-from kshim.history.names import create_events_topic
+from kshim.partitions.internal_topics import make_events_topic
 from kshim.server.clock import RealClock
 from kshim.server.random_ids import new_cluster_id, new_member_suffix, new_topic_id
 from kshim.server.server import Server, serve
 from kshim.storage.log import LogError
 
 if TYPE_CHECKING:
-    from kshim.partitions.topics import Storage
+    from kshim.storage.storage import Storage
 
 
 _LOG = logging.getLogger("kshim")
@@ -52,8 +52,8 @@ class Brokers:
 
     def address_of(self, broker: int) -> str:
         """`host:port` of one broker. It keeps its port when it is stopped. Raises LookupError."""
-        node = self.cluster.known_nodes[broker]
-        return f"{node.host}:{node.port}"
+        host, port = self.cluster.known_nodes[broker].address("PLAINTEXT")
+        return f"{host}:{port}"
 
     def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
         """Make a topic; its partitions are given to the live brokers in turn. Raises LogError."""
@@ -73,21 +73,21 @@ class Brokers:
 
         Raises LookupError.
         """
-        self.cluster.stop_node(broker)
+        self.cluster.leader_election.stop_node(broker)
 
     def start_node(self, broker: int) -> None:
         """Have a broker that was stopped accept clients again, at the address it had. It leads new partitions only.
 
         Raises LookupError; OSError when another process has taken its port.
         """
-        self.cluster.start_node(broker)
+        self.cluster.leader_election.start_node(broker)
 
     def move(self, topic: str, partition: int, to: int) -> None:
         """Have another broker lead a partition. A partition of `__consumer_offsets` moves its groups.
 
         Raises LookupError; ValueError when that broker is stopped; LogError when it cannot be stored.
         """
-        self.cluster.move(topic, partition, to)
+        self.cluster.leader_election.move(topic, partition, to)
 
 
 @asynccontextmanager
@@ -131,7 +131,7 @@ async def open_brokers(
         for name, partitions in (topics or {}).items():
             if name not in cluster.topics:
                 cluster.create_topic(name, partitions)
-        create_events_topic(cluster)
+        make_events_topic(cluster.topics, cluster.config)
         brokers = Brokers(cluster)
         brokers.defects = defects
         failure: Exception | None = None

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.records.batch import build_batch, parse_batch_header
 from kshim_protocol.records.compression import Compression
-from kshim_protocol.records.record import HEADER_BYTES, Record, iter_records
+from kshim_protocol.records.layout import HEADER_BYTES
+from kshim_protocol.records.record import Record, iter_records
 from kshim_protocol.records.selection import plain_records
 from kshim_protocol.records.validation import RecordFacts, check_records, recompressed
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kshim.security.authorizer.authorizer import Authorizer, Caller
+from kshim.security.authorizer.authorizer import Authorizer, Caller, super_users
 from kshim.security.authorizer.document import read_rules, rules_text
-from kshim.security.authorizer.making import super_users
 from kshim.security.authorizer.model import AclFilter, AclRule, Operation, PatternType, Permission, ResourceType
 from kshim.storage.log import LogError
 

@@ -8,7 +8,7 @@ import pytest
 
 from kshim.broker.guards.guard import UNGUARDED, closed, find_guard
 from kshim.config.broker_config import ConfigError
-from kshim.security.authorizer.making import STANDARD_AUTHORIZER
+from kshim.security.authorizer.authorizer import STANDARD_AUTHORIZER
 from kshim.security.authorizer.model import Operation, ResourceType
 from kshim_protocol.apis import API_TABLE, Api
 from kshim_protocol.errors import ErrorCode

@@ -12,7 +12,7 @@ from kshim.broker.coordinator_loader import CoordinatorLoader
 from kshim.coordinator.groups.replay import Replay
 from kshim.partitions.durability import Durability, FsyncPolicy
 from kshim.partitions.log_recovery import LogRecovery
-from kshim.partitions.topics import Partition
+from kshim.partitions.partition import Partition
 from kshim.storage.file_log import FileLog
 from kshim.storage.log import Log
 from kshim_protocol.records.batch import iter_batches

@@ -13,7 +13,7 @@ from kshim_protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from kshim.broker.node import Node
     from kshim.config.keys import Key
-    from kshim.partitions.topics import Topic
+    from kshim.partitions.partition import Topic
 
 
 class TopicResource:
@@ -48,7 +48,7 @@ class TopicResource:
         except LogError:
             topic.configs = before
             raise
-        node.cluster.log_cleaner.configured(topic)
+        node.cluster.partitions.configured(topic)
 
     def _topic(self, node: Node, name: str) -> Topic:
         topic = node.cluster.topics.named(name)

@@ -75,7 +75,7 @@ def _move(node: Node, request: AlterPartitionReassignmentsRequest, topic: str, w
     if wanted.replicas is None:
         raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     _check(node, request, wanted.replicas)
-    cluster.move(topic, wanted.partition_index, wanted.replicas[0])
+    cluster.leader_election.move(topic, wanted.partition_index, wanted.replicas[0])
 
 
 def _check(node: Node, request: AlterPartitionReassignmentsRequest, replicas: tuple[int, ...]) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from kshim.broker.router import answered, handles
 from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim.partitions.partition import INTERNAL_TOPICS
 from kshim.partitions.topic_validator import MAX_PARTITIONS_PER_REQUEST, check_assignment
-from kshim.partitions.topics import INTERNAL_TOPICS
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.create_partitions import (

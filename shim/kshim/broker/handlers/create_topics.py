@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kshim.broker.router import answered, handles
 from kshim.config.entries import topic_entries
 from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim.partitions.partition import INTERNAL_TOPICS
 from kshim.partitions.topic_validator import (
     MAX_PARTITIONS_PER_REQUEST,
     METADATA_TOPIC,
@@ -18,7 +19,7 @@ from kshim.partitions.topic_validator import (
     check_replication_factor,
     checked_configs,
 )
-from kshim.partitions.topics import INTERNAL_TOPICS, NewTopic
+from kshim.partitions.topics import NewTopic
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.create_topics import (
@@ -32,7 +33,7 @@ from kshim_protocol.schema import ZERO_UUID
 
 if TYPE_CHECKING:
     from kshim.broker.node import Node
-    from kshim.partitions.topics import Topic
+    from kshim.partitions.partition import Topic
 
 
 DEFAULT = -1

@@ -6,7 +6,7 @@ from kshim.broker.node import Node
 from kshim.broker.router import PendingReply, answered, handles
 from kshim.coordinator.step import RequestContext, Step
 from kshim.partitions.cleaner_config import CleanerConfig
-from kshim.partitions.topics import INTERNAL_TOPICS
+from kshim.partitions.partition import INTERNAL_TOPICS
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.delete_records import (
@@ -72,5 +72,5 @@ def _deleted(node: Node, topic: str, index: int, offset: int) -> int:
     if not 0 <= offset <= high_watermark:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
     if offset > partition.log.start_offset:
-        cluster.delete_before(partition, offset)
+        partition.delete_before(offset)
     return partition.log.start_offset

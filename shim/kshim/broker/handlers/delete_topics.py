@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kshim.broker.router import answered, handles
 from kshim.coordinator.step import RequestContext, Step, Ticket
-from kshim.partitions.topics import INTERNAL_TOPICS, Topic
+from kshim.partitions.partition import INTERNAL_TOPICS, Topic
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse

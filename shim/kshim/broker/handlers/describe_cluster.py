@@ -15,6 +15,7 @@ from kshim_protocol.messages.describe_cluster import (
 )
 
 if TYPE_CHECKING:
+    from kshim.broker.leader_election import ClusterNode
     from kshim.broker.node import Node
 
 
@@ -47,6 +48,6 @@ def describe_cluster(
     )
 
 
-def _broker(node: Node, listener_name: str) -> DescribeClusterBroker:
+def _broker(node: ClusterNode, listener_name: str) -> DescribeClusterBroker:
     host, port = node.address(listener_name)
     return DescribeClusterBroker(broker_id=node.node_id, host=host, port=port)

@@ -19,7 +19,7 @@ from kshim_protocol.messages.describe_log_dirs import (
 
 if TYPE_CHECKING:
     from kshim.broker.node import Node
-    from kshim.partitions.topics import Partition, Topic
+    from kshim.partitions.partition import Partition, Topic
 
 
 @handles(DescribeLogDirsRequest)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from kshim.broker.node import Node
 from kshim.broker.router import PendingReply, answered, handles
 from kshim.coordinator.step import RequestContext, Step
-from kshim.partitions.producer_state import ProducerState
 from kshim.partitions.topic_validator import check_name
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -67,5 +66,5 @@ def _producers(node: Node, topic: str, index: int) -> tuple[ActiveProducer, ...]
             coordinator_epoch=entry.coordinator_epoch,
             current_txn_start_offset=entry.first_offset,
         )
-        for entry in sorted(ProducerState.of(partition), key=lambda entry: entry.producer_id)
+        for entry in sorted(partition.require_producers(), key=lambda entry: entry.producer_id)
     )

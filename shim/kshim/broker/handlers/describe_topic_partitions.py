@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from kshim.broker.authorized_operations import TOPIC_OPERATIONS
 from kshim.broker.router import answered, handles
 from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim.partitions.partition import INTERNAL_TOPICS
 from kshim.partitions.topic_validator import name_problem
-from kshim.partitions.topics import INTERNAL_TOPICS
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -21,7 +21,7 @@ from kshim_protocol.schema import ZERO_UUID
 
 if TYPE_CHECKING:
     from kshim.broker.node import Node
-    from kshim.partitions.topics import Partition, Topic
+    from kshim.partitions.partition import Partition, Topic
 
 
 @handles(DescribeTopicPartitionsRequest)

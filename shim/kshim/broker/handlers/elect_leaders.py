@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kshim.broker.node import Node
-    from kshim.partitions.topics import Partition
+    from kshim.partitions.partition import Partition
 
 
 PREFERRED, UNCLEAN = 0, 1
@@ -82,10 +82,8 @@ def _refusal(node: Node, topic: str, index: int, election_type: int) -> tuple[Er
 
 
 def _elect(node: Node, request: ElectLeadersRequest, elected: dict[Partition, PartitionResult]) -> None:
-    from kshim.broker.leader_election import elect
-
     try:
-        elect(node.cluster, elected)
+        node.cluster.leader_election.elect(elected)
     except LogError as error:
         node.cluster.defect(error, request)
         for result in elected.values():

@@ -11,7 +11,7 @@ from kshim.broker.node import Node
 from kshim.broker.router import PendingReply, answered, handles
 from kshim.coordinator.step import RequestContext, Step
 from kshim.partitions.fetch_purgatory import WaitingFetch
-from kshim.partitions.topics import Partition, Topic
+from kshim.partitions.partition import Partition, Topic
 from kshim.storage.log import LogError, OffsetOutOfRange
 from kshim.storage.scan import last_offset_of_run
 from kshim_protocol.errors import ErrorCode, KafkaError

@@ -12,6 +12,7 @@ from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 if TYPE_CHECKING:
+    from kshim.broker.leader_election import ClusterNode
     from kshim.broker.node import Node
 
 
@@ -70,7 +71,7 @@ def _refused(request: FindCoordinatorRequest, version: int, ticket: Ticket, reas
     return answered(ticket, request.error_response(ErrorCode.INVALID_REQUEST, version, reason))
 
 
-def _coordinator_of(node: Node, key_type: int, key: str) -> Node:
+def _coordinator_of(node: Node, key_type: int, key: str) -> ClusterNode:
     cluster = node.cluster
     topic = cluster.topics.named(TOPICS.get(key_type, ""))
     if topic is None or not cluster.leadership.is_spread:

@@ -6,7 +6,7 @@ from kshim.broker.leader_checks import check_leader
 from kshim.broker.node import Node
 from kshim.broker.router import PendingReply, answered, handles
 from kshim.coordinator.step import RequestContext, Step
-from kshim.partitions.topics import Partition
+from kshim.partitions.partition import Partition
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.frame import ProtocolError

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from kshim.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from kshim.broker.router import PendingReply, answered, handles
 from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, RequestContext, Step
+from kshim.partitions.partition import INTERNAL_TOPICS, Partition, Topic
 from kshim.partitions.topic_validator import MAX_PARTITIONS_PER_REQUEST, METADATA_TOPIC, name_problem
-from kshim.partitions.topics import INTERNAL_TOPICS, NewTopic, Partition, Topic
+from kshim.partitions.topics import NewTopic
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.metadata import (
@@ -21,6 +22,7 @@ from kshim_protocol.messages.metadata import (
 from kshim_protocol.schema import ZERO_UUID
 
 if TYPE_CHECKING:
+    from kshim.broker.leader_election import ClusterNode
     from kshim.broker.node import Node
 
 
@@ -68,7 +70,7 @@ def metadata(node: Node, request: MetadataRequest, context: RequestContext, tick
     )
 
 
-def _broker(node: Node, listener_name: str) -> MetadataResponseBroker:
+def _broker(node: ClusterNode, listener_name: str) -> MetadataResponseBroker:
     host, port = node.address(listener_name)
     return MetadataResponseBroker(node_id=node.node_id, host=host, port=port)
 

@@ -12,10 +12,9 @@ from kshim.broker.leader_checks import check_leader, endpoints
 from kshim.broker.node import Node
 from kshim.broker.router import PendingReply, answered, handles
 from kshim.coordinator.step import RequestContext, Step
-from kshim.partitions.batch_validator import BatchValidator, RejectedRecords
-from kshim.partitions.producer_state import ProducerState
+from kshim.partitions.batch_validator import RejectedRecords
+from kshim.partitions.partition import Partition, Topic
 from kshim.partitions.record_validator import RecordValidator
-from kshim.partitions.topics import Partition, Topic
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.produce import (
@@ -34,6 +33,8 @@ from kshim_protocol.records.compression import Compression
 from kshim_protocol.schema import ZERO_UUID
 
 if TYPE_CHECKING:
+    from kshim.partitions.batch_validator import BatchValidator
+    from kshim.partitions.producer_state import ProducerState
     from kshim.scheduling.background_tasks import BackgroundTask
 
 
@@ -66,7 +67,7 @@ def produce(node: Node, request: ProduceRequest, context: RequestContext, ticket
     for data in request.topic_data:
         topic = topics.with_id(data.topic_id) if context.api_version >= _TOPIC_IDS_FROM else topics.named(data.name)
         if topic is not None:
-            codec = BatchValidator.of(topic, node.cluster.config).codec
+            codec = topic.batch_validator(node.cluster.config).codec
             for partition in data.partition_data:
                 if partition.records is not None:
                     checks.add(partition.records, codec)
@@ -256,17 +257,17 @@ def _append(
     batch = data.records
     if batch is None:
         raise KafkaError(ErrorCode.INVALID_RECORD, "no records")
-    rules = BatchValidator.of(topic, node.cluster.config)
+    rules = topic.batch_validator(node.cluster.config)
     header = rules.check(batch)
     _refuse_what_may_not_be_written(request, topic, header, context.api_version)
-    producers = ProducerState.of(partition) if header.producer_id >= 0 else None
+    producers = partition.require_producers() if header.producer_id >= 0 else None
     if header.is_transactional and not (
         producers is not None and producers.has_open_transaction(header.producer_id, header.producer_epoch)
     ):
         _require_verified(node.cluster, request, partition, header, context.api_version)
     try:
         base_offset, log_append_time_ms = _append_to_log(
-            node.cluster, partition, producers, rules, batch, header, checks, context.now.wall_ms
+            partition, producers, rules, batch, header, checks, context.now.wall_ms
         )
     except RejectedRecords:
         raise
@@ -284,7 +285,6 @@ def _append(
 
 
 def _append_to_log(
-    cluster: Cluster,
     partition: Partition,
     producers: ProducerState | None,
     rules: BatchValidator,
@@ -301,7 +301,7 @@ def _append_to_log(
             return earlier.base_offset, earlier.max_timestamp_ms
     batch, log_append_time_ms = rules.admit(batch, header, checks.of(batch), now_ms)
     rules.check_segment(batch)
-    return cluster.append(partition, batch, now_ms), log_append_time_ms
+    return partition.append(batch, now_ms), log_append_time_ms
 
 
 def _refuse_what_may_not_be_written(

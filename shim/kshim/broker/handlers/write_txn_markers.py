@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kshim.broker.router import PendingReply, answered, handles
 from kshim.coordinator.step import OFFSETS_TOPIC, RequestContext, Step
-from kshim.partitions.topics import Partition
+from kshim.partitions.partition import Partition
 from kshim.partitions.transaction_markers import append_marker
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -78,10 +78,9 @@ def _written(node: Node, marker: WritableTxnMarker, topic: str, index: int, cont
             coordinator_epoch=marker.coordinator_epoch,
             now=context.now,
         )
-        append.written(cluster.append(partition, append.batch, context.now.wall_ms), Step())
+        append.written(partition.append(append.batch, context.now.wall_ms), Step())
     else:
         append_marker(
-            cluster,
             partition,
             producer_id=marker.producer_id,
             producer_epoch=marker.producer_epoch,

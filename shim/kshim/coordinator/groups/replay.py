@@ -28,21 +28,21 @@ from kshim_protocol.internal.records import (
 )
 from kshim_protocol.records.batch import parse_batch_header
 from kshim_protocol.records.control import ControlType, parse_control_record
-from kshim_protocol.records.record import (
+from kshim_protocol.records.layout import (
     CONTROL_BIT,
     DELETE_HORIZON_BIT,
     HEADER_BYTES,
     LOG_APPEND_TIME_BIT,
     OVERHEAD_BYTES,
     TRANSACTIONAL_BIT,
-    Record,
-    iter_records,
+    fields,
 )
+from kshim_protocol.records.record import Record, iter_records
 from kshim_protocol.records.varint import decode_varint
 
 _NO_PRODUCER = -1
 
-_unpack_batch = struct.Struct(">8xi9xh").unpack_from  # batch length, attributes
+_unpack_batch = fields("batch_length", "attributes").unpack_from
 _unpack_offset = struct.Struct(">q").unpack_from
 
 _HARMLESS_BITS = LOG_APPEND_TIME_BIT | DELETE_HORIZON_BIT  # they speak of timestamps, which replay does not look at

@@ -5,8 +5,13 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from kshim.security.authentication.scram import SCRAM_MECHANISMS, ScramCredential
+from kshim.storage.log import LogError
+
+if TYPE_CHECKING:
+    from kshim.storage.storage import Storage
 
 SCRAM_DOCUMENT = "scram-credentials.json"
 _VERSION = 1
@@ -31,6 +36,16 @@ class ScramCredentials:
         self.stored = dict(stored or {})
         self.fixed: dict[Key, ScramCredential] = {}
         self._save = save
+
+    @classmethod
+    def of(cls, storage: Storage) -> ScramCredentials:
+        """Those that a storage holds, which keeps the changes. Raises LogError when they cannot be read."""
+        text = storage.read_document(SCRAM_DOCUMENT)
+        try:
+            stored = {} if text is None else read_credentials(text)
+        except ValueError as error:
+            raise LogError(f"{SCRAM_DOCUMENT} in the data directory is damaged: {error}") from None
+        return cls(stored, save=lambda changed: storage.write_document(SCRAM_DOCUMENT, changed))
 
     def __repr__(self) -> str:
         return f"<{len(self.stored)} SCRAM credentials>"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING
 
+from kshim.config.broker_config import ConfigError
+from kshim.security.authorizer.document import ACLS_DOCUMENT, read_rules, rules_text
 from kshim.security.authorizer.model import (
     CLUSTER_NAME,
     SUPPORTED_OPERATIONS,
@@ -15,6 +18,13 @@ from kshim.security.authorizer.model import (
     ResourceType,
 )
 from kshim.security.authorizer.rules import AclRules
+from kshim.storage.log import LogError
+
+if TYPE_CHECKING:
+    from kshim.config.broker_config import BrokerConfig
+    from kshim.storage.storage import Storage
+
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 _CACHED_DECISIONS = 10_000
 _CACHED_NAME_LENGTH = 249
@@ -41,6 +51,29 @@ class Authorizer:
         self._allows_unruled = allows_unruled
         self._save = save
         self._decided: dict[tuple[str, str, Operation, ResourceType, str], bool] = {}
+
+    @classmethod
+    def configured(cls, config: BrokerConfig, storage: Storage) -> Authorizer | None:
+        """The one that a configuration asks for, with the rules that its storage holds; None: none is asked for.
+
+        Raises LogError when the rules cannot be read, without which nobody knows who may do what; ConfigError.
+        """
+        name = config.given.get("authorizer.class.name", "").strip()
+        if not name:
+            return None
+        if name != STANDARD_AUTHORIZER:
+            raise ConfigError("authorizer.class.name", name, STANDARD_AUTHORIZER)
+        text = storage.read_document(ACLS_DOCUMENT)
+        try:
+            rules = [] if text is None else read_rules(text)
+        except ValueError as error:
+            raise LogError(f"{ACLS_DOCUMENT} in the data directory is damaged: {error}") from error
+        return cls(
+            rules,
+            super_users=super_users(config.super_users),
+            allows_unruled=config.allow_everyone_if_no_acl_found,
+            save=lambda changed: storage.write_document(ACLS_DOCUMENT, rules_text(changed)),
+        )
 
     @property
     def locks_everybody_out(self) -> bool:
@@ -139,3 +172,17 @@ class Caller:
             for operation in SUPPORTED_OPERATIONS[resource_type]
             if self.may(operation, resource_type, name)
         )
+
+
+def super_users(text: str) -> list[str]:
+    """The principals of `super.users`, TYPE:NAME each with semicolons between. Raises ConfigError for another form.
+
+    >>> super_users("User:admin; User:CN=ops,O=Acme")
+    ['User:admin', 'User:CN=ops,O=Acme']
+    """
+    principals = [part.strip() for part in text.split(";") if part.strip()]
+    for principal in principals:
+        kind, colon, name = principal.partition(":")
+        if not (kind and colon and name):
+            raise ConfigError("super.users", text, "TYPE:NAME, more of them after semicolons")
+    return principals

@@ -7,9 +7,8 @@ from typing import BinaryIO, NamedTuple
 
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.records.batch import BatchHeader, crc_matches, parse_batch_header
-from kshim_protocol.records.record import HEADER_BYTES, OVERHEAD_BYTES
+from kshim_protocol.records.layout import HEADER_BYTES, MAGIC_AT, OVERHEAD_BYTES
 
-_MAGIC_AT = 16
 _MAGIC = b"\x02"
 _BLOCK_BYTES = 1 << 20
 
@@ -94,9 +93,9 @@ def _next_whole(file: BinaryIO, path: str, start: int, size_bytes: int) -> int |
         block = file.read(_BLOCK_BYTES + HEADER_BYTES)
         if len(block) < HEADER_BYTES:
             return None
-        magic_at = block.find(_MAGIC, _MAGIC_AT)
-        while magic_at != -1 and magic_at - _MAGIC_AT < _BLOCK_BYTES:
-            begin = magic_at - _MAGIC_AT
+        magic_at = block.find(_MAGIC, MAGIC_AT)
+        while magic_at != -1 and magic_at - MAGIC_AT < _BLOCK_BYTES:
+            begin = magic_at - MAGIC_AT
             if _may_be_header(block, begin, size_bytes - at - begin):
                 file.seek(at + begin)
                 if isinstance(_read(file, path, at + begin, size_bytes), Batch):
