@@ -9,13 +9,16 @@ RUN pip install --no-cache-dir "/src[compression,demo]" \
     && useradd --system --uid 10001 --user-group kshim \
     && install -d -o kshim -g kshim /data
 
+# Each option of `kshim serve` and each of Kafka's keys is a variable: see docs/configuring.md.
+# As it stands for clients on the host: docker run --publish 9092:9092 kshim
+ENV KSHIM_LISTEN=0.0.0.0:9092 KSHIM_ADVERTISED=localhost:9092 KSHIM_DATA_DIR=/data
+
 USER kshim
 WORKDIR /data
 VOLUME /data
 EXPOSE 9092
-HEALTHCHECK --interval=5s --timeout=3s --start-period=10s --retries=5 \
-    CMD ["python", "-c", "import socket; socket.create_connection(('127.0.0.1', 9092), 2).close()"]
+# Asks the first plain-text listener for ApiVersions. With listeners of TLS only, replace it with --health-cmd.
+HEALTHCHECK --interval=5s --timeout=5s --start-period=10s --retries=5 CMD ["kshim", "health"]
 
-# By itself for clients on the host: docker run --publish 9092:9092 kshim
 ENTRYPOINT ["kshim"]
-CMD ["serve", "--listen", "0.0.0.0:9092", "--advertised", "localhost:9092", "--data-dir", "/data"]
+CMD ["serve"]

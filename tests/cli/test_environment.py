@@ -9,7 +9,7 @@ import pytest
 from kshim.cli.addresses import Address
 from kshim.cli.environment import configuration_of
 from kshim.cli.exit_codes import EXIT_USAGE, CommandError
-from kshim.cli.options import ServeOptions, parse_command
+from kshim.cli.options import HealthOptions, ServeOptions, parse_command
 from kshim.config.ignored_keys import IGNORED_KEYS
 from kshim.config.keys import BROKER_KEYS, OWN_KEYS, Key
 from kshim.config.security_keys import SECURITY_KEYS
@@ -128,3 +128,30 @@ def test_a_mistake_names_the_variable(variable: str, value: str, problem: str) -
 
 def test_other_variables_that_begin_with_kshim_do_not_matter() -> None:
     assert serve(KSHIM_PORT="tcp://10.0.0.1:9092", KSHIM_SERVICE_HOST="10.0.0.1") == serve()
+
+
+@pytest.mark.parametrize(
+    ("environment", "address"),
+    [
+        ({}, Address("127.0.0.1", 9092)),
+        ({"KSHIM_LISTEN": "0.0.0.0:9093"}, Address("127.0.0.1", 9093)),
+        ({"KSHIM_LISTEN": "[::]:9093"}, Address("127.0.0.1", 9093)),
+        ({"KSHIM_LISTEN": "[::1]:9093"}, Address("::1", 9093)),
+        (
+            {"KSHIM_LISTEN": "a:1", "KSHIM_CONFIG_LISTENERS": "SASL_PLAINTEXT://:9094,SSL://:1"},
+            Address("127.0.0.1", 9094),
+        ),
+    ],
+)
+def test_health_asks_the_first_listener_of_the_environment(environment: dict[str, str], address: Address) -> None:
+    assert parse_command(["health"], environment) == HealthOptions(address)
+
+
+def test_health_asks_the_broker_that_is_named() -> None:
+    environment = {"KSHIM_LISTEN": "0.0.0.0:9093"}
+    assert parse_command(["health", "--bootstrap-server=b:1"], environment) == HealthOptions(Address("b", 1))
+
+
+def test_health_refuses_what_is_no_address() -> None:
+    with pytest.raises(CommandError, match="--bootstrap-server: 'nowhere' is not HOST:PORT"):
+        parse_command(["health", "--bootstrap-server=nowhere"], {})

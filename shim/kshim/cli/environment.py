@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Mapping
 
+from kshim.cli.addresses import is_wildcard
 from kshim.cli.exit_codes import EXIT_USAGE, CommandError
 
 _PREFIX = "KSHIM_"
@@ -85,3 +86,14 @@ def _key_of(variable: str, text: str) -> str:
     except ConfigError as error:
         raise CommandError(f"{variable}: bad configuration value: {error}", EXIT_USAGE) from None
     return name
+
+
+def listener_of(environment: Mapping[str, str]) -> str:
+    """`HOST:PORT` where a client on this machine finds the first listener that variables ask for, or else the default.
+
+    >>> listener_of({"KSHIM_LISTEN": "0.0.0.0:9093"})
+    '127.0.0.1:9093'
+    """
+    first = environment.get(_CONFIG_PREFIX + "LISTENERS", "").split(",")[0].rpartition("://")[2]
+    host, _, port = (first or environment.get(_variable("--listen")) or "127.0.0.1:9092").strip().rpartition(":")
+    return f"{'127.0.0.1' if is_wildcard(host.strip('[]')) else host}:{port}"

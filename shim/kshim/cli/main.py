@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kshim.cli.exit_codes import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, CommandError
+from kshim.cli.exit_codes import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, CommandError
 
 if TYPE_CHECKING:
-    from kshim.cli.options import ConformOptions
+    from kshim.cli.options import ConformOptions, HealthOptions
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -21,7 +21,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     # What imports make stays, so looking through it for garbage frees nothing and is a tenth of the start-up.
     gc.disable()
-    from kshim.cli.options import ConformOptions, DemoOptions, PipelineOptions, ServeOptions, parse_command
+    from kshim.cli.options import (
+        ConformOptions,
+        DemoOptions,
+        HealthOptions,
+        PipelineOptions,
+        ServeOptions,
+        parse_command,
+    )
 
     try:
         command = parse_command(sys.argv[1:] if arguments is None else arguments, os.environ)
@@ -36,6 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return run_demo(is_plain=command.is_plain)
         if isinstance(command, ConformOptions):
             return _conform(command)
+        if isinstance(command, HealthOptions):
+            return _health(command)
         if isinstance(command, PipelineOptions):
             from kshim_pipeline.cli import main as run_pipeline
 
@@ -67,3 +76,12 @@ def _conform(options: ConformOptions) -> int:
         raise CommandError(str(error), EXIT_USAGE) from None
     except BrokerGone as error:
         raise CommandError(str(error), EXIT_FAILURE) from None
+
+
+def _health(options: HealthOptions) -> int:
+    from kshim.tools.health import problem_of
+
+    problem = problem_of(*options.bootstrap_server)
+    if problem is not None:
+        raise CommandError(f"{options.bootstrap_server} is not healthy: {problem}", EXIT_FAILURE)
+    return EXIT_OK

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, cast
 
 from kshim.cli.addresses import Address, is_wildcard, parse_address
-from kshim.cli.environment import Given, configuration_of
+from kshim.cli.environment import Given, configuration_of, listener_of
 from kshim.cli.exit_codes import EXIT_USAGE, CommandError
 
 if TYPE_CHECKING:
@@ -67,6 +67,12 @@ class ConformOptions(NamedTuple):
     jobs: int
 
 
+class HealthOptions(NamedTuple):
+    """What `kshim health` was asked for."""
+
+    bootstrap_server: Address
+
+
 class PipelineOptions(NamedTuple):
     """`kshim pipeline` and what stands behind it, which the pipeline reads itself."""
 
@@ -74,7 +80,15 @@ class PipelineOptions(NamedTuple):
 
 
 if TYPE_CHECKING:
-    Command = ServeOptions | DemoOptions | ConformOptions | PipelineOptions | DumpOffsetsOptions | ImportOptions
+    Command = (
+        ServeOptions
+        | DemoOptions
+        | ConformOptions
+        | HealthOptions
+        | PipelineOptions
+        | DumpOffsetsOptions
+        | ImportOptions
+    )
 
 
 def parse_command(arguments: Sequence[str], environment: Mapping[str, str]) -> Command:
@@ -96,6 +110,9 @@ def parse_command(arguments: Sequence[str], environment: Mapping[str, str]) -> C
         return DemoOptions(is_plain=found.plain)
     if found.command == "conform":
         return _conform_options(found)
+    if found.command == "health":
+        text = found.bootstrap_server or listener_of(environment)
+        return HealthOptions(_address("--bootstrap-server", text))
     return _serve_options(found, environment)
 
 
@@ -129,6 +146,7 @@ def _parser() -> _Parser:
     _add_serve(commands)
     _add_demo(commands)
     _add_conform(commands)
+    _add_health(commands)
     commands.add_parser("dump-offsets", help="print every record of __consumer_offsets, of kshim or of Kafka")
     commands.add_parser("import", help="copy groups and offsets, and topics if wanted, of a Kafka into a new directory")
     commands.add_parser("pipeline", help="why did groups rebalance: read a coordinator's history with Spark")
@@ -289,6 +307,21 @@ def _add_conform(commands: argparse._SubParsersAction[_Parser]) -> None:
         help="speak no newer version of an API, e.g. JoinGroup=5, though the broker says it serves it; may be repeated",
     )
     option("--jobs", metavar="N", default="8", help="how many behaviours are asked for at a time (default 8)")
+
+
+def _add_health(commands: argparse._SubParsersAction[_Parser]) -> None:
+    health = commands.add_parser(
+        "health",
+        help="check whether a broker answers, for health checks",
+        description="Send ApiVersions to a broker, in plain text: also on SASL_PLAINTEXT listeners, but not through TLS.",
+        epilog="Exit codes: 0 answered, 1 not answered within two seconds, 2 usage.",
+        allow_abbrev=False,
+    )
+    health.add_argument(
+        "--bootstrap-server",
+        metavar="HOST:PORT",
+        help="the broker to ask (default: the first of KSHIM_CONFIG_LISTENERS, KSHIM_LISTEN or 127.0.0.1:9092)",
+    )
 
 
 def _conform_options(found: argparse.Namespace) -> ConformOptions:
