@@ -1,6 +1,6 @@
 """What the twelve analyses cost on a synthetic fleet-month, by the number of rebalances, and how that grows.
 
-Tables of `kshim_pipeline.synthetic` (10,000 groups, 30 days) are written as Parquet, once a size: with `--cache` they
+Tables of `bench.fleet` (10,000 groups, 30 days) are written as Parquet, once a size: with `--cache` they
 stay there. Each size is then read by a process of its own, with a fresh session on two cores: every analysis writes its
 rows as Parquet, as `kshim pipeline analyse` does, and findings are made of those. CPU is that of all processes
 together. Beside it: the table ownership built by the model from decoded records, a record a generation.
@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import psutil
 
+from bench.fleet.fleet import Fleet, groups
+from bench.fleet.records import group_metadata
+from bench.fleet.tables import tables
 from kshim_pipeline.analyses.registry import ANALYSES, all_findings, run
 from kshim_pipeline.model.ownership import ownership
 from kshim_pipeline.model.snapshots import snapshots
 from kshim_pipeline.setup.session import make_session
-from kshim_pipeline.synthetic.fleet import Fleet, groups
-from kshim_pipeline.synthetic.records import group_metadata
-from kshim_pipeline.synthetic.tables import tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

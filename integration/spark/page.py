@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from integration.spark.scoring import MISSED, Score
-
-if TYPE_CHECKING:
-    from integration.spark.score import Run
-
+from integration.spark.scoring import MISSED, Run, Score
 
 _LEVELS: Final = {
     "events": "kshim's events (`__kshim_events`) and `__consumer_offsets`",

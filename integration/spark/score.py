@@ -13,10 +13,10 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from integration.spark.page import page
-from integration.spark.scoring import Score, found_of, score
+from integration.spark.scoring import Run, Score, found_of, score
 from integration.support.broker import Broker
 from integration.support.kafka import RealKafka
 from integration.support.kshim import KshimProcess
@@ -43,16 +43,6 @@ KAFKA_SEED: Final = 7002
 
 LEAST: Final[Mapping[str, float]] = {"events": 0.97, "log": 0.90}
 """What cause and member have to reach, precision and recall. Of records alone nothing is asked but the truth."""
-
-
-class Run(NamedTuple):
-    """A play and what came of it. `scores`: of `events`, `log` or `records`, whatever was read."""
-
-    broker: str
-    seed: int
-    service_count: int
-    played: Played
-    scores: Mapping[str, Score]
 
 
 def score_on_kshim(spark: SparkSession, directory: Path, *, seed: int, service_count: int, incident_count: int) -> Run:

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from kshim.tools.incidents.play import Played
 from kshim.tools.incidents.truth import Accident, Play, SubjectKind, Truth
 
 _SLACK_MS = 500
@@ -55,6 +56,16 @@ class Score(NamedTuple):
         """Recall and precision of cause, then of member, 0 to 1."""
         truths, found = max(self.truths, 1), max(self.found, 1)
         return self.right / truths, self.right / found, self.members_right / truths, self.members_right / found
+
+
+class Run(NamedTuple):
+    """A play and what came of it. `scores`: of `events`, `log` or `records`, whatever was read."""
+
+    broker: str
+    seed: int
+    service_count: int
+    played: Played
+    scores: Mapping[str, Score]
 
 
 def found_of(row: Mapping[str, Any]) -> Found:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from integration.spark.score import INCIDENTS, KAFKA_SEED, KSHIM_SEED, LEAST, Run, score_on_kafka, score_on_kshim
+from integration.spark.score import INCIDENTS, KAFKA_SEED, KSHIM_SEED, LEAST, score_on_kafka, score_on_kshim
+from integration.spark.scoring import Run
 from integration.support.fixtures import available
 from integration.support.unavailable import Unavailable
 from kshim_pipeline.errors import PipelineError

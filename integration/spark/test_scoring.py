@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from integration.spark.page import page
-from integration.spark.score import Run
-from integration.spark.scoring import MISSED, Found, score
+from integration.spark.scoring import MISSED, Found, Run, score
 from kshim.tools.incidents.play import Played
 from kshim.tools.incidents.truth import Accident, Cause, Late, Play, Subject, SubjectKind, Truth
 

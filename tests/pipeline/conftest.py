@@ -13,7 +13,7 @@ import pytest
 from integration.support.fixtures import available
 from integration.support.unavailable import Unavailable
 from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
-from kshim_pipeline.materialize import Keep, in_folder
+from kshim_pipeline.materialize import Materialize, in_folder
 from kshim_pipeline.setup.session import BRIEF, FOR_FEW, make_session
 
 if TYPE_CHECKING:
@@ -59,6 +59,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="module")
-def keep(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Keep:
+def materialize(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Materialize:
     """For what several steps read: short plans are most of a test's time."""
     return in_folder(spark, str(tmp_path_factory.mktemp("kept")), lambda _: None)

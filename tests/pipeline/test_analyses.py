@@ -10,7 +10,7 @@ import pytest
 from kshim_pipeline.analyses.correlation import client_family
 from kshim_pipeline.analyses.findings import packed, unpacked
 from kshim_pipeline.analyses.registry import ANALYSES, Analysis, all_findings, run
-from kshim_pipeline.materialize import Keep
+from kshim_pipeline.materialize import Materialize
 from kshim_pipeline.schemas import (
     BASES,
     COMMITS,
@@ -81,7 +81,7 @@ def test_no_analysis_leaves_sql_or_multiplies_tables(spark: SparkSession) -> Non
     assert with_nested_loops == {"stuck", "correlation"}
 
 
-def test_rows_of_analyses_become_findings(spark: SparkSession, keep: Keep) -> None:
+def test_rows_of_analyses_become_findings(spark: SparkSession, materialize: Materialize) -> None:
     tables = {
         "rebalances": table(spark, REBALANCES, ROWS),
         "memberships": table(spark, MEMBERSHIPS, LIVES + WAITS),
@@ -93,7 +93,7 @@ def test_rows_of_analyses_become_findings(spark: SparkSession, keep: Keep) -> No
     tables["log_ends"] = table(spark, LOG_ENDS, [sample(0, 800_000, 50), sample(0, 0, 10), sample(0, 1_200_000, 90)])
     results = {name: answer for name, analysis in ANALYSES.items() if (answer := run(analysis, tables)) is not None}
     assert results.keys() == ANALYSES.keys()
-    found = all_findings({name: keep(name, answer) for name, answer in results.items()})
+    found = all_findings({name: materialize(name, answer) for name, answer in results.items()})
     assert found.schema.names == FINDINGS.names
     assert [f.dataType for f in found.schema.fields] == [f.dataType for f in FINDINGS.fields]
     columns = ("analysis", "severity", "group_id", "cause", "sentence", "basis", "evidence")

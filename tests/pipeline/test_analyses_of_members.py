@@ -12,7 +12,7 @@ from kshim_pipeline.analyses.silence import silence
 from kshim_pipeline.analyses.stickiness import by_assignor, stickiness
 from kshim_pipeline.analyses.stuck import stuck
 from kshim_pipeline.analyses.timeouts import timeouts
-from kshim_pipeline.materialize import Keep
+from kshim_pipeline.materialize import Materialize
 from kshim_pipeline.model.build import build
 from kshim_pipeline.schemas import COMMITS, GENERATIONS, LOG_ENDS, MEMBERSHIPS, OWNERSHIP, REBALANCES
 from tests.pipeline.model_rows import decoded, rows_of, table
@@ -86,8 +86,10 @@ def test_timeouts_are_held_against_waits_and_against_who_was_lost(spark: SparkSe
     ]
 
 
-def test_stickiness_counts_moves_and_those_from_members_that_stayed(spark: SparkSession, keep: Keep) -> None:
-    model = build(spark, decoded(spark, *HISTORY), keep=keep)
+def test_stickiness_counts_moves_and_those_from_members_that_stayed(
+    spark: SparkSession, materialize: Materialize
+) -> None:
+    model = build(spark, decoded(spark, *HISTORY), materialize=materialize)
     rows = stickiness(model["generations"], model["ownership"], model["memberships"]).cache()
     # Generations 4, 5, 6, 7 followed 3, 3, 3, 2 partitions. Moved: 2 from a to b, 1 from a to s, 0 from a (gone) to b.
     expected = (4, 11, 3, 2, 1 - 3 / 11)

@@ -21,10 +21,10 @@ def test_a_frame_is_made_when_it_is_asked_for_and_once() -> None:
         made.append(name)
         return f"rows of {name}"
 
-    def keep(name: str, frame: Any) -> Any:
+    def materialize(name: str, frame: Any) -> Any:
         return name, frame
 
-    frames: Any = OnDemand({name: partial(make, name) for name in ("one", "other")}, keep, under="t/")
+    frames: Any = OnDemand({name: partial(make, name) for name in ("one", "other")}, materialize, under="t/")
     assert list(frames) == ["one", "other"]
     assert "other" in frames
     assert made == []
@@ -34,8 +34,8 @@ def test_a_frame_is_made_when_it_is_asked_for_and_once() -> None:
 
 def test_what_is_kept_in_a_folder_is_read_from_there(spark: SparkSession, tmp_path: Path) -> None:
     said: list[str] = []
-    keep = in_folder(spark, str(tmp_path), said.append)
-    kept = keep("tables/numbers", spark.range(3).select(F.col("id").alias("n"), F.rand(seed=7).alias("drawn")))
+    materialize = in_folder(spark, str(tmp_path), said.append)
+    kept = materialize("tables/numbers", spark.range(3).select(F.col("id").alias("n"), F.rand(seed=7).alias("drawn")))
     assert sorted(row.n for row in kept.collect()) == [0, 1, 2]
     assert kept.inputFiles() != []
     assert (tmp_path / "tables/numbers/_SUCCESS").exists()
@@ -43,8 +43,8 @@ def test_what_is_kept_in_a_folder_is_read_from_there(spark: SparkSession, tmp_pa
 
 
 def test_what_is_kept_for_a_session_is_gone_after_it(spark: SparkSession) -> None:
-    with in_session(spark, lambda _: None) as keep:
-        (file, *_) = keep("numbers", spark.range(3).toDF("n")).inputFiles()
+    with in_session(spark, lambda _: None) as materialize:
+        (file, *_) = materialize("numbers", spark.range(3).toDF("n")).inputFiles()
         place = Path(file.removeprefix("file://"))
         assert place.exists()
     assert not place.exists()

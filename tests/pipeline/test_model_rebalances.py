@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from pyspark.sql import functions as F
 
-from kshim_pipeline.materialize import Keep
+from kshim_pipeline.materialize import Materialize
 from kshim_pipeline.model.build import build
 from kshim_pipeline.model.events import events, unreadable_events
 from kshim_pipeline.model.logged import rebalances_of_log
@@ -81,11 +81,11 @@ LINES: Final[list[dict[str, Any]]] = [
 
 
 def test_a_rebalance_is_a_row_by_events_else_by_the_log_else_inferred(
-    spark: SparkSession, told: DataFrame, keep: Keep
+    spark: SparkSession, told: DataFrame, materialize: Materialize
 ) -> None:
     # The third rebalance: events saw it begin, the log saw it end. The fourth is in the log alone.
     lines = table(spark, LOG_LINES, LINES + LINES[1:2])
-    model = build(spark, decoded(spark, *RECORDS), keep("events", events(told)), lines, keep=keep)
+    model = build(spark, decoded(spark, *RECORDS), materialize("events", events(told)), lines, materialize=materialize)
     assert model["rebalances"].schema.names == REBALANCES.names
     columns = ("source", "from_generation", "to_generation", "started_ts_ms", "ended_ts_ms", "outcome", "reason",
                "trigger.member_id", "trigger.client_id", "trigger.client_host", "join_ms", "sync_ms", "total_ms",
@@ -123,7 +123,9 @@ def test_a_rebalance_is_a_row_by_events_else_by_the_log_else_inferred(
     ]
 
 
-def test_what_records_alone_tell_is_inferred_from_who_came_and_went(spark: SparkSession, keep: Keep) -> None:
+def test_what_records_alone_tell_is_inferred_from_who_came_and_went(
+    spark: SparkSession, materialize: Materialize
+) -> None:
     cooperative = {"protocol_name": "cooperative-sticky"}
     history = decoded(
         spark,
@@ -135,7 +137,7 @@ def test_what_records_alone_tell_is_inferred_from_who_came_and_went(spark: Spark
         group_record(6, 6_000, 8, member("a", 0), member("c", 1)),
         group_record(7, 7_000, 9),
     )
-    model = build(spark, history, keep=keep)
+    model = build(spark, history, materialize=materialize)
     columns = (
         "to_generation",
         "outcome",

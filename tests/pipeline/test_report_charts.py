@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pandas as pd
@@ -14,7 +15,7 @@ from kshim_pipeline.report.page import Page, Section
 from kshim_pipeline.report.picture import picture
 
 AT = pd.date_range("2026-11-01", periods=3, freq="h", tz="UTC")
-SPANS = {"at": AT, "until": AT + pd.Timedelta("1h")}
+SPANS = {"at": AT, "until": AT + timedelta(hours=1)}
 FRAMES: list[tuple[Callable[[pd.DataFrame], Any], pd.DataFrame]] = [
     (
         charts.rebalances_over_time,
@@ -43,10 +44,10 @@ FRAMES: list[tuple[Callable[[pd.DataFrame], Any], pd.DataFrame]] = [
         pd.DataFrame({"name": ["g"], "p50_ms": [5], "p99_ms": [90], "configured_ms": [45_000], "advised_ms": [10_000]}),
     ),
     (
-        charts.schemes,
+        charts.strategies,
         pd.DataFrame(
             {
-                "scheme": ["server-side"],
+                "strategy": ["server-side"],
                 "notifications": [4],
                 "generations": [2],
                 "moved_partitions": [3],

@@ -44,11 +44,11 @@ def test_what_was_written_is_read_again(spark: SparkSession, tmp_path: Path) -> 
 def test_what_is_not_asked_for_is_not_worked_out(spark: SparkSession) -> None:
     asked: list[str] = []
 
-    def keep(name: str, frame: DataFrame) -> DataFrame:
+    def materialize(name: str, frame: DataFrame) -> DataFrame:
         asked.append(name)
         return frame
 
-    results = compute(spark, Gathered(decoded(spark, *RECORDS), None, None, ()), keep)
+    results = compute(spark, Gathered(decoded(spark, *RECORDS), None, None, ()), materialize)
     asked.clear()
     assert ANALYSES.keys() - results.analyses.keys() == {"recovery"}, "nobody sampled log ends"
     assert results.tables["rebalances"].columns

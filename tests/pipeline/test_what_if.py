@@ -1,4 +1,4 @@
-"""The schemes on cases worked out by hand; the arithmetic stands in `docs/design/schemes.md`."""
+"""The strategies on cases worked out by hand; the arithmetic stands in `docs/design/what-if.md`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from kshim_pipeline.what_if.assignors import moved, range_owners, sticky_owners
 from kshim_pipeline.what_if.barrier import eager, eager_static, server_side
 from kshim_pipeline.what_if.changes import Change, Settings, detect
-from kshim_pipeline.what_if.compare import CHANGES, SCHEMES, compare
+from kshim_pipeline.what_if.compare import CHANGES, STRATEGIES, compare
 from kshim_pipeline.what_if.incremental import consumer_protocol, cooperative
 from kshim_pipeline.what_if.totals import Totals
 from kshim_pipeline.what_if.zookeeper import zookeeper_watchers
@@ -25,7 +25,7 @@ CRASH = [*TWO_MEMBERS, Change(20_000, "crash", "b")]
 RESTART = [*TWO_MEMBERS, Change(20_000, "restart", "b", away_ms=5_000)]
 
 BY_HAND = [
-    # scheme, changes -> notifications, generations, moved, stopped partition ms, split views
+    # strategy, changes -> notifications, generations, moved, stopped partition ms, split views
     (zookeeper_watchers, TWO_MEMBERS, Totals(1, 2, 2, 160, 0)),
     (server_side, TWO_MEMBERS, Totals(1, 2, 2, 0, 0)),
     (eager, TWO_MEMBERS, Totals(1, 2, 2, 80, 0)),
@@ -42,11 +42,11 @@ BY_HAND = [
 ]
 
 
-@pytest.mark.parametrize(("scheme", "changes", "expected"), BY_HAND)
+@pytest.mark.parametrize(("strategy", "changes", "expected"), BY_HAND)
 def test_a_small_case_costs_what_was_worked_out_by_hand(
-    scheme: Callable[[list[Change], Settings], Totals], changes: list[Change], expected: Totals
+    strategy: Callable[[list[Change], Settings], Totals], changes: list[Change], expected: Totals
 ) -> None:
-    assert scheme(changes, SETTINGS) == expected
+    assert strategy(changes, SETTINGS) == expected
 
 
 def test_under_watchers_changes_close_to_each_other_split_the_views() -> None:
@@ -103,20 +103,20 @@ changes = st.lists(
 
 
 @given(changes)
-def test_no_scheme_counts_below_zero_nor_needs_more_rounds_than_there_were_changes(found: list[Change]) -> None:
+def test_no_strategy_counts_below_zero_nor_needs_more_rounds_than_there_were_changes(found: list[Change]) -> None:
     noticed = 2 * len(found)  # a restart is two
-    for scheme in (zookeeper_watchers, server_side, eager, eager_static, cooperative, consumer_protocol):
-        totals = scheme(found, SETTINGS)
+    for strategy in (zookeeper_watchers, server_side, eager, eager_static, cooperative, consumer_protocol):
+        totals = strategy(found, SETTINGS)
         assert min(vars(totals).values()) >= 0
-        assert totals.generations <= noticed * (2 if scheme is cooperative else 1)
+        assert totals.generations <= noticed * (2 if strategy is cooperative else 1)
 
 
 def test_a_fleet_is_replayed_group_by_group(spark: SparkSession) -> None:
     sessions = {"g1": None, "g2": None, "g3": 10_000}
     rows = [(group, *change, session_ms, None) for group, session_ms in sessions.items() for change in CRASH]
     costs = compare(spark.createDataFrame(rows, CHANGES)).collect()
-    by_key = {(row.group, row.scheme): row for row in costs}
-    assert len(by_key) == len(costs) == 3 * len(SCHEMES)
+    by_key = {(row.group, row.strategy): row for row in costs}
+    assert len(by_key) == len(costs) == 3 * len(STRATEGIES)
     assert by_key["g1", "classic, eager"].stopped_partition_s == by_key["g2", "classic, eager"].stopped_partition_s
     assert by_key["g1", "classic, eager"].stopped_partition_s == pytest.approx(93.360)
     assert by_key["g3", "classic, eager"].stopped_partition_s == pytest.approx(23.360)  # noticed 35 s earlier

@@ -40,8 +40,8 @@ def run(options: argparse.Namespace) -> int:
                 landed = str(folder / "landed")
                 counts = land(spark, Cluster(bootstrap), [OFFSETS_TOPIC, EVENTS_TOPIC], landed, progress=progress)
                 print(f"Landed: {'; '.join(counts.sentences())}. Working out what happened ...")
-                with in_session(spark, progress.say) as keep:
-                    results = compute(spark, gather(spark, _sources(landed)), keep)
+                with in_session(spark, progress.say) as materialize:
+                    results = compute(spark, gather(spark, _sources(landed)), materialize)
                     judged = judge(truths, [row.asDict(recursive=True) for row in results.incidents.collect()])
                     _draw(results, options, progress)
             finally:

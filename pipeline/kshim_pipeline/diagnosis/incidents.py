@@ -22,7 +22,7 @@ from kshim_pipeline.diagnosis.observed import signals_of_events, signals_of_log
 from kshim_pipeline.diagnosis.rules import diagnose
 from kshim_pipeline.diagnosis.sentences import advice
 from kshim_pipeline.diagnosis.tables import DIAGNOSED, SIGNALS, diagnosed_row, signal_of, signal_row, snapshots_of
-from kshim_pipeline.materialize import Keep, cached
+from kshim_pipeline.materialize import Materialize, cached
 from kshim_pipeline.model.shape import shaped
 from kshim_pipeline.schemas import EVIDENCE, FINDINGS, INFERRED, OBSERVED
 
@@ -60,14 +60,14 @@ def incidents(
     events: DataFrame | None = None,
     log_lines: DataFrame | None = None,
     *,
-    keep: Keep = cached,
+    materialize: Materialize = cached,
 ) -> DataFrame:
     """The table INCIDENTS from `decoded` (columns of DECODED) and whatever else there is (EVENTS, LOG_LINES).
 
-    `decoded` and `events` are read several times: whoever calls had better cache them. `keep` is for what is read
+    `decoded` and `events` are read several times: whoever calls had better cache them. `materialize` is for what is read
     several times on the way.
     """
-    of_members = keep("members", members(decoded))
+    of_members = materialize("members", members(decoded))
     told = [signals_of_events(events)] if events is not None else []
     if log_lines is not None:
         of_log = signals_of_log(log_lines)
@@ -75,7 +75,7 @@ def incidents(
     signals = _inferred(of_members, told)
     for part in told:
         signals = signals.unionByName(part)
-    marked = with_stalled_hosts(keep("signals", signals), of_members)
+    marked = with_stalled_hosts(materialize("signals", signals), of_members)
     found = marked.groupBy("group_id").cogroup(of_members.groupBy("group_id")).applyInArrow(_diagnosed, DIAGNOSED)
     return _merged(found)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kshim_pipeline.materialize import Keep
+from kshim_pipeline.materialize import Materialize
 from kshim_pipeline.model import generations as of_generations
 from kshim_pipeline.model.commits import commits
 from kshim_pipeline.model.inferred import rebalances_of_records
@@ -28,19 +28,19 @@ def build(
     events: DataFrame | None = None,
     log_lines: DataFrame | None = None,
     *,
-    keep: Keep | None = None,
+    materialize: Materialize | None = None,
 ) -> dict[str, DataFrame]:
     """The tables generations, memberships, ownership, commits, rebalances and events, by name; lazy.
 
     `decoded` has the columns of DECODED, `events` those of EVENTS, `log_lines` those of LOG_LINES; what is left out
     is empty. Several tables come from the same rows: whoever wants more than one had better cache what goes in, and
-    give a `keep` for what they have in common.
+    give a `materialize` for what they have in common.
     """
-    kept: Keep = keep or (lambda _, frame: frame)
+    materialize = materialize or (lambda _, frame: frame)
     decoded = spark.createDataFrame([], DECODED) if decoded is None else decoded
-    taken = kept("snapshots", snapshots(decoded))
-    of_records = kept("memberships of records", memberships(taken))
-    generations = kept("generations of records", of_generations.generations(taken))
+    taken = materialize("snapshots", snapshots(decoded))
+    of_records = materialize("memberships of records", memberships(taken))
+    generations = materialize("generations of records", of_generations.generations(taken))
     tables = {
         "generations": generations,
         "memberships": of_records,

@@ -201,9 +201,9 @@ def timeout_advice(frame: pd.DataFrame) -> Any:
     return (waits + configured + advised).properties(width=WIDTH, height=_ROW * max(len(frame), 1))
 
 
-def schemes(frame: pd.DataFrame) -> Any:
-    """`scheme`, `notifications`, `generations`, `moved_partitions`, `stopped_partition_s`: four costs side by side."""
-    order = frame.scheme.tolist()
+def strategies(frame: pd.DataFrame) -> Any:
+    """`strategy`, `notifications`, `generations`, `moved_partitions`, `stopped_partition_s`: four costs side by side."""
+    order = frame.strategy.tolist()
     panels = []
     for place, (name, title) in enumerate(
         {
@@ -219,8 +219,8 @@ def schemes(frame: pd.DataFrame) -> Any:
             .mark_bar(height=14)
             .encode(
                 x=alt.X(f"{name}:Q", title=None, axis=alt.Axis(tickCount=3)),
-                y=alt.Y("scheme:N", title=None, sort=order, axis=axis),
-                tooltip=["scheme:N", alt.Tooltip(f"{name}:Q", format=",.0f")],
+                y=alt.Y("strategy:N", title=None, sort=order, axis=axis),
+                tooltip=["strategy:N", alt.Tooltip(f"{name}:Q", format=",.0f")],
             )
             .properties(width=(WIDTH - 200) / 4, height=_ROW * max(len(order), 1))
         )

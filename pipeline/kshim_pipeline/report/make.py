@@ -113,10 +113,10 @@ def _parts(results: Results, span: tuple[int, int]) -> list[Part]:
             "Waits of members are told by events only.",
         ),
         (
-            "Other schemes",
-            "What would the same changes have cost under other rebalance schemes? A model: docs/design/schemes.md.",
-            lambda: summaries.scheme_sums(results.scheme_costs),
-            charts.schemes,
+            "Other rebalance strategies",
+            "What would the same changes have cost under other rebalance strategies? A model: docs/design/what-if.md.",
+            lambda: summaries.strategy_sums(results.strategy_costs),
+            charts.strategies,
             "No membership change was found.",
         ),
     ]

@@ -27,8 +27,8 @@ def opened(app: str, options: argparse.Namespace) -> Iterator[tuple[SparkSession
             yield spark, read_results(spark, options.results), progress
         else:
             progress.say("reading")
-            with in_session(spark, progress.say) as keep:
-                yield spark, compute(spark, gather(spark, options), keep), progress
+            with in_session(spark, progress.say) as materialize:
+                yield spark, compute(spark, gather(spark, options), materialize), progress
     finally:
         progress.done()
         spark.stop()

@@ -1,4 +1,4 @@
-"""Everything that is known: model tables, rows of the analyses, incidents, findings, what other schemes would cost."""
+"""Everything that is known: model tables, rows of the analyses, incidents, findings, what other strategies would cost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kshim_pipeline.analyses.registry import ANALYSES, all_findings
 from kshim_pipeline.analyses.registry import run as run_analysis
 from kshim_pipeline.diagnosis.incidents import findings_of, incidents
 from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
-from kshim_pipeline.materialize import Keep, OnDemand, in_folder
+from kshim_pipeline.materialize import Materialize, OnDemand, in_folder
 from kshim_pipeline.model.build import build
 from kshim_pipeline.report.gather import Gathered
 from kshim_pipeline.setup.session import fit
@@ -33,7 +33,7 @@ _WORK: Final = "work"
 class Results(NamedTuple):
     """`tables`: the model by name. `analyses`: rows by the name of the analysis; one that lacked its input is not there.
 
-    `others`: incidents, findings and scheme_costs. What nobody asks for is not worked out.
+    `others`: incidents, findings and strategy_costs. What nobody asks for is not worked out.
     """
 
     tables: Mapping[str, DataFrame]
@@ -52,34 +52,34 @@ class Results(NamedTuple):
         return self.others["findings"]
 
     @property
-    def scheme_costs(self) -> DataFrame:
+    def strategy_costs(self) -> DataFrame:
         """The table COSTS of `kshim_pipeline.what_if.compare`."""
-        return self.others["scheme_costs"]
+        return self.others["strategy_costs"]
 
 
-def compute(spark: SparkSession, gathered: Gathered, keep: Keep) -> Results:
-    """All of it, each when it is asked for; `keep` holds what was worked out."""
+def compute(spark: SparkSession, gathered: Gathered, materialize: Materialize) -> Results:
+    """All of it, each when it is asked for; `materialize` holds what was worked out."""
 
     def on_the_way(name: str, frame: DataFrame) -> DataFrame:
-        return keep(f"{_WORK}/{name.replace(' ', '_')}", frame)
+        return materialize(f"{_WORK}/{name.replace(' ', '_')}", frame)
 
-    built = build(spark, gathered.decoded, gathered.events, gathered.log_lines, keep=on_the_way)
+    built = build(spark, gathered.decoded, gathered.events, gathered.log_lines, materialize=on_the_way)
     if gathered.log_ends is not None:
         built[_SAMPLED] = gathered.log_ends
-    tables = OnDemand({name: partial(built.__getitem__, name) for name in built}, keep, under="tables/")
+    tables = OnDemand({name: partial(built.__getitem__, name) for name in built}, materialize, under="tables/")
     possible = [name for name, analysis in ANALYSES.items() if all(needed in tables for needed in analysis.needs)]
-    analyses = OnDemand({name: partial(_analysis, name, tables) for name in possible}, keep, under="analyses/")
+    analyses = OnDemand({name: partial(_analysis, name, tables) for name in possible}, materialize, under="analyses/")
 
     def found() -> DataFrame:
-        return incidents(gathered.decoded, gathered.events, gathered.log_lines, keep=on_the_way)
+        return incidents(gathered.decoded, gathered.events, gathered.log_lines, materialize=on_the_way)
 
     others = OnDemand(
         {
             "incidents": found,
             "findings": lambda: findings_of(others["incidents"]).unionByName(all_findings(analyses)),
-            "scheme_costs": lambda: compare(membership_changes(tables["memberships"], tables["generations"])),
+            "strategy_costs": lambda: compare(membership_changes(tables["memberships"], tables["generations"])),
         },
-        keep,
+        materialize,
     )
     return Results(tables, analyses, others, gathered.sources)
 
@@ -114,7 +114,7 @@ def read_results(spark: SparkSession, folder: str) -> Results:
         tables = read(*(f"tables/{name}" for name in (*_MODEL, *sampled)))
         present = sorted(path.name for path in Path(folder, "analyses").iterdir() if path.name in ANALYSES)
         analyses = read(*(f"analyses/{name}" for name in present))
-        others = read("incidents", "findings", "scheme_costs")
+        others = read("incidents", "findings", "strategy_costs")
         sources = tuple(Path(folder, "sources.txt").read_text().splitlines())
     except (AnalysisException, OSError) as error:
         raise PipelineError(

@@ -8,7 +8,7 @@ import pandas as pd
 from pyspark.sql import functions as F
 
 from kshim_pipeline.analyses.phases import phases
-from kshim_pipeline.what_if.compare import SCHEMES, fleet_totals
+from kshim_pipeline.what_if.compare import STRATEGIES, fleet_totals
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -123,10 +123,10 @@ def timeouts_seen(timeouts: DataFrame) -> pd.DataFrame:
     )
 
 
-def scheme_sums(costs: DataFrame) -> pd.DataFrame:
-    """The sums of the fleet, one row a scheme, in the order in which they came."""
-    rows = _pandas(fleet_totals(costs)).set_index("scheme")
-    return rows.reindex([name for name in SCHEMES if name in rows.index]).reset_index()
+def strategy_sums(costs: DataFrame) -> pd.DataFrame:
+    """The sums of the fleet, one row a strategy, in the order in which they came."""
+    rows = _pandas(fleet_totals(costs)).set_index("strategy")
+    return rows.reindex([name for name in STRATEGIES if name in rows.index]).reset_index()
 
 
 def _pandas(frame: DataFrame) -> Any:

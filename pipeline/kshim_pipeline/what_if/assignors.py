@@ -1,4 +1,4 @@
-"""Who owns which partition, as the schemes' assignors decide. Partitions of all topics are numbered through."""
+"""Who owns which partition, as the strategies' assignors decide. Partitions of all topics are numbered through."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemes in which a change stops the world: everybody gives everything up, meets, and gets a share again.
+"""Strategies in which a change stops the world: everybody gives everything up, meets, and gets a share again.
 
 Assignment by the coordinator (the first design of Kafka 0.9), and today's classic protocol with an eager assignor.
 """

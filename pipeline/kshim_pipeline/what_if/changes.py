@@ -22,7 +22,7 @@ class Change(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """The times a scheme works with, all in ms. Defaults are those of Kafka's clients and brokers, old and new.
+    """The times a strategy works with, all in ms. Defaults are those of Kafka's clients and brokers, old and new.
 
     `poll_ms` is how long a member that was told needs until it asks to join: its processing between two polls, measured
     as the median JOIN wait where events tell it. `sync_ms`: assignment by the leader and its way back. `zookeeper_*`:

@@ -1,4 +1,4 @@
-"""A fleet's membership changes, replayed under every scheme: one row a group and scheme."""
+"""A fleet's membership changes, replayed under every strategy: one row a group and strategy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-SCHEMES: dict[str, Callable[[list[Change], Settings], Totals]] = {
+STRATEGIES: dict[str, Callable[[list[Change], Settings], Totals]] = {
     "zookeeper watchers": zookeeper_watchers,
     "server-side": server_side,
     "classic, eager": eager,
@@ -45,7 +45,7 @@ CHANGES = StructType(
 COSTS = StructType(
     [
         StructField("group", StringType(), False),
-        StructField("scheme", StringType(), False),
+        StructField("strategy", StringType(), False),
         StructField("changes", LongType(), False),
         StructField("notifications", LongType(), False),
         StructField("generations", LongType(), False),
@@ -63,16 +63,16 @@ def compare(changes: DataFrame) -> DataFrame:
 
 
 def fleet_totals(costs: DataFrame) -> DataFrame:
-    """COSTS -> the sums of the fleet, one row a scheme."""
+    """COSTS -> the sums of the fleet, one row a strategy."""
     names = ["changes", "notifications", "generations", "moved_partitions", "stopped_partition_s", "split_views"]
-    summed = costs.groupBy("scheme").sum(*names)
+    summed = costs.groupBy("strategy").sum(*names)
     for name in names:
         summed = summed.withColumnRenamed(f"sum({name})", name)
     return summed
 
 
 def replay_group(frame: pd.DataFrame) -> pd.DataFrame:
-    """The changes of one group under every scheme."""
+    """The changes of one group under every strategy."""
     import pandas as pd
 
     ordered = frame.sort_values("at_ms", kind="stable")
@@ -88,12 +88,12 @@ def replay_group(frame: pd.DataFrame) -> pd.DataFrame:
         if len(known):
             settings = settings._replace(**{name: int(known.max())})
     rows = []
-    for scheme, replay in SCHEMES.items():
+    for strategy, replay in STRATEGIES.items():
         totals = replay(changes, settings)
         rows.append(
             (
                 ordered.group.iloc[0],
-                scheme,
+                strategy,
                 len(changes),
                 totals.notifications,
                 totals.generations,

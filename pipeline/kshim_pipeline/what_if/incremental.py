@@ -1,4 +1,4 @@
-"""Schemes in which only what moves is stopped: cooperative rebalancing (KIP-429) and the consumer protocol (KIP-848)."""
+"""Strategies in which only what moves is stopped: cooperative rebalancing (KIP-429) and the consumer protocol (KIP-848)."""
 
 from __future__ import annotations
 

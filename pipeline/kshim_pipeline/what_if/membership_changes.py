@@ -36,7 +36,7 @@ _COLUMNS = [
 
 
 def membership_changes(memberships: DataFrame, generations: DataFrame) -> DataFrame:
-    """memberships, generations (`kshim_pipeline.schemas`) -> CHANGES (`schemes.compare`)."""
+    """memberships, generations (`kshim_pipeline.schemas`) -> CHANGES (`what_if.compare`)."""
     from pyspark.sql import functions as sql
 
     from kshim_pipeline.what_if.compare import CHANGES

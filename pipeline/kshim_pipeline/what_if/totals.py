@@ -1,4 +1,4 @@
-"""What a scheme costs a group."""
+"""What a strategy costs a group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scheme before coordinators (Kafka 0.8): every consumer watches all others in ZooKeeper and rebalances by itself."""
+"""The strategy before coordinators (Kafka 0.8): every consumer watches all others in ZooKeeper and rebalances by itself."""
 
 from __future__ import annotations
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from bench.fleet.draws import div, log_uniform, mod
+from bench.fleet.fleet import PERIOD, Fleet
+from bench.fleet.places import COMMITTED_AT_LAST, COMMITTED_LATER, COMMITTED_SOON, record_place
 from kshim_pipeline.model.shape import shaped
 from kshim_pipeline.schemas import COMMITS, LOG_ENDS
-from kshim_pipeline.synthetic.draws import div, log_uniform, mod
-from kshim_pipeline.synthetic.fleet import PERIOD, Fleet
-from kshim_pipeline.synthetic.places import COMMITTED_AT_LAST, COMMITTED_LATER, COMMITTED_SOON, record_place
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -38,11 +38,11 @@ def _log_end(fleet: Fleet, at_ms: Column) -> Column:
     return F.greatest(F.floor(rate * (at_ms - fleet.start_ms) / 1_000), F.lit(0)).cast("long")
 
 
-def _looked_at(courses: DataFrame) -> DataFrame:
+def _looked_at(timelines: DataFrame) -> DataFrame:
     """The rebalances with commits around them, and the partition that commits."""
     k = F.col("k")
     partition = mod(div(k, 2 * PERIOD), F.col("partitions"))
-    return courses.where((k > 0) & (mod(div(k, PERIOD), 2) == 0)).withColumn("partition", partition)
+    return timelines.where((k > 0) & (mod(div(k, PERIOD), 2) == 0)).withColumn("partition", partition)
 
 
 def _moments() -> dict[str, Column]:
@@ -54,7 +54,7 @@ def _moments() -> dict[str, Column]:
     }
 
 
-def commits(courses: DataFrame, groups: DataFrame, fleet: Fleet) -> DataFrame:
+def commits(timelines: DataFrame, groups: DataFrame, fleet: Fleet) -> DataFrame:
     """The table commits: three around a rebalance that is looked at (one, if it is superseded), two at the end."""
     k, moments = F.col("k"), _moments()
     stored = F.when(mod(k, 32) == 0, k - 1).otherwise(k)  # rebalance k-1 makes generation k, unless it is superseded
@@ -65,7 +65,7 @@ def commits(courses: DataFrame, groups: DataFrame, fleet: Fleet) -> DataFrame:
         _commit(moments["later"], moments["later"] - _AT_ONCE_MS, k + 1, record_place(k, COMMITTED_LATER)),
     ]
     around = F.explode(F.when(F.col("is_superseded"), F.array(told[0])).otherwise(F.array(*told)))
-    rows = _looked_at(courses).select("id", "group_id", "topic", "partition", around.alias("c"))
+    rows = _looked_at(timelines).select("id", "group_id", "topic", "partition", around.alias("c"))
     end, last = F.lit(fleet.start_ms + fleet.length_ms), F.col("rebalances") - 1
     partitions = groups.select("*", F.explode(F.sequence(F.lit(0), F.col("partitions") - 1)).alias("partition"))
     is_stuck = fleet.draw("stuck", F.col("id"), F.col("partition")) < STUCK_SHARE
@@ -102,11 +102,11 @@ def _commit(ts_ms: Column, read_ms: Column, generation_id: Column, place: Column
     )
 
 
-def log_ends(courses: DataFrame, groups: DataFrame, fleet: Fleet) -> DataFrame:
+def log_ends(timelines: DataFrame, groups: DataFrame, fleet: Fleet) -> DataFrame:
     """The table log_ends: a sample just after each commit around a rebalance, and of every partition at the end."""
     late = F.floor(F.col("t.step_ms") * _SAMPLED).cast("long")
     moments = F.explode(F.array(*(moment + late for moment in _moments().values()))).alias("ts_ms")
-    around = _looked_at(courses).select("id", "topic", "partition", moments)
+    around = _looked_at(timelines).select("id", "topic", "partition", moments)
     partitions = F.explode(F.sequence(F.lit(0), F.col("partitions") - 1)).alias("partition")
     at_last = F.lit(fleet.start_ms + fleet.length_ms + _AT_LAST_MS).alias("ts_ms")
     rows = around.unionByName(groups.select("id", "topic", partitions, at_last))

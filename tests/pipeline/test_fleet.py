@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from pyspark.sql import functions as F
 
-from kshim_pipeline.analyses.registry import ANALYSES, all_findings, run
-from kshim_pipeline.materialize import Keep
-from kshim_pipeline.model.generations import generations
-from kshim_pipeline.model.memberships import memberships
-from kshim_pipeline.model.ownership import ownership
-from kshim_pipeline.model.snapshots import snapshots
-from kshim_pipeline.schemas import TABLES
-from kshim_pipeline.synthetic.draws import chosen
-from kshim_pipeline.synthetic.fleet import (
+from bench.fleet.draws import chosen
+from bench.fleet.fleet import (
     FLAPPING_SHARE,
     GROUP_KINDS,
     PROTOCOLS,
@@ -26,10 +19,17 @@ from kshim_pipeline.synthetic.fleet import (
     Fleet,
     groups,
 )
-from kshim_pipeline.synthetic.rebalances import EVEN_REASONS, LEAVING_REASONS
-from kshim_pipeline.synthetic.records import group_metadata
-from kshim_pipeline.synthetic.tables import tables
-from kshim_pipeline.synthetic.timeline import courses
+from bench.fleet.rebalances import EVEN_REASONS, LEAVING_REASONS
+from bench.fleet.records import group_metadata
+from bench.fleet.tables import tables
+from bench.fleet.timeline import timelines
+from kshim_pipeline.analyses.registry import ANALYSES, all_findings, run
+from kshim_pipeline.materialize import Materialize
+from kshim_pipeline.model.generations import generations
+from kshim_pipeline.model.memberships import memberships
+from kshim_pipeline.model.ownership import ownership
+from kshim_pipeline.model.snapshots import snapshots
+from kshim_pipeline.schemas import TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -45,8 +45,8 @@ class Made(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def made(spark: SparkSession, keep: Keep) -> Made:
-    frames = {name: keep(name, frame) for name, frame in tables(spark, FLEET, tasks=2).items()}
+def made(spark: SparkSession, materialize: Materialize) -> Made:
+    frames = {name: materialize(name, frame) for name, frame in tables(spark, FLEET, tasks=2).items()}
     return Made(frames, {name: frame.collect() for name, frame in frames.items()})
 
 
@@ -61,7 +61,7 @@ def test_a_seed_gives_the_same_rows_however_the_work_is_divided(spark: SparkSess
 
 def test_another_seed_gives_another_fleet_of_the_same_size(spark: SparkSession, made: Made) -> None:
     fleet = FLEET._replace(seed=6)
-    other = courses(groups(spark, fleet, tasks=2), fleet).select("group_id", "t.begin_ms").collect()
+    other = timelines(groups(spark, fleet, tasks=2), fleet).select("group_id", "t.begin_ms").collect()
     assert len(other) == len(made.rows["rebalances"]) == FLEET.rebalances
     instants = {(row.group_id, row.begin_ms) for row in other}
     assert not instants & {(row.group_id, row.ts_ms) for row in made.rows["rebalances"]}
@@ -187,9 +187,9 @@ def test_commits_lie_in_the_generation_that_they_name(made: Made) -> None:
         assert sorted(zip(of_partition, offsets, strict=True)) == list(zip(of_partition, offsets, strict=True))
 
 
-def test_all_analyses_run_on_it_and_find_something(made: Made, keep: Keep) -> None:
+def test_all_analyses_run_on_it_and_find_something(made: Made, materialize: Materialize) -> None:
     rows = {name: run(analysis, made.frames) for name, analysis in ANALYSES.items()}
-    done = {name: keep(f"analyses/{name}", frame) for name, frame in rows.items() if frame is not None}
+    done = {name: materialize(f"analyses/{name}", frame) for name, frame in rows.items() if frame is not None}
     assert done.keys() == ANALYSES.keys()
     counts = {row.analysis: row["count"] for row in all_findings(done).groupBy("analysis").count().collect()}
     assert {"why", "phases", "storms", "slowest", "silence", "crash_loops", "timeouts"} <= counts.keys()

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from kshim_pipeline.synthetic.draws import chosen, div, log_uniform, mod, token
-from kshim_pipeline.synthetic.fleet import FIRST_MS, PERIOD, Fleet
+from bench.fleet.draws import chosen, div, log_uniform, mod, token
+from bench.fleet.fleet import FIRST_MS, PERIOD, Fleet
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -29,7 +29,7 @@ _JOIN_MS: Final = (((20, 3_000), 0.80), ((3_000, 30_000), 0.15), ((30_000, 300_0
 _SYNC_MS: Final = (5, 800)
 
 
-def courses(groups: DataFrame, fleet: Fleet) -> DataFrame:
+def timelines(groups: DataFrame, fleet: Fleet) -> DataFrame:
     """One row a rebalance: the columns of its group, `k`, and what it is.
 
     Columns: `place` in its period (null in rebalance 0); `change`: `formed`, `left`, `joined`, `none`; `visit`, the
@@ -150,7 +150,7 @@ def member(fleet: Fleet, slot: Column, birth: Column) -> Column:
 
 
 def is_empty() -> Column:
-    """Whether nobody is left after a rebalance of `courses`: such a one ends as it begins, without JOIN and SYNC."""
+    """Whether nobody is left after a rebalance of `timelines`: such a one ends as it begins, without JOIN and SYNC."""
     return (F.col("change") == "left") & (F.col("members") == 1)
 
 

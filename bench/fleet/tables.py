@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kshim_pipeline.synthetic.commits import commits, log_ends
-from kshim_pipeline.synthetic.fleet import Fleet, groups
-from kshim_pipeline.synthetic.memberships import generations, memberships
-from kshim_pipeline.synthetic.ownership import ownership
-from kshim_pipeline.synthetic.rebalances import rebalances
-from kshim_pipeline.synthetic.timeline import courses
+from bench.fleet.commits import commits, log_ends
+from bench.fleet.fleet import Fleet, groups
+from bench.fleet.memberships import generations, memberships
+from bench.fleet.ownership import ownership
+from bench.fleet.rebalances import rebalances
+from bench.fleet.timeline import timelines
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,13 +22,13 @@ def tables(spark: SparkSession, fleet: Fleet, *, tasks: int = 8) -> dict[str, Da
     """
     everyone = groups(spark, fleet, tasks=tasks)
     recorded = everyone.where("is_recorded")
-    course = courses(recorded, fleet)
+    timeline = timelines(recorded, fleet)
     sampled = everyone.where("is_sampled")
     return {
-        "rebalances": rebalances(courses(everyone, fleet), fleet),
-        "generations": generations(course, fleet),
-        "memberships": memberships(course, fleet),
+        "rebalances": rebalances(timelines(everyone, fleet), fleet),
+        "generations": generations(timeline, fleet),
+        "memberships": memberships(timeline, fleet),
         "ownership": ownership(recorded, fleet),
-        "commits": commits(course, recorded, fleet),
-        "log_ends": log_ends(courses(sampled, fleet), sampled, fleet),
+        "commits": commits(timeline, recorded, fleet),
+        "log_ends": log_ends(timelines(sampled, fleet), sampled, fleet),
     }

@@ -7,8 +7,8 @@ from typing import Final
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from bench.fleet.draws import mod
 from kshim_pipeline.model.shape import evidence
-from kshim_pipeline.synthetic.draws import mod
 from kshim_pipeline.topics import EVENTS_TOPIC, OFFSETS_TOPIC
 
 STORED: Final = 4

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from kshim_pipeline.model.shape import shaped
-from kshim_pipeline.schemas import OWNERSHIP
-from kshim_pipeline.synthetic.draws import div, mod
-from kshim_pipeline.synthetic.fleet import PERIOD, Fleet
-from kshim_pipeline.synthetic.memberships import covers
-from kshim_pipeline.synthetic.places import STORED, record_place
-from kshim_pipeline.synthetic.timeline import (
+from bench.fleet.draws import div, mod
+from bench.fleet.fleet import PERIOD, Fleet
+from bench.fleet.memberships import covers
+from bench.fleet.places import STORED, record_place
+from bench.fleet.timeline import (
     VISITS,
     births,
     leaving_of,
@@ -25,6 +23,8 @@ from kshim_pipeline.synthetic.timeline import (
     stored_ms,
     timed,
 )
+from kshim_pipeline.model.shape import shaped
+from kshim_pipeline.schemas import OWNERSHIP
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

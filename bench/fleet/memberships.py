@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from bench.fleet.draws import div, log_uniform, mod
+from bench.fleet.fleet import Fleet
+from bench.fleet.places import STORED, record_place
+from bench.fleet.rebalances import leader_slot, left_reason, slow_slot
+from bench.fleet.timeline import births, is_empty, member, ordinal_of, owner_of, stored_ms, timed
 from kshim_pipeline.model.shape import shaped
 from kshim_pipeline.schemas import GENERATIONS, MEMBERSHIPS
-from kshim_pipeline.synthetic.draws import div, log_uniform, mod
-from kshim_pipeline.synthetic.fleet import Fleet
-from kshim_pipeline.synthetic.places import STORED, record_place
-from kshim_pipeline.synthetic.rebalances import leader_slot, left_reason, slow_slot
-from kshim_pipeline.synthetic.timeline import births, is_empty, member, ordinal_of, owner_of, stored_ms, timed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -33,10 +33,10 @@ def covers(slot: Column, partition: Column) -> Column:
     return mod(slot + 1 + mod(div(partition, members), members - 1), members)
 
 
-def generations(courses: DataFrame, fleet: Fleet) -> DataFrame:
-    """The table generations: one row for each of `courses` that is not superseded."""
+def generations(timelines: DataFrame, fleet: Fleet) -> DataFrame:
+    """The table generations: one row for each of `timelines` that is not superseded."""
     k, left = F.col("k"), F.col("change") == "left"
-    rows = courses.where("not is_superseded").withColumns({"_empty": is_empty(), "_leader": leader_slot()})
+    rows = timelines.where("not is_superseded").withColumns({"_empty": is_empty(), "_leader": leader_slot()})
     # A superseded rebalance has place 6, so only one of place 7 follows it, and the next but one is not superseded.
     next_k = k + F.when(_is_superseded(k + 1), F.lit(2)).otherwise(F.lit(1))
     rows = timed(rows, fleet, "_next", next_k)
@@ -72,7 +72,7 @@ def _is_superseded(k: Column) -> Column:
     return (mod(k, 32) == 31) & (k < F.col("rebalances") - 1)
 
 
-def memberships(courses: DataFrame, fleet: Fleet) -> DataFrame:
+def memberships(timelines: DataFrame, fleet: Fleet) -> DataFrame:
     """The table memberships: all that joined and left, and of those that stayed a sample.
 
     The sample has, of each generation, the member that joined last, and those that gave a partition back to the one that
@@ -80,7 +80,7 @@ def memberships(courses: DataFrame, fleet: Fleet) -> DataFrame:
     """
     k, change, slot = F.col("k"), F.col("change"), F.col("slot")
     members, partitions = F.col("members"), F.col("partitions")
-    rows = courses.where("not is_superseded").withColumn("_slow", slow_slot(fleet))
+    rows = timelines.where("not is_superseded").withColumn("_slow", slow_slot(fleet))
     # The partitions of a slot lie `members` apart; as many of them as there are others go round all of the others.
     held = F.least(F.greatest(div(partitions - slot + members - 1, members), F.lit(0)), members - 1)
     giving = F.transform(

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from bench.fleet.draws import chosen, mod
+from bench.fleet.fleet import Fleet
+from bench.fleet.places import event_place
+from bench.fleet.timeline import begun, births, is_empty, member
 from kshim_pipeline.model.shape import shaped
 from kshim_pipeline.schemas import OBSERVED, REBALANCES
-from kshim_pipeline.synthetic.draws import chosen, mod
-from kshim_pipeline.synthetic.fleet import Fleet
-from kshim_pipeline.synthetic.places import event_place
-from kshim_pipeline.synthetic.timeline import begun, births, is_empty, member
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -39,7 +39,7 @@ def left_reason(fleet: Fleet, k: Column) -> Column:
 
 
 def slow_slot(fleet: Fleet) -> Column:
-    """The slot that joined last in a rebalance of `courses`; null: nobody joined.
+    """The slot that joined last in a rebalance of `timelines`; null: nobody joined.
 
     Every other time it is the same one of the group. It is not one whose member has just gone.
     """
@@ -57,13 +57,13 @@ def leader_slot() -> Column:
     return F.when(no_first, F.when(F.col("members") > 1, F.lit(1))).otherwise(F.lit(0))
 
 
-def rebalances(courses: DataFrame, fleet: Fleet) -> DataFrame:
-    """The table rebalances, one row for each of `courses`; `partitions` only of groups that are recorded."""
+def rebalances(timelines: DataFrame, fleet: Fleet) -> DataFrame:
+    """The table rebalances, one row for each of `timelines`; `partitions` only of groups that are recorded."""
     k, change, slot = F.col("k"), F.col("change"), F.col("slot")
     left, joined, formed = change == "left", change == "joined", change == "formed"
     even = chosen(fleet.draw("even", F.col("id"), k), EVEN_REASONS)
     reason = F.when(joined | formed, "member_joined").when(left, left_reason(fleet, k)).otherwise(even)
-    after = begun(courses, fleet, k + 1)  # when the next one begins
+    after = begun(timelines, fleet, k + 1)  # when the next one begins
     rows = after.withColumns({"reason": reason, "_slow": slow_slot(fleet), "_leader": leader_slot()})
     acting = (
         F.when(F.col("reason") == "coordinator_loaded", F.lit(None))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from kshim_pipeline.synthetic.draws import chosen, div, log_uniform, mod, uniform
+from bench.fleet.draws import chosen, div, log_uniform, mod, uniform
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

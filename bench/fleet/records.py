@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
+from bench.fleet.fleet import Fleet
+from bench.fleet.memberships import SESSION_TIMEOUT_MS, covers, own_partitions, rebalance_timeout_ms
+from bench.fleet.places import STORED, record_offset, record_partition
+from bench.fleet.rebalances import leader_slot
+from bench.fleet.timeline import births, is_empty, member, stored_ms, timelines
 from kshim_pipeline.model.shape import shaped
 from kshim_pipeline.records import DECODED, TOPIC_PARTITIONS
-from kshim_pipeline.synthetic.fleet import Fleet
-from kshim_pipeline.synthetic.memberships import SESSION_TIMEOUT_MS, covers, own_partitions, rebalance_timeout_ms
-from kshim_pipeline.synthetic.places import STORED, record_offset, record_partition
-from kshim_pipeline.synthetic.rebalances import leader_slot
-from kshim_pipeline.synthetic.timeline import births, courses, is_empty, member, stored_ms
 from kshim_pipeline.topics import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def group_metadata(groups: DataFrame, fleet: Fleet) -> DataFrame:
         "members": F.col("_members"),
     }
     # Columns that are read in a lambda must not have the name of one that is being made: Spark takes that one.
-    rows = courses(groups, fleet).where("not is_superseded").withColumnRenamed("topic", "_topic")
+    rows = timelines(groups, fleet).where("not is_superseded").withColumnRenamed("topic", "_topic")
     rows = rows.withColumn("_members", F.transform(here, lambda one: _member(fleet, one, gone)))
     return shaped(rows.select(*(value.alias(name) for name, value in columns.items())), DECODED)
 
