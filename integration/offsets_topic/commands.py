@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from kshim.tools.logs.batches import Batch
 from kshim.tools.logs.folder import FolderLogs
+from kshim_protocol.records.scan import Batch
 
 TOPIC = "__consumer_offsets"
 _KSHIM = str(Path(sys.executable).with_name("kshim"))

@@ -15,11 +15,11 @@ from integration.offsets_topic.scene import Scene
 from integration.support.broker import Deadline
 from integration.support.jvm import Jvm
 from integration.support.kshim import KshimProcess
-from kshim.tools.logs.batches import Batch
 from kshim.tools.logs.broker import BrokerLogs
 from kshim.tools.logs.ids import uuid_text
 from kshim_protocol.internal.record_types import RECORD_TYPES, parse_typed_key, parse_versioned_value
 from kshim_protocol.records.record import iter_records
+from kshim_protocol.records.scan import Batch
 from kshim_protocol.schema import Row, Struct, row_is_in
 from kshim_protocol.wire import default_of
 

@@ -93,10 +93,16 @@ def test_a_damaged_batch_is_named_with_its_place(tmp_path: Path) -> None:
     data = bytearray(first + a_batch(1, b"bbbb") + a_batch(2, b"c"))
     data[len(first) + 65] ^= 0xFF
     folder = a_partition(tmp_path, bytes(data))
-    with pytest.raises(
-        DamagedSegmentError, match=rf"00\.log: the batch at byte {len(first)} does not have the checksum"
-    ):
+    with pytest.raises(DamagedSegmentError, match=rf"00\.log at byte {len(first)}: the CRC of the batch at offset 1"):
         read(folder)
+
+
+def test_a_length_beyond_the_end_is_damage_when_batches_follow(tmp_path: Path) -> None:
+    first = a_batch(0, b"a")
+    data = bytearray(first + a_batch(1, b"bbbb") + a_batch(2, b"c"))
+    data[len(first) + 8] = 0x7F
+    with pytest.raises(DamagedSegmentError, match=f"at byte {len(first)}: the batch at offset 1 has [0-9]+ bytes"):
+        read(a_partition(tmp_path, bytes(data)))
 
 
 def test_a_folder_without_such_partitions_is_refused(tmp_path: Path, spark: SparkSession) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kshim.tools.dump_offsets.run import run_dump_offsets
-from kshim.tools.logs.batches import SourceError
+from kshim.tools.logs import SourceError
 from kshim_protocol.internal.record_types import RECORD_TYPES
 from kshim_protocol.internal.records import build_group_metadata_key, build_offset_commit_key, build_offset_commit_value
 from kshim_protocol.records.compression import Compression

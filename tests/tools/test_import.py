@@ -13,9 +13,10 @@ from kshim.storage.directory import DataDirectory
 from kshim.tools.import_logs import target
 from kshim.tools.import_logs.run import run_import
 from kshim.tools.import_logs.target import TargetError
-from kshim.tools.logs.batches import Batch, SourceError
+from kshim.tools.logs import SourceError
 from kshim.tools.logs.folder import FolderLogs
 from kshim_protocol.internal.records import build_offset_commit_key
+from kshim_protocol.records.scan import Batch
 from tests.tools.logs import batch_of, write_log
 
 TOPIC = "__consumer_offsets"

@@ -7,6 +7,7 @@ last file is one being written and ends the reading; anything else that is damag
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -19,11 +20,12 @@ from kshim_pipeline.inputs.files import one_to_a_task
 from kshim_pipeline.records import RECORDS
 from kshim_pipeline.topics import OFFSETS_TOPIC
 from kshim_protocol.frame import ProtocolError
-from kshim_protocol.records.batch import BatchHeader, crc_matches, parse_batch_header
+from kshim_protocol.records.batch import BatchHeader
 from kshim_protocol.records.compression import CompressionUnavailableError
 from kshim_protocol.records.control import ControlType, parse_control_record
-from kshim_protocol.records.layout import HEADER_BYTES, LENGTH_AT, OVERHEAD_BYTES
+from kshim_protocol.records.layout import HEADER_BYTES
 from kshim_protocol.records.record import Record, iter_records
+from kshim_protocol.records.scan import Batch, batches_in_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -121,30 +123,20 @@ def _batches(path: Path) -> Iterator[tuple[BatchHeader, list[Record]]]:
     """Headers and records of the whole batches of one file."""
     try:
         with path.open("rb") as file:
-            while (batch := _next_batch(file, path)) is not None:
-                at = file.tell() - len(batch)
-                try:
-                    if not crc_matches(batch):
-                        raise DamagedSegmentError(f"{path}: the batch at byte {at} does not have the checksum it names")
-                    yield parse_batch_header(batch), list(iter_records(batch))
-                except ProtocolError as error:
-                    raise DamagedSegmentError(f"{path}: the batch at byte {at}: {error}") from error
-                except CompressionUnavailableError as error:
-                    raise DamagedSegmentError(f"{path}: {error}") from error
+            for found in batches_in_file(file, str(path), os.fstat(file.fileno()).st_size):
+                if isinstance(found, Batch):
+                    yield found.header, list(iter_records(found.data))
+                elif not (found.is_tail and (found.is_cut_short or _is_unused(file, found.size_bytes))):
+                    raise DamagedSegmentError(f"{found.place}: {found.reason}")
+    except ProtocolError as error:
+        raise DamagedSegmentError(f"{path}: {error}") from error
+    except CompressionUnavailableError as error:
+        raise DamagedSegmentError(f"{path}: {error}") from error
     except FileNotFoundError:
         raise DamagedSegmentError(f"{path} went away while it was read: the broker cleaned it. Read again") from None
 
 
-def _next_batch(file: BinaryIO, path: Path) -> bytes | None:
-    """The bytes of the next batch; None at the end, also for one that is not whole yet."""
-    start = file.read(OVERHEAD_BYTES)
-    if len(start) < OVERHEAD_BYTES:
-        return None
-    length = int.from_bytes(start[LENGTH_AT:], "big", signed=True)
-    if length == 0 and start == bytes(OVERHEAD_BYTES):
-        return None  # space that was reserved and is not used yet
-    if length < HEADER_BYTES - OVERHEAD_BYTES:
-        at = file.tell() - OVERHEAD_BYTES
-        raise DamagedSegmentError(f"{path}: the batch at byte {at} has a length of {length}, which cannot be")
-    rest = file.read(length)
-    return start + rest if len(rest) == length else None
+def _is_unused(file: BinaryIO, size_bytes: int) -> bool:
+    """Whether the file's last bytes are zero: space that a broker reserved."""
+    file.seek(-size_bytes, os.SEEK_END)
+    return not any(file.read(HEADER_BYTES))

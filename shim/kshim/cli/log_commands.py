@@ -7,7 +7,7 @@ import sys
 
 from kshim.cli.exit_codes import EXIT_FAILURE, EXIT_UNAVAILABLE, CommandError
 from kshim.cli.log_options import DumpOffsetsOptions, ImportOptions
-from kshim.tools.logs.batches import SourceError
+from kshim.tools.logs import SourceError
 
 
 def run_logs(options: DumpOffsetsOptions | ImportOptions) -> int:

@@ -13,10 +13,10 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from kshim.storage.log import OffsetOutOfRange
-from kshim.storage.scan import last_offset_of_run
 from kshim.storage.timestamps import first_record_at, first_with_greatest_timestamp
 from kshim_protocol.records.batch import iter_batches, set_base_offset
 from kshim_protocol.records.layout import LOG_FIELDS
+from kshim_protocol.records.scan import last_offset_of_run
 
 _CHUNK_BYTES = 1 << 20
 

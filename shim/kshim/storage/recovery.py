@@ -13,9 +13,9 @@ from typing import Literal
 from kshim.storage.log import CorruptLog, LogError
 from kshim.storage.os_calls import OsCalls
 from kshim.storage.repairs import DamageSkipped, Repair, TailCut
-from kshim.storage.scan import Damage, Place
-from kshim.storage.segment import Segment
+from kshim.storage.segment import Damage, Segment
 from kshim.storage.segment_replacement import CLEANED_SUFFIX, SWAP_SUFFIX
+from kshim_protocol.records.scan import Place
 
 Recover = Literal["refuse", "skip-corrupt"]
 """What to do about corruption: refuse to go on, or skip what is corrupt and keep it in a file beside the segment."""

@@ -11,10 +11,10 @@ from typing import NamedTuple
 from kshim.storage.index import INDEX_INTERVAL_BYTES, SegmentIndex
 from kshim.storage.log import CorruptLog
 from kshim.storage.os_calls import OsCalls
-from kshim.storage.scan import Damage, Place, find_whole_batch, places, sound_batches
 from kshim.storage.segment_file import SegmentFile
 from kshim_protocol.records.crc import crc32c
 from kshim_protocol.records.layout import ATTRIBUTES_AT, HEADER_BYTES, MIN_BATCH_LENGTH, OVERHEAD_BYTES, fields
+from kshim_protocol.records.scan import Place, find_whole_batch, places, sound_batches
 
 _READ_BYTES = 1 << 20
 _PIECE_BYTES = 1 << 15
@@ -30,6 +30,14 @@ _unpack_scanned = fields(
     "base_offset", "batch_length", "magic", "crc", "last_offset_delta", "max_timestamp"
 ).unpack_from
 _unpack_reach = fields("base_offset", "batch_length", "last_offset_delta").unpack_from
+
+
+class Damage(NamedTuple):
+    """At `position` of a file stands no sound batch; `offset` is the first that it might have held."""
+
+    position: int
+    offset: int
+    reason: str
 
 
 class Owner(NamedTuple):

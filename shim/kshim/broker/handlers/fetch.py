@@ -13,7 +13,6 @@ from kshim.coordinator.step import RequestContext, Step
 from kshim.partitions.fetch_purgatory import WaitingFetch
 from kshim.partitions.partition import Partition, Topic
 from kshim.storage.log import LogError, OffsetOutOfRange
-from kshim.storage.scan import last_offset_of_run
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.fetch import (
     AbortedTransaction,
@@ -27,6 +26,7 @@ from kshim_protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
+from kshim_protocol.records.scan import last_offset_of_run
 
 _TOPIC_IDS_FROM = 13
 _REPLICA_STATE_FROM = 15

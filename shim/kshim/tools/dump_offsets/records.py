@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from kshim.tools.dump_offsets.values import base64_text, document_of
-from kshim.tools.logs.batches import Batch, Damage
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.record_types import (
     RECORD_TYPES,
@@ -21,6 +20,7 @@ from kshim_protocol.records.batch import BatchHeader
 from kshim_protocol.records.compression import CompressionUnavailableError
 from kshim_protocol.records.control import parse_control_record
 from kshim_protocol.records.record import Record, iter_records
+from kshim_protocol.records.scan import Batch, Damage
 
 Document = dict[str, Any]
 

@@ -9,9 +9,10 @@ from typing import Literal, Protocol, TextIO
 
 from kshim.tools.dump_offsets.records import PartitionDump, Tally
 from kshim.tools.dump_offsets.text import lines_of
-from kshim.tools.logs.batches import Batch, Damage, SourceError
+from kshim.tools.logs import SourceError
 from kshim.tools.logs.folder import FolderLogs
 from kshim_protocol.internal.record_types import RECORD_TYPES
+from kshim_protocol.records.scan import Batch, Damage
 
 OFFSETS_TOPIC = "__consumer_offsets"
 OutputFormat = Literal["text", "json"]

@@ -15,9 +15,10 @@ from kshim.tools.import_logs.identity import (
     topics_json,
 )
 from kshim.tools.import_logs.target import PartitionWriter, Target
-from kshim.tools.logs.batches import Damage, SourceError
+from kshim.tools.logs import SourceError
 from kshim.tools.logs.broker import BrokerLogs
 from kshim.tools.logs.folder import FolderLogs
+from kshim_protocol.records.scan import Damage
 
 OFFSETS_TOPIC = "__consumer_offsets"
 

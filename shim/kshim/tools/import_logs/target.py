@@ -9,7 +9,7 @@ import os
 import shutil
 from typing import BinaryIO, Final
 
-from kshim.tools.logs.batches import Batch
+from kshim_protocol.records.scan import Batch
 
 SEGMENT_BYTES: Final = 100 << 20
 """A segment is closed before it becomes longer: Kafka's `offsets.topic.segment.bytes`."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kshim.tools.client import BrokerGone, Client
-from kshim.tools.logs.batches import Batch, Damage, SourceError, checked
+from kshim.tools.logs import SourceError
 from kshim.tools.logs.ids import uuid_text
 from kshim_protocol.apis import API_TABLE
 from kshim_protocol.errors import ErrorCode
@@ -17,6 +17,7 @@ from kshim_protocol.messages.fetch import FetchPartition, FetchRequest, FetchTop
 from kshim_protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kshim_protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kshim_protocol.records.batch import iter_batches, parse_batch_header
+from kshim_protocol.records.scan import Batch, Damage, checked
 from kshim_protocol.schema import ZERO_UUID, Request
 
 EARLIEST = -2

@@ -13,7 +13,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
-from kshim.tools.logs.batches import Batch, Damage, SourceError, batches_in_file
+from kshim.tools.logs import SourceError
+from kshim_protocol.records.scan import Batch, Damage, batches_in_file
 
 _FOLDER = re.compile(r"([a-zA-Z0-9._-]{1,249})-(\d+)")
 _SEGMENT = re.compile(r"(\d{20})\.log")

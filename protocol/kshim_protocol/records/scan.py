@@ -1,10 +1,15 @@
-"""Going through raw batches: are they sound, where do they end, is there a sound one somewhere behind damage."""
+"""Scanning the bytes of a log: which are sound batches, where each lies, and where damage ends.
+
+Used by whoever reads segment files: the broker's storage, the tools and the pipeline.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
+from kshim_protocol.frame import ProtocolError
+from kshim_protocol.records.batch import BatchHeader, crc_matches, parse_batch_header
 from kshim_protocol.records.crc import crc32c
 from kshim_protocol.records.layout import (
     ATTRIBUTES_AT,
@@ -21,12 +26,28 @@ _SEARCH_BYTES = 1 << 20
 _unpack = fields("base_offset", "batch_length", "magic", "crc", "last_offset_delta").unpack_from
 
 
-class Damage(NamedTuple):
-    """At `position` of a file stands no sound batch; `offset` is the first that it might have held."""
+ANY_OFFSET: Final = range(1 << 63)
 
-    position: int
-    offset: int
+
+class Batch(NamedTuple):
+    """A whole batch whose CRC is right. `place` says where it stands, for people."""
+
+    data: bytes
+    header: BatchHeader
+    place: str
+
+
+class Damage(NamedTuple):
+    """Bytes that are no whole batch.
+
+    `is_tail`: no whole batch follows them, as after a torn write. `is_cut_short`: the bytes end before the batch does.
+    """
+
+    place: str
+    size_bytes: int
     reason: str
+    is_tail: bool = False
+    is_cut_short: bool = False
 
 
 class Place(NamedTuple):
@@ -49,6 +70,57 @@ class Sound(NamedTuple):
     end: int
     next_offset: int
     reason: str
+
+
+def checked(data: bytes, place: str) -> Batch | Damage:
+    """One batch as its length cut it out of a log."""
+    try:
+        header = parse_batch_header(data)
+    except ProtocolError as error:
+        return Damage(place, len(data), f"{error.field.replace('_', ' ')}: {error.reason}")
+    if not crc_matches(data):
+        return Damage(place, len(data), f"the CRC of the batch at offset {header.base_offset} is wrong")
+    return Batch(data, header, place)
+
+
+def batches_in_file(file: BinaryIO, path: str, size_bytes: int, start: int = 0) -> Iterator[Batch | Damage]:
+    """What the first `size_bytes` bytes of a segment hold, from byte `start` on, in order.
+
+    After damage the scan goes on at the next whole batch. Raises OSError.
+    """
+
+    def read(position: int, wanted_bytes: int) -> bytes:
+        file.seek(position)
+        return file.read(min(wanted_bytes, size_bytes - position))
+
+    at = start
+    while at < size_bytes:
+        found = _batch_at(read, at, size_bytes, f"{path} at byte {at}")
+        if isinstance(found, Batch):
+            yield found
+            at += len(found.data)
+            continue
+        following = find_whole_batch(read, at + 1, size_bytes, ANY_OFFSET)
+        end = size_bytes if following is None else following
+        yield found._replace(size_bytes=end - at, is_tail=following is None)
+        at = end
+
+
+def _batch_at(read: Callable[[int, int], bytes], at: int, end: int, place: str) -> Batch | Damage:
+    head = read(at, HEADER_BYTES)
+    if len(head) < HEADER_BYTES:
+        return Damage(place, 0, f"{len(head)} bytes are too few for a batch", is_cut_short=True)
+    try:
+        header = parse_batch_header(head)
+    except ProtocolError as error:
+        return Damage(place, 0, f"{error.field.replace('_', ' ')}: {error.reason}")
+    if header.size_bytes > end - at:
+        reason = f"the batch at offset {header.base_offset} has {header.size_bytes} bytes, {end - at} are there"
+        return Damage(place, 0, reason, is_cut_short=True)
+    data = head + read(at + HEADER_BYTES, header.size_bytes - HEADER_BYTES)
+    if len(data) < header.size_bytes:  # the file became shorter while it was read
+        return Damage(place, 0, f"{len(data)} of {header.size_bytes} bytes are there", is_cut_short=True)
+    return checked(data, place)
 
 
 def sound_batches(data: bytes, next_offset: int, offset_limit: int) -> Sound:
