@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kshim.broker.fetch_sessions import FetchSession
@@ -109,7 +109,8 @@ class _Place(NamedTuple):
 class _Reading:
     """A request looked up against what is there now. No records are read before `response`.
 
-    What does not exist is answered after everything else, as Kafka does. `names` are those that topic ids had before.
+    What does not exist is answered after everything else, as Kafka does; not so what has gone since the request was
+    looked up `before`.
     `available_bytes` is what counts against min_bytes; `is_urgent` that a partition must be answered at once;
     `idle_or_readable` the partitions that more records may still come to.
     """
@@ -121,7 +122,7 @@ class _Reading:
         api_version: int,
         listener_name: str,
         session: FetchSession | None,
-        names: dict[bytes, str] | None = None,
+        before: _Reading | None = None,
     ) -> None:
         self._node = node
         self._cluster = node.cluster
@@ -133,19 +134,27 @@ class _Reading:
         replica_id = request.replica_state.replica_id if api_version >= _REPLICA_STATE_FROM else request.replica_id
         self._is_follower = replica_id >= 0
         self._reads_committed = request.isolation_level == _READ_COMMITTED
-        self._names = {} if session is None else session.names
-        if names is not None:
-            self._names = names
+        self._is_second_look = before is not None
+        self._names: dict[bytes, str] = (
+            before._names if before is not None else session.names if session is not None else {}
+        )
         self.available_bytes = 0
         self.is_urgent = False
         self.idle_or_readable: list[Partition] = []
         self._topics: list[tuple[FetchTopic, Topic | None, list[_Place]]] = []
+        if before is not None:
+            for wanted, _, places in before._topics:
+                topic = self._found(wanted)
+                self._topics.append(
+                    (wanted, topic, list(self._places(wanted, topic, [each.wanted for each in places])))
+                )
+            return
         unknown: list[tuple[FetchTopic, Topic | None, list[_Place]]] = []
         for wanted in request.topics if session is None else session.topics():
             topic = self._found(wanted)
             if topic is not None:
                 self._names[topic.topic_id] = topic.name
-            places = list(self._places(wanted, topic))
+            places = list(self._places(wanted, topic, wanted.partitions))
             known = [place for place in places if place.error not in _UNKNOWN]
             if known:
                 self._topics.append((wanted, topic, known))
@@ -157,7 +166,7 @@ class _Reading:
         """The same request after a while. Looking up costs as much as answering, so only if topics came or went."""
         if all(self._found(wanted) is topic for wanted, topic, _ in self._topics):
             return self
-        return _Reading(self._node, self._request, self._api_version, self._listener_name, self._session, self._names)
+        return _Reading(self._node, self._request, self._api_version, self._listener_name, self._session, self)
 
     def _found(self, topic: FetchTopic) -> Topic | None:
         topics = self._cluster.topics
@@ -170,14 +179,16 @@ class _Reading:
         name = self._names.get(topic.topic_id)
         if name is None:
             return ErrorCode.UNKNOWN_TOPIC_ID
-        if name not in self._cluster.topics:
+        if self._is_second_look or name not in self._cluster.topics:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         self.is_urgent = True
         return ErrorCode.INCONSISTENT_TOPIC_ID
 
-    def _places(self, wanted: FetchTopic, topic: Topic | None) -> Iterator[_Place]:
+    def _places(
+        self, wanted: FetchTopic, topic: Topic | None, partitions: Iterable[FetchPartition]
+    ) -> Iterator[_Place]:
         error = ErrorCode.NONE if topic is not None else self._error_of_unknown(wanted)
-        for place in wanted.partitions:
+        for place in partitions:
             if topic is None:
                 yield _Place(place, None, error)
             elif not 0 <= place.partition < len(topic.partitions):
