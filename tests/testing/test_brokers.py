@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -12,7 +13,7 @@ import trio
 from kshim.config.broker_config import ConfigError
 from kshim.testing import Brokers, brokers_in_thread, open_brokers
 from kshim.tools.client import BrokerGone, Client
-from kshim_protocol.errors import ErrorCode
+from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kshim_protocol.messages.metadata import MetadataRequest
 from kshim_protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -163,3 +164,69 @@ def test_both_faces_offer_the_same(tmp_path: Path) -> None:
     with brokers_in_thread() as brokers:
         for name in vars(Brokers):
             assert name.startswith("_") or hasattr(brokers, name), name
+
+
+REFUSED_TOPICS = [
+    ("orders", 1, {}, ErrorCode.TOPIC_ALREADY_EXISTS),
+    ("a/b", 1, {}, ErrorCode.INVALID_TOPIC_EXCEPTION),
+    ("", 1, {}, ErrorCode.INVALID_TOPIC_EXCEPTION),
+    ("order.s", 1, {}, ErrorCode.NONE),
+    ("order_s", 1, {}, ErrorCode.INVALID_TOPIC_EXCEPTION),
+    ("none", 0, {}, ErrorCode.INVALID_PARTITIONS),
+    ("fewer", -1, {}, ErrorCode.INVALID_PARTITIONS),
+    ("offsets", 1, {"cleanup.policy": "sometimes"}, ErrorCode.INVALID_CONFIG),
+    ("__consumer_offsets", 1, {}, ErrorCode.INVALID_REQUEST),
+]
+
+
+def test_topics_are_checked_as_those_of_clients_and_none_is_replaced() -> None:
+    with brokers_in_thread(topics={"orders": 1}) as brokers:
+        client = connect(brokers.bootstrap)
+        assert produce(client, "orders") == ErrorCode.NONE
+        for name, partitions, configs, code in REFUSED_TOPICS:
+            if code == ErrorCode.NONE:
+                brokers.create_topic(name, partitions, configs)
+                continue
+            with pytest.raises(KafkaError) as caught:
+                brokers.create_topic(name, partitions, configs)
+            assert caught.value.code == code
+        a_waiting_fetch(client, "orders")
+        assert client.receive(PATIENCE_S).responses[0].partitions[0].high_watermark == 1
+        client.close()
+
+
+@pytest.mark.parametrize("topics", [{"a/b": 1}, {"orders": 0}, {"a.b": 1, "a_b": 1}])
+def test_topics_to_begin_with_are_checked_alike(topics: dict[str, int]) -> None:
+    with pytest.raises(KafkaError), brokers_in_thread(topics=topics):
+        pass
+
+
+@pytest.mark.parametrize(
+    "key", ["listeners", "advertised.listeners", "sasl.enabled.mechanisms", "listener.name.plaintext.ssl.client.auth"]
+)
+def test_listeners_that_brokers_for_tests_do_not_have_are_refused(key: str) -> None:
+    with pytest.raises(ConfigError, match=key), brokers_in_thread(config={key: "SASL_PLAINTEXT://127.0.0.1:0"}):
+        pass
+
+
+def test_values_of_a_configuration_are_texts() -> None:
+    numbers: dict[str, Any] = {"group.max.size": 500}
+    with pytest.raises(TypeError, match=r"group\.max\.size.*500"), brokers_in_thread(config=numbers):
+        pass
+    with brokers_in_thread() as brokers, pytest.raises(TypeError, match=r"retention\.ms.*500"):
+        brokers.create_topic("orders", 1, {"retention.ms": 500})  # type: ignore[dict-item]
+
+
+def test_a_broker_there_never_was_is_named() -> None:
+    with brokers_in_thread(2) as brokers:
+        for call in (brokers.stop_node, brokers.start_node, brokers.address_of):
+            with pytest.raises(LookupError, match=r"no broker 9.*\[1, 2\]"):
+                call(9)
+
+
+def test_after_the_end_of_the_block_calls_say_that_the_brokers_are_closed() -> None:
+    with brokers_in_thread() as brokers:
+        pass
+    for call in (lambda: brokers.create_topic("orders"), lambda: brokers.live, lambda: brokers.stop_node(1)):
+        with pytest.raises(RuntimeError, match="closed"):
+            call()

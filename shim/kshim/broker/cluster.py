@@ -103,6 +103,7 @@ class Cluster:
             self.leadership, self.topics, on_moved=self._shard_moved, report=on_defect
         )
         self.known_nodes = self.leader_election.known_nodes
+        self.known_node = self.leader_election.known_node
         self.durability = self.partitions.durability
         self.fetch_purgatory = self.partitions.fetch_purgatory
         self.coordinator_loader = CoordinatorLoader(
@@ -386,8 +387,12 @@ class Cluster:
         configs: dict[str, str] | None = None,
         leader_ids: Sequence[int] | None = None,
     ) -> Topic:
-        """Make a topic that was checked before; see `Topics.create`. Raises LogError."""
-        return self.topics.create(name, partition_count, configs, leader_ids)
+        """Make a topic, with the checks of CreateTopics; see `Topics.create`. Raises KafkaError, LogError."""
+        from kshim.partitions.topic_validator import checked_topic
+
+        new_topic = checked_topic(self.topics, name, partition_count, (configs or {}).items(), leader_ids)
+        (topic,) = self.topics.create_all([new_topic])
+        return topic
 
     def delete_topic(self, topic: Topic, now: Now) -> None:
         """Remove a topic: waiting Fetches are answered, its committed offsets are forgotten. Raises LogError."""

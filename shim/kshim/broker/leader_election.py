@@ -63,13 +63,22 @@ class LeaderElection:
         self.known_nodes[node.node_id] = node
         self._find_live()
 
+    def known_node(self, node_id: int) -> ClusterNode:
+        """A node, live or not. Raises LookupError for one there never was."""
+        node = self.known_nodes.get(node_id)
+        if node is None:
+            raise LookupError(
+                f"there is no broker {node_id}: the brokers of this cluster are {sorted(self.known_nodes)}"
+            )
+        return node
+
     def stop_node(self, node_id: int) -> None:
         """End a node as SIGTERM ends a Kafka: what it leads goes to live nodes first, then its clients are cut off.
 
         It stays the preferred leader of its partitions. The last one may be stopped, too: then nobody leads anything
         until one is started. Nothing, if the node is not live. Raises LookupError for a node there never was.
         """
-        node = self.known_nodes[node_id]
+        node = self.known_node(node_id)
         live_ids = self._leadership.live_ids
         if node_id not in live_ids:
             return
@@ -85,7 +94,7 @@ class LeaderElection:
         they are moved or their preferred leader is elected. Nothing, if the node is live. Raises LookupError for a node
         there never was; OSError when its port is taken.
         """
-        node = self.known_nodes[node_id]
+        node = self.known_node(node_id)
         if node_id in self._leadership.live_ids:
             return
         node.on_start()
@@ -107,8 +116,7 @@ class LeaderElection:
     def move_all(self, leader_ids: dict[Partition, int]) -> None:
         """As `move`, for several, all or none."""
         for node_id in leader_ids.values():
-            if node_id not in self.known_nodes:
-                raise LookupError(f"there is no node {node_id}")
+            self.known_node(node_id)
             if node_id not in self._leadership.live_ids:
                 raise ValueError(f"node {node_id} is stopped")
         changed = {partition: to for partition, to in leader_ids.items() if _place(partition) != (to, to)}

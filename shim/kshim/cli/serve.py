@@ -31,6 +31,7 @@ from kshim.server.listener import CannotBind
 from kshim.server.random_ids import new_cluster_id, new_member_suffix, new_topic_id
 from kshim.server.run import run_until_signalled
 from kshim.storage.log import CorruptLog, LogError
+from kshim_protocol.errors import KafkaError
 
 if TYPE_CHECKING:
     from kshim.broker.connection import Connection
@@ -170,11 +171,14 @@ def _fsync(options: ServeOptions, config: BrokerConfig) -> tuple[FsyncPolicy, in
 
 
 def _create_topics(cluster: Cluster, topics: dict[str, int], log: Log) -> None:
-    """Make the topics of `--topic`; those of an earlier run stay as they are."""
+    """Make the topics of `--topic`; those of an earlier run stay as they are. Raises CommandError (usage)."""
     for name, partition_count in topics.items():
         topic = cluster.topics.named(name)
         if topic is None:
-            cluster.create_topic(name, partition_count)
+            try:
+                cluster.create_topic(name, partition_count)
+            except KafkaError as error:
+                raise CommandError(f"--topic: {error.message}", EXIT_USAGE) from None
         elif len(topic.partitions) != partition_count:
             log.caution(
                 "topic_exists", f"Topic {name} is there already and keeps its {len(topic.partitions)} partitions"

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from kshim.config.broker_config import ConfigError, parse_value
 from kshim.config.keys import TOPIC_KEYS
+from kshim.partitions.partition import INTERNAL_TOPICS
+from kshim.partitions.topics import NewTopic, Topics
 from kshim_protocol.errors import ErrorCode, KafkaError
 
 MAX_NAME_LENGTH = 249
@@ -18,6 +20,36 @@ METADATA_TOPIC = "__cluster_metadata"
 """Kafka keeps its own metadata there; clients may not make it."""
 
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+
+
+def check_new_topic(topics: Topics, name: str, configs: Iterable[tuple[str, str | None]]) -> dict[str, str]:
+    """The configuration of a topic that is to be made, if it may be.
+
+    Raises KafkaError: INVALID_REQUEST (a topic of the broker's own), TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION,
+    INVALID_CONFIG.
+    """
+    if name == METADATA_TOPIC:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{METADATA_TOPIC} cannot be made by clients")
+    if name in topics:
+        raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"the topic {name!r} exists already")
+    check_name(name)
+    if name in INTERNAL_TOPICS:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} is made by the broker when it is first needed")
+    check_no_collision(name, topics.alike(name))
+    return checked_configs(configs)
+
+
+def checked_topic(
+    topics: Topics,
+    name: str,
+    partition_count: int,
+    configs: Iterable[tuple[str, str | None]] = (),
+    leader_ids: Sequence[int] | None = None,
+) -> NewTopic:
+    """A topic that may be made as it is described. Raises KafkaError: as `check_new_topic`, or INVALID_PARTITIONS."""
+    checked = check_new_topic(topics, name, configs)
+    check_partition_count(partition_count)
+    return NewTopic(name, partition_count, checked, leader_ids)
 
 
 def name_problem(name: str) -> str | None:

@@ -12,8 +12,9 @@ import trio
 
 from kshim.broker.cluster import Cluster, RandomIds
 from kshim.broker.node import Node
-from kshim.config.broker_config import BrokerConfig
+from kshim.config.broker_config import BrokerConfig, ConfigError
 from kshim.config.listeners import plain_listener
+from kshim.config.security_keys import SECURITY_KEYS
 from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim.partitions.internal_topics import make_events_topic
 from kshim.server.clock import RealClock
@@ -24,6 +25,9 @@ from kshim.storage.log import LogError
 if TYPE_CHECKING:
     from kshim.storage.storage import Storage
 
+
+_ACCESS_KEYS = frozenset({"authorizer.class.name", "controller.listener.names"})
+"""Of the keys of listeners and security those that do not depend on a listener."""
 
 _LOG = logging.getLogger("kshim")
 
@@ -52,12 +56,16 @@ class Brokers:
 
     def address_of(self, broker: int) -> str:
         """`host:port` of one broker. It keeps its port when it is stopped. Raises LookupError."""
-        host, port = self.cluster.known_nodes[broker].address("PLAINTEXT")
+        host, port = self.cluster.known_node(broker).address("PLAINTEXT")
         return f"{host}:{port}"
 
     def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
-        """Make a topic; its partitions are given to the live brokers in turn. Raises LogError."""
-        self.cluster.create_topic(name, partitions, dict(configs or {}))
+        """Make a topic; its partitions are given to the live brokers in turn.
+
+        Raises KafkaError as CreateTopics answers: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS,
+        INVALID_CONFIG. Raises TypeError for a value of `configs` that is no string; LogError.
+        """
+        self.cluster.create_topic(name, partitions, _strings("configs", configs))
 
     def leader_of(self, topic: str, partition: int = 0) -> int:
         """The broker that leads a partition. Raises LookupError."""
@@ -101,9 +109,12 @@ async def open_brokers(
     """Serve on free loopback ports until the block is left; then end gracefully.
 
     `topics` maps names to numbers of partitions, `config` holds Kafka's own keys. Everything is in memory, or in
-    `data_dir`. Raises ConfigError, LogError.
+    `data_dir`. Brokers listen on 127.0.0.1 without TLS and SASL; keys that ask for something else are refused.
+    Raises ConfigError; TypeError for a value of `config` that is no string; KafkaError for a topic that cannot be;
+    LogError.
     """
-    broker_config = BrokerConfig(config or {})
+    broker_config = BrokerConfig(_strings("config", config))
+    _refuse_listeners(broker_config)
     for warning in broker_config.warnings:
         _LOG.warning(warning)
     storage, cluster_id = _storage(data_dir, broker_config)
@@ -146,6 +157,21 @@ async def open_brokers(
             raise failure
     finally:
         cluster.close()
+
+
+def _strings(what: str, pairs: Mapping[str, str] | None) -> dict[str, str]:
+    """Raises TypeError."""
+    for key, value in (pairs or {}).items():
+        if not isinstance(value, str):
+            raise TypeError(f"{what}: the value of {key} is a string, as in server.properties, not {value!r}")
+    return dict(pairs or {})
+
+
+def _refuse_listeners(config: BrokerConfig) -> None:
+    """Raises ConfigError."""
+    for key, value in config.given.items():
+        if key.startswith("listener.name.") or (key in SECURITY_KEYS and key not in _ACCESS_KEYS):
+            raise ConfigError(key, value, "nothing: brokers for tests listen on 127.0.0.1 without TLS and SASL")
 
 
 def _storage(data_dir: str | PathLike[str] | None, config: BrokerConfig) -> tuple[Storage, str]:

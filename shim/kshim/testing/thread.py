@@ -16,7 +16,10 @@ T = TypeVar("T")
 
 
 class BrokersInThread:
-    """As `Brokers`, to be called from any other thread. Each call has done its work when it returns."""
+    """As `Brokers`, to be called from any other thread. Each call has done its work when it returns.
+
+    After the block has been left, each raises RuntimeError.
+    """
 
     def __init__(self, brokers: Brokers, token: trio.lowlevel.TrioToken) -> None:
         self._brokers = brokers
@@ -27,7 +30,11 @@ class BrokersInThread:
         """`host:port` of every broker, live or not, comma separated: what clients call bootstrap servers."""
 
     def _call(self, do: Callable[..., T], *arguments: Any) -> T:
-        return trio.from_thread.run_sync(do, *arguments, trio_token=self._token)
+        """Raises RuntimeError when the block of these brokers was left."""
+        try:
+            return trio.from_thread.run_sync(do, *arguments, trio_token=self._token)
+        except trio.RunFinishedError:
+            raise RuntimeError("these brokers were closed when their block was left") from None
 
     @property
     def live(self) -> list[int]:

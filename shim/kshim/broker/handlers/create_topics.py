@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING
 from kshim.broker.router import answered, handles
 from kshim.config.entries import topic_entries
 from kshim.coordinator.step import RequestContext, Step, Ticket
-from kshim.partitions.partition import INTERNAL_TOPICS
 from kshim.partitions.topic_validator import (
     MAX_PARTITIONS_PER_REQUEST,
     METADATA_TOPIC,
     check_assignment,
-    check_name,
-    check_no_collision,
+    check_new_topic,
     check_partition_count,
     check_replication_factor,
-    checked_configs,
 )
 from kshim.partitions.topics import NewTopic
 from kshim.storage.log import LogError
@@ -88,20 +85,13 @@ def _checked(node: Node, topic: CreatableTopic, *, is_too_large: bool) -> NewTop
 
 def _check(node: Node, topic: CreatableTopic, *, is_too_large: bool) -> NewTopic:
     """Raises KafkaError."""
-    cluster = node.cluster
-    if topic.name == METADATA_TOPIC:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{METADATA_TOPIC} cannot be made by clients")
-    if is_too_large:
+    if is_too_large and topic.name != METADATA_TOPIC:
         raise KafkaError(
             ErrorCode.POLICY_VIOLATION, f"a request makes at most {MAX_PARTITIONS_PER_REQUEST} topics and partitions"
         )
-    if topic.name in cluster.topics:
-        raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"the topic {topic.name!r} exists already")
-    check_name(topic.name)
-    if topic.name in INTERNAL_TOPICS:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{topic.name} is made by the broker when it is first needed")
-    check_no_collision(topic.name, cluster.topics.alike(topic.name))
-    configs = checked_configs((config.name, config.value) for config in topic.configs)
+    configs = check_new_topic(
+        node.cluster.topics, topic.name, ((config.name, config.value) for config in topic.configs)
+    )
     partition_count = _partition_count(node, topic)
     leaders = {assignment.partition_index: assignment.broker_ids[0] for assignment in topic.assignments}
     return NewTopic(topic.name, partition_count, configs, [leaders[index] for index in sorted(leaders)] or None)
