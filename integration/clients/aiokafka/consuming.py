@@ -11,9 +11,10 @@ from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
-from integration.clients.aiokafka.settings import decoded, error_name, wait
+from integration.clients.aiokafka.settings import decoded, wait
 from integration.clients.driver import Unsupported
-from integration.clients.python_driver.background import Journal, PolledMember
+from integration.clients.python_driver.background import Journal
+from integration.clients.python_driver.commands import MemberCommands, partition_lists, polled_records, record_fields
 
 _POLL_MS = 100
 _ASSIGNORS = {
@@ -35,10 +36,10 @@ class _Listener(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]
         self._journal = journal
 
     def on_partitions_revoked(self, revoked: Any) -> None:
-        self._journal.event("revoked", _lists(revoked))
+        self._journal.event("revoked", partition_lists(revoked))
 
     def on_partitions_assigned(self, assigned: Any) -> None:
-        self._journal.event("assigned", _lists(assigned))
+        self._journal.event("assigned", partition_lists(assigned))
 
 
 class _Consumer:
@@ -55,14 +56,10 @@ class _Consumer:
 
     def poll(self) -> list[list[Any]]:
         batches = wait(self._consumer.getmany(timeout_ms=_POLL_MS))
-        return [
-            [record.topic, record.partition, record.offset, decoded(record.value)]
-            for records in batches.values()
-            for record in records
-        ]
+        return polled_records(batches, decoded)
 
     def assignment(self) -> list[list[Any]]:
-        return _lists(self._consumer.assignment())
+        return partition_lists(self._consumer.assignment())
 
     def commit(self) -> None:
         wait(self._consumer.commit())
@@ -77,12 +74,8 @@ class _Consumer:
         wait(self._consumer.stop())
 
 
-class Consuming:
+class Consuming(MemberCommands):
     """Members, and consumers that are made for one command."""
-
-    def __init__(self) -> None:
-        self.connection: dict[str, Any] = {}
-        self._members: dict[str, tuple[PolledMember, Journal]] = {}
 
     def read(
         self, topic: str, starts: Mapping[str, int | str], count: int, timeout_ms: int, isolation: str | None = None
@@ -110,7 +103,7 @@ class Consuming:
             finally:
                 await consumer.stop()
 
-        return {"records": [_told(record) for record in wait(read())]}
+        return record_fields(wait(read()), decoded)
 
     def offsets(self, topic: str, partitions: list[int], at: int | str, isolation: str | None = None) -> dict[str, Any]:
         theirs = [aiokafka.TopicPartition(topic, partition) for partition in partitions]
@@ -147,27 +140,8 @@ class Consuming:
             if "cooperative-sticky" in assignors:
                 raise Unsupported("aiokafka has no cooperative assignor")
             theirs["partition_assignment_strategy"] = [_ASSIGNORS[name] for name in assignors]
-        journal = Journal()
-        made = PolledMember(
-            lambda: _Consumer(self._settings({"group_id": group, **theirs}), topics, pattern, journal),
-            journal,
-            error_name,
-        )
-        self._members[member] = made, journal
-
-    def member_log(self, members: list[str]) -> dict[str, Any]:
-        return {"members": {name: self._members[name][1].take() for name in members}}
-
-    def member_commit(self, member: str) -> None:
-        self._members[member][0].ask(lambda consumer: consumer.commit())
-
-    def member_seek(self, member: str, topic: str, partition: int, offset: int) -> None:
-        self._members[member][0].ask(lambda consumer: consumer.seek(topic, partition, offset))
-
-    def member_stop(self, member: str, commit: bool = False) -> dict[str, Any]:
-        polled, journal = self._members.pop(member)
-        polled.stop(commit=commit)
-        return {"records": journal.take()["records"]}
+        ours = self._settings({"group_id": group, **theirs})
+        self._start(member, lambda journal: _Consumer(ours, topics, pattern, journal))
 
     def _settings(self, more: Mapping[str, Any]) -> dict[str, Any]:
         return {**self.connection, "auto_offset_reset": "earliest", "enable_auto_commit": False, **more}
@@ -175,18 +149,3 @@ class Consuming:
     def _consumer(self, isolation: str | None) -> Any:
         """To be called in the loop."""
         return aiokafka.AIOKafkaConsumer(**self._settings({"isolation_level": isolation} if isolation else {}))
-
-
-def _lists(partitions: Any) -> list[list[Any]]:
-    return [[each.topic, each.partition] for each in partitions]
-
-
-def _told(record: Any) -> dict[str, Any]:
-    return {
-        "partition": record.partition,
-        "offset": record.offset,
-        "timestamp": record.timestamp,
-        "key": decoded(record.key),
-        "value": decoded(record.value),
-        "headers": [[name, decoded(value)] for name, value in record.headers],
-    }

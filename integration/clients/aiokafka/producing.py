@@ -12,18 +12,14 @@ from aiokafka.errors import KafkaError
 
 from integration.clients.aiokafka.settings import encoded, wait
 from integration.clients.python_driver.background import Load
+from integration.clients.python_driver.commands import CopyCounts, ProducerCommands
 
 _MAX_COPY_RECORDS = 100
 _POLL_MS = 200
 
 
-class Producing:
+class Producing(ProducerCommands):
     """Loads and transactional producers, and producers that are made for one command."""
-
-    def __init__(self) -> None:
-        self.connection: dict[str, Any] = {}
-        self._loads: dict[str, Load] = {}
-        self._transactional: dict[str, Any] = {}
 
     def produce(
         self,
@@ -54,9 +50,6 @@ class Producing:
             future.add_done_callback(lambda future: done(future.exception() is None))
 
         self._loads[load] = Load(lambda number, done: wait(send_one(number, done)), lambda: wait(producer.stop()), rate)
-
-    def load_stop(self, load: str) -> dict[str, Any]:
-        return self._loads.pop(load).stop()
 
     def transactional_open(self, producer: str, transactional_id: str, timeout_ms: int | None = None) -> None:
         self._transactional[producer] = wait(self._open(transactional_id, timeout_ms))
@@ -104,24 +97,22 @@ class Producing:
             **self.connection,
         )
         producer = await self._open(transactional_id, None)
-        told = {"copied": 0, "committed": 0, "aborted": 0}
+        counts = CopyCounts(count, abort_every)
         await consumer.start()
         try:
-            while told["copied"] < count and time.monotonic() < until:
+            while not counts.is_done and time.monotonic() < until:
                 batches = await consumer.getmany(timeout_ms=_POLL_MS)
                 if not batches:
                     continue
-                is_doomed = abort_every is not None and sum((told["committed"], told["aborted"], 1)) % abort_every == 0
-                if await _copied(group, producer, target, batches, is_doomed=is_doomed):
-                    told["copied"] += sum(map(len, batches.values()))
-                    told["committed"] += 1
+                if await _copied(group, producer, target, batches, is_doomed=counts.is_doomed):
+                    counts.committed(sum(map(len, batches.values())))
                 else:
-                    told["aborted"] += 1
+                    counts.aborted()
                     await _rewind(consumer)
         finally:
             await consumer.stop()
             await producer.stop()
-        return told
+        return counts.answer
 
     async def _producer(self, settings: Mapping[str, Any]) -> Any:
         producer = aiokafka.AIOKafkaProducer(acks="all", **self.connection, **settings)

@@ -11,7 +11,8 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TopicPartition
 
 from integration.clients.confluent_kafka.settings import code_name, decoded, error_name
 from integration.clients.driver import Unsupported
-from integration.clients.python_driver.background import Journal, PolledMember
+from integration.clients.python_driver.background import Journal
+from integration.clients.python_driver.commands import MemberCommands, partition_lists
 
 _POLL_S = 0.1
 _MAX_RECORDS = 500
@@ -31,9 +32,9 @@ class _Consumer:
         self._consumer = confluent_kafka.Consumer({**settings, "error_cb": self._told})
         self._consumer.subscribe(
             topics,
-            on_assign=lambda _, partitions: journal.event("assigned", _lists(partitions)),
-            on_revoke=lambda _, partitions: journal.event("revoked", _lists(partitions)),
-            on_lost=lambda _, partitions: journal.event("lost", _lists(partitions)),
+            on_assign=lambda _, partitions: journal.event("assigned", partition_lists(partitions)),
+            on_revoke=lambda _, partitions: journal.event("revoked", partition_lists(partitions)),
+            on_lost=lambda _, partitions: journal.event("lost", partition_lists(partitions)),
         )
 
     def poll(self) -> list[list[Any]]:
@@ -46,7 +47,7 @@ class _Consumer:
         return records
 
     def assignment(self) -> list[list[Any]]:
-        return _lists(self._consumer.assignment())
+        return partition_lists(self._consumer.assignment())
 
     def commit(self) -> None:
         try:
@@ -67,12 +68,8 @@ class _Consumer:
             self._journal.error(_told_error(error))
 
 
-class Consuming:
+class Consuming(MemberCommands):
     """Members, and consumers that are made for one command."""
-
-    def __init__(self) -> None:
-        self.connection: dict[str, Any] = {}
-        self._members: dict[str, tuple[PolledMember, Journal]] = {}
 
     def read(
         self, topic: str, starts: Mapping[str, int | str], count: int, timeout_ms: int, isolation: str | None = None
@@ -128,25 +125,9 @@ class Consuming:
         if metadata_max_age_ms is not None:
             theirs["metadata.max.age.ms"] = metadata_max_age_ms
             theirs["topic.metadata.refresh.interval.ms"] = metadata_max_age_ms
-        journal = Journal()
         properties = self._properties(theirs)
         subscription = topics if pattern is None else [pattern]  # a name that begins with ^ is a pattern
-        made = PolledMember(lambda: _Consumer(properties, subscription or [], journal), journal, error_name)
-        self._members[member] = made, journal
-
-    def member_log(self, members: list[str]) -> dict[str, Any]:
-        return {"members": {name: self._members[name][1].take() for name in members}}
-
-    def member_commit(self, member: str) -> None:
-        self._members[member][0].ask(lambda consumer: consumer.commit())
-
-    def member_seek(self, member: str, topic: str, partition: int, offset: int) -> None:
-        self._members[member][0].ask(lambda consumer: consumer.seek(topic, partition, offset))
-
-    def member_stop(self, member: str, commit: bool = False) -> dict[str, Any]:
-        polled, journal = self._members.pop(member)
-        polled.stop(commit=commit)
-        return {"records": journal.take()["records"]}
+        self._start(member, lambda journal: _Consumer(properties, subscription or [], journal))
 
     def _properties(self, more: Mapping[str, Any]) -> dict[str, Any]:
         return {**self.connection, "auto.offset.reset": "earliest", "enable.auto.commit": False, **more}
@@ -162,10 +143,6 @@ def _told_error(error: Any) -> str:
     """A fatal error has no code of its own, only the text of the one behind it."""
     name = "FENCED_INSTANCE_ID" if "Static consumer fenced" in error.str() else code_name(error)
     return f"{name}: {error.str()}"
-
-
-def _lists(partitions: Any) -> list[list[Any]]:
-    return [[each.topic, each.partition] for each in partitions]
 
 
 def _told(message: Any) -> dict[str, Any]:

@@ -11,19 +11,15 @@ from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
 from integration.clients.confluent_kafka.settings import encoded
 from integration.clients.python_driver.background import Load
+from integration.clients.python_driver.commands import CopyCounts, ProducerCommands
 
 _TIMEOUT_S = 50
 _MAX_COPY_RECORDS = 100
 _POLL_S = 0.2
 
 
-class Producing:
+class Producing(ProducerCommands):
     """Loads and transactional producers, and producers that are made for one command."""
-
-    def __init__(self) -> None:
-        self.connection: dict[str, Any] = {}
-        self._loads: dict[str, Load] = {}
-        self._transactional: dict[str, Any] = {}
 
     def produce(
         self,
@@ -49,9 +45,6 @@ class Producing:
             producer.poll(0)
 
         self._loads[load] = Load(send, lambda: _flush(producer), rate)
-
-    def load_stop(self, load: str) -> dict[str, Any]:
-        return self._loads.pop(load).stop()
 
     def transactional_open(self, producer: str, transactional_id: str, timeout_ms: int | None = None) -> None:
         self._transactional[producer] = self._open(transactional_id, timeout_ms)
@@ -102,23 +95,21 @@ class Producing:
             }
         )
         producer = self._open(transactional_id, None)
-        told = {"copied": 0, "committed": 0, "aborted": 0}
+        counts = CopyCounts(count, abort_every)
         try:
             consumer.subscribe([source])
-            while told["copied"] < count and time.monotonic() < until:
+            while not counts.is_done and time.monotonic() < until:
                 messages = [each for each in consumer.consume(_MAX_COPY_RECORDS, _POLL_S) if each.error() is None]
                 if not messages:
                     continue
-                is_doomed = abort_every is not None and sum((told["committed"], told["aborted"], 1)) % abort_every == 0
-                if _copied(consumer, producer, target, messages, is_doomed=is_doomed):
-                    told["copied"] += len(messages)
-                    told["committed"] += 1
+                if _copied(consumer, producer, target, messages, is_doomed=counts.is_doomed):
+                    counts.committed(len(messages))
                 else:
-                    told["aborted"] += 1
+                    counts.aborted()
                     _rewind(consumer)
         finally:
             consumer.close()
-        return told
+        return counts.answer
 
     def _open(self, transactional_id: str, timeout_ms: int | None) -> Any:
         settings: dict[str, Any] = {"transactional.id": transactional_id}

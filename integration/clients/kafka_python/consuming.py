@@ -12,8 +12,9 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
-from integration.clients.kafka_python.settings import decoded, error_name
-from integration.clients.python_driver.background import Journal, PolledMember
+from integration.clients.kafka_python.settings import decoded
+from integration.clients.python_driver.background import Journal
+from integration.clients.python_driver.commands import MemberCommands, partition_lists, polled_records, record_fields
 
 _POLL_MS = 500
 _MEMBER_POLL_MS = 2_000
@@ -38,13 +39,13 @@ class _Listener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
         self._journal = journal
 
     def on_partitions_revoked(self, revoked: Any) -> None:
-        self._journal.event("revoked", _lists(revoked))
+        self._journal.event("revoked", partition_lists(revoked))
 
     def on_partitions_assigned(self, assigned: Any) -> None:
-        self._journal.event("assigned", _lists(assigned))
+        self._journal.event("assigned", partition_lists(assigned))
 
     def on_partitions_lost(self, lost: Any) -> None:
-        self._journal.event("lost", _lists(lost))
+        self._journal.event("lost", partition_lists(lost))
 
 
 class _Consumer:
@@ -53,14 +54,10 @@ class _Consumer:
 
     def poll(self) -> list[list[Any]]:
         batches = self._consumer.poll(timeout_ms=_MEMBER_POLL_MS)
-        return [
-            [record.topic, record.partition, record.offset, decoded(record.value)]
-            for records in batches.values()
-            for record in records
-        ]
+        return polled_records(batches, decoded)
 
     def assignment(self) -> list[list[Any]]:
-        return _lists(self._consumer.assignment())
+        return partition_lists(self._consumer.assignment())
 
     def commit(self) -> None:
         self._consumer.commit()
@@ -72,12 +69,8 @@ class _Consumer:
         self._consumer.close(autocommit=False)
 
 
-class Consuming:
+class Consuming(MemberCommands):
     """Members, and consumers that are made for one command."""
-
-    def __init__(self) -> None:
-        self.connection: dict[str, Any] = {}
-        self._members: dict[str, tuple[PolledMember, Journal]] = {}
 
     def read(
         self, topic: str, starts: Mapping[str, int | str], count: int, timeout_ms: int, isolation: str | None = None
@@ -102,7 +95,7 @@ class Consuming:
                     records += batch
         finally:
             consumer.close()
-        return {"records": [_told(record) for record in records]}
+        return record_fields(records, decoded)
 
     def offsets(self, topic: str, partitions: list[int], at: int | str, isolation: str | None = None) -> dict[str, Any]:
         consumer = self._consumer(isolation)
@@ -129,51 +122,21 @@ class Consuming:
         assignors: list[str] | None = None,
         **settings: Any,
     ) -> None:
-        journal = Journal()
         theirs = {_SETTINGS[name]: value for name, value in settings.items()}
         if assignors is not None:
             theirs["partition_assignment_strategy"] = [_ASSIGNORS[name] for name in assignors]
 
-        def make() -> _Consumer:
+        def make(journal: Journal) -> _Consumer:
             consumer = kafka.KafkaConsumer(
                 group_id=group, auto_offset_reset="earliest", enable_auto_commit=False, **self.connection, **theirs
             )
             consumer.subscribe(topics=topics or (), pattern=pattern, listener=_Listener(journal))
             return _Consumer(consumer)
 
-        self._members[member] = PolledMember(make, journal, error_name), journal
-
-    def member_log(self, members: list[str]) -> dict[str, Any]:
-        return {"members": {name: self._members[name][1].take() for name in members}}
-
-    def member_commit(self, member: str) -> None:
-        self._members[member][0].ask(lambda consumer: consumer.commit())
-
-    def member_seek(self, member: str, topic: str, partition: int, offset: int) -> None:
-        self._members[member][0].ask(lambda consumer: consumer.seek(topic, partition, offset))
-
-    def member_stop(self, member: str, commit: bool = False) -> dict[str, Any]:
-        polled, journal = self._members.pop(member)
-        polled.stop(commit=commit)
-        return {"records": journal.take()["records"]}
+        self._start(member, make)
 
     def _consumer(self, isolation: str | None) -> Any:
         settings = {} if isolation is None else {"isolation_level": isolation}
         return kafka.KafkaConsumer(
             auto_offset_reset="earliest", enable_auto_commit=False, **self.connection, **settings
         )
-
-
-def _lists(partitions: Any) -> list[list[Any]]:
-    return [[each.topic, each.partition] for each in partitions]
-
-
-def _told(record: Any) -> dict[str, Any]:
-    return {
-        "partition": record.partition,
-        "offset": record.offset,
-        "timestamp": record.timestamp,
-        "key": decoded(record.key),
-        "value": decoded(record.value),
-        "headers": [[name, decoded(value)] for name, value in record.headers],
-    }

@@ -12,19 +12,15 @@ from kafka.structs import OffsetAndMetadata
 from integration.clients.driver import Unsupported
 from integration.clients.kafka_python.settings import encoded
 from integration.clients.python_driver.background import Load
+from integration.clients.python_driver.commands import CopyCounts, ProducerCommands
 
 _ANSWER_TIMEOUT_S = 50
 _MAX_COPY_RECORDS = 100
 _POLL_MS = 200
 
 
-class Producing:
+class Producing(ProducerCommands):
     """Loads and transactional producers, and producers that are made for one command."""
-
-    def __init__(self) -> None:
-        self.connection: dict[str, Any] = {}
-        self._loads: dict[str, Load] = {}
-        self._transactional: dict[str, Any] = {}
 
     def produce(
         self,
@@ -59,9 +55,6 @@ class Producing:
             producer.close()
 
         self._loads[load] = Load(send, finish, rate)
-
-    def load_stop(self, load: str) -> dict[str, Any]:
-        return self._loads.pop(load).stop()
 
     def transactional_open(self, producer: str, transactional_id: str, timeout_ms: int | None = None) -> None:
         opened = self._open(transactional_id, timeout_ms)
@@ -108,25 +101,23 @@ class Producing:
             **self.connection,
         )
         producer = self._open(transactional_id, None)
-        told = {"copied": 0, "committed": 0, "aborted": 0}
+        counts = CopyCounts(count, abort_every)
         try:
             consumer.subscribe([source])
-            while told["copied"] < count and time.monotonic() < until:
+            while not counts.is_done and time.monotonic() < until:
                 batches = consumer.poll(timeout_ms=_POLL_MS)
                 if not batches:
                     continue
                 records = [record for batch in batches.values() for record in batch]
-                is_doomed = abort_every is not None and sum((told["committed"], told["aborted"], 1)) % abort_every == 0
-                if _copied(consumer, producer, target, batches, records, is_doomed=is_doomed):
-                    told["copied"] += len(records)
-                    told["committed"] += 1
+                if _copied(consumer, producer, target, batches, records, is_doomed=counts.is_doomed):
+                    counts.committed(len(records))
                 else:
-                    told["aborted"] += 1
+                    counts.aborted()
                     _rewind(consumer)
         finally:
             consumer.close(autocommit=False)
             producer.close()
-        return told
+        return counts.answer
 
     def _open(self, transactional_id: str, timeout_ms: int | None) -> Any:
         settings = {} if timeout_ms is None else {"transaction_timeout_ms": timeout_ms}
