@@ -21,7 +21,7 @@ from kshim.scheduling.background_tasks import BackgroundTasks
 from kshim.scheduling.timers import Timers
 from kshim.storage.log import LogError
 from kshim.storage.storage import Storage
-from kshim_protocol.errors import ErrorCode
+from kshim_protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kshim.broker.transactions import Transactions
@@ -226,7 +226,11 @@ class Cluster:
         """
         for append in step.appends:  # grows when what follows from an append brings another
             try:
-                base_offset = self._shard_partition(append).append(append.batch)
+                partition = self._shard_partition(append)
+                partition.topic.batch_validator(self.config).check_coordinator_batch(append.batch)
+                base_offset = partition.append(append.batch)
+            except KafkaError as error:
+                append.failed(error.code, step)
             except LogError as error:
                 self.report(error, append)
                 append.failed(ErrorCode.KAFKA_STORAGE_ERROR, step)

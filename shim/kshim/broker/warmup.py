@@ -32,6 +32,7 @@ FIRST_GROUP = (
 # The coordinator in portions of a few milliseconds: each module after those it imports.
 COORDINATOR = (
     "kshim_protocol.records.batch",
+    "kshim.partitions.batch_validator",
     "kshim_protocol.internal.records",
     "kshim_protocol.messages.join_group",
     "kshim_protocol.messages.sync_group",

@@ -75,6 +75,20 @@ class Append:
         self.written = written
         self.failed = failed
 
+    def then(self, written: Callable[[Step], None], failed: Callable[[ErrorCode, Step], None]) -> None:
+        """Have one of these called as well, after what follows already."""
+        before_written, before_failed = self.written, self.failed
+
+        def both_written(base_offset: int, step: Step) -> None:
+            before_written(base_offset, step)
+            written(step)
+
+        def both_failed(error: ErrorCode, step: Step) -> None:
+            before_failed(error, step)
+            failed(error, step)
+
+        self.written, self.failed = both_written, both_failed
+
 
 class Step:
     """The effects of one input, for `broker.apply`: append first, then release replies, then publish events.

@@ -85,8 +85,7 @@ class BatchValidator:
 
         Raises KafkaError: MESSAGE_TOO_LARGE, CORRUPT_MESSAGE, INVALID_RECORD. Raises RejectedRecords INVALID_RECORD.
         """
-        if len(data) > self.max_bytes:
-            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{len(data)} bytes, at most {self.max_bytes} are taken")
+        self.check_size(len(data))
         try:
             return validate_batch(data)
         except InvalidBatchError as error:
@@ -94,6 +93,11 @@ class BatchValidator:
             raise refusal(ErrorCode.INVALID_RECORD, error.reason) from None
         except ProtocolError as error:
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, error.reason) from None
+
+    def check_size(self, size_bytes: int) -> None:
+        """Raises KafkaError MESSAGE_TOO_LARGE. It is the whole batch that counts, header included."""
+        if size_bytes > self.max_bytes:
+            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{size_bytes} bytes, at most {self.max_bytes} are taken")
 
     def admit(self, batch: bytes, header: BatchHeader, checked: CheckedRecords, now_ms: int) -> tuple[bytes, int]:
         """(the batch as the log shall hold it, log append time in ms or -1). `now_ms` is Unix time.
@@ -140,6 +144,11 @@ class BatchValidator:
             raise KafkaError(
                 ErrorCode.RECORD_LIST_TOO_LARGE, f"{len(batch)} bytes, a segment has at most {self._segment_bytes}"
             )
+
+    def check_coordinator_batch(self, batch: bytes) -> None:
+        """What a log asks of its own coordinator, too. Raises KafkaError: MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE."""
+        self.check_size(len(batch))
+        self.check_segment(batch)
 
     def _require_keys(self, batch: bytes) -> None:
         reasons = _decoded(

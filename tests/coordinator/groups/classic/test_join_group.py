@@ -270,11 +270,21 @@ def test_a_member_is_kept_with_all_it_said_of_itself() -> None:
 def test_a_new_group_that_cannot_be_recorded_does_not_exist() -> None:
     sim = a_group()
     sim.fail_appends(ErrorCode.KAFKA_STORAGE_ERROR)
-    reply = sim.peer("a").send_join().reply
+    reply = sim.peer("a", instance_id="i").send_join().reply
     assert reply.error_code == ErrorCode.NOT_COORDINATOR
     assert reply.member_id == ""
     assert sim.find_group() is None
     assert sim["a"].join().error is ErrorCode.NONE
+
+
+def test_an_id_is_handed_out_although_its_new_group_cannot_be_recorded() -> None:
+    sim = a_group()
+    sim.fail_appends(ErrorCode.KAFKA_STORAGE_ERROR)
+    peer = sim.peer("a")
+    peer.member_id = peer.send_join().reply.member_id
+    assert peer.member_id
+    assert sim.find_group() is None
+    assert peer.send_join().error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 # Size

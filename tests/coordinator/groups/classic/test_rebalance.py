@@ -256,7 +256,8 @@ def test_when_the_last_member_goes_the_empty_group_is_written_with_its_type_and_
 def test_a_group_is_empty_even_if_that_cannot_be_written() -> None:
     sim = a_group().stable("a")
     sim.fail_appends(ErrorCode.KAFKA_STORAGE_ERROR)
-    sim["a"].leave()
+    reply = sim["a"].leave()
+    assert (reply.error_code, reply.members) == (ErrorCode.NOT_COORDINATOR, ())
     assert (sim.group.state, sim.group.generation_id) == (GroupState.EMPTY, 2)
     [event] = [event for event in sim.events if isinstance(event, AppendFailed)]
     assert event.error is ErrorCode.KAFKA_STORAGE_ERROR

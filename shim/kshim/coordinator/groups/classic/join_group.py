@@ -94,10 +94,23 @@ def _create_group(shard: Shard, request: JoinGroupRequest, context: RequestConte
 
     def failed(error: ErrorCode, step: Step) -> None:
         step.events.append(append_failed(Group(group_id, shard.partition), error, "a new group", now))
-        step.reply(ticket, join_error(append_error(error), "", context.api_version))
+        if _wants_id(request, context):  # it gets one all the same, which nobody will know when it comes back
+            member_id = _new_id(shard, context.client_id)
+            step.reply(ticket, join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id, context.api_version))
+        else:
+            step.reply(ticket, join_error(append_error(error), "", context.api_version))
 
     pair = (build_group_metadata_key(group_id), build_group_metadata_value(value))
     shard.append(step, [pair], now, written=written, failed=failed)
+
+
+def _wants_id(request: JoinGroupRequest, context: RequestContext) -> bool:
+    """Whether a client without a member id is to come again with one it is given (KIP-394)."""
+    return request.group_instance_id is None and context.api_version >= _MEMBER_ID_REQUIRED_SINCE
+
+
+def _new_id(shard: Shard, prefix: str | None) -> str:
+    return f"{prefix or ''}-{shard.new_id()}"
 
 
 class _Join:
@@ -172,14 +185,14 @@ class _Join:
         group, instance_id = self.group, self.request.group_instance_id
         if instance_id is not None:
             known = group.static_members.get(instance_id)
-            new_id = f"{instance_id}-{self.shard.new_id()}"
+            new_id = _new_id(self.shard, instance_id)
             if known is None:
                 self.add(new_id, step)
             else:
                 self.replace(group.members[known], new_id, step)
             return
-        new_id = f"{self.context.client_id or ''}-{self.shard.new_id()}"
-        if self.context.api_version >= _MEMBER_ID_REQUIRED_SINCE:
+        new_id = _new_id(self.shard, self.context.client_id)
+        if _wants_id(self.request, self.context):
             self.issue_id(new_id, step)
         else:
             self.add(new_id, step)
@@ -348,7 +361,16 @@ class _Join:
             # Nothing has changed: the old id stays, and is taken to be alive.
             restart_session(self.shard, old, self.now)
             step.events.append(append_failed(group, error, f"the replacement of {old.member_id}", self.now))
-            step.reply(self.ticket, join_error(append_error(error), "", self.context.api_version))
+            response = JoinGroupResponse(
+                error_code=append_error(error),
+                generation_id=group.generation_id,
+                protocol_type=group.protocol_type,
+                protocol_name=group.protocol_name,
+                leader=group.leader_id or "",
+                member_id="",
+                members=(),
+            )
+            step.reply(self.ticket, response)
 
         pair = (build_group_metadata_key(group.group_id), build_group_metadata_value(value))
         self.shard.append(step, [pair], self.now, written=written, failed=failed)

@@ -5,6 +5,7 @@ Source: Kafka's classicGroupLeaveToClassicGroup.
 
 from __future__ import annotations
 
+from kshim.coordinator.append_errors import append_error
 from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.classic.rebalance import rebalance_or_complete_join, remove_member, remove_pending
 from kshim.coordinator.groups.classic.state import GroupState
@@ -39,12 +40,18 @@ def leave_group(shard: Shard, request: LeaveGroupRequest, context: RequestContex
         ErrorCode.UNKNOWN_MEMBER_ID if group is None else _leave(shard, group, entry, gone, context.now, step)
         for entry in leaving
     ]
-    if has_many:
-        step.reply(ticket, _response(leaving, errors))
-    else:
-        step.reply(ticket, LeaveGroupResponse(error_code=errors[0]))
+    response = _response(leaving, errors) if has_many else LeaveGroupResponse(error_code=errors[0])
     if group is not None and gone and group.state is not GroupState.EMPTY:
         _react(shard, group, gone, context.now, step)
+    if not step.appends:
+        step.reply(ticket, response)
+        return
+
+    def failed(error: ErrorCode, step: Step) -> None:
+        step.reply(ticket, request.error_response(append_error(error), context.api_version))
+
+    # The group is empty now: the answer says whether that was written.
+    step.appends[-1].then(lambda step: step.reply(ticket, response), failed)
 
 
 def _leave(shard: Shard, group: Group, entry: MemberIdentity, gone: list[MemberRef], now: Now, step: Step) -> ErrorCode:

@@ -1,0 +1,1 @@
+"""What no broker writes: records larger than a topic takes."""
