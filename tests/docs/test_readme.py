@@ -156,11 +156,6 @@ def test_every_option_of_serve_is_in_the_table_and_no_other() -> None:
     assert told == set(re.findall(r"^ +(?:-\w, )?(--[\w-]+)", help_text, re.MULTILINE)) - {"--help"}
 
 
-def test_every_environment_variable_is_named() -> None:
-    options = (ROOT / "shim/kshim/cli/options.py").read_text()
-    assert set(re.findall(r"KSHIM_\w+", TEXT)) == set(re.findall(r'"(KSHIM_\w+)"', options))
-
-
 def test_every_exit_code_is_in_the_table() -> None:
     told = {int(code) for code in re.findall(r"^\| +(\d+) \| [a-z]", TEXT, re.MULTILINE)}
     assert told == {value for name, value in vars(exit_codes).items() if name.startswith("EXIT_")}
