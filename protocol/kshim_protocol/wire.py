@@ -310,7 +310,7 @@ class RowTree(c.Construct):  # type: ignore[misc]
         for row in self.absent:
             if not row.ignorable and getattr(obj, row.name) != default_of(row):
                 raise WireFault(
-                    f"this version has no such row, yet it is {getattr(obj, row.name)!r}", prefix + row.name
+                    f"not a field of this version, but set to {getattr(obj, row.name)!r}", prefix + row.name
                 )
         for row, subcon in self.fields:
             subcon._build(getattr(obj, row.name), stream, context, f"{prefix}{row.name}")

@@ -17,12 +17,22 @@ class Kshim:
     """A running `kshim serve`; `bootstrap` is the first line it wrote. Leaving the block kills what still runs."""
 
     def __init__(
-        self, log: Path, *options: str, environment: dict[str, str] | None = None, command: tuple[str, ...] = SERVE
+        self,
+        log: Path,
+        *options: str,
+        environment: dict[str, str] | None = None,
+        command: tuple[str, ...] = SERVE,
+        folder: Path | None = None,
     ) -> None:
         self._log = log
         with log.open("ab") as stderr:
             self.process = subprocess.Popen(
-                [*command, *options], stdout=subprocess.PIPE, stderr=stderr, text=True, env=environment
+                [*command, *options],
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+                env=environment,
+                cwd=folder,
             )
         assert self.process.stdout is not None
         self.bootstrap = self.process.stdout.readline().rstrip("\n")

@@ -115,7 +115,7 @@ def commit_to(bootstrap: str, group: str) -> None:
 
 @pytest.mark.parametrize("command", [command for command in commands() if command.startswith("kshim pipeline ")])
 def test_a_pipeline_command_takes_its_options(command: str) -> None:
-    """`integration/spark/test_readme.py` runs them: that takes Spark, and minutes."""
+    """`integration/spark/test_tutorial.py` runs them: that takes Spark, and minutes."""
     _, _, name, *options = shlex.split(command)
     parser = argparse.ArgumentParser(exit_on_error=False)
     COMMANDS[name].add_options(parser)

@@ -225,7 +225,7 @@ def test_a_row_the_version_lacks_may_only_be_set_if_it_is_ignorable(cls: type[St
             assert getattr(tested.parse(data)[0], row.name) == wire.default_of(row)
         else:
             for build in (tested.build, tested.build_interpreted):
-                with pytest.raises(BuildError, match=f"{row.name}: this version has no such row"):
+                with pytest.raises(BuildError, match=f"{row.name}: not a field of this version"):
                     build(message)
 
 

@@ -90,7 +90,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_log_append_time(self) -> bool:
-        """True: every record's timestamp is `max_timestamp_ms`, set by the broker. False: the producer's times."""
+        """Whether every record's timestamp is `max_timestamp_ms`, set by the broker. False: the producer's times."""
         return bool(self.attributes & LOG_APPEND_TIME_BIT)
 
     @property

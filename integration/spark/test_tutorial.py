@@ -1,4 +1,4 @@
-"""The README's `kshim pipeline` commands, as they stand there, one after another in one folder."""
+"""The tutorial's `kshim pipeline` commands, as they stand there, one after another in one folder."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ import pytest
 
 from integration.kafka_python.client import KafkaPython
 from integration.support.kshim import KshimProcess
-from tests.docs.blocks import README, blocks
+from tests.docs.blocks import DOCS, blocks
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800), pytest.mark.usefixtures("spark_jars")]
 
+PAGE = DOCS / "tutorials" / "why-did-my-group-rebalance.md"
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 TIMEOUT_S = 600
 PARTITIONS = 3
@@ -38,10 +39,10 @@ def kshim(tmp_path: Path) -> Iterator[KshimProcess]:
     process.stop()
 
 
-def test_the_commands_of_the_readme_run_in_their_order(kshim: KshimProcess, tmp_path: Path) -> None:
+def test_the_commands_of_the_tutorial_run_in_their_order(kshim: KshimProcess, tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs/server.log").write_text("[2026-11-21 10:00:00,123] INFO [KafkaServer id=1] started\n")
-    commands = [line for block in blocks(README, "sh") for line in block.splitlines()]
+    commands = [line for block in blocks(PAGE, "sh") for line in block.splitlines()]
     said = {}
     for command in commands:
         if command.startswith("kshim pipeline "):

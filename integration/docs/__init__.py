@@ -1,0 +1,1 @@
+"""The tutorials for other languages, as they stand there."""
