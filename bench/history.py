@@ -51,7 +51,7 @@ class BareNode:
         numbers = iter(range(1, 1 << 60))
         self._ms = 0
         config = BrokerConfig({"kshim.history.topic.enable": "true"} if variant == "topic" else {})
-        log = Log(open(os.devnull, "w"), "text", is_verbose=False)  # noqa: SIM115 (open as long as the process lives)
+        log = Log(open(os.devnull, "w"), "text", verbosity=0)  # noqa: SIM115 (open as long as the process lives)
         identities = RandomIds(
             lambda: f"00000000-0000-4000-8000-{next(numbers):012x}", lambda: next(numbers).to_bytes(16, "big")
         )

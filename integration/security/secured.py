@@ -125,7 +125,7 @@ class SecureKshim:
 
     def start(self) -> None:
         """Return once it listens."""
-        command = [str(Path(sys.executable).with_name("kshim")), "serve", "--verbose"]
+        command = [str(Path(sys.executable).with_name("kshim")), "serve", "-vv"]
         command += [f"--properties={self._directory / 'server.properties'}", *self._options]
         self._child = Child(command, self.log, stdout=subprocess.PIPE)
         deadline = Deadline(30)

@@ -49,7 +49,7 @@ class Secured:
                 "listener.name.sasl_ssl.plain.sasl.jaas.config": "org.apache.kafka.common.security.plain."
                 f'PlainLoginModule required user_{USER}="{PASSWORD}";',
             },
-            options=("-v",),
+            options=("-vv",),
         )
 
     def java_settings(self, *, with_certificate: bool = True) -> dict[str, str]:

@@ -51,6 +51,10 @@ def test_a_variable_of_an_option_without_a_value_is_true_or_false(option: str, v
     assert serve(**{variable: value}) == (serve(option) if is_given else serve())
 
 
+def test_how_much_is_logged_may_be_a_number() -> None:
+    assert serve(KSHIM_VERBOSE="2") == serve("-vv") == serve("-v", "-v")
+
+
 @pytest.mark.parametrize(
     "key", [*BROKER_KEYS.values(), *OWN_KEYS.values(), *SECURITY_KEYS.values(), *IGNORED_KEYS.values()]
 )

@@ -34,7 +34,7 @@ class Started:
         self.options = options
         self.config = BrokerConfig(options.config)
         self._stream = io.StringIO()
-        self.log = Log(self._stream, "text", is_verbose=False)
+        self.log = Log(self._stream, "text", verbosity=0)
 
     @property
     def said(self) -> str:

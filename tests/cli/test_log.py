@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import re
@@ -16,6 +17,7 @@ from kshim.cli.options import LogFormat
 from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.events import Cause, JoinCompleted, MemberAdded, MemberRef, MemberRemoved, Transition
 from kshim.coordinator.step import Now
+from kshim.storage.log import LogError
 
 NOW = Now(5, 1_795_255_200_123)
 FORMATS: tuple[LogFormat, ...] = ("text", "json")
@@ -25,10 +27,10 @@ ANNA = MemberRef(member_id="anna-1", client_id="anna", client_host="/127.0.0.1",
 class Written:
     """A log and what it wrote."""
 
-    def __init__(self, log_format: LogFormat = "text", *, is_verbose: bool = False) -> None:
+    def __init__(self, log_format: LogFormat = "text", *, verbosity: int = 0) -> None:
         self.stream = io.StringIO()
         self.now_ms = NOW.wall_ms
-        self.log = Log(self.stream, log_format, is_verbose=is_verbose, wall_ms=lambda: self.now_ms)
+        self.log = Log(self.stream, log_format, verbosity=verbosity, wall_ms=lambda: self.now_ms)
         self.log.node_id = 1
 
     @property
@@ -147,7 +149,7 @@ def test_what_is_not_printable_is_escaped_and_the_rest_kept() -> None:
 
 
 def test_details_are_told_only_when_asked_for() -> None:
-    quiet, verbose = Written(), Written(is_verbose=True)
+    quiet, verbose = Written(), Written(verbosity=1)
     for written in (quiet, verbose):
         written.log.detail("request", "Heartbeat v4 of 127.0.0.1")
         written.log.note("listening", "Listening on 127.0.0.1:9092")
@@ -176,6 +178,26 @@ def test_a_defect_is_written_with_its_traceback() -> None:
         assert "ERROR" in written.lines[0]
         assert "Failed while handling JoinGroupRequest: AssertionError: state and log differ" in written.lines[0]
         assert "test_log.py" in written.stream.getvalue()
+
+
+def full_disk(partition: str) -> LogError:
+    error = LogError(f"cannot append to data/{partition}/0.log: No space left on device")
+    error.__cause__ = OSError(errno.ENOSPC, "No space left on device")
+    return error
+
+
+@pytest.mark.parametrize("log_format", FORMATS)
+def test_a_full_disk_is_one_line_and_then_counted(log_format: LogFormat) -> None:
+    written = Written(log_format)
+    for number in range(25):
+        written.log.defect(full_disk(f"orders-{number}"), object())
+    assert len(written.lines) == 1
+    assert "cannot append to data/orders-0/0.log: No space left on device" in written.lines[0]
+    written.log.defect(LogError("orders-0 is being repaired"), object())
+    written.now_ms += 10_000
+    written.log.defect(full_disk("orders-0"), object())
+    assert len(written.lines) == 3
+    assert "24 more times" in written.lines[2]
 
 
 def test_a_log_that_nobody_reads_any_more_does_not_stop_the_broker() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from kshim.tools.client import Client
 from kshim_protocol.messages.describe_cluster import DescribeClusterRequest
-from kshim_protocol.messages.metadata import MetadataRequest
+from kshim_protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kshim_protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -175,9 +175,18 @@ def test_listening_beyond_this_machine_is_said_loudly(log: Path) -> None:
 
 
 def test_every_request_is_logged_when_asked_for(log: Path) -> None:
-    with Kshim(log, "--listen=127.0.0.1:0", "-v") as kshim:
+    with Kshim(log, "--listen=127.0.0.1:0", "-vv") as kshim:
         partition_counts(kshim)
         assert "DEBUG Metadata v12 of 127.0.0.1" in kshim.log
+
+
+def test_requests_that_are_answered_with_an_error_are_logged_when_asked_for(log: Path) -> None:
+    with Kshim(log, "--listen=127.0.0.1:0", "-v", "--config=auto.create.topics.enable=false") as kshim:
+        partition_counts(kshim)
+        ask(kshim, MetadataRequest(topics=(MetadataRequestTopic(name="nothing"),)), 12)
+        (line,) = [line for line in kshim.log.splitlines() if "Metadata" in line]
+        assert "DEBUG Metadata v12 of 127.0.0.1" in line
+        assert line.endswith("was answered UNKNOWN_TOPIC_OR_PARTITION")
 
 
 def test_the_environment_configures_it_too(log: Path) -> None:

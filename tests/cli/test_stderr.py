@@ -71,5 +71,5 @@ def test_a_pipe_without_a_reader_is_no_error_of_the_log() -> None:
     read_end, write_end = os.pipe()
     os.close(read_end)
     with os.fdopen(write_end, "w") as stream:
-        log = Log(log_stream(stream, "text"), "text", is_verbose=False)
+        log = Log(log_stream(stream, "text"), "text", verbosity=0)
         log.note("listening", "Listening")

@@ -57,20 +57,20 @@ def test_each_transition_has_a_line(cause: TransactionCause) -> None:
 
 
 def test_the_ordinary_course_of_transactions_is_told_only_to_those_who_ask() -> None:
-    for is_verbose in (False, True):
+    for verbosity in (0, 1):
         stream = io.StringIO()
-        log = Log(stream, "text", is_verbose=is_verbose)
+        log = Log(stream, "text", verbosity=verbosity)
         log.node_id = 1
         log.coordinator_event(event(TransactionCause.MARKERS_WRITTEN))
         log.coordinator_event(event(TransactionCause.EXPIRED))
         lines = stream.getvalue().splitlines()
-        assert len(lines) == (2 if is_verbose else 1)
+        assert len(lines) == (1 + verbosity)
         assert "[TransactionCoordinator id=1 topic=__transaction_state partition=3] Removed" in lines[-1]
 
 
 def test_as_json_the_partition_is_that_of_the_transactions() -> None:
     stream = io.StringIO()
-    log = Log(stream, "json", is_verbose=False)
+    log = Log(stream, "json", verbosity=0)
     log.coordinator_event(event(TransactionCause.TIMED_OUT))
     assert '"transactions_partition": 3' in stream.getvalue()
     assert '"to": "PrepareCommit"' in stream.getvalue()

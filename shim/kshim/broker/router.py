@@ -131,6 +131,8 @@ class Router:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._routes: dict[tuple[int, int], Route] = {}
+        self.new_reply: type[PendingReply] = PendingReply
+        """What waits for the answer of each request."""
         self._new_context = RequestContext
         if node.cluster.leadership.is_spread:
             self._new_context = partial(NodeContext, node)  # type: ignore[assignment]
@@ -154,7 +156,7 @@ class Router:
         except ProtocolError as error:
             raise ConnectionClosing(str(error)) from None
         context = self._new_context(header.api_version, header.client_id, connection.client_host, now, real_ms)
-        ticket = PendingReply(connection, header.correlation_id, route, request)
+        ticket = self.new_reply(connection, header.correlation_id, route, request)
         cluster = self._node.cluster
         try:
             cluster.apply(route.handler(self._node, request, context, ticket))

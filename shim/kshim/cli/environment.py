@@ -49,6 +49,18 @@ class Given:
             raise CommandError(f"{_variable(option)} is true or false, not {text!r}", EXIT_USAGE)
         return _FLAGS[text.lower()]
 
+    def count(self, option: str) -> int:
+        """How often an option without a value is given; a variable says how often, or true for once.
+
+        Raises CommandError (usage).
+        """
+        if not self.is_of_environment(option):
+            return self._found[_attribute(option)] or 0
+        text = self._environment[_variable(option)]
+        if text.isascii() and text.isdigit() and len(text) < 3:
+            return int(text)
+        return int(self.flag(option))
+
 
 def _attribute(option: str) -> str:
     return option.removeprefix("--").replace("-", "_")

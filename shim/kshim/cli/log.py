@@ -14,6 +14,7 @@ from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.events import HISTORY_FIELDS, Event, MemberRef, Transition
 from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim.partitions.partition import Partition
+from kshim.storage.log import LogError
 
 if TYPE_CHECKING:
     from kshim.cli.coordinator_lines import Line
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 
 _BURST: Final = 20
 """Closed connections told of in one second; further ones are counted, so that a scanner does not fill a disk."""
+
+_REPEAT_MS: Final = 10_000
+"""How long a storage error that comes again is only counted: a full disk fails every write."""
+_STORAGE_ERRORS: Final = 100
+"""How many different ones are remembered."""
 
 _PHASES: Final = {GroupState.PREPARING_REBALANCE: "join", GroupState.COMPLETING_REBALANCE: "sync"}
 _RENAMED: Final = {
@@ -52,10 +58,10 @@ class Log:
         stream: TextIO | UnreadPipe,
         log_format: LogFormat,
         *,
-        is_verbose: bool,
+        verbosity: int = 0,
         wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
-        self.is_verbose = is_verbose
+        self.verbosity = verbosity
         self.node_id = -1
         self.leader_of: Callable[[str, int], int] | None = None
         """Who coordinates a partition of a topic, where there are several nodes."""
@@ -66,6 +72,7 @@ class Log:
         self._is_json = log_format == "json"
         self._second = 0
         self._closed_count = 0
+        self._storage_errors: dict[str, tuple[int, int]] = {}  # when it was written last, how often it came since
 
     # ---------------------------------------------------------------- what the command says
 
@@ -78,15 +85,15 @@ class Log:
         self._write(self._wall_ms(), "WARN", event, sentence, fields)
 
     def detail(self, event: str, sentence: str, **fields: Any) -> None:
-        """Only with `--verbose`."""
-        if self.is_verbose:
+        """For those who want details: with `-v`."""
+        if self.verbosity:
             self._write(self._wall_ms(), "DEBUG", event, sentence, fields)
 
     # ---------------------------------------------------------------- what the coordinator reports
 
     def coordinator_event(self, event: Event) -> None:
         """One event of a coordinator; `Cluster.on_event`."""
-        if event.is_routine and not self.is_verbose:
+        if event.is_routine and not self.verbosity:
             return
         if self._is_json:
             level = "DEBUG" if event.is_routine else "INFO"
@@ -125,8 +132,27 @@ class Log:
 
     def defect(self, error: BaseException, request: object) -> None:
         """See `Cluster.on_defect`: an exception nobody planned for, or a log that could not be written."""
-        is_log = isinstance(request, Partition)
-        self.failed(f"keeping {request}" if is_log else f"handling {type(request).__name__}", error)
+        if isinstance(error, LogError):
+            self._storage_failed(error)
+        else:
+            is_log = isinstance(request, Partition)
+            self.failed(f"keeping {request}" if is_log else f"handling {type(request).__name__}", error)
+
+    def _storage_failed(self, error: LogError) -> None:
+        """One line, and no more than one in ten seconds for each thing that goes wrong, whatever file it befalls."""
+        now_ms = self._wall_ms()
+        text = str(error)
+        cause = error.__cause__
+        what = str(cause.strerror) if isinstance(cause, OSError) else text
+        written_ms, count = self._storage_errors.get(what, (0, 0))
+        if now_ms - written_ms < _REPEAT_MS:
+            self._storage_errors[what] = written_ms, count + 1
+            return
+        if len(self._storage_errors) >= _STORAGE_ERRORS:
+            self._storage_errors.clear()
+        self._storage_errors[what] = now_ms, 0
+        again = f" (and {count} more times since it was logged last)" if count else ""
+        self._write(now_ms, "ERROR", "storage_error", f"Storage error: {text}{again}", {"count": count + 1})
 
     # ---------------------------------------------------------------- the two forms
 

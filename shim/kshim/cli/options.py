@@ -37,7 +37,8 @@ class ServeOptions(NamedTuple):
     config: dict[str, str]
     topics: dict[str, int]
     log_format: LogFormat
-    is_verbose: bool
+    verbosity: int
+    """0; 1: also failed requests; 2: also every request."""
     fsync: FsyncPolicy | None = None
     """None: as the configuration says, `interval` where it says nothing."""
     fsync_interval_ms: int | None = None
@@ -218,7 +219,12 @@ def _add_output(serve: _Parser) -> None:
         metavar="text|json",
         help="lines as Kafka's coordinator writes them, or one JSON object a line (default text)",
     )
-    option("-v", "--verbose", action="store_true", default=None, help="also log connections and every failed request")
+    option(
+        "-v",
+        "--verbose",
+        action="count",
+        help="also log every request that is answered with an error, and details of groups; -vv: every request",
+    )
 
 
 def _add_security(serve: _Parser) -> None:
@@ -356,7 +362,7 @@ def _serve_options(found: argparse.Namespace, environment: Mapping[str, str]) ->
         config=config,
         topics=_topics(given),
         log_format=cast("LogFormat", _choice(given, "--log-format", ("text", "json")) or "text"),
-        is_verbose=given.flag("--verbose"),
+        verbosity=given.count("--verbose"),
         fsync=cast("FsyncPolicy | None", _choice(given, "--fsync", ("always", "interval", "never"))),
         fsync_interval_ms=_count(given, "--fsync-interval-ms", 3_600_000),
         recover=cast("RecoverPolicy", _choice(given, "--recover", ("refuse", "skip-corrupt")) or "refuse"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from signal import SIGTERM, raise_signal
 from typing import TYPE_CHECKING
 
@@ -34,9 +34,7 @@ from kshim.storage.log import CorruptLog, LogError
 from kshim_protocol.errors import KafkaError
 
 if TYPE_CHECKING:
-    from kshim.broker.connection import Connection
     from kshim.config.listeners import Listener
-    from kshim.coordinator.step import Now
     from kshim.partitions.durability import FsyncPolicy
     from kshim.storage.repairs import Repair
     from kshim.storage.storage import Storage
@@ -54,7 +52,7 @@ _WAYS_OUT = (
 
 def run_serve(options: ServeOptions) -> int:
     """Serve until SIGTERM (exit code 0) or Ctrl-C (130). Raises CommandError for what keeps it from starting."""
-    log = Log(log_stream(sys.stderr, options.log_format), options.log_format, is_verbose=options.is_verbose)
+    log = Log(log_stream(sys.stderr, options.log_format), options.log_format, verbosity=options.verbosity)
     config = _configuration(options, log)
     log.node_id = config.node_id
     listening = listening_for(options, config, log)
@@ -194,8 +192,10 @@ def _listen(cluster: Cluster, config: BrokerConfig, listening: Listening, users_
     for index, node_id in enumerate(cluster.leadership.node_ids):
         own = listeners_of_node(listeners, index, cluster.leadership.node_count) if index else listeners
         node = Node(cluster, node_id, own[0].host, own[0].port, now=RealClock().now)
-        if log.is_verbose:
-            node.route = _logged(node.route, log)  # type: ignore[assignment]
+        if log.verbosity:
+            from kshim.cli.request_log import log_requests
+
+            log_requests(node, log)
         if has_sasl:
             from kshim.cli.sasl import authenticate
 
@@ -249,34 +249,6 @@ def _tell_bootstrap(addresses: list[Address]) -> None:
         sys.stdout.flush()
     except OSError:  # nobody reads it; then at exit Python must not try again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _logged(
-    route: Callable[[bytes, Connection, Now, int], None], log: Log
-) -> Callable[[bytes, Connection, Now, int], None]:
-    """`FrameRouter.route`, with a line of the log for every request."""
-    from struct import unpack_from
-
-    from kshim_protocol.apis import API_TABLE
-
-    def route_logged(frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
-        if len(frame) >= 8:
-            key, version, correlation_id = unpack_from(">hhi", frame)
-            api = API_TABLE.get(key)
-            name = api.name if api is not None else f"api {key}"
-            log.detail(
-                "request",
-                f"{name} v{version} of {connection.client_host.removeprefix('/')}, correlation id {correlation_id}, "
-                f"{len(frame)} bytes",
-                api=name,
-                version=version,
-                host=connection.client_host,
-                correlation_id=correlation_id,
-                size_bytes=len(frame),
-            )
-        route(frame, connection, now, real_ms)
-
-    return route_logged
 
 
 def _close(cluster: Cluster, log: Log) -> None:
