@@ -31,7 +31,7 @@ from kafka.protocol.consumer import OffsetCommitRequest as KafkaOffsetCommitRequ
 from kafka.protocol.metadata import MetadataResponse as KafkaMetadataResponse
 
 from kshim_protocol.apis import API_TABLE
-from kshim_protocol.codec import Codec
+from kshim_protocol.codec import Codec, codec
 from kshim_protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from kshim_protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kshim_protocol.messages.join_group import (
@@ -51,7 +51,6 @@ from kshim_protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from kshim_protocol.schema import codec
 
 MEMBER_ID = "consumer-orders-1-5f0e7a9c-3b52-4d0e-9a51-0c8f6f1f2b7d"
 SUBSCRIPTION = bytes.fromhex("000300000001000 66f7264657273ffffffff00000000ffffffffffff".replace(" ", ""))

@@ -33,6 +33,7 @@ from bench.heartbeats import join
 from kshim.storage.cleaner import clean
 from kshim.storage.file_log import FileLog
 from kshim.tools.client import Client
+from kshim_protocol.codec import codec
 from kshim_protocol.frame import build_request_frame
 from kshim_protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -40,7 +41,6 @@ from kshim_protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from kshim_protocol.records.batch import build_key_value_batch
-from kshim_protocol.schema import codec
 
 GROUPS = 10
 PARTITIONS = 100

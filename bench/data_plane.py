@@ -28,13 +28,14 @@ from kshim.storage.directory import DataDirectory
 from kshim.storage.storage import Storage
 from kshim.storage.stores import DirectoryStorage, MemoryStorage
 from kshim_protocol.apis import API_TABLE
+from kshim_protocol.codec import codec
 from kshim_protocol.frame import build_request_frame
 from kshim_protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kshim_protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kshim_protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kshim_protocol.records.batch import build_batch
 from kshim_protocol.records.record import Record
-from kshim_protocol.schema import Request, codec
+from kshim_protocol.schema import Request
 
 WALL_MS = 1_700_000_000_000
 IDLE_PARTITIONS = 100

@@ -27,6 +27,7 @@ import psutil
 
 from bench.brokers import MeasuredBroker, add_broker_options, chosen_brokers
 from kshim.tools.client import Client
+from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.frame import build_request_frame
 from kshim_protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -36,7 +37,6 @@ from kshim_protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from kshim_protocol.schema import codec
 
 CONNECTIONS = (1, 64)
 POLICIES = ("never", "interval", "always")

@@ -21,12 +21,12 @@ import time
 
 from bench.brokers import MeasuredBroker, add_broker_options, chosen_brokers
 from kshim.tools.client import Client
+from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.frame import build_request_frame
 from kshim_protocol.group_requests import GroupMember
 from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
-from kshim_protocol.schema import codec
 
 CONNECTIONS = (1, 64)
 WARM_UP_REQUESTS = 60_000

@@ -8,6 +8,7 @@ import time
 from typing import Any, Protocol
 
 from kshim_protocol.apis import API_TABLE
+from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.frame import build_request_frame
 from kshim_protocol.group_requests import GroupMember
@@ -26,7 +27,7 @@ from kshim_protocol.messages.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from kshim_protocol.messages.sync_group import SyncGroupRequest
-from kshim_protocol.schema import Request, codec
+from kshim_protocol.schema import Request
 
 WORKS = (
     ("heartbeat", 10, "heartbeat"),

@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 from kshim_pipeline.decode import decode, decode_batches, decode_files
 from kshim_pipeline.decode.rows import decode_row
 from kshim_pipeline.setup.session import make_session
+from kshim_protocol.codec import codec
 from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 from kshim_protocol.internal.group_metadata import GroupMetadataValue, MemberMetadata
 from kshim_protocol.internal.records import (
@@ -36,7 +37,7 @@ from kshim_protocol.internal.records import (
     build_offset_commit_key,
     build_offset_commit_value,
 )
-from kshim_protocol.schema import Struct, codec
+from kshim_protocol.schema import Struct
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

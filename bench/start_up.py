@@ -23,8 +23,8 @@ import time
 from pathlib import Path
 
 from bench.brokers import spent_cpu_s
+from kshim_protocol.codec import codec
 from kshim_protocol.messages.api_versions import ApiVersionsRequest
-from kshim_protocol.schema import codec
 
 BARE = """
 import sys, trio

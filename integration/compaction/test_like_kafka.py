@@ -19,6 +19,7 @@ from integration.support.kafka import RealKafka
 from kshim.storage.cleaner import clean
 from kshim.storage.file_log import FileLog
 from kshim.tools.client import Client
+from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.frame import build_request_frame
 from kshim_protocol.messages.add_partitions_to_txn import (
@@ -34,7 +35,6 @@ from kshim_protocol.messages.produce import PartitionProduceData, ProduceRequest
 from kshim_protocol.records.batch import build_batch, parse_batch_header
 from kshim_protocol.records.compression import Compression
 from kshim_protocol.records.record import Record, iter_records
-from kshim_protocol.schema import codec
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(300)]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kshim_protocol.apis import API_TABLE
-from kshim_protocol.schema import codec
+from kshim_protocol.codec import codec
 
 Tree = Any
 """Dicts, lists and plain values."""

@@ -17,10 +17,10 @@ from integration.differential.show import error_name, show_case, show_tree
 from integration.differential.steps import KEEPING, Step
 from integration.differential.tickets import Side, Ticket, Trees, differences, who_joined
 from integration.differential.wire import Line, LinePairs, wait_for
+from kshim_protocol.codec import codec
 from kshim_protocol.frame import build_request_frame
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
 from kshim_protocol.messages.join_group import JoinGroupRequest
-from kshim_protocol.schema import codec
 
 ANSWER_TIMEOUT_S = 10.0
 AGREE_TIMEOUT_S = 4.0

@@ -11,8 +11,9 @@ from integration.differential.requests import UNKNOWN_TOPIC_ID, topic_symbol, tr
 from integration.differential.steps import Step
 from integration.differential.wire import Answer, Line
 from kshim_protocol.apis import API_TABLE
+from kshim_protocol.codec import codec
 from kshim_protocol.frame import build_request_frame
-from kshim_protocol.schema import Request, codec
+from kshim_protocol.schema import Request
 
 Trees = dict[str, Tree | None]
 """The answer of each broker, by its name: None where there is none, a text where it closed the connection."""

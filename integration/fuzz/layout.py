@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 from kshim_protocol import wire
-from kshim_protocol.schema import Struct, codec
+from kshim_protocol.codec import codec
+from kshim_protocol.schema import Struct
 
 Kind = Literal["count", "length", "text", "number", "tags"]
 

@@ -12,7 +12,7 @@ from integration.fuzz.messages import RandomMessages
 from integration.fuzz.mutations import drawn_requests
 from integration.fuzz.run import MIB, SETTINGS, Summary, fuzz
 from kshim_protocol.apis import API_TABLE
-from kshim_protocol.schema import codec
+from kshim_protocol.codec import codec
 
 FRAMES = int(os.environ.get("KSHIM_FUZZ_FRAMES", "100000"))
 SEED = int(os.environ.get("KSHIM_FUZZ_SEED", "20261121"))

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kshim_protocol.apis import API_TABLE, Api
-from kshim_protocol.schema import Row, Struct, codec, row_is_in
+from kshim_protocol.codec import codec
+from kshim_protocol.schema import Row, Struct, row_is_in
 from kshim_protocol.wire import default_of
 
 ZEROS: dict[str, Any] = {

@@ -15,6 +15,7 @@ import pytest
 
 from integration.hostile.crowd import PATIENCE_S, Crowd, Fort, Witness
 from kshim.tools.client import BrokerGone, Client
+from kshim_protocol.codec import codec
 from kshim_protocol.frame import build_request_frame
 from kshim_protocol.group_requests import GroupMember
 from kshim_protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -22,7 +23,6 @@ from kshim_protocol.messages.join_group import JoinGroupRequest
 from kshim_protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kshim_protocol.records.batch import build_batch
 from kshim_protocol.records.record import Record
-from kshim_protocol.schema import codec
 
 MIB = 1 << 20
 HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"

@@ -14,9 +14,9 @@ from integration.hostile.crowd import Crowd, Fort
 from integration.hostile.measure import MIB, Measured
 from integration.hostile.test_connections import fetch_frame, produce
 from kshim.tools.client import Client
+from kshim_protocol.codec import codec
 from kshim_protocol.frame import build_request_frame
 from kshim_protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from kshim_protocol.schema import codec
 
 pytestmark = pytest.mark.long
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from integration.support.broker import Deadline
 from kshim.tools.client import Client
+from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 from kshim_protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -29,7 +30,7 @@ from kshim_protocol.messages.offset_delete import (
 )
 from kshim_protocol.messages.offset_fetch import OffsetFetchRequest
 from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from kshim_protocol.schema import Struct, codec
+from kshim_protocol.schema import Struct
 
 LONG_MS = 300_000
 """Session and rebalance timeout of members nobody heartbeats for: longer than any test."""

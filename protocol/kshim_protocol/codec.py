@@ -140,3 +140,14 @@ class Codec(Generic[S]):
     def _explain_build(self, obj: S, error: Exception) -> bytes:
         """The generated code gave up: a value that cannot travel, or unknown tagged fields (left to construct)."""
         return self.build_interpreted(obj)
+
+
+def codec(cls: type[S], version: int) -> Codec[S]:
+    """The codec of one version, made on first use. Raises ValueError when the message has no such version."""
+    found: Codec[S] | None = cls.info.codecs.get(version)
+    if found is None:
+        versions = cls.info.versions
+        if versions is None or not versions[0] <= version <= versions[1]:
+            raise ValueError(f"{cls.info.name} has no version {version}")
+        found = cls.info.codecs[version] = Codec(cls, version)
+    return found

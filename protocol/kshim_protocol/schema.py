@@ -5,7 +5,7 @@
         group_id: str = string("0+")
         generation_id: int = int32("0+")
 
-Rows stand in wire order. `codec(HeartbeatRequest, 4)` parses and builds one version. The classes are keyword-only,
+Rows stand in wire order. `codec.codec(HeartbeatRequest, 4)` parses and builds one version. The classes are keyword-only,
 slotted and comparable dataclasses: frozen for the type checker, not at run time (freezing triples the cost of making
 one). Field names are those of Kafka's JSON schemas in snake_case.
 """
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, data
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kshim_protocol.codec import Codec
     from kshim_protocol.errors import ErrorCode
 
 
@@ -97,7 +96,7 @@ class MessageInfo:
         self.api_key = api_key
         self.versions = versions
         self.flexible = flexible
-        self.codecs: dict[int, Codec[Any]] = {}
+        self.codecs: dict[int, Any] = {}  # by version: see `codec.codec`
 
 
 class Struct:
@@ -391,16 +390,3 @@ def _with_base(cls: type[Any]) -> type[Any]:
     if not issubclass(cls, Struct):
         raise TypeError(f"{cls.__name__} must derive from Struct or Request")
     return cls
-
-
-def codec(cls: type[S], version: int) -> Codec[S]:
-    """The codec of one version, made on first use. Raises ValueError when the message has no such version."""
-    found = cls.info.codecs.get(version)
-    if found is None:
-        from kshim_protocol.codec import Codec
-
-        versions = cls.info.versions
-        if versions is None or not versions[0] <= version <= versions[1]:
-            raise ValueError(f"{cls.info.name} has no version {version}")
-        found = cls.info.codecs[version] = Codec(cls, version)
-    return found

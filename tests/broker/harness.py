@@ -34,8 +34,9 @@ from kshim.storage.os_calls import OsCalls
 from kshim.storage.storage import Storage
 from kshim.storage.stores import DirectoryStorage, MemoryStorage
 from kshim_protocol.apis import API_TABLE, Api
+from kshim_protocol.codec import codec
 from kshim_protocol.frame import build_request_frame
-from kshim_protocol.schema import Request, Struct, codec
+from kshim_protocol.schema import Request, Struct
 
 R = TypeVar("R", bound=Struct)
 

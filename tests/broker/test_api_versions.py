@@ -8,10 +8,10 @@ import pytest
 
 from kshim.broker.connection import ANONYMOUS, ConnectionClosing, SecurityProtocol
 from kshim_protocol.apis import API_TABLE
+from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.frame import build_request_frame
 from kshim_protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from kshim_protocol.schema import codec
 from tests.broker.harness import CLUSTER_ID, NodeUnderTest, a_node
 
 

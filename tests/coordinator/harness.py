@@ -24,11 +24,12 @@ from kshim.coordinator.groups.coordinator import GroupCoordinator
 from kshim.coordinator.groups.events import Event, Transition
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import Append, Now, RequestContext, Step, Ticket
+from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.internal.records import UnknownKey, parse_key, parse_value
 from kshim_protocol.records.batch import parse_batch_header, set_base_offset
 from kshim_protocol.records.record import iter_records
-from kshim_protocol.schema import Request, Struct, codec
+from kshim_protocol.schema import Request, Struct
 
 R = TypeVar("R", bound=Struct)
 

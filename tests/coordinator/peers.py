@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.group_requests import GroupMember
 from kshim_protocol.internal.consumer import ConsumerProtocolSubscription
@@ -24,7 +25,6 @@ from kshim_protocol.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
 )
 from kshim_protocol.messages.sync_group import SyncGroupResponse
-from kshim_protocol.schema import codec
 from tests.coordinator.harness import Call, Sim
 
 JOIN, SYNC, HEARTBEAT, LEAVE, COMMIT, FETCH = 9, 5, 4, 5, 9, 9

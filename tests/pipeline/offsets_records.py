@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from hypothesis import strategies as st
 
+from kshim_protocol.codec import codec
 from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kshim_protocol.internal.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kshim_protocol.internal.offset_commit import (
@@ -15,7 +16,7 @@ from kshim_protocol.internal.offset_commit import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from kshim_protocol.schema import Struct, codec
+from kshim_protocol.schema import Struct
 from tests.protocol.strategies import messages
 
 CLASSES: dict[int, tuple[type[Struct], type[Struct]]] = {

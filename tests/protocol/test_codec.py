@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kshim_protocol import wire
+from kshim_protocol.codec import codec
 from kshim_protocol.compiler import compile_build, compile_parse
 from kshim_protocol.frame import BuildError, ProtocolError
-from kshim_protocol.schema import Struct, codec, row_is_in
+from kshim_protocol.schema import Struct, row_is_in
 from tests.protocol.catalogue import ALL_MESSAGES, each_version, over_versions
 from tests.protocol.strategies import messages
 

@@ -8,11 +8,12 @@ import traceback
 
 import pytest
 
+from kshim_protocol.codec import codec
 from kshim_protocol.compiler import compile_parse, source_of_build, source_of_parse
 from kshim_protocol.frame import BuildError, ProtocolError
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
 from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from kshim_protocol.schema import Struct, codec
+from kshim_protocol.schema import Struct
 from tests.protocol.catalogue import over_versions
 
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")

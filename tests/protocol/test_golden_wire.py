@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kshim_protocol.apis import API_TABLE
+from kshim_protocol.codec import codec
 from kshim_protocol.frame import build_request_frame, build_response_frame, parse_request_header
-from kshim_protocol.schema import codec
 from tests.protocol import golden
 
 API_VERSIONS = 18

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kshim_protocol.apis import api_named
+from kshim_protocol.codec import codec
 from kshim_protocol.group_requests import (
     Committed,
     GroupMember,
@@ -19,7 +20,7 @@ from kshim_protocol.group_requests import (
     offset_fetch,
 )
 from kshim_protocol.messages.leave_group import MemberIdentity
-from kshim_protocol.schema import Request, codec
+from kshim_protocol.schema import Request
 
 MEMBER = GroupMember("g", "m-1", 7, "instance")
 TOPIC_ID = b"t" * 16

@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from kshim_protocol.apis import API_TABLE, Api
+from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.produce import ProduceRequest
-from kshim_protocol.schema import Request, Struct, codec, row_is_in
+from kshim_protocol.schema import Request, Struct, row_is_in
 from tests.protocol.catalogue import OFFSETS_RECORDS, TRANSACTION_RECORDS, over_versions
 from tests.protocol.strategies import messages
 

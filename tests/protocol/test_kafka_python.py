@@ -13,7 +13,8 @@ import kafka.protocol.sasl
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from kshim_protocol.schema import Row, Struct, codec, row_is_in
+from kshim_protocol.codec import codec
+from kshim_protocol.schema import Row, Struct, row_is_in
 from kshim_protocol.wire import default_of
 from tests.protocol.catalogue import API_MESSAGES, CONSUMER_PROTOCOL, each_version
 from tests.protocol.strategies import messages

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kshim_protocol.codec import MAX_EXPLAINED_BYTES, Codec
+from kshim_protocol.codec import MAX_EXPLAINED_BYTES, Codec, codec
 from kshim_protocol.frame import (
     MAX_REQUEST_ELEMENTS,
     MAX_SECTION_TAGS,
@@ -16,7 +16,6 @@ from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
 from kshim_protocol.messages.list_offsets import ListOffsetsRequest
 from kshim_protocol.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
 from kshim_protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
-from kshim_protocol.schema import codec
 
 
 def names_of(count: int) -> DeleteGroupsRequest:

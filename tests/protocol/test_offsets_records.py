@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kshim_protocol.codec import codec
 from kshim_protocol.frame import BuildError, ProtocolError
 from kshim_protocol.internal.group_metadata import GroupMetadataKey, GroupMetadataValue
 from kshim_protocol.internal.offset_commit import LegacyOffsetCommitKey, OffsetCommitKey, OffsetCommitValue
@@ -20,7 +21,7 @@ from kshim_protocol.internal.records import (
     parse_key,
     parse_value,
 )
-from kshim_protocol.schema import ZERO_UUID, codec
+from kshim_protocol.schema import ZERO_UUID
 from tests.protocol import golden
 from tests.protocol.strategies import integers, messages
 

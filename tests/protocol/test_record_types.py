@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kshim_protocol.codec import codec
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.consumer_group import ConsumerGroupMemberMetadataValue
 from kshim_protocol.internal.record_types import (
@@ -14,7 +15,6 @@ from kshim_protocol.internal.record_types import (
     parse_typed_key,
     parse_versioned_value,
 )
-from kshim_protocol.schema import codec
 from tests.protocol import golden
 
 RECORDS = [record for record in golden.load("consumer_offsets.json")["records"] if record["recordType"] != "control"]

@@ -9,10 +9,11 @@ import pickle
 import pytest
 from hypothesis import given
 
+from kshim_protocol.codec import codec
 from kshim_protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kshim_protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from kshim_protocol.schema import Request, Struct, array, codec, int32, message, string, struct, version_range
+from kshim_protocol.schema import Request, Struct, array, int32, message, string, struct, version_range
 from tests.protocol.strategies import messages
 
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")

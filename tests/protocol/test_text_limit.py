@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kshim_protocol.codec import codec
 from kshim_protocol.frame import BuildError, ProtocolError
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
 from kshim_protocol.messages.offset_commit import (
@@ -12,7 +13,6 @@ from kshim_protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from kshim_protocol.messages.sync_group import SyncGroupResponse
-from kshim_protocol.schema import codec
 
 
 def a_heartbeat(group_id: str) -> HeartbeatRequest:

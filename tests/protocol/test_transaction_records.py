@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kshim_protocol.codec import codec
 from kshim_protocol.frame import BuildError, ProtocolError
 from kshim_protocol.internal.transaction_log import PartitionsSchema, TransactionLogKey, TransactionLogValue
 from kshim_protocol.internal.transaction_records import (
@@ -12,7 +13,6 @@ from kshim_protocol.internal.transaction_records import (
     parse_transaction_key,
     parse_transaction_value,
 )
-from kshim_protocol.schema import codec
 
 VALUE = TransactionLogValue(
     producer_id=5,

@@ -13,9 +13,8 @@ PREAMBLE = """
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kshim_protocol.messages.join_group import JoinGroupRequest
-from kshim_protocol.schema import (
-    Request, Struct, array, boolean, bytes_, codec, int32, int64, message, string, struct, struct_, uuid
-)
+from kshim_protocol.codec import codec
+from kshim_protocol.schema import Request, Struct, array, boolean, bytes_, int32, int64, message, string, struct, struct_, uuid
 
 @struct
 class Part(Struct):

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from kshim_protocol.codec import codec
 from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
-from kshim_protocol.schema import codec
 from tests.simulation.script import TopicPartitions
 
 RANGE = "range"

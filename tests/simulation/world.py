@@ -17,9 +17,9 @@ from kshim.coordinator.groups.coordinator import GroupCoordinator
 from kshim.coordinator.groups.events import Event, Transition
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import Append, Now, RequestContext, Step, Ticket
+from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.records.batch import parse_batch_header, set_base_offset
-from kshim_protocol.schema import codec
 from tests.simulation.invariants import check_group, deadline_count
 from tests.simulation.judge import Judge
 from tests.simulation.ledger import Cause, Ledger, decode

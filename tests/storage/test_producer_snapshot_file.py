@@ -8,7 +8,8 @@ import pytest
 
 from kshim.storage.file_log import FileLog
 from kshim.storage.os_calls import OsCalls
-from kshim.storage.producer_snapshot_file import AbortedTransaction, ProducerFiles, ProducerSnapshot, SavedProducer
+from kshim.storage.producer_snapshot import AbortedTransaction, ProducerSnapshot, SavedProducer
+from kshim.storage.producer_snapshot_file import ProducerFiles
 from kshim_protocol.records.batch import build_batch
 from kshim_protocol.records.record import Record
 

@@ -6,12 +6,13 @@ import struct
 from typing import Any
 
 from kshim_pipeline.records import KIND_UNKNOWN, KIND_UNREADABLE, KINDS
+from kshim_protocol.codec import codec
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 from kshim_protocol.internal.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kshim_protocol.internal.offset_commit import LegacyOffsetCommitValue, OffsetCommitKey, OffsetCommitValue
 from kshim_protocol.internal.records import UnknownKey, parse_key, parse_value
-from kshim_protocol.schema import Struct, codec
+from kshim_protocol.schema import Struct
 
 _INT16 = struct.Struct(">h")
 _NEWEST_CONSUMER_VERSION = 3

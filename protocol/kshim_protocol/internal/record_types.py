@@ -10,8 +10,9 @@ from functools import cache
 from importlib import import_module
 from typing import NamedTuple
 
+from kshim_protocol.codec import codec
 from kshim_protocol.frame import ProtocolError
-from kshim_protocol.schema import Struct, codec
+from kshim_protocol.schema import Struct
 
 _INT16 = struct.Struct(">h")
 

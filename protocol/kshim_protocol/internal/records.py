@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from typing import Any, NamedTuple, TypeVar, overload
 
+from kshim_protocol.codec import codec
 from kshim_protocol.frame import BuildError, ProtocolError
 from kshim_protocol.internal.group_metadata import GroupMetadataKey, GroupMetadataValue
 from kshim_protocol.internal.offset_commit import (
@@ -19,7 +20,7 @@ from kshim_protocol.internal.offset_commit import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from kshim_protocol.schema import ZERO_UUID, Struct, codec
+from kshim_protocol.schema import ZERO_UUID, Struct
 
 S = TypeVar("S", bound=Struct)
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import struct
 from typing import TypeVar
 
+from kshim_protocol.codec import codec
 from kshim_protocol.frame import BuildError, ProtocolError
 from kshim_protocol.internal.transaction_log import TransactionLogKey, TransactionLogValue
-from kshim_protocol.schema import Struct, codec
+from kshim_protocol.schema import Struct
 
 S = TypeVar("S", bound=Struct)
 

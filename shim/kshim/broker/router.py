@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kshim.broker.connection import Connection, ConnectionClosing
 from kshim.coordinator.step import Now, RequestContext, Step, Ticket
 from kshim_protocol.apis import API_TABLE, Api
+from kshim_protocol.codec import codec
 from kshim_protocol.errors import MAX_MESSAGE_CHARACTERS, ErrorCode, KafkaError
 from kshim_protocol.frame import BuildError, ProtocolError, build_response_frame, parse_request_header
-from kshim_protocol.schema import Request, Struct, codec
+from kshim_protocol.schema import Request, Struct
 
 if TYPE_CHECKING:
     from kshim.broker.node import Node

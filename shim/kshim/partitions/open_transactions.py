@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 
-from kshim.storage.producer_snapshot_file import AbortedTransaction
+from kshim.storage.producer_snapshot import AbortedTransaction
 
 
 class OpenTransactions:

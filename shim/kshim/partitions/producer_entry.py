@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from kshim.storage.producer_snapshot_file import SavedProducer
+from kshim.storage.producer_snapshot import SavedProducer
 from kshim_protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:

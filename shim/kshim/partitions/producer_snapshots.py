@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kshim.scheduling.background_tasks import BackgroundTask, BackgroundTasks
     from kshim.scheduling.timers import Timers
     from kshim.storage.log import Log
-    from kshim.storage.producer_snapshot_file import AbortedTransaction
+    from kshim.storage.producer_snapshot import AbortedTransaction
 
 
 _READ_AT_ONCE_BYTES: Final = 1 << 20  # some milliseconds

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kshim.partitions.open_transactions import OpenTransactions
 from kshim.partitions.producer_entry import ProducerEntry, RememberedBatch
-from kshim.storage.producer_snapshot_file import ProducerSnapshot
+from kshim.storage.producer_snapshot import ProducerSnapshot
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.records.batch import parse_batch_header
 from kshim_protocol.records.control import ControlType, parse_control_record
@@ -20,7 +20,7 @@ from kshim_protocol.records.record import iter_records
 
 if TYPE_CHECKING:
     from kshim.storage.log import Log
-    from kshim.storage.producer_snapshot_file import AbortedTransaction
+    from kshim.storage.producer_snapshot import AbortedTransaction
     from kshim_protocol.records.batch import BatchHeader
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from kshim.storage.producer_snapshot_file import ProducerFiles
+    from kshim.storage.producer_snapshot import ProducerSnapshot
 
 
 class LogError(Exception):
@@ -94,6 +94,19 @@ class Replacement(Protocol):
         """Remove what was written."""
 
 
+class ProducerSnapshots(Protocol):
+    """What outlives the process of a log's producers. Calls block; LogError when they fail."""
+
+    def load(self, *, end_offset: int) -> ProducerSnapshot | None:
+        """The newest sound snapshot that says nothing of what a log up to `end_offset` does not hold, or None."""
+
+    def save(self, snapshot: ProducerSnapshot, segments: Sequence[int]) -> Callable[[], None]:
+        """Writes a snapshot of what the log holds by now: to be called in any thread, one at a time for a log.
+
+        `segments` are the base offsets of the log's segments, at least one.
+        """
+
+
 class Log(Protocol):
     """Record batches (v2) of one partition in offset order. Calls block; nothing here reads a clock.
 
@@ -108,7 +121,7 @@ class Log(Protocol):
     """What `append` stamps batches with; 0 at first."""
 
     @property
-    def producer_files(self) -> ProducerFiles | None:
+    def producer_files(self) -> ProducerSnapshots | None:
         """What is kept of its producers beside the records; None where nothing outlives the process."""
 
     @property

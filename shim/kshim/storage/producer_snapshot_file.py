@@ -15,10 +15,10 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
 
 from kshim.storage.log import LogError
 from kshim.storage.os_calls import OsCalls
+from kshim.storage.producer_snapshot import AbortedTransaction, ProducerSnapshot, SavedProducer
 from kshim_protocol.records.crc import crc32c
 
 _SNAPSHOT_SUFFIX = ".snapshot"
@@ -30,42 +30,6 @@ _COUNT = struct.Struct(">i")
 _ENTRY = struct.Struct(">qhiqiqiq")
 _ABORTED = struct.Struct(">hqqqq")
 _ABORTED_VERSION = 0
-
-
-class SavedProducer(NamedTuple):
-    """One producer. `last_offset` and `last_sequence` are -1 while it has no batch in this epoch.
-
-    `offset_delta` is that of its last batch, `first_offset` where its open transaction begins or -1.
-    """
-
-    producer_id: int
-    epoch: int
-    last_sequence: int
-    last_offset: int
-    offset_delta: int
-    timestamp_ms: int
-    coordinator_epoch: int
-    first_offset: int
-
-
-class AbortedTransaction(NamedTuple):
-    """Records of a producer from `first_offset` to the marker at `last_offset` that nobody shall see.
-
-    `last_stable_offset` is what that was when the marker had been written.
-    """
-
-    producer_id: int
-    first_offset: int
-    last_offset: int
-    last_stable_offset: int
-
-
-class ProducerSnapshot(NamedTuple):
-    """All producers as they were when the log ended at `offset`, and the aborted transactions before it, in order."""
-
-    offset: int
-    producers: Sequence[SavedProducer]
-    aborted: Sequence[AbortedTransaction]
 
 
 class ProducerFiles:

@@ -9,8 +9,9 @@ import time
 from typing import Any
 
 from kshim_protocol.apis import API_TABLE
+from kshim_protocol.codec import codec
 from kshim_protocol.frame import build_request_frame
-from kshim_protocol.schema import Request, codec
+from kshim_protocol.schema import Request
 
 API_VERSIONS = 18
 

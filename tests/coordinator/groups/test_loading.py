@@ -10,6 +10,7 @@ import pytest
 
 from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.events import GroupLoaded, RecordsSkipped
+from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.group_metadata import GroupMetadataValue, MemberMetadata
@@ -29,7 +30,6 @@ from kshim_protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetch
 from kshim_protocol.records.batch import build_batch, build_key_value_batch, set_base_offset
 from kshim_protocol.records.control import ControlType, EndTransactionMarker, build_end_transaction_batch
 from kshim_protocol.records.record import Record
-from kshim_protocol.schema import codec
 from tests.coordinator.peers import a_group, fetched, subscription
 from tests.coordinator.rules import covers
 

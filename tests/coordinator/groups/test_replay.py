@@ -14,6 +14,7 @@ from kshim.coordinator.groups.config import GroupConfig
 from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset
 from kshim.coordinator.groups.replay import Replay, replay
 from kshim.coordinator.groups.shard import Shard
+from kshim_protocol.codec import codec
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kshim_protocol.internal.offset_commit import (
@@ -42,7 +43,6 @@ from kshim_protocol.records.control import (
     parse_control_record,
 )
 from kshim_protocol.records.record import Record, iter_records
-from kshim_protocol.schema import codec
 from tests.coordinator.harness import Topics
 
 GROUPS = ("a", "b", "ü-" * 40)

@@ -23,6 +23,7 @@ from kshim.coordinator.transactions.config import TransactionConfig
 from kshim.coordinator.transactions.coordinator import TransactionCoordinator
 from kshim.coordinator.transactions.markers import Marker
 from kshim.coordinator.transactions.transaction import Transaction
+from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.internal.transaction_log import TransactionLogKey, TransactionLogValue
 from kshim_protocol.internal.transaction_records import parse_transaction_key, parse_transaction_value
@@ -34,7 +35,7 @@ from kshim_protocol.messages.init_producer_id import InitProducerIdRequest
 from kshim_protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from kshim_protocol.records.batch import set_base_offset
 from kshim_protocol.records.record import iter_records
-from kshim_protocol.schema import Request, Struct, codec
+from kshim_protocol.schema import Request, Struct
 
 R = TypeVar("R", bound=Struct)
 

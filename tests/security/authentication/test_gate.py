@@ -13,13 +13,14 @@ from kshim.broker.authentication_gate import Gate
 from kshim.broker.connection import ANONYMOUS, ConnectionClosing, SecurityProtocol
 from kshim.security.authentication.listener import SaslListener, SaslMechanism
 from kshim.security.authentication.plain import PasswordDigests, PlainServer
+from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.frame import build_request_frame
 from kshim_protocol.messages.api_versions import ApiVersionsRequest
 from kshim_protocol.messages.metadata import MetadataRequest
 from kshim_protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kshim_protocol.messages.sasl_handshake import SaslHandshakeRequest
-from kshim_protocol.schema import Request, codec
+from kshim_protocol.schema import Request
 from tests.broker.harness import Client, NodeUnderTest, a_node, api_of
 
 DELAY_MS = 150

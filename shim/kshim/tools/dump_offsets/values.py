@@ -7,9 +7,10 @@ from functools import cache
 from typing import Any, Final
 
 from kshim.tools.logs.ids import uuid_text
+from kshim_protocol.codec import codec
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription
-from kshim_protocol.schema import ZERO_UUID, Row, Struct, codec, row_is_in
+from kshim_protocol.schema import ZERO_UUID, Row, Struct, row_is_in
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 _NEWEST_EMBEDDED: Final = 3

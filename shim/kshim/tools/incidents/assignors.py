@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
+from kshim_protocol.codec import codec
 from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
-from kshim_protocol.schema import codec
 
 _VERSION = 3
 

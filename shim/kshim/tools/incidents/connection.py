@@ -7,8 +7,9 @@ import struct
 from typing import Any, TypeVar
 
 from kshim_protocol.apis import API_TABLE
+from kshim_protocol.codec import codec
 from kshim_protocol.frame import build_request_frame
-from kshim_protocol.schema import Request, codec
+from kshim_protocol.schema import Request
 
 Address = tuple[str, int]
 """Host and port."""

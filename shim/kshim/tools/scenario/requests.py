@@ -8,6 +8,7 @@ from typing import Any
 from kshim.tools.scenario.actors import Cast
 from kshim.tools.scenario.model import ScenarioError, Step
 from kshim_protocol.apis import API_TABLE
+from kshim_protocol.codec import codec
 from kshim_protocol.group_requests import (
     Committed,
     GroupMember,
@@ -26,7 +27,7 @@ from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
 from kshim_protocol.messages.leave_group import MemberIdentity
 from kshim_protocol.messages.list_groups import ListGroupsRequest
-from kshim_protocol.schema import Request, codec
+from kshim_protocol.schema import Request
 
 # Classic groups are asked in the newest version that names topics by name, or the broker's newest if that is older;
 # `v=` chooses another.

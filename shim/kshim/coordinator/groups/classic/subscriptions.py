@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kshim_protocol.codec import codec
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.consumer import ConsumerProtocolSubscription
-from kshim_protocol.schema import codec
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 """Protocol type of groups whose metadata is the embedded consumer protocol."""
