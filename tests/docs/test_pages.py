@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from kshim.cli import exit_codes
 from kshim.tools.api_table import with_table
 from kshim_pipeline.cli import COMMANDS
 from tests.cli.process import TIMEOUT_S
@@ -97,7 +98,11 @@ def test_the_table_of_apis_is_generated() -> None:
 
 
 def test_every_exit_code_is_listed() -> None:
-    from kshim.cli import exit_codes
-
     listed = {int(code) for code in re.findall(r"^\| (\d+) \|", command_page.page(), re.MULTILINE)}
     assert listed == {value for name, value in vars(exit_codes).items() if name.startswith("EXIT_")}
+
+
+@pytest.mark.parametrize("page", [README, ROOT / ".github" / "CONTRIBUTING.md", DOCS / "README.md"], ids=lambda page: page.name)
+def test_links_of_pages_outside_the_site_lead_somewhere(page: Path) -> None:
+    targets = [target for target in re.findall(r"\]\(([^)#]+)", page.read_text()) if "://" not in target]
+    assert [target for target in targets if not (page.parent / target).exists()] == []

@@ -47,7 +47,7 @@ LONG: dict[str, tuple[str, ...]] = {
     "long-spark": (
         "integration/spark/test_cluster.py",
         "integration/spark/test_killed_landing.py",
-        "integration/spark/test_readme.py",
+        "integration/spark/test_tutorial.py",
     ),
     "long-spark-sources": ("integration/spark/test_real_consumers.py", "integration/spark/test_source_and_sink.py"),
     "long-spark-scores": ("integration/spark/test_score.py",),
