@@ -102,7 +102,9 @@ def test_every_exit_code_is_listed() -> None:
     assert listed == {value for name, value in vars(exit_codes).items() if name.startswith("EXIT_")}
 
 
-@pytest.mark.parametrize("page", [README, ROOT / ".github" / "CONTRIBUTING.md", DOCS / "README.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [README, ROOT / ".github" / "CONTRIBUTING.md", DOCS / "README.md"], ids=lambda page: page.name
+)
 def test_links_of_pages_outside_the_site_lead_somewhere(page: Path) -> None:
     targets = [target for target in re.findall(r"\]\(([^)#]+)", page.read_text()) if "://" not in target]
     assert [target for target in targets if not (page.parent / target).exists()] == []
