@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -14,7 +13,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import compose_spec
 import pytest
 import yaml
 
@@ -36,20 +34,6 @@ def compose() -> dict[str, Any]:
     """The file with its anchors and merges resolved."""
     loaded: dict[str, Any] = yaml.safe_load(COMPOSE.read_text())
     return loaded
-
-
-def test_it_follows_the_compose_specification(compose: dict[str, Any]) -> None:
-    parsed = compose_spec.PyCompose.from_json(json.dumps(compose))
-    assert sorted(parsed.service_names()) == sorted(["kshim", *CLIENTS])
-
-
-@pytest.mark.parametrize("mistake", [("depends_on:", "depend_on:"), ("service_healthy", "healthy"), ("true", "maybe")])
-def test_the_specification_refuses_mistakes(mistake: tuple[str, str]) -> None:
-    text = COMPOSE.read_text()
-    wrong = yaml.safe_load(text.replace(*mistake))
-    assert wrong != yaml.safe_load(text)
-    with pytest.raises(ValueError, match=r"\w"):
-        compose_spec.PyCompose.from_json(json.dumps(wrong))
 
 
 def test_docker_compose_accepts_it() -> None:
