@@ -12,6 +12,7 @@ import pytest
 
 from integration.support.kafka import RealKafka
 from kshim.tools.client import Client as WireClient
+from kshim.tools.kafka_apis import KAFKA_APIS
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.api_versions import ApiVersionsRequest
 from kshim_protocol.messages.create_partitions import (
@@ -68,6 +69,13 @@ def test_clients_that_came_to_the_wrong_place_are_refused_alike(
         client_software_name=name, client_software_version=software_version, cluster_id=cluster_id, node_id=node_id
     )
     assert both.ask(request, 5)["error_code"] != ErrorCode.NONE
+
+
+def test_what_is_known_of_kafkas_apis_is_what_it_offers(both: Both) -> None:
+    request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
+    offered = {each.api_key: (each.min_version, each.max_version) for each in both.kafka.ask(request, 4).api_keys}
+    known = {key: versions for key, (_, versions) in KAFKA_APIS.items()}
+    assert offered == {**known, 0: (0, known[0][1])}  # Produce is told from 0, for old clients
 
 
 @pytest.mark.parametrize("version", range(14))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kshim.tools.kafka_apis import KAFKA_APIS
 from kshim_protocol.apis import API_TABLE, Api
 from kshim_protocol.errors import RETRIABLE, ErrorCode
 from kshim_protocol.schema import MISSING, ZERO_UUID, Row, Struct, row_is_in, version_range
@@ -207,6 +208,14 @@ def test_the_api_table_lists_kafkas_stable_versions(api: Api, schemas: JsonSchem
     assert api.max_version <= stable
     flexible = version_range(schema["flexibleVersions"])
     assert api.flexible_from == (flexible[0] if flexible[1] >= flexible[0] else None)
+
+
+def test_what_is_known_of_kafkas_apis_is_in_its_schemas(schemas: JsonSchemas) -> None:
+    for key, (name, versions) in KAFKA_APIS.items():
+        schema = schemas[f"{name}Request"]
+        first, last = version_range(schema["validVersions"])
+        assert (schema["apiKey"], first, last - schema.get("latestVersionUnstable", False)) == (key, *versions)
+        assert "broker" in schema["listeners"]
 
 
 def test_a_row_that_some_version_lacks_names_its_default() -> None:

@@ -11,12 +11,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from kshim.tools.kafka_apis import KAFKA_APIS
 from kshim_protocol.apis import API_TABLE, Api
 
 BEGIN = "<!-- apis:begin -->"
 END = "<!-- apis:end -->"
 
 _NOTES = {
+    "AddPartitionsToTxn": "4 and 5 are between brokers",
+    "EndTxn": "5 is for `transaction.version` 2",
+    "TxnOffsetCommit": "5 and 6 are for `transaction.version` 2",
+    "ListTransactions": "no filter by pattern (KIP-1152)",
     "Produce": "listed from 0, as Kafka does for old clients",
     "InitProducerId": "no two-phase commit (KIP-939)",
     "DescribeLogDirs": "one directory",
@@ -28,13 +33,13 @@ _NOTES = {
 
 
 def api_table() -> str:
-    """One row an API, by key: name, key, versions, first version with tagged fields, what is special."""
-    rows = [("API", "Key", "Versions", "Flexible from", "Notes")]
+    """One row an API, by key: name, key, versions here and in Kafka, first flexible version, what is special."""
+    rows = [("API", "Key", "kshim", "Kafka 4.4", "Flexible from", "Notes")]
     rows.extend(_row(api) for _, api in sorted(API_TABLE.items()))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [_line(row, widths) for row in rows]
     # Numbers are aligned to the right.
-    rule = [f"{'-' * (width - 1)}:" if column in (1, 2, 3) else "-" * width for column, width in enumerate(widths)]
+    rule = [f"{'-' * (width - 1)}:" if column in (1, 2, 3, 4) else "-" * width for column, width in enumerate(widths)]
     lines.insert(1, f"| {' | '.join(rule)} |")
     return "\n".join(lines) + "\n"
 
@@ -73,15 +78,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _row(api: Api) -> tuple[str, str, str, str, str]:
-    versions = str(api.min_version) if api.min_version == api.max_version else f"{api.min_version}-{api.max_version}"
+def versions_text(first: int, last: int) -> str:
+    """A range of versions.
+
+    >>> versions_text(0, 9), versions_text(2, 2)
+    ('0-9', '2')
+    """
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def _row(api: Api) -> tuple[str, str, str, str, str, str]:
+    versions = versions_text(api.min_version, api.max_version)
+    kafkas = versions_text(*KAFKA_APIS[api.key][1])
     flexible = "-" if api.flexible_from is None else str(api.flexible_from)
-    return (api.name, str(api.key), versions, flexible, _NOTES.get(api.name, ""))
+    return (api.name, str(api.key), versions, kafkas, flexible, _NOTES.get(api.name, ""))
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     cells = [
-        cell.rjust(width) if column in (1, 2, 3) else cell.ljust(width)
+        cell.rjust(width) if column in (1, 2, 3, 4) else cell.ljust(width)
         for column, (cell, width) in enumerate(zip(row, widths, strict=True))
     ]
     return f"| {' | '.join(cells)} |"
