@@ -211,6 +211,67 @@ def test_batches_outside_of_a_transaction_are_refused_alike(both: Both, version:
     both.producers(topic)
 
 
+@pytest.mark.parametrize("version", [9, 11])
+def test_what_comes_behind_a_refused_first_batch_is_out_of_order_alike(both: Both, version: int) -> None:
+    topic = both.create(max_message_bytes="300")
+    transactional_id = f"{topic}-t"
+    producer = both.init(transactional_id)
+
+    def write(sequence: int, *values: bytes) -> int:
+        batch = in_transaction(producer, sequence, *values)
+        return both.write(topic, batch, version, transactional_id=transactional_id)[0]
+
+    assert write(0, b"a", b"b", b"c") != ErrorCode.NONE  # the partition is not in the transaction
+    both.add(transactional_id, producer, topic, 0)
+    assert write(3, b"d") == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert write(0, b"a", b"b", b"c") == ErrorCode.NONE
+    assert write(3, b"d") == ErrorCode.NONE
+    both.end(transactional_id, producer, commit=True)
+
+    for sequence in (6, 5, 7):  # in the next transaction the lowest of those refused counts
+        assert write(sequence, b"e") != ErrorCode.NONE
+    both.add(transactional_id, producer, topic, 0)
+    assert [write(sequence, b"e") for sequence in (6, 4, 5)] == [45, 0, 0]
+    both.end(transactional_id, producer, commit=False)
+
+    assert write(6, b"f") != ErrorCode.NONE
+    old, producer = producer, both.init(transactional_id)  # a new epoch, in which what was refused before is no matter
+    assert write(2, b"f") != ErrorCode.NONE
+    assert write(0, b"f") != ErrorCode.NONE
+    both.add(transactional_id, producer, topic, 0)
+    assert both.write(topic, in_transaction(old, 6, b"f"), version, transactional_id=transactional_id)[0]
+    assert [write(sequence, b"f") for sequence in (2, 0, 1)] == [45, 0, 0]
+    both.end(transactional_id, producer, commit=True)
+
+    both.add(transactional_id, producer, topic, 0)  # the log's own refusal counts as well
+    assert write(2, b"g" * 300) == ErrorCode.MESSAGE_TOO_LARGE
+    assert [write(sequence, b"g") for sequence in (3, 2, 3)] == [45, 0, 0]
+    both.end(transactional_id, producer, commit=True)
+    assert write(4, b"h" * 300) not in (ErrorCode.NONE, ErrorCode.MESSAGE_TOO_LARGE)
+    both.read(topic)
+    both.producers(topic)
+
+
+@pytest.mark.parametrize("version", [9, 11])
+def test_a_marker_ends_what_is_remembered_of_refused_batches_alike(both: Both, version: int) -> None:
+    topic = both.create()
+    transactional_id = f"{topic}-t"
+    producer = both.init(transactional_id)
+
+    def write(sequence: int) -> int:
+        batch = in_transaction(producer, sequence, b"v")
+        return both.write(topic, batch, version, transactional_id=transactional_id)[0]
+
+    assert write(0) != ErrorCode.NONE
+    both.add(transactional_id, producer, topic, 0)
+    assert write(1) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    both.end(transactional_id, producer, commit=False)
+    both.add(transactional_id, producer, topic, 0)
+    assert write(1) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER  # of its epoch, which the marker has begun
+    assert write(0) == ErrorCode.NONE
+    both.read(topic)
+
+
 def test_records_are_deleted_alike(both: Both) -> None:
     topic = both.create()
     compacted, mixed = both.create(cleanup_policy="compact"), both.create(cleanup_policy="compact,delete")

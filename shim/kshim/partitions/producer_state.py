@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kshim.partitions.open_transactions import OpenTransactions
 from kshim.partitions.producer_entry import ProducerEntry, RememberedBatch
+from kshim.partitions.unverified_transactions import UnverifiedTransactions
 from kshim.storage.producer_snapshot import ProducerSnapshot
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.records.batch import parse_batch_header
@@ -36,12 +37,13 @@ class ProducerState:
     4.4.
     """
 
-    __slots__ = ("_entries", "_sweep_at", "saved_offset", "transactions", "unsaved_bytes")
+    __slots__ = ("_entries", "_sweep_at", "saved_offset", "transactions", "unsaved_bytes", "unverified")
 
     def __init__(self) -> None:
         self._entries: dict[int, ProducerEntry] = {}
         self._sweep_at = _FIRST_SWEEP_AT
         self.transactions = OpenTransactions()
+        self.unverified = UnverifiedTransactions(EXPIRATION_MS)
         self.saved_offset = -1
         """What the newest snapshot speaks of."""
         self.unsaved_bytes = 0
@@ -86,11 +88,13 @@ class ProducerState:
         """
         entry = self._entries.get(header.producer_id)
         if entry is None:
+            self.unverified.check(header)
             return None
         earlier = entry.duplicate_of(header)
         if earlier is not None:
             return earlier
         entry.check_epoch(header.producer_epoch)
+        self.unverified.check(header)
         entry.check_sequence(header)
         if entry.first_offset >= 0 and not header.is_transactional:
             raise KafkaError(
@@ -124,6 +128,8 @@ class ProducerState:
                 self._forget_idle(now_ms)
             entry = self._entries[header.producer_id] = ProducerEntry(header.producer_id, header.producer_epoch)
         entry.seen_ms = max(entry.seen_ms, now_ms, header.max_timestamp_ms)
+        if header.is_transactional:
+            self.unverified.end(header.producer_id)
         if header.is_control:
             self._ended(entry, header, batch, base_offset)
             return

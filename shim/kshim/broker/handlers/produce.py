@@ -17,6 +17,7 @@ from kshim.partitions.partition import Partition, Topic
 from kshim.partitions.record_validator import RecordValidator
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
+from kshim_protocol.frame import ProtocolError
 from kshim_protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -28,8 +29,9 @@ from kshim_protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from kshim_protocol.records.batch import BatchHeader
+from kshim_protocol.records.batch import BatchHeader, parse_batch_header
 from kshim_protocol.records.compression import Compression
+from kshim_protocol.records.layout import OVERHEAD_BYTES
 from kshim_protocol.schema import ZERO_UUID
 
 if TYPE_CHECKING:
@@ -258,13 +260,10 @@ def _append(
     if batch is None:
         raise KafkaError(ErrorCode.INVALID_RECORD, "no records")
     rules = topic.batch_validator(node.cluster.config)
+    _begin_transaction(node.cluster, request, partition, batch, context)
     header = rules.check(batch)
     _refuse_what_may_not_be_written(request, topic, header, context.api_version)
     producers = partition.require_producers() if header.producer_id >= 0 else None
-    if header.is_transactional and not (
-        producers is not None and producers.has_open_transaction(header.producer_id, header.producer_epoch)
-    ):
-        _require_verified(node.cluster, request, partition, header, context.api_version)
     try:
         base_offset, log_append_time_ms = _append_to_log(
             partition, producers, rules, batch, header, checks, context.now.wall_ms
@@ -318,6 +317,27 @@ def _refuse_what_may_not_be_written(
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce version {_ZSTD_FROM}")
     if header.is_transactional and request.transactional_id is None:
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+
+
+def _begin_transaction(
+    cluster: Cluster, request: ProduceRequest, partition: Partition, batch: bytes, context: RequestContext
+) -> None:
+    """What Kafka does for the first batch of a transaction in a partition, before the log looks at it (KIP-890).
+
+    Raises LogError; KafkaError as `_require_verified` does.
+    """
+    if request.transactional_id is None or partition.topic.is_internal:
+        return
+    try:
+        header = parse_batch_header(batch)
+    except ProtocolError:
+        return  # it is refused for that
+    if not header.is_transactional or header.batch_length != len(batch) - OVERHEAD_BYTES:
+        return
+    producers = partition.require_producers()
+    if not producers.has_open_transaction(header.producer_id, header.producer_epoch):
+        producers.unverified.begin(header, context.now.wall_ms)
+        _require_verified(cluster, request, partition, header, context.api_version)
 
 
 def _require_verified(

@@ -1,0 +1,60 @@
+"""Transactions that were about to begin in a partition, until their first batch is in its log (KIP-890).
+
+A client has several batches under way. When the first is refused for a reason that passes, the next must not be taken
+in its place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kshim_protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from kshim_protocol.records.batch import BatchHeader
+
+MAX_PRODUCERS = 10_000
+"""Whoever was refused longest ago is forgotten then; Kafka has no such limit."""
+
+
+class _Unverified(NamedTuple):
+    """`lowest_sequence`: of all batches of this epoch that were to be the first. Unix time."""
+
+    epoch: int
+    lowest_sequence: int
+    since_ms: int
+
+
+class UnverifiedTransactions:
+    """By producer id. Kafka: VerificationStateEntry, ProducerStateManager.verificationStates; not in snapshots."""
+
+    __slots__ = ("_by_producer", "_expiration_ms")
+
+    def __init__(self, expiration_ms: int) -> None:
+        self._expiration_ms = expiration_ms
+        self._by_producer: dict[int, _Unverified] = {}
+
+    def begin(self, header: BatchHeader, now_ms: int) -> None:
+        """A batch came that is to be the first of a transaction here. Whether it may be is not known yet."""
+        producer_id, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
+        found = self._by_producer.get(producer_id)
+        if found is None or now_ms - found.since_ms >= self._expiration_ms:
+            if len(self._by_producer) >= MAX_PRODUCERS:
+                del self._by_producer[next(iter(self._by_producer))]
+            self._by_producer[producer_id] = _Unverified(epoch, sequence, now_ms)
+        elif epoch > found.epoch or (epoch == found.epoch and sequence < found.lowest_sequence):
+            self._by_producer[producer_id] = found._replace(epoch=epoch, lowest_sequence=sequence)
+
+    def check(self, header: BatchHeader) -> None:
+        """Raises KafkaError OUT_OF_ORDER_SEQUENCE_NUMBER when an earlier batch than this one was refused."""
+        found = self._by_producer.get(header.producer_id)
+        if found is not None and header.base_sequence > found.lowest_sequence:
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {header.producer_id}, epoch {header.producer_epoch}: sequence {header.base_sequence}, "
+                f"but {found.lowest_sequence} came before and was refused",
+            )
+
+    def end(self, producer_id: int) -> None:
+        """A batch or a marker of the producer's transaction is in the log."""
+        self._by_producer.pop(producer_id, None)
