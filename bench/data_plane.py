@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kshim.broker.cluster import Cluster, RandomIds
-from kshim.broker.connection import ANONYMOUS, SecurityProtocol
+from kshim.broker.connection import ANONYMOUS
 from kshim.broker.node import Node
-from kshim.broker.router import PendingReply, Route
+from kshim.broker.request import PendingReply, Route
+from kshim.broker.router import Router
 from kshim.config.broker_config import BrokerConfig
+from kshim.config.listeners import SecurityProtocol
 from kshim.coordinator.step import Now, RequestContext
 from kshim.storage.directory import DataDirectory
 from kshim.storage.storage import Storage
@@ -69,7 +71,9 @@ class Bench:
         self.now = Now(0, WALL_MS)
         identities = RandomIds(lambda: "0", iter(n.to_bytes(16, "big") for n in range(1, 1000)).__next__)
         self.cluster = Cluster(BrokerConfig({}), storage, identities, cluster_id="bench", on_defect=fail)
-        self.node = Node(self.cluster, 1, "127.0.0.1", 9092, now=lambda: self.now)
+        self.node = Node(self.cluster, 1, "127.0.0.1", 9092)
+        self.router = Router(self.node)
+        self.cluster.start(lambda: self.now)
         self.sink = Sink()
         self._producer_sequence = 0
 
@@ -83,13 +87,13 @@ class Bench:
         )[4:]
 
     def send(self, frame: bytes) -> None:
-        self.node.route(frame, self.sink, self.now, 0)
+        self.router.route(frame, self.sink, self.now, 0)
 
     def handled(self, request: Request[Any], version: int) -> Callable[[], None]:
         """Calls the handler alone, its answer not built into bytes."""
         key = type(request).info.api_key
         assert key is not None
-        route: Route | None = self.node.router.resolve(key, version)
+        route: Route | None = self.router.resolve(key, version)
         assert route is not None
         handler, context = route.handler, RequestContext(version, "bench", "/127.0.0.1", self.now, 0)
         ticket = PendingReply(self.sink, 1, route, request)
@@ -186,7 +190,7 @@ def fetch_cases(bench: Bench) -> list[Case]:
     def expire(frame: bytes) -> Callable[[], None]:
         def act() -> None:
             bench.send(frame)
-            bench.node.advance_real(500)
+            bench.router.advance_real(500)
 
         return act
 

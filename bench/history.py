@@ -30,12 +30,13 @@ from collections.abc import Iterator
 from bench.brokers import MeasuredBroker, running_kshim
 from bench.history_group import WORKS, Group, Sockets
 from kshim.broker.cluster import Cluster, RandomIds
-from kshim.broker.connection import ANONYMOUS, SecurityProtocol
+from kshim.broker.connection import ANONYMOUS
 from kshim.broker.node import Node
+from kshim.broker.router import Router
 from kshim.cli.log import Log
 from kshim.config.broker_config import BrokerConfig
+from kshim.config.listeners import SecurityProtocol
 from kshim.coordinator.step import Now
-from kshim.partitions.internal_topics import make_events_topic
 from kshim.storage.stores import MemoryStorage
 
 VARIANTS = ("none", "ring", "topic")
@@ -60,19 +61,19 @@ class BareNode:
         )
         if variant == "none":
             self._cluster.history.observe = lambda event: None  # type: ignore[method-assign]
-        self._node = Node(self._cluster, 1, "127.0.0.1", 9092, now=self._now)
-        make_events_topic(self._cluster.topics, self._cluster.config)
+        self._router = Router(Node(self._cluster, 1, "127.0.0.1", 9092))
+        self._cluster.start(self._now)
         self._cluster.create_topic("orders", 100)
 
     def send(self, frame: bytes, connection: Answers) -> None:
         """One request, without its size."""
-        self._node.route(frame, connection, self._now(), self._ms)
+        self._router.route(frame, connection, self._now(), self._ms)
 
     def pass_a_moment(self) -> None:
         """A millisecond: what is due on the real clock happens."""
         self._ms += 1
-        while (due_ms := self._node.next_real_deadline()) is not None and due_ms <= self._ms:
-            self._node.advance_real(self._ms)
+        while (due_ms := self._router.next_real_deadline()) is not None and due_ms <= self._ms:
+            self._router.advance_real(self._ms)
 
     def _now(self) -> Now:
         return Now(self._ms, WALL_MS + self._ms)

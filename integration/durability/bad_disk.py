@@ -13,6 +13,7 @@ import trio
 
 from kshim.broker.cluster import Cluster, RandomIds
 from kshim.broker.node import Node
+from kshim.broker.router import Router
 from kshim.config.broker_config import BrokerConfig
 from kshim.partitions.durability import FsyncPolicy
 from kshim.server.clock import RealClock
@@ -49,12 +50,13 @@ def running_broker(folder: Path, fsync: FsyncPolicy, calls: OsCalls, defects: li
     )
     if TOPIC not in cluster.topics:
         cluster.create_topic(TOPIC, 2)
-    node = Node(cluster, 1, "127.0.0.1", 0, now=RealClock().now)
+    router = Router(Node(cluster, 1, "127.0.0.1", 0))
+    cluster.start(RealClock().now)
     started: Queue[tuple[Server, trio.lowlevel.TrioToken]] = Queue()
 
     async def main() -> None:
         async with trio.open_nursery() as nursery:
-            server: Server = await nursery.start(_serve, node)
+            server: Server = await nursery.start(_serve, router)
             started.put((server, trio.lowlevel.current_trio_token()))
 
     thread = threading.Thread(target=trio.run, args=(main,))
@@ -69,8 +71,8 @@ def running_broker(folder: Path, fsync: FsyncPolicy, calls: OsCalls, defects: li
         cluster.close()
 
 
-async def _serve(node: Node, *, task_status: trio.TaskStatus[Server] = trio.TASK_STATUS_IGNORED) -> None:
-    await serve(node, host="127.0.0.1", port=0, task_status=task_status)
+async def _serve(router: Router, *, task_status: trio.TaskStatus[Server] = trio.TASK_STATUS_IGNORED) -> None:
+    await serve(router, host="127.0.0.1", port=0, task_status=task_status)
 
 
 class _Load(threading.Thread):

@@ -12,10 +12,11 @@ from types import TracebackType
 
 import trio
 
-from kshim.broker.authentication_gate import Gate
 from kshim.broker.cluster import Cluster, RandomIds
 from kshim.broker.connection import Connection
 from kshim.broker.node import Node
+from kshim.broker.router import Router
+from kshim.broker.sasl_authenticator import SaslAuthenticator
 from kshim.cli.listening import limits_of
 from kshim.config.broker_config import BrokerConfig
 from kshim.config.listeners import Listener, listeners_of, plain_listener
@@ -112,17 +113,18 @@ class LiveServer:
             cluster.create_topic(name, partition_count)
         plain = plain_listener("127.0.0.1", 0)
         listeners = listeners_of(self._config) if "listeners" in self._config.given else (plain,)
-        nodes = [Node(cluster, node_id, plain.host, 0, now=clock.now) for node_id in cluster.leadership.node_ids]
-        self._guard(nodes[0], listeners)
-        for node in nodes:
-            self._watch(node)
+        routers = [Router(Node(cluster, node_id, plain.host, 0)) for node_id in cluster.leadership.node_ids]
+        self._guard(routers[0], listeners)
+        for router in routers:
+            self._watch(router)
+        cluster.start(clock.now)
         async with trio.open_nursery() as nursery:
             self._server: Server = await nursery.start(
                 partial(
                     serve,
-                    nodes[0],
+                    routers[0],
                     listeners=listeners,
-                    others=[(node, (plain,)) for node in nodes[1:]],
+                    others=[(router, (plain,)) for router in routers[1:]],
                     transforms=tls_transforms(listeners, self._config),
                     limits=limits_of(self._config, listeners),
                     clock=clock,
@@ -130,15 +132,17 @@ class LiveServer:
                     log=self,
                 )
             )
-            self._know_addresses(nodes, listeners)
+            self._know_addresses([router.node for router in routers], listeners)
             self._ready.set()
         cluster.close()
 
-    def _guard(self, node: Node, listeners: tuple[Listener, ...]) -> None:
+    def _guard(self, router: Router, listeners: tuple[Listener, ...]) -> None:
         names = [listener.name for listener in listeners if listener.has_sasl]
         if names:
-            credentials = node.cluster.scram_credentials
-            Gate(node, sasl_listeners(self._config, names, [], credentials, Randomness(new_salt, new_nonce)))
+            credentials = router.node.cluster.scram_credentials
+            SaslAuthenticator(
+                router, sasl_listeners(self._config, names, [], credentials, Randomness(new_salt, new_nonce))
+            )
 
     def _know_addresses(self, nodes: list[Node], listeners: tuple[Listener, ...]) -> None:
         bound = self._server.addresses
@@ -148,9 +152,9 @@ class LiveServer:
             node.host, node.port = self.nodes[node.node_id] = address
         nodes[0].addresses.update(self.addresses)
 
-    def _watch(self, node: Node) -> None:
+    def _watch(self, router: Router) -> None:
         """Count its frames, and keep a register of the connections it saw and was not told to be closed."""
-        route, closed = node.route, node.closed
+        route, closed = router.route, router.closed
 
         def watched_route(frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
             self._known.add(connection)
@@ -161,5 +165,5 @@ class LiveServer:
             self._known.discard(connection)
             closed(connection)
 
-        node.route = watched_route
-        node.closed = watched_closed  # type: ignore[method-assign]
+        router.route = watched_route
+        router.closed = watched_closed  # type: ignore[method-assign]

@@ -21,9 +21,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kshim.broker.cluster import Cluster, RandomIds
-from kshim.broker.connection import ANONYMOUS, SecurityProtocol
+from kshim.broker.connection import ANONYMOUS
 from kshim.broker.node import Node
+from kshim.broker.router import Router
 from kshim.config.broker_config import BrokerConfig
+from kshim.config.listeners import SecurityProtocol
 from kshim.coordinator.step import Now
 from kshim.partitions.durability import FsyncPolicy
 from kshim.partitions.partition import Topic
@@ -152,7 +154,7 @@ class Client:
 class NodeUnderTest:
     """One node over a cluster of its own. `events`, `defects` and `corrupt` collect what it reports.
 
-    `nodes` holds all by id, where there are several; `node` is the first. Stopping one closes its clients.
+    `nodes` holds the routers of all by id, where there are several; `node` is that of the first. Stopping one closes its clients.
     """
 
     def __init__(
@@ -193,9 +195,10 @@ class NodeUnderTest:
         )
         self._clients: list[Client] = []
         self.nodes = {
-            node_id: Node(self.cluster, node_id, host, port + node_id - 1, now=lambda: self.now)
+            node_id: Router(Node(self.cluster, node_id, host, port + node_id - 1))
             for node_id in range(1, 1 + node_count)
         }
+        self.cluster.start(lambda: self.now)
         self.node = self.nodes[1]
         for node_id, node in self.nodes.items():
             node.on_stop = partial(self._cut_off, node_id)

@@ -13,7 +13,7 @@ from tests.broker.harness import Client, a_node
 def clients() -> tuple[Client, Client]:
     """One that came by the listener INTERNAL, one that came by EXTERNAL."""
     node = a_node()
-    node.node.addresses.update(INTERNAL=("inner.example", 9092), EXTERNAL=("outer.example", 443))
+    node.node.node.addresses.update(INTERNAL=("inner.example", 9092), EXTERNAL=("outer.example", 443))
     return node.client(listener_name="INTERNAL"), node.client(listener_name="EXTERNAL", security_protocol="SSL")
 
 
@@ -42,4 +42,4 @@ def test_find_coordinator_names_the_address_of_the_listener_asked() -> None:
 
 def test_a_listener_without_an_address_of_its_own_has_that_of_the_node() -> None:
     node = a_node(host="broker.example", port=1234)
-    assert node.node.address("PLAINTEXT") == ("broker.example", 1234)
+    assert node.node.node.address("PLAINTEXT") == ("broker.example", 1234)

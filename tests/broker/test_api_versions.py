@@ -6,7 +6,8 @@ import struct
 
 import pytest
 
-from kshim.broker.connection import ANONYMOUS, ConnectionClosing, SecurityProtocol
+from kshim.broker.connection import ANONYMOUS, ConnectionClosing
+from kshim.config.listeners import SecurityProtocol
 from kshim_protocol.apis import API_TABLE
 from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kshim.broker.router import find_handler
+from kshim.broker.request import find_handler
 from kshim_protocol.apis import API_TABLE, Api
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from kshim.partitions.internal_topics import EVENTS_TOPIC, make_events_topic
+from kshim.partitions.internal_topics import EVENTS_TOPIC
 from kshim.storage.storage import Storage
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.group_requests import GroupMember
@@ -72,11 +72,9 @@ def a_telling_node(
     storage: Storage | None = None, *, config: Mapping[str, str] | None = None, tolerates_defects: bool = False
 ) -> NodeUnderTest:
     """A node that writes its history to the topic, which is there."""
-    node = a_node(
+    return a_node(
         {"kshim.history.topic.enable": "true", **(config or {})}, storage=storage, tolerates_defects=tolerates_defects
     )
-    make_events_topic(node.cluster.topics, node.cluster.config)
-    return node
 
 
 def batches(node: NodeUnderTest, partition: int = 0) -> list[list[tuple[str, int, dict[str, Any]]]]:

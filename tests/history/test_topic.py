@@ -10,7 +10,7 @@ import pytest
 from kshim.coordinator.groups.events import Transition
 from kshim.history.history import PENDING_MAX_EVENTS
 from kshim.history.topic import EventsTopic
-from kshim.partitions.internal_topics import EVENTS_TOPIC, make_events_topic
+from kshim.partitions.internal_topics import EVENTS_TOPIC
 from kshim.storage.log import LogError
 from kshim.storage.memory_log import MemoryLog
 from kshim.storage.stores import MemoryStorage
@@ -86,7 +86,6 @@ def test_the_topic_and_the_ring_say_the_same() -> None:
 
 def test_without_the_option_the_history_stays_in_memory() -> None:
     node = a_node()
-    make_events_topic(node.cluster.topics, node.cluster.config)
     Member(node).work()
     node.pass_ms(LINGER_MS)
     assert EVENTS_TOPIC not in node.cluster.topics
@@ -111,8 +110,9 @@ def test_the_topic_is_an_ordinary_one_with_one_partition_kept_for_a_week() -> No
 
 
 def test_a_topic_that_is_there_stays_as_it_is_and_a_group_is_in_one_of_its_partitions() -> None:
-    node = a_node({"kshim.history.topic.enable": "true"}, topics={EVENTS_TOPIC: 3})
-    make_events_topic(node.cluster.topics, node.cluster.config)
+    storage = MemoryStorage()
+    a_node(topics={EVENTS_TOPIC: 3}, storage=storage)
+    node = a_node({"kshim.history.topic.enable": "true"}, storage=storage)
     groups = [f"group-{number}" for number in range(12)]
     for group_id in groups:
         Member(node, group_id).work()

@@ -13,7 +13,7 @@ from kshim.broker.warmup import COORDINATOR, TRANSACTIONS
 from kshim.config.dynamic import DynamicConfig
 from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Append, Now, Step
 from kshim.partitions.durability import FsyncPolicy
-from kshim.partitions.internal_topics import make_internal_topic
+from kshim.partitions.internal_topics import make_events_topic, make_internal_topic
 from kshim.partitions.leadership import Leadership
 from kshim.partitions.partition import Partition, Topic
 from kshim.partitions.partitions import Partitions
@@ -122,6 +122,23 @@ class Cluster:
         self._scram_credentials: ScramCredentials | None = None
         self._producer_ids = _producer_ids(storage, identities, is_new=not len(self.topics))
         self._transactions: Transactions | None = None
+
+    def start(self, now: Callable[[], Now]) -> None:
+        """Begin all services, once, when every node is there. `now` is the group clock. The order, and why:
+
+        1. The topic of the history is made before clients come, so that nobody who subscribes by pattern is rebalanced.
+        2. Both coordinators begin to read their shards: a request that comes before its shard was read is refused with
+           COORDINATOR_LOAD_IN_PROGRESS, never answered from less than was stored.
+        3. The log cleaner and the retention begin. They leave a log alone as long as its shard is being read.
+
+        What these begin runs as background tasks and timers: the server starts those (`kshim.server.serve`) before it
+        accepts connections, and warms up codecs in idle turns after that. `close` ends all in the opposite order.
+        Raises LogError.
+        """
+        make_events_topic(self.topics, self.config)
+        self.coordinator_loader.begin(now)
+        self.transaction_loader.begin(now)
+        self.partitions.begin(now)
 
     # The coordinators
 

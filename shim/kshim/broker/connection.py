@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kshim.coordinator.step import Now
 from kshim.scheduling.background_tasks import BackgroundTasks
 
-SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+if TYPE_CHECKING:
+    from kshim.config.listeners import SecurityProtocol
+
 ANONYMOUS: Final = "User:ANONYMOUS"
 """The principal of whoever did not say who it is (KafkaPrincipal.ANONYMOUS)."""
 
@@ -45,7 +47,7 @@ class Connection(Protocol):
 
 
 class FrameRouter(Protocol):
-    """What `kshim.server` drives. `kshim.broker.node.Node` implements it; every call is synchronous and brief."""
+    """What `kshim.server` drives. `kshim.broker.router.Router` implements it; every call is synchronous and brief."""
 
     background_tasks: BackgroundTasks
     """What is to be done besides answering. The server sets its `on_task`, and takes from it whenever that is called."""

@@ -5,112 +5,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
 
 from kshim.broker.connection import Connection, ConnectionClosing
-from kshim.coordinator.step import Now, RequestContext, Step, Ticket
-from kshim_protocol.apis import API_TABLE, Api
-from kshim_protocol.codec import codec
-from kshim_protocol.errors import MAX_MESSAGE_CHARACTERS, ErrorCode, KafkaError
-from kshim_protocol.frame import BuildError, ProtocolError, build_response_frame, parse_request_header
-from kshim_protocol.schema import Request, Struct
+from kshim.broker.node import Node
+from kshim.broker.request import API_VERSIONS, PendingReply, Route, find_handler
+from kshim.broker.warmup import warmup_steps
+from kshim.coordinator.step import Now, RequestContext
+from kshim_protocol.apis import API_TABLE
+from kshim_protocol.errors import ErrorCode, KafkaError
+from kshim_protocol.frame import ProtocolError, parse_request_header
 
-if TYPE_CHECKING:
-    from kshim.broker.node import Node
-
-
-Handler = Callable[["Node", Any, RequestContext, "PendingReply"], Step]
-H = TypeVar("H", bound=Callable[..., Step])
-
-API_VERSIONS = 18
 _KEY_AND_VERSION = struct.Struct(">hh")
-
-
-def handles(request_class: type[Request[Any]]) -> Callable[[H], H]:
-    """Mark the handler of a request class: `(node, request, context, ticket) -> Step`. One a module in `handlers/`."""
-
-    def mark(handler: H) -> H:
-        handler.request_class = request_class  # type: ignore[attr-defined]
-        return handler
-
-    return mark
-
-
-def answered(ticket: Ticket, response: object) -> Step:
-    """A Step that only answers."""
-    step = Step()
-    step.replies.append((ticket, response))
-    return step
-
-
-def with_short_texts(response: Struct) -> Struct:
-    """The response with its error messages cut off where they are longer than any reader allows."""
-    for row in response.info.rows:
-        value = getattr(response, row.name)
-        if row.name == "error_message" and value is not None and len(value) > MAX_MESSAGE_CHARACTERS:
-            setattr(response, row.name, f"{value[:MAX_MESSAGE_CHARACTERS]}...")
-        elif row.type == "array" and not isinstance(row.element, str):
-            for element in value or ():
-                with_short_texts(element)
-    return response
-
-
-class Route:
-    """One API in one version: codecs and handler, found once."""
-
-    __slots__ = (
-        "api",
-        "handler",
-        "request_codec",
-        "request_is_flexible",
-        "response_codec",
-        "response_is_flexible",
-        "version",
-    )
-
-    def __init__(self, api: Api, version: int, handler: Handler) -> None:
-        self.api = api
-        self.version = version
-        self.handler = handler
-        self.request_codec = codec(api.request_class(), version)
-        self.response_codec = codec(api.response_class(), version)
-        self.request_is_flexible = api.is_flexible(version)
-        # KIP-511: a client must be able to read the answer before it knows what the broker speaks.
-        self.response_is_flexible = self.request_is_flexible and api.key != API_VERSIONS
-
-
-class PendingReply(Ticket):
-    """A request that is owed an answer, and the way back to its connection."""
-
-    __slots__ = ("connection", "correlation_id", "is_answered", "request", "route")
-
-    def __init__(self, connection: Connection, correlation_id: int, route: Route, request: Request[Any]) -> None:
-        self.connection = connection
-        self.correlation_id = correlation_id
-        self.route = route
-        self.request = request
-        self.is_answered = False
-
-    def complete(self, response: Any) -> None:
-        """Send `response` (None: end the request without an answer, as Produce with acks=0 asks)."""
-        if self.connection.is_closed:
-            return
-        frame = None
-        if response is not None:
-            route = self.route
-            try:
-                body = route.response_codec.build(response)
-            except BuildError:
-                # Texts that repeat a long name may be too long themselves. What else is wrong with it is so still.
-                body = route.response_codec.build(with_short_texts(response))
-            frame = build_response_frame(self.correlation_id, body, flexible=route.response_is_flexible)
-        self.is_answered = True
-        self.connection.reply(frame)
-
-    def refuse(self, error: ErrorCode) -> None:
-        """Send the error answer of the request."""
-        self.complete(self.request.error_response(error, self.route.version))
 
 
 class NodeContext(RequestContext):
@@ -127,19 +32,44 @@ class NodeContext(RequestContext):
 
 
 class Router:
-    """Finds the handler of a frame and turns what goes wrong into an answer or a closed connection."""
+    """The `NodeRouter` of a node: finds the handler of a frame, and turns what goes wrong into an answer or a closed
+    connection."""
 
     def __init__(self, node: Node) -> None:
-        self._node = node
+        self.node = node
+        self.background_tasks = node.cluster.background_tasks
+        self.route: Callable[[bytes, Connection, Now, int], None] = self.handle
+        """See `FrameRouter.route`. Whatever stands before the handlers (authentication, a log) replaces it."""
+        self.on_closed: list[Callable[[Connection], None]] = []
+        """Called with each connection that is gone."""
         self._routes: dict[tuple[int, int], Route] = {}
         self.new_reply: type[PendingReply] = PendingReply
         """What waits for the answer of each request."""
+        self._warming = warmup_steps(self.resolve)
         self._new_context = RequestContext
         if node.cluster.leadership.is_spread:
             self._new_context = partial(NodeContext, node)  # type: ignore[assignment]
 
-    def route(self, frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
-        """Handle one frame; see `FrameRouter.route`."""
+    @property
+    def on_stop(self) -> Callable[[], None]:
+        """See `NodeRouter.on_stop`."""
+        return self.node.on_stop
+
+    @on_stop.setter
+    def on_stop(self, action: Callable[[], None]) -> None:
+        self.node.on_stop = action
+
+    @property
+    def on_start(self) -> Callable[[], None]:
+        """See `NodeRouter.on_start`."""
+        return self.node.on_start
+
+    @on_start.setter
+    def on_start(self, action: Callable[[], None]) -> None:
+        self.node.on_start = action
+
+    def handle(self, frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
+        """Handle one request of a client that may ask; see `FrameRouter.route`."""
         if len(frame) < 4:
             raise ConnectionClosing(f"frame of {len(frame)} bytes")
         key_and_version = _KEY_AND_VERSION.unpack_from(frame)
@@ -149,7 +79,7 @@ class Router:
             if route is None:
                 self._refuse_version(frame, connection)
                 return
-        if not connection.is_authenticated:  # whoever forgot the gate lets nobody in, rather than everybody
+        if not connection.is_authenticated:  # without an authenticator nobody gets in, rather than everybody
             raise ConnectionClosing("nobody authenticates clients of this listener")
         try:
             header = parse_request_header(frame, flexible=route.request_is_flexible)
@@ -158,9 +88,9 @@ class Router:
             raise ConnectionClosing(str(error)) from None
         context = self._new_context(header.api_version, header.client_id, connection.client_host, now, real_ms)
         ticket = self.new_reply(connection, header.correlation_id, route, request)
-        cluster = self._node.cluster
+        cluster = self.node.cluster
         try:
-            cluster.apply(route.handler(self._node, request, context, ticket))
+            cluster.apply(route.handler(self.node, request, context, ticket))
         except KafkaError as error:
             ticket.complete(request.error_response(error.code, header.api_version, error.message))
         except ConnectionClosing:
@@ -169,6 +99,42 @@ class Router:
             if not ticket.is_answered:
                 ticket.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
             cluster.defect(error, request)
+
+    def closed(self, connection: Connection) -> None:
+        """See `FrameRouter.closed`."""
+        self.node.cluster.fetch_purgatory.cancel(connection)
+        for forget in self.on_closed:
+            forget(connection)
+
+    def next_deadline(self) -> int | None:
+        """See `FrameRouter.next_deadline`."""
+        return self.node.cluster.next_group_deadline()
+
+    def advance(self, now: Now) -> None:
+        """See `FrameRouter.advance`."""
+        cluster = self.node.cluster
+        try:
+            cluster.advance(now)
+        except Exception as error:
+            cluster.defect(error, None)
+
+    def next_real_deadline(self) -> int | None:
+        """See `FrameRouter.next_real_deadline`."""
+        cluster = self.node.cluster
+        timer_ms = cluster.timers.next_ms
+        fetch_ms = cluster.fetch_purgatory.next_deadline()
+        if timer_ms is None or (fetch_ms is not None and fetch_ms < timer_ms):
+            return fetch_ms
+        return timer_ms
+
+    def advance_real(self, real_ms: int) -> None:
+        """See `FrameRouter.advance_real`."""
+        self.node.cluster.fetch_purgatory.advance(real_ms)
+        self.node.cluster.timers.advance(real_ms)
+
+    def warm(self) -> bool:
+        """See `FrameRouter.warm`."""
+        return next(self._warming, None) is not None
 
     def resolve(self, api_key: int, version: int) -> Route | None:
         """The route of (key, version); None for ApiVersions in a version of the future.
@@ -183,7 +149,7 @@ class Router:
                 return None
             raise ConnectionClosing(f"{api.name} has no version {version} here ({api.min_version}-{api.max_version})")
         handler = find_handler(api)
-        authorizer = self._node.cluster.authorizer
+        authorizer = self.node.cluster.authorizer
         if authorizer is not None:
             from kshim.broker.guards.guard import guarded
 
@@ -205,13 +171,3 @@ class Router:
         assert route is not None
         request = route.request_codec.parse(b"")[0]
         PendingReply(connection, header.correlation_id, route, request).complete(unsupported_version())
-
-
-def find_handler(api: Api) -> Handler:
-    """The handler of an API; imports its module. Raises LookupError when the module marks none."""
-    module = import_module(f"kshim.broker.handlers.{api.module}")
-    for value in vars(module).values():
-        if getattr(value, "request_class", None) is api.request_class():
-            handler: Handler = value
-            return handler
-    raise LookupError(f"kshim.broker.handlers.{api.module} handles no {api.name}Request")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kshim_protocol.apis import api_named
 
 if TYPE_CHECKING:
-    from kshim.broker.router import Router
+    from collections.abc import Callable, Iterator
+
+    from kshim_protocol.codec import Codec
 
 
 # In the order in which a new consumer needs them; versions that today's clients choose (kafka-python 3, Java 4.x).
@@ -57,15 +58,22 @@ TRANSACTIONS = (
 )
 
 
-def warmup_steps(router: Router) -> Iterator[str]:
-    """Each step imports some modules or compiles one codec (a few milliseconds at most) and yields what it did."""
+class Codecs(Protocol):
+    """Those of one API in one version."""
+
+    request_codec: Codec[Any]
+    response_codec: Codec[Any]
+
+
+def warmup_steps(resolve: Callable[[int, int], Codecs | None]) -> Iterator[str]:
+    """`resolve` finds the codecs of an API key and version. Each step imports some modules or compiles one codec (a few milliseconds at most) and yields what it did."""
     for module in COORDINATOR:
         import_module(module)
         yield f"import {module}"
     for name, versions in FIRST_GROUP:
         api = api_named(name)
         for version in versions:
-            route = router.resolve(api.key, version)
+            route = resolve(api.key, version)
             assert route is not None
             yield f"import {name} v{version}"
             route.request_codec.compile()

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from struct import unpack_from
 from typing import TYPE_CHECKING, Any, Final
 
-from kshim.broker.router import PendingReply
+from kshim.broker.request import PendingReply
 from kshim_protocol.apis import API_TABLE
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.schema import Struct
 
 if TYPE_CHECKING:
     from kshim.broker.connection import Connection
-    from kshim.broker.node import Node
+    from kshim.broker.router import Router
     from kshim.cli.log import Log
     from kshim.coordinator.step import Now
 
@@ -21,7 +21,7 @@ EVERY_REQUEST: Final = 2
 """The verbosity from which on every request has a line."""
 
 
-def log_requests(node: Node, log: Log) -> None:
+def log_requests(router: Router, log: Log) -> None:
     """Have the requests of a node logged, as `log.verbosity` says. To be called before requests come."""
 
     class LoggedReply(PendingReply):
@@ -46,9 +46,9 @@ def log_requests(node: Node, log: Log) -> None:
                     errors=[ErrorCode(code).name for code in errors],
                 )
 
-    node.router.new_reply = LoggedReply
+    router.new_reply = LoggedReply
     if log.verbosity >= EVERY_REQUEST:
-        node.route = _logged(node.route, log)  # type: ignore[assignment]
+        router.route = _logged(router.route, log)
 
 
 def errors_in(answer: Any) -> Iterator[int]:

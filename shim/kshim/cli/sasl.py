@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kshim.broker.authentication_gate import Gate
+from kshim.broker.sasl_authenticator import SaslAuthenticator
 from kshim.cli.exit_codes import EXIT_USAGE, CommandError
 from kshim.config.broker_config import BrokerConfig, ConfigError
 from kshim.security.authentication.settings import Randomness, sasl_listeners
@@ -14,29 +14,31 @@ from kshim.server.random_ids import new_nonce, new_salt
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kshim.broker.node import Node
+    from kshim.broker.router import Router
     from kshim.cli.log import Log
     from kshim.config.listeners import Listener
 
 
 def authenticate(
-    node: Node, listeners: Sequence[Listener], config: BrokerConfig, users_file: str | None, log: Log
+    router: Router, listeners: Sequence[Listener], config: BrokerConfig, users_file: str | None, log: Log
 ) -> None:
-    """Put a gate before the router of a node; say so when nobody could get through it. Raises CommandError (usage); LogError when credentials cannot be read."""
+    """Have clients of SASL listeners authenticated; say so when nobody could get through it. Raises CommandError (usage); LogError when credentials cannot be read."""
     users = read_users(users_file) if users_file else []
     names = [listener.name for listener in listeners if listener.has_sasl]
     try:
-        found = sasl_listeners(config, names, users, node.cluster.scram_credentials, Randomness(new_salt, new_nonce))
+        found = sasl_listeners(
+            config, names, users, router.node.cluster.scram_credentials, Randomness(new_salt, new_nonce)
+        )
     except ConfigError as error:
         raise CommandError(f"bad configuration value: {error}", EXIT_USAGE) from None
-    if not any(listener.has_users for listener in found.values()) and not node.cluster.scram_credentials.users():
+    if not any(listener.has_users for listener in found.values()) and not router.node.cluster.scram_credentials.users():
         names_text = ", ".join(names)
         log.caution(
             "no_users",
             f"Nobody can log in on {names_text}: name users with sasl.jaas.config or --users, or make SCRAM credentials "
             "on another listener",
         )
-    Gate(node, found)
+    SaslAuthenticator(router, found)
 
 
 def read_users(path: str) -> list[UserLine]:

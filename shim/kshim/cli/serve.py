@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kshim.broker.cluster import Cluster, RandomIds
 from kshim.broker.node import Node
+from kshim.broker.router import Router
 from kshim.cli.addresses import Address, is_wildcard
 from kshim.cli.exit_codes import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNAVAILABLE, EXIT_USAGE, CommandError
 from kshim.cli.listening import (
@@ -25,7 +26,6 @@ from kshim.cli.log import Log
 from kshim.cli.options import ServeOptions
 from kshim.cli.stderr import log_stream
 from kshim.config.broker_config import BrokerConfig, ConfigError
-from kshim.partitions.internal_topics import make_events_topic
 from kshim.server.clock import RealClock
 from kshim.server.listener import CannotBind
 from kshim.server.random_ids import new_cluster_id, new_member_suffix, new_topic_id
@@ -94,7 +94,6 @@ def run_serve(options: ServeOptions) -> int:
         log.caution("nobody_may", sentence)
     try:
         _create_topics(cluster, options.topics, log)
-        make_events_topic(cluster.topics, cluster.config)
         exit_code = _listen(cluster, config, listening, options.users_file, log)
         if damages:
             raise damages[0]
@@ -188,33 +187,35 @@ def _listen(cluster: Cluster, config: BrokerConfig, listening: Listening, users_
     has_sasl = any(listener.has_sasl for listener in listeners)
     if users_file is not None and not has_sasl:
         log.caution("configuration", "--users has no effect: no listener speaks SASL_PLAINTEXT or SASL_SSL")
-    nodes: list[tuple[Node, tuple[Listener, ...]]] = []
+    routers: list[tuple[Router, tuple[Listener, ...]]] = []
     for index, node_id in enumerate(cluster.leadership.node_ids):
         own = listeners_of_node(listeners, index, cluster.leadership.node_count) if index else listeners
-        node = Node(cluster, node_id, own[0].host, own[0].port, now=RealClock().now)
+        router = Router(Node(cluster, node_id, own[0].host, own[0].port))
         if log.verbosity:
             from kshim.cli.request_log import log_requests
 
-            log_requests(node, log)
+            log_requests(router, log)
         if has_sasl:
             from kshim.cli.sasl import authenticate
 
             # In front of the log of requests, which would take bare tokens for such.
-            authenticate(node, own, config, users_file, log)
-        nodes.append((node, own))
+            authenticate(router, own, config, users_file, log)
+        routers.append((router, own))
+    cluster.start(RealClock().now)
 
     follow_connection_limits(cluster.dynamic_configs.on_broker_change, limits, config, listeners, log)
 
     def on_listening(addresses: Sequence[tuple[str, int]]) -> None:
         left = iter(addresses)
         bootstrap = []
-        for node, own in nodes:
+        for router, own in routers:
+            node = router.node
             bounds = [next(left) for _ in own]
             for listener, bound in zip(own, bounds, strict=True):
                 address = node.addresses[listener.name] = advertised_address(listener, bound)
                 caution_about(listener, Address(*bound), config, log)
                 protocol = "" if listener.security_protocol == "PLAINTEXT" else f" for {listener.security_protocol}"
-                who = f"Broker {node.node_id} listening" if len(nodes) > 1 else "Listening"
+                who = f"Broker {node.node_id} listening" if len(routers) > 1 else "Listening"
                 log.note("listening", f"{who} on {Address(*bound)}{protocol}, clients dial {address}")
             node.host, node.port = node.addresses[own[0].name]
             bootstrap.append(_dialable(Address(*bounds[0]), own[0].host))
@@ -223,10 +224,10 @@ def _listen(cluster: Cluster, config: BrokerConfig, listening: Listening, users_
         gc.enable()
 
     signal_number = run_until_signalled(
-        nodes[0][0],
+        routers[0][0],
         listeners=listeners,
         transforms=transforms,
-        others=nodes[1:],
+        others=routers[1:],
         limits=limits,
         log=log,
         on_listening=on_listening,

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple, cast, get_args
 
-from kshim.broker.connection import SecurityProtocol
 from kshim.config.broker_config import BrokerConfig, ConfigError
 
 ClientAuth = Literal["none", "requested", "required"]
 
 _ENDPOINT: Final = r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)"
+SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 _PROTOCOLS: Final[tuple[SecurityProtocol, ...]] = get_args(SecurityProtocol)
 _LIST: Final = "NAME://HOST:PORT, more of them after commas"
 

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Final, Protocol
 
-from kshim.broker.connection import ANONYMOUS, ConnectionClosing, FrameRouter, SecurityProtocol
+from kshim.broker.connection import ANONYMOUS, ConnectionClosing, FrameRouter
+from kshim.config.listeners import SecurityProtocol
 from kshim.coordinator.step import Now
 from kshim.server.limits import QUEUE_BYTES, READ_BYTES, TURN_BYTES, TURN_FRAMES, ServerLimits
 from kshim.server.request_memory import RequestMemory

@@ -12,11 +12,11 @@ import trio
 
 from kshim.broker.cluster import Cluster, RandomIds
 from kshim.broker.node import Node
+from kshim.broker.router import Router
 from kshim.config.broker_config import BrokerConfig, ConfigError
 from kshim.config.listeners import plain_listener
 from kshim.config.security_keys import SECURITY_KEYS
 from kshim.coordinator.step import OFFSETS_TOPIC
-from kshim.partitions.internal_topics import make_events_topic
 from kshim.server.clock import RealClock
 from kshim.server.random_ids import new_cluster_id, new_member_suffix, new_topic_id
 from kshim.server.server import Server, serve
@@ -142,7 +142,6 @@ async def open_brokers(
         for name, partitions in (topics or {}).items():
             if name not in cluster.topics:
                 cluster.create_topic(name, partitions)
-        make_events_topic(cluster.topics, cluster.config)
         brokers = Brokers(cluster)
         brokers.defects = defects
         failure: Exception | None = None
@@ -197,16 +196,17 @@ def _storage(data_dir: str | PathLike[str] | None, config: BrokerConfig) -> tupl
 async def _serve(cluster: Cluster, task_status: trio.TaskStatus[Server]) -> None:
     listener = plain_listener("127.0.0.1", 0)
     clock = RealClock()
-    nodes = [Node(cluster, node_id, listener.host, 0, now=clock.now) for node_id in cluster.leadership.node_ids]
+    routers = [Router(Node(cluster, node_id, listener.host, 0)) for node_id in cluster.leadership.node_ids]
+    cluster.start(clock.now)
 
     def on_listening(addresses: Sequence[tuple[str, int]]) -> None:
-        for node, (host, port) in zip(nodes, addresses, strict=True):
-            node.host, node.port = host, port
+        for router, (host, port) in zip(routers, addresses, strict=True):
+            router.node.host, router.node.port = host, port
 
     await serve(
-        nodes[0],
+        routers[0],
         listeners=(listener,),
-        others=[(node, (listener,)) for node in nodes[1:]],
+        others=[(router, (listener,)) for router in routers[1:]],
         clock=clock,
         on_listening=on_listening,
         task_status=task_status,

@@ -11,7 +11,7 @@ from copy import copy
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from kshim.broker.router import PendingReply, answered
+from kshim.broker.request import PendingReply, answered
 from kshim.coordinator.step import RequestContext, Step
 from kshim.security.authorizer.authorizer import Authorizer, Caller
 from kshim.security.authorizer.model import Operation, ResourceType
@@ -20,7 +20,7 @@ from kshim_protocol.schema import ZERO_UUID
 
 if TYPE_CHECKING:
     from kshim.broker.node import Node
-    from kshim.broker.router import Handler
+    from kshim.broker.request import Handler
     from kshim_protocol.apis import Api
     from kshim_protocol.schema import Request, Struct
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kshim.broker.alter_configs.alter_configs import alter
 from kshim.broker.alter_configs.changes import Resource, replaced
 from kshim.broker.alter_configs.kinds import BROKER_LOGGER
-from kshim.broker.router import answered, handles
+from kshim.broker.request import answered, handles
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.alter_configs import (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kshim.broker.router import answered, handles
+from kshim.broker.acl_requests import DISABLED, rule_of
+from kshim.broker.request import answered, handles
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim.security.authorizer.model import AclRule
-from kshim.security.authorizer.wire import DISABLED, rule_of
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse

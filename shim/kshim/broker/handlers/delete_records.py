@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kshim.broker.node import Node
-from kshim.broker.router import PendingReply, answered, handles
+from kshim.broker.request import PendingReply, answered, handles
 from kshim.coordinator.step import RequestContext, Step
 from kshim.partitions.cleaner_config import CleanerConfig
 from kshim.partitions.partition import INTERNAL_TOPICS

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kshim.broker.router import answered, handles
+from kshim.broker.acl_requests import DISABLED, wanted_by
+from kshim.broker.request import answered, handles
 from kshim.coordinator.step import RequestContext, Step, Ticket
-from kshim.security.authorizer.wire import DISABLED, wanted_by
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.describe_acls import (
     AclDescription,

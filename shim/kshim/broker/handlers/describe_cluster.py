@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kshim.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
-from kshim.broker.router import PendingReply, answered, handles
+from kshim.broker.request import PendingReply, answered, handles
 from kshim.coordinator.step import RequestContext, Step
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.describe_cluster import (

@@ -10,7 +10,7 @@ from kshim.broker.alter_configs.brokers import check_broker_id
 from kshim.broker.alter_configs.client_metrics import client_metrics_entries
 from kshim.broker.alter_configs.groups import group_entries
 from kshim.broker.alter_configs.kinds import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
-from kshim.broker.router import answered, handles
+from kshim.broker.request import answered, handles
 from kshim.config.dynamic import CLUSTER_WIDE
 from kshim.config.entries import (
     CONFIG_TYPES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from kshim.broker.router import answered, handles
+from kshim.broker.request import answered, handles
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kshim.broker.node import Node
-from kshim.broker.router import PendingReply, answered, handles
+from kshim.broker.request import PendingReply, answered, handles
 from kshim.coordinator.step import RequestContext, Step
 from kshim.partitions.topic_validator import check_name
 from kshim.storage.log import LogError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from kshim.broker.router import answered, handles
+from kshim.broker.request import answered, handles
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim.security.authentication.credentials import ScramCredentials
 from kshim.security.authentication.scram import SCRAM_MECHANISMS

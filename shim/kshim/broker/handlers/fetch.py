@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kshim.broker.fetch_sessions import FetchSession
 from kshim.broker.leader_checks import check_leader, endpoints
 from kshim.broker.node import Node
-from kshim.broker.router import PendingReply, answered, handles
+from kshim.broker.request import PendingReply, answered, handles
 from kshim.coordinator.step import RequestContext, Step
 from kshim.partitions.fetch_purgatory import WaitingFetch
 from kshim.partitions.partition import Partition, Topic

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kshim.broker.router import PendingReply, answered, handles
+from kshim.broker.request import PendingReply, answered, handles
 from kshim.coordinator.partitioner import partition_for
 from kshim.coordinator.step import OFFSETS_TOPIC, RequestContext, Step, Ticket
 from kshim.storage.log import LogError

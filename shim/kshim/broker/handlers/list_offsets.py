@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kshim.broker.leader_checks import check_leader
 from kshim.broker.node import Node
-from kshim.broker.router import PendingReply, answered, handles
+from kshim.broker.request import PendingReply, answered, handles
 from kshim.coordinator.step import RequestContext, Step
 from kshim.partitions.partition import Partition
 from kshim.storage.log import LogError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kshim.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
-from kshim.broker.router import PendingReply, answered, handles
+from kshim.broker.request import PendingReply, answered, handles
 from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, RequestContext, Step
 from kshim.partitions.partition import INTERNAL_TOPICS, Partition, Topic
 from kshim.partitions.topic_validator import MAX_PARTITIONS_PER_REQUEST, METADATA_TOPIC, name_problem

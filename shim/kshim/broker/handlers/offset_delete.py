@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kshim.broker.router import handles
+from kshim.broker.request import handles
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.messages.offset_delete import OffsetDeleteRequest
 

@@ -10,7 +10,7 @@ from kshim.broker.cluster import Cluster
 from kshim.broker.connection import ConnectionClosing
 from kshim.broker.leader_checks import check_leader, endpoints
 from kshim.broker.node import Node
-from kshim.broker.router import PendingReply, answered, handles
+from kshim.broker.request import PendingReply, answered, handles
 from kshim.coordinator.step import RequestContext, Step
 from kshim.partitions.batch_validator import RejectedRecords
 from kshim.partitions.partition import Partition, Topic

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from kshim.broker.router import PendingReply, answered, handles
+from kshim.broker.request import PendingReply, answered, handles
 from kshim.coordinator.step import OFFSETS_TOPIC, RequestContext, Step
 from kshim.partitions.partition import Partition
 from kshim.partitions.transaction_markers import append_marker

@@ -1,4 +1,4 @@
-"""What stands before the router of a node with SASL listeners: nobody gets through unauthenticated."""
+"""Authentication of clients of SASL listeners, before their requests reach the router."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from kshim.broker.connection import Connection, ConnectionClosing
-from kshim.broker.router import PendingReply, Route
+from kshim.broker.request import PendingReply, Route
 from kshim.coordinator.step import Now, RequestContext
 from kshim.security.authentication.listener import SaslListener
 from kshim.security.authentication.session import Refusal, SaslSession, SaslState
@@ -17,7 +17,7 @@ from kshim_protocol.messages.sasl_authenticate import SaslAuthenticateResponse
 from kshim_protocol.messages.sasl_handshake import SaslHandshakeResponse
 
 if TYPE_CHECKING:
-    from kshim.broker.node import Node
+    from kshim.broker.router import Router
 
 
 SASL_HANDSHAKE: Final = 17
@@ -28,20 +28,20 @@ _key_and_version = Struct(">hh").unpack_from
 _pack_size = Struct(">i").pack
 
 
-class Gate:
+class SaslAuthenticator:
     """Authenticates the connections of SASL listeners, and hands on the requests of those that are.
 
-    `listeners` holds them by name; connections of other listeners pass. What the node's `route` was handles a request
-    then.
+    `listeners` holds them by name; connections of other listeners pass. What the router's `route` was handles a request
+    then. Kafka: SaslServerAuthenticator.
     """
 
-    def __init__(self, node: Node, listeners: Mapping[str, SaslListener]) -> None:
-        self._node = node
+    def __init__(self, router: Router, listeners: Mapping[str, SaslListener]) -> None:
+        self._router = router
         self._listeners = listeners
         self.sessions: dict[Connection, SaslSession] = {}
-        self._pass_on = node.route
-        node.route = self.route
-        node.gate = self
+        self._pass_on = router.route
+        router.route = self.route
+        router.on_closed.append(self.closed)
 
     def route(self, frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
         """See `FrameRouter.route`."""
@@ -101,12 +101,12 @@ class Gate:
 
     def _versions(self, frame: bytes, connection: Connection, session: SaslSession, now: Now, real_ms: int) -> None:
         """ApiVersions counts as asked only when the answer is no error: a client may ask again in another version."""
-        if self._node.router.resolve(*_key_and_version(frame)) is None:
+        if self._router.resolve(*_key_and_version(frame)) is None:
             self._pass_on(frame, connection, now, real_ms)
             return
         ticket = self._parsed(frame, connection)
         context = RequestContext(ticket.route.version, None, connection.client_host, now, real_ms)
-        step = ticket.route.handler(self._node, ticket.request, context, ticket)
+        step = ticket.route.handler(self._router.node, ticket.request, context, ticket)
         (_, response), *_ = step.replies
         if response.error_code == ErrorCode.NONE:
             session.told_versions()
@@ -153,7 +153,7 @@ class Gate:
         """The request and the way to answer it. Raises ConnectionClosing."""
         if len(frame) < 4:
             raise ConnectionClosing(f"frame of {len(frame)} bytes")
-        route: Route | None = self._node.router.resolve(*_key_and_version(frame))
+        route: Route | None = self._router.resolve(*_key_and_version(frame))
         if route is None:
             raise ConnectionClosing("ApiVersions in an unknown version during SASL authentication")
         try:
@@ -189,4 +189,4 @@ class Gate:
                 ticket.complete(answer)
             connection.hang_up(reason)
 
-        self._node.cluster.timers.after(session.listener.failure_delay_ms, end)
+        self._router.node.cluster.timers.after(session.listener.failure_delay_ms, end)

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kshim.broker.authentication_gate import Gate
-from kshim.broker.connection import ANONYMOUS, ConnectionClosing, SecurityProtocol
+from kshim.broker.connection import ANONYMOUS, ConnectionClosing
+from kshim.broker.sasl_authenticator import SaslAuthenticator
+from kshim.config.listeners import SecurityProtocol
 from kshim.security.authentication.listener import SaslListener, SaslMechanism
 from kshim.security.authentication.plain import PasswordDigests, PlainServer
 from kshim_protocol.codec import codec
@@ -29,14 +30,18 @@ METADATA = MetadataRequest(topics=())
 PASSWORDS = {"alice": "alice-secret", "bob": "bob-secret"}
 
 
-def a_gated_node(*, max_reauth_ms: int = 0) -> NodeUnderTest:
+def a_node_with_sasl(*, max_reauth_ms: int = 0) -> NodeUnderTest:
+    node = a_node()
+    an_authenticator(node, max_reauth_ms=max_reauth_ms)
+    return node
+
+
+def an_authenticator(node: NodeUnderTest, *, max_reauth_ms: int = 0) -> SaslAuthenticator:
     digests = PasswordDigests(b"salt")
     for user, password in PASSWORDS.items():
         digests.add(user, password)
     plain = SaslMechanism("PLAIN", partial(PlainServer, digests), max_reauth_ms)
-    node = a_node()
-    Gate(node.node, {"SECURE": SaslListener({"PLAIN": plain}, DELAY_MS)})
-    return node
+    return SaslAuthenticator(node.node, {"SECURE": SaslListener({"PLAIN": plain}, DELAY_MS)})
 
 
 def a_client(node: NodeUnderTest) -> Client:
@@ -55,7 +60,7 @@ def token(user: str, password: str) -> SaslAuthenticateRequest:
 
 
 def test_a_client_has_a_name_once_it_has_authenticated() -> None:
-    client = a_client(a_gated_node())
+    client = a_client(a_node_with_sasl())
     assert client.principal == ANONYMOUS
     assert log_in(client) == 0
     assert (client.principal, client.is_authenticated) == ("User:alice", True)
@@ -63,7 +68,7 @@ def test_a_client_has_a_name_once_it_has_authenticated() -> None:
 
 
 def test_connections_of_other_listeners_pass() -> None:
-    client = a_gated_node().client()
+    client = a_node_with_sasl().client()
     assert client.ask(METADATA).cluster_id
     assert client.ask(SaslHandshakeRequest(mechanism="PLAIN")).error_code == ErrorCode.ILLEGAL_SASL_STATE
     assert client.principal == ANONYMOUS
@@ -76,11 +81,11 @@ def test_connections_of_other_listeners_pass() -> None:
 )
 def test_nothing_but_a_handshake_comes_first(request_: MetadataRequest | SaslAuthenticateRequest) -> None:
     with pytest.raises(ConnectionClosing):
-        a_client(a_gated_node()).send(request_)
+        a_client(a_node_with_sasl()).send(request_)
 
 
 def test_a_refusal_is_held_back_and_then_ends_the_connection() -> None:
-    node = a_gated_node()
+    node = a_node_with_sasl()
     client = a_client(node)
     client.ask(SaslHandshakeRequest(mechanism="PLAIN"))
     client.send(token("alice", "wrong"))
@@ -94,7 +99,7 @@ def test_a_refusal_is_held_back_and_then_ends_the_connection() -> None:
 
 
 def test_a_client_that_left_meanwhile_is_not_answered() -> None:
-    node = a_gated_node()
+    node = a_node_with_sasl()
     client = a_client(node)
     client.ask(SaslHandshakeRequest(mechanism="PLAIN"))
     client.send(token("alice", "wrong"))
@@ -104,7 +109,7 @@ def test_a_client_that_left_meanwhile_is_not_answered() -> None:
 
 
 def test_an_unknown_mechanism_is_answered_at_once_and_nothing_follows() -> None:
-    node = a_gated_node()
+    node = a_node_with_sasl()
     client = a_client(node)
     answer = client.ask(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"))
     assert (answer.error_code, answer.mechanisms) == (ErrorCode.UNSUPPORTED_SASL_MECHANISM, ("PLAIN",))
@@ -115,7 +120,7 @@ def test_an_unknown_mechanism_is_answered_at_once_and_nothing_follows() -> None:
 
 
 def test_versions_are_told_once() -> None:
-    client = a_client(a_gated_node())
+    client = a_client(a_node_with_sasl())
     bad = ApiVersionsRequest(client_software_name="", client_software_version="")
     good = ApiVersionsRequest(client_software_name="x", client_software_version="1")
     assert client.ask(bad).error_code == ErrorCode.INVALID_REQUEST
@@ -125,7 +130,7 @@ def test_versions_are_told_once() -> None:
 
 
 def test_another_request_among_the_tokens_is_refused() -> None:
-    node = a_gated_node()
+    node = a_node_with_sasl()
     client = a_client(node)
     client.ask(SaslHandshakeRequest(mechanism="PLAIN"))
     client.send(METADATA)
@@ -134,7 +139,7 @@ def test_another_request_among_the_tokens_is_refused() -> None:
 
 
 def test_a_session_ends_unless_it_is_renewed_in_time() -> None:
-    node = a_gated_node(max_reauth_ms=LIFETIME_MS)
+    node = a_node_with_sasl(max_reauth_ms=LIFETIME_MS)
     client = a_client(node)
     assert log_in(client) == LIFETIME_MS
     node.pass_ms(LIFETIME_MS)
@@ -148,7 +153,7 @@ def test_a_session_ends_unless_it_is_renewed_in_time() -> None:
 
 
 def test_an_expired_session_may_still_be_renewed() -> None:
-    node = a_gated_node(max_reauth_ms=LIFETIME_MS)
+    node = a_node_with_sasl(max_reauth_ms=LIFETIME_MS)
     client = a_client(node)
     log_in(client)
     node.pass_ms(2 * LIFETIME_MS)
@@ -157,7 +162,7 @@ def test_an_expired_session_may_still_be_renewed() -> None:
 
 
 def test_a_renewal_must_be_by_the_same_user() -> None:
-    node = a_gated_node(max_reauth_ms=LIFETIME_MS)
+    node = a_node_with_sasl(max_reauth_ms=LIFETIME_MS)
     client = a_client(node)
     log_in(client, "alice")
     client.ask(SaslHandshakeRequest(mechanism="PLAIN"))
@@ -169,22 +174,23 @@ def test_a_renewal_must_be_by_the_same_user() -> None:
 
 
 def test_sessions_without_end_are_not_renewed() -> None:
-    client = a_client(a_gated_node())
+    client = a_client(a_node_with_sasl())
     log_in(client)
     assert client.ask(SaslHandshakeRequest(mechanism="PLAIN")).error_code == ErrorCode.ILLEGAL_SASL_STATE
     assert client.ask(token("alice", "alice-secret")).error_code == ErrorCode.ILLEGAL_SASL_STATE
 
 
 def test_a_closed_connection_is_forgotten() -> None:
-    node = a_gated_node()
+    node = a_node()
+    authenticator = an_authenticator(node)
     client = a_client(node)
     log_in(client)
-    assert node.node.gate is not None
+    assert authenticator.sessions
     client.close()
-    assert not node.node.gate.sessions
+    assert not authenticator.sessions
 
 
-def test_without_a_gate_nobody_gets_in() -> None:
+def test_without_an_authenticator_nobody_gets_in() -> None:
     with pytest.raises(ConnectionClosing):
         a_client(a_node()).send(METADATA)
 
@@ -226,7 +232,7 @@ FRAMES = [
 
 @given(st.lists(st.one_of(st.sampled_from(FRAMES), st.binary(max_size=40)), max_size=8), st.data())
 def test_no_bytes_get_through_without_the_password(frames: list[bytes], data: st.DataObject) -> None:
-    node = a_gated_node()
+    node = a_node_with_sasl()
     stranger = Stranger()
     for frame in frames:
         if frame and data.draw(st.booleans()):

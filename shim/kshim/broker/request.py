@@ -1,0 +1,119 @@
+"""One request on its way: which handler answers it, and how the answer gets back to its connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kshim.broker.connection import Connection
+from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim_protocol.apis import Api
+from kshim_protocol.codec import codec
+from kshim_protocol.errors import MAX_MESSAGE_CHARACTERS, ErrorCode
+from kshim_protocol.frame import BuildError, build_response_frame
+from kshim_protocol.schema import Request, Struct
+
+if TYPE_CHECKING:
+    from kshim.broker.node import Node
+
+Handler = Callable[["Node", Any, RequestContext, "PendingReply"], Step]
+H = TypeVar("H", bound=Callable[..., Step])
+
+API_VERSIONS = 18
+
+
+def handles(request_class: type[Request[Any]]) -> Callable[[H], H]:
+    """Mark the handler of a request class: `(node, request, context, ticket) -> Step`. One a module in `handlers/`."""
+
+    def mark(handler: H) -> H:
+        handler.request_class = request_class  # type: ignore[attr-defined]
+        return handler
+
+    return mark
+
+
+def answered(ticket: Ticket, response: object) -> Step:
+    """A Step that only answers."""
+    step = Step()
+    step.replies.append((ticket, response))
+    return step
+
+
+def with_short_texts(response: Struct) -> Struct:
+    """The response with its error messages cut off where they are longer than any reader allows."""
+    for row in response.info.rows:
+        value = getattr(response, row.name)
+        if row.name == "error_message" and value is not None and len(value) > MAX_MESSAGE_CHARACTERS:
+            setattr(response, row.name, f"{value[:MAX_MESSAGE_CHARACTERS]}...")
+        elif row.type == "array" and not isinstance(row.element, str):
+            for element in value or ():
+                with_short_texts(element)
+    return response
+
+
+class Route:
+    """One API in one version: codecs and handler, found once."""
+
+    __slots__ = (
+        "api",
+        "handler",
+        "request_codec",
+        "request_is_flexible",
+        "response_codec",
+        "response_is_flexible",
+        "version",
+    )
+
+    def __init__(self, api: Api, version: int, handler: Handler) -> None:
+        self.api = api
+        self.version = version
+        self.handler = handler
+        self.request_codec = codec(api.request_class(), version)
+        self.response_codec = codec(api.response_class(), version)
+        self.request_is_flexible = api.is_flexible(version)
+        # KIP-511: a client must be able to read the answer before it knows what the broker speaks.
+        self.response_is_flexible = self.request_is_flexible and api.key != API_VERSIONS
+
+
+class PendingReply(Ticket):
+    """A request that is owed an answer, and the way back to its connection."""
+
+    __slots__ = ("connection", "correlation_id", "is_answered", "request", "route")
+
+    def __init__(self, connection: Connection, correlation_id: int, route: Route, request: Request[Any]) -> None:
+        self.connection = connection
+        self.correlation_id = correlation_id
+        self.route = route
+        self.request = request
+        self.is_answered = False
+
+    def complete(self, response: Any) -> None:
+        """Send `response` (None: end the request without an answer, as Produce with acks=0 asks)."""
+        if self.connection.is_closed:
+            return
+        frame = None
+        if response is not None:
+            route = self.route
+            try:
+                body = route.response_codec.build(response)
+            except BuildError:
+                # Texts that repeat a long name may be too long themselves. What else is wrong with it is so still.
+                body = route.response_codec.build(with_short_texts(response))
+            frame = build_response_frame(self.correlation_id, body, flexible=route.response_is_flexible)
+        self.is_answered = True
+        self.connection.reply(frame)
+
+    def refuse(self, error: ErrorCode) -> None:
+        """Send the error answer of the request."""
+        self.complete(self.request.error_response(error, self.route.version))
+
+
+def find_handler(api: Api) -> Handler:
+    """The handler of an API; imports its module. Raises LookupError when the module marks none."""
+    module = import_module(f"kshim.broker.handlers.{api.module}")
+    for value in vars(module).values():
+        if getattr(value, "request_class", None) is api.request_class():
+            handler: Handler = value
+            return handler
+    raise LookupError(f"kshim.broker.handlers.{api.module} handles no {api.name}Request")
