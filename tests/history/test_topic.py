@@ -109,10 +109,9 @@ def test_the_topic_is_an_ordinary_one_with_one_partition_kept_for_a_week() -> No
     assert found.configs == {"cleanup.policy": "delete", "retention.ms": str(7 * 24 * 3_600_000)}
 
 
-def test_a_topic_that_is_there_stays_as_it_is_and_a_group_is_in_one_of_its_partitions() -> None:
-    storage = MemoryStorage()
-    a_node(topics={EVENTS_TOPIC: 3}, storage=storage)
-    node = a_node({"kshim.history.topic.enable": "true"}, storage=storage)
+def test_a_topic_that_is_there_stays_as_it_is_and_a_group_is_in_one_of_its_partitions(tmp_path: Path) -> None:
+    a_node(topics={EVENTS_TOPIC: 3}, storage=files_in(tmp_path)).close()
+    node = a_node({"kshim.history.topic.enable": "true"}, storage=files_in(tmp_path))
     groups = [f"group-{number}" for number in range(12)]
     for group_id in groups:
         Member(node, group_id).work()
