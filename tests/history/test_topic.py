@@ -122,6 +122,7 @@ def test_a_topic_that_is_there_stays_as_it_is_and_a_group_is_in_one_of_its_parti
     for partition in range(3):
         for group_id in homes[partition]:
             assert types([event for event in written(node, partition) if event["group"] == group_id]) == ONE_REBALANCE
+    node.close()
 
 
 # No feedback
