@@ -10,10 +10,11 @@ from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from kshim_protocol.messages.fetch import FetchResponse
 from tests.broker.data_plane import a_batch, fetch_of, list_offsets, only_partition, produce
-from tests.broker.harness import Client, NodeUnderTest, a_node, files_in
+from tests.broker.harness import START_WALL_MS, Client, NodeUnderTest, a_node, files_in
 from tests.conftest import MakeNode
 
 EARLIEST = -2
+MAX_TIMESTAMP = -3
 HIGH_WATERMARK = -1
 
 
@@ -45,6 +46,14 @@ def test_records_before_the_offset_are_gone(client: Client) -> None:
 def test_an_offset_that_is_gone_already_changes_nothing(client: Client) -> None:
     delete(client, "orders", (0, 6))
     assert delete(client, "orders", (0, 2)) == [(0, 6, 0)]
+
+
+def test_the_greatest_timestamp_is_that_of_a_record_that_is_left(client: Client) -> None:
+    produce(client, "orders", a_batch(timestamp_ms=START_WALL_MS + 9_000))
+    produce(client, "orders", a_batch(timestamp_ms=START_WALL_MS + 5_000))
+    assert list_offsets(client, "orders", MAX_TIMESTAMP).offset == 10
+    delete(client, "orders", (0, 11))
+    assert list_offsets(client, "orders", MAX_TIMESTAMP).offset == 11
 
 
 def test_minus_one_stands_for_the_high_watermark(client: Client) -> None:

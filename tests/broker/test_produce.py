@@ -12,6 +12,7 @@ from kshim.broker.connection import ConnectionClosing
 from kshim.storage.log import LogError
 from kshim.storage.os_calls import OsCalls
 from kshim_protocol.errors import ErrorCode
+from kshim_protocol.messages.produce import PartitionProduceData
 from kshim_protocol.records.batch import crc_matches, parse_batch_header, set_base_offset
 from kshim_protocol.records.compression import Compression
 from kshim_protocol.records.record import iter_records
@@ -156,6 +157,16 @@ def test_a_partition_named_more_than_once_has_one_answer_and_its_last_batch(node
     assert [part.index for topic in answer.responses for part in topic.partition_responses] == [0, 1]
     read = [only_partition(client.ask(fetch_of(("orders", index, 0)), 12)).records for index in (0, 1)]
     assert [values_in(data) for data in read] == [[b"c"], [b"b"]]
+
+
+def test_a_malformed_batch_that_is_followed_by_another_does_not_count(node: NodeUnderTest) -> None:
+    batches = (a_batch(b"a")[:-1], a_batch(b"b"))
+    data = tuple(PartitionProduceData(index=0, records=batch) for batch in batches)
+    for order, error in ((data, ErrorCode.NONE), (data[::-1], ErrorCode.INVALID_RECORD)):
+        request = produce_of("orders", None)
+        topic = replace(request.topic_data[0], partition_data=order)
+        assert only_partition(node.client().ask(replace(request, topic_data=(topic,)), 9)).error_code == error
+    assert values_in(stored(node)) == [b"b"]
 
 
 @pytest.mark.parametrize(("sequence", "size_bytes", "log_start_offset"), [(9, 1, 1), (1, 2**20, -1)])

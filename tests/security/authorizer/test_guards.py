@@ -71,6 +71,12 @@ def test_without_an_authorizer_there_are_no_rules_to_make() -> None:
     assert result.error_code == ErrorCode.SECURITY_DISABLED
 
 
+def test_any_is_for_filters_and_refused_in_a_rule() -> None:
+    rules = (rule(Operation.ANY, "orders"), rule(Operation.READ, "orders", ResourceType.ANY))
+    answer = named(a_ruled_node(), "admin").ask(CreateAclsRequest(creations=rules))
+    assert [result.error_code for result in answer.results] == [ErrorCode.INVALID_REQUEST] * 2
+
+
 def test_another_authorizer_is_refused() -> None:
     with pytest.raises(ConfigError):
         a_node({"authorizer.class.name": "com.example.Authorizer"})
