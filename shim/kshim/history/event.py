@@ -206,7 +206,8 @@ class HistoryEvent:
 
     def __init__(
         self,
-        type_: str,
+        *,
+        type: str,  # noqa: A002 (as it is called in the event)
         run: str,
         number: int,
         seq: int,
@@ -225,7 +226,7 @@ class HistoryEvent:
         ended_by: Ending | None = None,
         replaced_member_id: str | None = None,
     ) -> None:
-        self.type = type_
+        self.type = type
         self.run = run
         self.number = number
         self.seq = seq

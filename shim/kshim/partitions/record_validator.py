@@ -30,6 +30,9 @@ _RECORDS_A_SLICE: Final = 1024
 
 _unpack_count = struct.Struct(">i").unpack_from
 
+Place = tuple[str, int]
+"""Topic and partition."""
+
 
 class CheckedRecords:
     """What was found in one batch. `batch` is None unless it was compressed anew.
@@ -45,37 +48,37 @@ class CheckedRecords:
 
 
 class RecordValidator:
-    """The batches of one request. `codec`: what the topic of a batch wants it compressed with, None for as it is."""
+    """The batches of one request, each by its place. `codec`: what the topic of a batch wants it compressed with, None for as it is."""
 
     __slots__ = ("_found", "_heavy")
 
     def __init__(self) -> None:
-        self._found: dict[int, CheckedRecords | KafkaError] = {}  # by the batch's id(); the request holds on to them
-        self._heavy: list[tuple[bytes, Compression | None]] = []
+        self._found: dict[Place, CheckedRecords | KafkaError] = {}
+        self._heavy: list[tuple[Place, bytes, Compression | None]] = []
 
-    def add(self, batch: bytes, codec: Compression | None) -> None:
+    def add(self, place: Place, batch: bytes, codec: Compression | None) -> None:
         """Look at a batch if it is not heavy. Whatever is wrong is for `of` to tell."""
         if len(batch) < HEADER_BYTES:
             return
         is_compressed = bool(batch[ATTRIBUTES_AT + 1] & COMPRESSION_BITS)
         if _unpack_count(batch, COUNT_AT)[0] > _AT_ONCE_RECORDS:
-            self._heavy.append((batch, codec))
+            self._heavy.append((place, batch, codec))
             return
         try:
             data, at, count = plain_records(batch, max_decompressed_bytes=_AT_ONCE_BYTES)
             facts = RecordFacts()
             at = check_records(data, at, count, facts, is_numbered=is_compressed)
-            self._found[id(batch)] = _found(batch, data, at, facts, codec)
+            self._found[place] = _found(batch, data, at, facts, codec)
         except DecompressedTooLongError:
-            self._heavy.append((batch, codec))
+            self._heavy.append((place, batch, codec))
         except ProtocolError as error:
-            self._found[id(batch)] = _refused(error.reason)
+            self._found[place] = _refused(error.reason)
         except CompressionUnavailableError as error:
-            self._found[id(batch)] = _unchecked(codec, error)
+            self._found[place] = _unchecked(codec, error)
 
-    def of(self, batch: bytes) -> CheckedRecords:
+    def of(self, place: Place) -> CheckedRecords:
         """What was found. Raises KafkaError INVALID_RECORD, UNSUPPORTED_COMPRESSION_TYPE."""
-        found = self._found[id(batch)]
+        found = self._found[place]
         if isinstance(found, KafkaError):
             raise found
         return found
@@ -87,13 +90,13 @@ class RecordValidator:
 
     def look_closer(self) -> BackgroundTask:
         """Check the heavy ones."""
-        for batch, codec in self._heavy:
+        for place, batch, codec in self._heavy:
             try:
-                self._found[id(batch)] = yield from _checked(batch, codec)
+                self._found[place] = yield from _checked(batch, codec)
             except ProtocolError as error:
-                self._found[id(batch)] = _refused(error.reason)
+                self._found[place] = _refused(error.reason)
             except CompressionUnavailableError as error:
-                self._found[id(batch)] = _unchecked(codec, error)
+                self._found[place] = _unchecked(codec, error)
         self._heavy.clear()
 
 

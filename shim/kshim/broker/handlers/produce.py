@@ -72,7 +72,7 @@ def produce(node: Node, request: ProduceRequest, context: RequestContext, ticket
             codec = topic.batch_validator(node.cluster.config).codec
             for partition in data.partition_data:
                 if partition.records is not None:
-                    checks.add(partition.records, codec)
+                    checks.add((topic.name, partition.index), partition.records, codec)
     if checks.has_heavy:
         node.cluster.background_tasks.add(_produce_later(node, request, context, ticket, checks))
         return Step()
@@ -171,15 +171,15 @@ def _answered_when_durable(
     ticket: PendingReply,
 ) -> Step:
     """Answer when everything appended is safe from power loss; a partition that has lost it says so."""
-    written: dict[int, Partition] = {}  # by the answer's id()
-    for response in responses:
+    written: dict[tuple[int, int], Partition] = {}  # by the response's number and the partition's
+    for number, response in enumerate(responses):
         topic = cluster.topics.with_id(response.topic_id) if by_id else cluster.topics.named(response.name)
         for answer in response.partition_responses:
             if topic is not None and answer.error_code == ErrorCode.NONE:
-                written[id(answer)] = topic.partitions[answer.index]
+                written[number, answer.index] = topic.partitions[answer.index]
 
-    def final(answer: PartitionProduceResponse, lost: Collection[Partition]) -> PartitionProduceResponse:
-        if written.get(id(answer)) not in lost:
+    def final(number: int, answer: PartitionProduceResponse, lost: Collection[Partition]) -> PartitionProduceResponse:
+        if written.get((number, answer.index)) not in lost:
             return answer
         return PartitionProduceResponse(
             index=answer.index, error_code=ErrorCode.KAFKA_STORAGE_ERROR, base_offset=-1, error_message="sync failed"
@@ -192,9 +192,11 @@ def _answered_when_durable(
                     TopicProduceResponse(
                         name=response.name,
                         topic_id=response.topic_id,
-                        partition_responses=tuple(final(answer, lost) for answer in response.partition_responses),
+                        partition_responses=tuple(
+                            final(number, answer, lost) for answer in response.partition_responses
+                        ),
                     )
-                    for response in responses
+                    for number, response in enumerate(responses)
                 ),
                 node_endpoints=node_endpoints,
             )
@@ -298,7 +300,7 @@ def _append_to_log(
         if earlier is not None:
             # Kafka gives the timestamp of the batch it had as the log append time.
             return earlier.base_offset, earlier.max_timestamp_ms
-    batch, log_append_time_ms = rules.admit(batch, header, checks.of(batch), now_ms)
+    batch, log_append_time_ms = rules.admit(batch, header, checks.of((partition.topic.name, partition.index)), now_ms)
     rules.check_segment(batch)
     return partition.append(batch, now_ms), log_append_time_ms
 

@@ -169,7 +169,7 @@ def _partition_error(
 ) -> ErrorCode:
     if not 0 <= partition.partition_index < topic.partition_count:
         return topic.missing
-    return errors.get(id(partition), error) if errors else error
+    return errors.get(partition.committed_metadata or "", error) if errors else error
 
 
 @lru_cache(maxsize=4096)

@@ -26,8 +26,8 @@ NEVER = -1
 """The expire timestamp of an offset that goes by the broker's retention."""
 _NO_EPOCH = -1
 
-Errors = dict[int, ErrorCode]
-"""`id` of a requested partition -> what is wrong with its value. By identity, for a request may name one twice."""
+Errors = dict[str, ErrorCode]
+"""By the metadata that was sent, which alone is refused here."""
 
 
 class OffsetValues:
@@ -54,7 +54,7 @@ class OffsetValues:
                 continue
             metadata = partition.committed_metadata or ""
             if len(metadata) * 2 > max_size and _utf16_units(metadata) > max_size:
-                self.errors[id(partition)] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                self.errors[metadata] = ErrorCode.OFFSET_METADATA_TOO_LARGE
                 continue
             # Keys of one topic differ in their last four bytes. All text that travels fits in a record.
             key_start = key_start or build_offset_commit_key(self._group_id, topic, 0)[:-4]

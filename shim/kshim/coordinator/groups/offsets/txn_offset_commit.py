@@ -95,7 +95,7 @@ def response_of(
         partitions = tuple(
             TxnOffsetCommitResponsePartition(
                 partition_index=partition.partition_index,
-                error_code=own.get(id(partition), told)
+                error_code=own.get(partition.committed_metadata or "", told)
                 if 0 <= partition.partition_index < count
                 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             )
