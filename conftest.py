@@ -1,7 +1,12 @@
 """Fixtures for all suites: JVM, jars, brokers. At the root, because pytest takes plugins from nowhere else."""
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 pytest.register_assert_rewrite("integration.support.group_suite")
 
-pytest_plugins = ["integration.support.fixtures", "tests.gate.folder_times"]
+pytest_plugins = ["integration.support.fixtures", "tests.gate.folder_times", "tests.gate.quick"]
+
+# A busy machine makes anything slow; pytest-timeout is what limits a test.
+settings.register_profile("kshim", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("kshim")

@@ -19,7 +19,9 @@ def project(tmp_path: Path) -> Path:
         folder.mkdir(parents=True)
         tests = "".join(f"def test_{number}(): pass\n" for number in range(count))
         (folder / f"test_{folder.name}.py").write_text(tests)
-    (tmp_path / "pytest.ini").write_text(f"[pytest]\npythonpath = {ROOT}\naddopts = -p tests.gate.folder_times\n")
+    (tmp_path / "pytest.ini").write_text(
+        f"[pytest]\npythonpath = {ROOT}\naddopts = -p tests.gate.folder_times -p no:hypothesispytest\n"
+    )
     return tmp_path
 
 

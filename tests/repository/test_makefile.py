@@ -106,7 +106,7 @@ def test_without_a_new_enough_python_it_says_which_were_tried(machine: Machine) 
 
 def test_test_installs_then_lints_then_tests(machine: Machine) -> None:
     done = machine.make("-n", "test")
-    steps = ["pip install", "ruff check", "ruff format --check", "mypy", "lint-imports", PYTEST]
+    steps = ["tests.gate.install", "ruff check", "ruff format --check", "mypy", "lint-imports", PYTEST]
     positions = [done.stdout.find(step) for step in steps]
     assert -1 not in positions
     assert positions == sorted(positions)
