@@ -66,7 +66,7 @@ def send(producer: Producer, topic: str, values: range) -> None:
 
 def generation(brokers: BrokersInThread, group_id: str) -> tuple[str, int, int]:
     """State, generation and number of members, as the coordinator has them in memory."""
-    shard = brokers.cluster.coordinator.shard_of(group_id)
+    shard = brokers.cluster.groups.coordinator.shard_of(group_id)
     assert shard is not None
     group = shard.groups[group_id]
     return str(group.state), group.generation_id, len(group.members)
@@ -105,7 +105,7 @@ def test_no_record_is_lost_or_doubled_when_partitions_move_while_it_is_written_a
 @pytest.mark.long
 def test_the_coordinator_of_a_group_may_move_at_any_time(library: Library) -> None:
     with a_scene(library, 2) as (brokers, topic, group_id, group, producer):
-        partition = brokers.cluster.coordinator.partition_for(group_id)
+        partition = brokers.cluster.groups.coordinator.partition_for(group_id)
         records = []
         for turn in range(3):
             brokers.move(OFFSETS_TOPIC, partition, 1 + brokers.coordinator_of(group_id) % 3)

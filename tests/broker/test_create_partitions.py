@@ -115,7 +115,7 @@ def test_an_assignment_is_one_existing_broker_for_every_new_partition(
 
 def test_the_offsets_topic_keeps_its_partitions(node: NodeUnderTest) -> None:
     """Kafka lets it grow, which moves groups to partitions where their offsets are not."""
-    count = len(node.cluster.offsets_topic().partitions)
+    count = len(node.cluster.groups.topic().partitions)
     results = grow(node, to("__consumer_offsets", count + 1))
     assert errors_in(results) == [("__consumer_offsets", ErrorCode.INVALID_PARTITIONS)]
 

@@ -80,7 +80,7 @@ def state_of(client: Client, group_id: str) -> str:
 def break_log(node: NodeUnderTest, group_id: str) -> None:
     storage = node.storage
     assert isinstance(storage, TreacherousStorage)
-    storage.logs[OFFSETS_TOPIC, node.cluster.coordinator.partition_for(group_id)].failures = 1
+    storage.logs[OFFSETS_TOPIC, node.cluster.groups.coordinator.partition_for(group_id)].failures = 1
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ def test_a_topic_that_is_only_compacted_keeps_its_records(make_node: MakeNode) -
 
 
 def test_the_offsets_topic_is_left_alone(client: Client, node: NodeUnderTest) -> None:
-    node.cluster.offsets_topic()
+    node.cluster.groups.topic()
     assert delete(client, "__consumer_offsets", (0, 0)) == [(0, -1, ErrorCode.INVALID_TOPIC_EXCEPTION)]
 
 

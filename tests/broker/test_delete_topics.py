@@ -121,7 +121,7 @@ def test_deleting_can_be_forbidden(version: int, error: ErrorCode) -> None:
 
 def test_the_topic_that_holds_the_groups_is_kept(node: NodeUnderTest) -> None:
     """Kafka deletes it."""
-    node.cluster.offsets_topic()
+    node.cluster.groups.topic()
     assert errors_in(delete(node, "__consumer_offsets")) == [("__consumer_offsets", ErrorCode.INVALID_REQUEST)]
     assert "__consumer_offsets" in node.cluster.topics
 

@@ -140,7 +140,7 @@ def test_a_member_gets_its_assignment_in_every_version(node: NodeUnderTest, vers
 def test_the_group_is_in_the_log_when_the_assignment_is_answered(node: NodeUnderTest) -> None:
     client = node.client()
     sync(client, join(client).member_id)
-    partition = node.cluster.coordinator.partition_for("g")
+    partition = node.cluster.groups.coordinator.partition_for("g")
     assert node.log(OFFSETS_TOPIC, partition).end_offset > 0
 
 

@@ -28,7 +28,7 @@ def two_nodes(path: Path) -> NodeUnderTest:
         fsync="always",
         node_count=2,
     )
-    node.cluster.offsets_topic()
+    node.cluster.groups.topic()
     node.run_background_tasks()
     return node
 

@@ -60,7 +60,7 @@ class Moving(RuleBasedStateMachine):
     @initialize()
     def make_topics(self) -> None:
         self._node.topic("orders", PARTITIONS)
-        self._node.cluster.offsets_topic()
+        self._node.cluster.groups.topic()
 
     @property
     def _live(self) -> list[int]:

@@ -50,7 +50,7 @@ def test_the_offsets_topic_is_listed_as_internal_and_read_like_any_other() -> No
     client.ask(OffsetCommitRequest(group_id="g", member_id="", topics=(topic,)), 2)
     listed = {found.name: found for found in client.ask(MetadataRequest(topics=None), 12).topics}
     assert (listed[OFFSETS_TOPIC].is_internal, listed["orders"].is_internal) == (True, False)
-    index = node.cluster.coordinator.partition_for("g")
+    index = node.cluster.groups.coordinator.partition_for("g")
     assert list_offsets(client, OFFSETS_TOPIC, LATEST, partition=index).offset == 1
     for version in (4, 12):
         fetched = only_partition(client.ask(fetch_of((OFFSETS_TOPIC, index, 0)), version))

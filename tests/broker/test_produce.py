@@ -193,7 +193,7 @@ def test_a_topic_has_its_own_limit_and_may_change_it() -> None:
 
 def test_clients_may_not_write_committed_offsets() -> None:
     node = a_node()
-    node.cluster.offsets_topic()
+    node.cluster.groups.topic()
     answer = produce(node.client(), "__consumer_offsets", a_batch())
     assert answer.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 

@@ -197,7 +197,9 @@ def test_a_shard_that_moves_takes_its_transactions_along() -> None:
     (found,) = clients[1].ask(FindCoordinatorRequest(key_type=1, coordinator_keys=("x",)), 6).coordinators
     here, there = found.node_id, 3 - found.node_id
     producer = TransactionalProducer(clients[here])
-    node.cluster.leader_election.move("__transaction_state", node.cluster.transactions.shard_of("x"), there)
+    node.cluster.leader_election.move(
+        "__transaction_state", node.cluster.transactions.coordinator.partition_for("x"), there
+    )
     assert producer.end(committed=True) is ErrorCode.NOT_COORDINATOR
     producer.client = clients[there]
     assert producer.end(committed=True) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -213,7 +215,7 @@ def test_groups_alone_import_nothing_of_transactions() -> None:
         "node = a_node()\n"
         "node.warm()\n"
         "node.client().ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0))\n"
-        "assert node.cluster.made_transactions is None\n"
+        "assert node.cluster.transactions.made is None\n"
         "print([name for name in sys.modules if '.transactions' in name or 'transaction_records' in name])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)

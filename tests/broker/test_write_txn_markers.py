@@ -77,7 +77,7 @@ def test_what_is_pending_for_a_group_ends_too(node: NodeUnderTest, commit: bool,
     client = node.client()
     producer = TransactionalProducer(client)
     producer.commit_offset("g", "orders", 7)
-    shard = node.cluster.coordinator.partition_for("g")
+    shard = node.cluster.groups.coordinator.partition_for("g")
     row = marker({OFFSETS: (shard,)}, producer_id=producer.producer_id, commit=commit)
     assert errors(client.ask(WriteTxnMarkersRequest(markers=(row,)))) == [ErrorCode.NONE]
     assert committed_offset(client, "g", "orders") == (offset, ErrorCode.NONE)

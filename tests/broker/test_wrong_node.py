@@ -52,7 +52,7 @@ def three_nodes() -> NodeUnderTest:
         topics={"orders": 3},
         node_count=3,
     )
-    node.cluster.offsets_topic()
+    node.cluster.groups.topic()
     return node
 
 

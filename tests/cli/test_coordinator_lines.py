@@ -11,7 +11,6 @@ from kshim.coordinator.groups.events import (
     AppendFailed,
     AssignmentReceived,
     Cause,
-    Event,
     GroupEvent,
     GroupLoaded,
     JoinCompleted,
@@ -27,7 +26,7 @@ from kshim.coordinator.groups.events import (
     SyncCompleted,
     Transition,
 )
-from kshim.coordinator.step import Now
+from kshim.coordinator.step import Event, Now
 from kshim_protocol.errors import ErrorCode
 
 NOW = Now(0, 0)

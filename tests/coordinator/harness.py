@@ -21,9 +21,9 @@ from typing import Any, Generic, TypeVar
 from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.config import GroupConfig
 from kshim.coordinator.groups.coordinator import GroupCoordinator
-from kshim.coordinator.groups.events import Event, Transition
+from kshim.coordinator.groups.events import Transition
 from kshim.coordinator.groups.shard import Shard
-from kshim.coordinator.step import Append, Now, RequestContext, Step, Ticket
+from kshim.coordinator.step import Append, Event, Now, RequestContext, Step, Ticket
 from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.internal.records import UnknownKey, parse_key, parse_value

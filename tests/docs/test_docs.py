@@ -6,7 +6,8 @@ import re
 
 from kshim.cli.log import event_keyword
 from kshim.coordinator.groups import events
-from kshim.coordinator.groups.events import Cause, Event, GroupEvent
+from kshim.coordinator.groups.events import Cause, GroupEvent
+from kshim.coordinator.step import Event
 from tests.docs.blocks import DOCS, ROOT
 
 LOG = (DOCS / "log.md").read_text()

@@ -166,7 +166,7 @@ def test_a_topic_whose_name_only_begins_like_it_is_none_of_its_business() -> Non
 def test_a_group_loaded_from_the_log_is_known_as_a_reader() -> None:
     node = a_telling_node()
     Member(node, "watcher", EVENTS_TOPIC).work()
-    node.cluster.reload_shard(node.cluster.coordinator.partition_for("watcher"))
+    node.cluster.groups.reload(node.cluster.groups.coordinator.partition_for("watcher"))
     node.warm()
     node.pass_ms(LINGER_MS)
     assert written(node) == []

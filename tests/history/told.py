@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kshim.coordinator.groups.events import Event
+from kshim.coordinator.step import Event
 from kshim.history.event import HistoryEvent
 from kshim.history.tracker import Tracker
 from tests.coordinator.harness import Sim

@@ -59,7 +59,7 @@ def node(tmp_path: Path, disk: UnsafeDisk) -> Iterator[NodeUnderTest]:
 
 
 def folder_of(node: NodeUnderTest, group_id: str) -> str:
-    return f"{OFFSETS_TOPIC}-{node.cluster.coordinator.partition_for(group_id)}"
+    return f"{OFFSETS_TOPIC}-{node.cluster.groups.coordinator.partition_for(group_id)}"
 
 
 def commit_of(group_id: str, offset: int) -> OffsetCommitRequest:
@@ -176,7 +176,7 @@ def test_events_wait_alike(node: NodeUnderTest) -> None:
     assert node.events == []
     node.run_background_tasks()
     assert {event.partition for event in node.events} == {
-        node.cluster.coordinator.partition_for(group_id) for group_id in (FINE, BROKEN)
+        node.cluster.groups.coordinator.partition_for(group_id) for group_id in (FINE, BROKEN)
     }
     assert [result.error_code for result in client.take(DeleteGroupsResponse).results] == [0, 0]
 

@@ -254,5 +254,5 @@ def test_a_node_that_stops_is_replaced_even_if_that_cannot_be_stored() -> None:
 
 def test_the_offsets_topic_is_spread_too() -> None:
     node = a_node({"offsets.topic.num.partitions": "6"}, node_count=3)
-    node.cluster.offsets_topic()
+    node.cluster.groups.topic()
     assert leaders(node, OFFSETS_TOPIC) == [1, 2, 3, 1, 2, 3]

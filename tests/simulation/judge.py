@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.classic.state import GroupState
-from kshim.coordinator.groups.events import Event, JoinCompleted, Transition
-from kshim.coordinator.step import Now
+from kshim.coordinator.groups.events import JoinCompleted, Transition
+from kshim.coordinator.step import Event, Now
 from kshim_protocol.errors import ErrorCode
 from tests.simulation.assignors import owned_in
 from tests.simulation.ledger import Cause, Entry, Ledger, OffsetKey

@@ -8,7 +8,7 @@ from random import Random
 from typing import NamedTuple
 
 from kshim.coordinator.groups.coordinator import GroupCoordinator
-from kshim.coordinator.groups.events import Event
+from kshim.coordinator.step import Event
 from tests.simulation.churn import Churn, Plan
 from tests.simulation.finale import settle, silence
 from tests.simulation.network import Faults, Network

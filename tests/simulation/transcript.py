@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from kshim.coordinator.groups.coordinator import GroupCoordinator
-from kshim.coordinator.groups.events import Event, Transition
+from kshim.coordinator.groups.events import Transition
+from kshim.coordinator.step import Event
 from kshim_protocol.errors import ErrorCode
 from tests.simulation.assignors import owned_in
 from tests.simulation.script import Actor, Input, Script

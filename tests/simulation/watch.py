@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from kshim.coordinator.groups.classic.group import Group
-from kshim.coordinator.groups.events import Event, JoinCompleted, MemberReplaced
+from kshim.coordinator.groups.events import JoinCompleted, MemberReplaced
+from kshim.coordinator.step import Event
 from kshim_protocol.errors import ErrorCode
 from tests.simulation.script import Actor, Setting
 from tests.simulation.violation import Violation

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kshim.broker.coordinator_loader import CoordinatorLoader
+from kshim.broker.coordinator_host import C, CoordinatorHost
 from kshim.broker.leader_election import ClusterNode, LeaderElection
 from kshim.broker.producer_ids import ProducerIds
+from kshim.broker.step_applier import StepApplier
 from kshim.broker.warmup import COORDINATOR, TRANSACTIONS
 from kshim.config.dynamic import DynamicConfig
-from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Append, Now, Step
+from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Now
 from kshim.partitions.durability import FsyncPolicy
 from kshim.partitions.internal_topics import make_events_topic, make_internal_topic
 from kshim.partitions.leadership import Leadership
@@ -24,22 +24,16 @@ from kshim.storage.storage import Storage
 from kshim_protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from kshim.broker.transactions import Transactions
+    from kshim.broker.marker_writer import MarkerWriter
     from kshim.config.broker_config import BrokerConfig
     from kshim.coordinator.groups.classic.group import Group
     from kshim.coordinator.groups.coordinator import GroupCoordinator
-    from kshim.coordinator.groups.events import Event
+    from kshim.coordinator.step import Event
     from kshim.coordinator.transactions.coordinator import TransactionCoordinator
     from kshim.history.history import History
     from kshim.security.authentication.credentials import ScramCredentials
     from kshim.security.authorizer.authorizer import Authorizer
     from kshim_protocol.schema import Request
-
-
-# APIs whose handlers change a shard's state: those of groups and offsets, DeleteTopics and WriteTxnMarkers; those of
-# transactions.
-_SHARD_APIS = frozenset({8, 9, 11, 12, 13, 14, 15, 16, 20, 27, 28, 42, 47})
-_TRANSACTION_APIS = frozenset({22, 24, 25, 26, 65, 66})
 
 
 class RandomIds:
@@ -106,14 +100,7 @@ class Cluster:
         self.known_node = self.leader_election.known_node
         self.durability = self.partitions.durability
         self.fetch_purgatory = self.partitions.fetch_purgatory
-        self.coordinator_loader = CoordinatorLoader(
-            self, OFFSETS_TOPIC, COORDINATOR, lambda: self.coordinator, lambda: self._coordinator
-        )
-        self.transaction_loader = CoordinatorLoader(
-            self, TRANSACTIONS_TOPIC, TRANSACTIONS, lambda: self.transactions, lambda: self.made_transactions
-        )
         self._identities = identities
-        self._coordinator: GroupCoordinator | None = None
         self._history: History | None = None
         self.on_event, self.on_corrupt = on_event, on_corrupt
         self.report = on_defect
@@ -121,13 +108,27 @@ class Cluster:
         """Decides who may do what; None: everybody may do everything."""
         self._scram_credentials: ScramCredentials | None = None
         self._producer_ids = _producer_ids(storage, identities, is_new=not len(self.topics))
-        self._transactions: Transactions | None = None
+        self.coordinators: dict[str, CoordinatorHost[Any]] = {}
+        """By the name of their topics."""
+        self._marker_writer: MarkerWriter | None = None
+        self.steps = StepApplier(
+            self.coordinators,
+            self.topics,
+            self.durability,
+            check=lambda partition, batch: partition.topic.batch_validator(config).check_coordinator_batch(batch),
+            marker_writer=self._markers,
+            listeners=lambda: (self.history.observe, self.on_event),
+            report=on_defect,
+        )
+        self.apply = self.steps.apply
+        self.groups = self._host(OFFSETS_TOPIC, COORDINATOR, self._new_group_coordinator)
+        self.transactions = self._host(TRANSACTIONS_TOPIC, TRANSACTIONS, self._new_transaction_coordinator)
 
     def start(self, now: Callable[[], Now]) -> None:
         """Begin all services, once, when every node is there. `now` is the group clock. The order, and why:
 
         1. The topic of the history is made before clients come, so that nobody who subscribes by pattern is rebalanced.
-        2. Both coordinators begin to read their shards: a request that comes before its shard was read is refused with
+        2. All coordinators begin to read their shards: a request that comes before its shard was read is refused with
            COORDINATOR_LOAD_IN_PROGRESS, never answered from less than was stored.
         3. The log cleaner and the retention begin. They leave a log alone as long as its shard is being read.
 
@@ -136,49 +137,73 @@ class Cluster:
         Raises LogError.
         """
         make_events_topic(self.topics, self.config)
-        self.coordinator_loader.begin(now)
-        self.transaction_loader.begin(now)
+        for host in self.coordinators.values():
+            host.loader.begin(now)
         self.partitions.begin(now)
 
     # The coordinators
 
-    @property
-    def coordinator(self) -> GroupCoordinator:
-        """The group coordinator. Its modules are half the start-up, so it is made when first asked for."""
-        if self._coordinator is None:
-            from kshim.coordinator.groups.coordinator import GroupCoordinator
+    def _host(self, topic_name: str, modules: Sequence[str], make: Callable[[int | None], C]) -> CoordinatorHost[C]:
+        host = CoordinatorHost(
+            topic_name,
+            modules,
+            make,
+            topics=self.topics,
+            make_topic=lambda: make_internal_topic(topic_name, self.topics, self.config),
+            apply=self.apply,
+            background_tasks=self.background_tasks,
+            timers=self.timers,
+            report=self.report,
+            on_corrupt=self.on_corrupt,
+        )
+        self.coordinators[topic_name] = host
+        return host
 
-            group_config = self.config.group_config()
-            topic = self.topics.named(OFFSETS_TOPIC)
-            if topic is not None:  # made by an earlier run, perhaps with another configuration
-                group_config.offsets_topic_num_partitions = len(topic.partitions)
-            self._coordinator = GroupCoordinator(
-                group_config, topics=self.topics, new_id=self._identities.new_member_suffix
+    def _new_group_coordinator(self, partition_count: int | None) -> GroupCoordinator:
+        from kshim.coordinator.groups.coordinator import GroupCoordinator
+
+        config = self.config.group_config()
+        if partition_count is not None:  # a topic made by an earlier run, perhaps with another configuration
+            config.offsets_topic_num_partitions = partition_count
+        return GroupCoordinator(config, topics=self.topics, new_id=self._identities.new_member_suffix)
+
+    def _new_transaction_coordinator(self, partition_count: int | None) -> TransactionCoordinator:
+        from kshim.coordinator.transactions.config import TransactionConfig
+        from kshim.coordinator.transactions.coordinator import TransactionCoordinator
+
+        config = TransactionConfig(
+            transaction_max_timeout_ms=self.config.transaction_max_timeout_ms,
+            transactional_id_expiration_ms=self.config.transactional_id_expiration_ms,
+            transaction_state_log_num_partitions=partition_count or self.config.transaction_state_log_num_partitions,
+        )
+        return TransactionCoordinator(
+            config,
+            topics=self.topics,
+            new_producer_id=self._producer_id_for_transactions,
+            offsets_partition_for=self.groups.coordinator.partition_for,
+            coordinator_epoch_of=self._coordinator_epoch_of,
+        )
+
+    def _producer_id_for_transactions(self) -> int:
+        """Raises KafkaError: COORDINATOR_NOT_AVAILABLE."""
+        try:
+            return self.next_producer_id()
+        except LogError as error:
+            self.report(error, None)
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
+
+    def _coordinator_epoch_of(self, index: int) -> int:
+        found = self.topics.partition(TRANSACTIONS_TOPIC, index)
+        return 0 if found is None else found.leader.leader_epoch
+
+    def _markers(self) -> MarkerWriter:
+        if self._marker_writer is None:
+            from kshim.broker.marker_writer import MarkerWriter
+
+            self._marker_writer = MarkerWriter(
+                self.topics, lambda: self.groups.coordinator, apply=self.apply, report=self.report
             )
-            self._coordinator.on_load_wanted = self.coordinator_loader.wanted
-            self.coordinator_loader.coordinator_made(self._coordinator)
-        return self._coordinator
-
-    @property
-    def transactions(self) -> TransactionCoordinator:
-        """The transaction coordinator. Made when first asked for: most clusters never are."""
-        if self._transactions is None:
-            from kshim.broker.transactions import Transactions
-
-            self._transactions = Transactions(self)
-            self._transactions.coordinator.on_load_wanted = self.transaction_loader.wanted
-            self.transaction_loader.coordinator_made(self._transactions.coordinator)
-        return self._transactions.coordinator
-
-    @property
-    def made_transactions(self) -> TransactionCoordinator | None:
-        """The transaction coordinator, if anybody has needed it."""
-        return None if self._transactions is None else self._transactions.coordinator
-
-    @property
-    def made_coordinator(self) -> GroupCoordinator | None:
-        """The group coordinator, if anybody has needed it."""
-        return self._coordinator
+        return self._marker_writer
 
     @property
     def scram_credentials(self) -> ScramCredentials:
@@ -200,148 +225,47 @@ class Cluster:
                 self.topics,
                 self.timers,
                 run=self._identities.new_topic_id().hex(),
-                broker_of=lambda partition: self.offsets_partition(partition).leader.leader_id,
+                broker_of=lambda partition: self.groups.partition(partition).leader.leader_id,
                 find_group=self._find_group,
                 on_defect=self.report,
             )
         return self._history
 
     def _find_group(self, group_id: str) -> Group | None:
-        shard = self.coordinator.shard_of(group_id)
+        shard = self.groups.coordinator.shard_of(group_id)
         return None if shard is None else shard.groups.get(group_id)
 
     def next_group_deadline(self) -> int | None:
         """When the next timer of a coordinator or of the retention is due (ms, `Now.mono_ms`), or None."""
-        retention_ms = self.partitions.retention.next_ms
-        group_ms = None if self._coordinator is None else self._coordinator.next_deadline()
-        if self._transactions is not None:
-            transaction_ms = self._transactions.coordinator.next_deadline()
-            if group_ms is None or (transaction_ms is not None and transaction_ms < group_ms):
-                group_ms = transaction_ms
-        if group_ms is None or (retention_ms is not None and retention_ms < group_ms):
-            return retention_ms
-        return group_ms
+        deadlines = [self.partitions.retention.next_ms, *(host.next_deadline() for host in self.coordinators.values())]
+        return min((deadline_ms for deadline_ms in deadlines if deadline_ms is not None), default=None)
 
     def advance(self, now: Now) -> None:
-        """Fire the timers that are due. A coordinator stops at each write: what follows depends on its fate."""
+        """Fire the timers that are due."""
         self.partitions.retention.advance(now)
-        for coordinator in (self._coordinator, self.made_transactions):
-            if coordinator is not None:
-                coordinator.partition_at_work = None
-        for coordinator in (self._coordinator, self.made_transactions):
-            if coordinator is not None:
-                while (deadline_ms := coordinator.next_deadline()) is not None and deadline_ms <= now.mono_ms:
-                    self.apply(coordinator.advance(now))
-                coordinator.partition_at_work = None
-
-    # Appending and answering
-
-    def apply(self, step: Step) -> None:
-        """Carry out a Step: append, tell the coordinator how it went, then release replies, then publish events.
-
-        Where replies wait until they are safe from power loss, they and the events are released after that.
-        """
-        for append in step.appends:  # grows when what follows from an append brings another
-            try:
-                partition = self._shard_partition(append)
-                partition.topic.batch_validator(self.config).check_coordinator_batch(append.batch)
-                base_offset = partition.append(append.batch)
-            except KafkaError as error:
-                append.failed(error.code, step)
-            except LogError as error:
-                self.report(error, append)
-                append.failed(ErrorCode.KAFKA_STORAGE_ERROR, step)
-            else:
-                append.written(base_offset, step)
-        if self.durability.replies_wait and (step.replies or step.events):
-            undurable = self.durability.undurable(self.partitions_of(step))
-            if undurable:
-                self._hold(step, undurable)
-                if self._transactions is not None:
-                    self._transactions.go_on(step)
-                return
-        for ticket, response in step.replies:
-            ticket.complete(response)  # type: ignore[attr-defined]
-        if step.events:
-            self._publish(step.events)
-        if self._transactions is not None:
-            self._transactions.go_on(step)
-
-    def _shard_partition(self, append: Append) -> Partition:
-        """Where a coordinator's batch belongs. Raises LogError when its topic cannot be made."""
-        if append.topic == OFFSETS_TOPIC:
-            self.coordinator.partition_at_work = append.partition
-            return self.offsets_partition(append.partition)
-        self.transactions.partition_at_work = append.partition
-        return self.transactions_topic().partitions[append.partition]
-
-    def partitions_of(self, step: Step) -> list[Partition]:
-        """Those whose state the step is made from, or that it has changed."""
-        topic = self.topics.named(step.topic)
-        if topic is None:
-            return []
-        return [topic.partitions[index] for index in {*step.partitions, *(append.partition for append in step.appends)}]
-
-    def _hold(self, step: Step, undurable: list[Partition]) -> None:
-        """Release a step once its logs are durable; where one has lost what it held, its replies become errors."""
-
-        def release(lost: Collection[Partition]) -> None:
-            for ticket, response in step.replies:
-                self._complete(ticket, response, ErrorCode.COORDINATOR_NOT_AVAILABLE if lost else None)
-            if len(undurable) == 1 and not lost:
-                self._publish(step.events)
-
-        self.durability.when_durable(undurable, release)
-        if len(undurable) > 1:  # nobody's events wait for another shard
-            for partition in undurable:
-                events = [event for event in step.events if event.partition == partition.index]
-                self.durability.when_durable((partition,), partial(self._publish_unless_lost, events))
-            waiting = {partition.index for partition in undurable}
-            self._publish(event for event in step.events if event.partition not in waiting)
-
-    def _complete(self, ticket: Any, response: object, error: ErrorCode | None) -> None:
-        """Answer a request that waited; what goes wrong must not stop the others."""
-        try:
-            if error is not None:
-                ticket.refuse(error)
-            else:
-                ticket.complete(response)
-        except Exception as defect:
-            self.report(defect, ticket)
-
-    def _publish_unless_lost(self, events: Iterable[Event], lost: Collection[Partition]) -> None:
-        if not lost:
-            self._publish(events)
-
-    def _publish(self, events: Iterable[Event]) -> None:
-        listeners = (self.history.observe, self.on_event)
-        for event in events:
-            for listener in listeners:
-                try:
-                    listener(event)
-                except Exception as error:  # whoever listens must not disturb the group
-                    self.report(error, event)
+        for host in self.coordinators.values():
+            host.advance(now)
 
     # Shards and their logs
 
     def _is_loading(self, partition: Partition) -> bool:
-        loader = self.loads_of(partition)
-        return loader is not None and loader.is_pending(partition.index)
+        host = self.coordinators.get(partition.topic.name)
+        return host is not None and host.loader.is_pending(partition.index)
 
     def _shard_moved(self, partition: Partition, is_led: bool) -> None:
-        loader = self.loads_of(partition)
-        if loader is not None:
-            loader.moved(partition.index, is_led=is_led)
+        host = self.coordinators.get(partition.topic.name)
+        if host is not None:
+            host.loader.moved(partition.index, is_led=is_led)
 
     def _log_taken(self, partition: Partition) -> None:
-        loader = self.loads_of(partition)
-        if loader is not None:
-            loader.drop(partition.index)
+        host = self.coordinators.get(partition.topic.name)
+        if host is not None:
+            host.loader.drop(partition.index)
 
     def _log_repaired(self, partition: Partition) -> None:
-        loader = self.loads_of(partition)
-        if loader is not None:
-            loader.load(partition.index)
+        host = self.coordinators.get(partition.topic.name)
+        if host is not None:
+            host.loader.load(partition.index)
 
     def defect(self, error: BaseException, request: Request[Any] | None) -> None:
         """An exception nobody planned for: report it, and load the shard it may have left half changed again.
@@ -349,41 +273,8 @@ class Cluster:
         `request` is what was being handled, None for a timer.
         """
         self.report(error, request)
-        api_key = None if request is None else request.info.api_key
-        if self._coordinator is not None and (api_key is None or api_key in _SHARD_APIS):
-            partition = self._coordinator.partition_at_work
-            if partition is not None:
-                self.reload_shard(partition)
-        if self._transactions is not None and (api_key is None or api_key in _TRANSACTION_APIS):
-            self._transactions.reload()
-
-    # The topics of the coordinators
-
-    def offsets_topic(self) -> Topic:
-        """`__consumer_offsets`, made when it is first needed. Raises LogError."""
-        topic = self.topics.named(OFFSETS_TOPIC)
-        return make_internal_topic(OFFSETS_TOPIC, self.topics, self.config) if topic is None else topic
-
-    def transactions_topic(self) -> Topic:
-        """`__transaction_state`, made when it is first needed. Raises LogError."""
-        topic = self.topics.named(TRANSACTIONS_TOPIC)
-        return make_internal_topic(TRANSACTIONS_TOPIC, self.topics, self.config) if topic is None else topic
-
-    def offsets_partition(self, index: int) -> Partition:
-        """One partition of the offsets topic."""
-        return self.offsets_topic().partitions[index]
-
-    def loads_of(self, partition: Partition) -> CoordinatorLoader | None:
-        """Who reads a partition into its coordinator; None for one that is no shard."""
-        name = partition.topic.name
-        if name == OFFSETS_TOPIC:
-            return self.coordinator_loader
-        return self.transaction_loader if name == TRANSACTIONS_TOPIC else None
-
-    def reload_shard(self, index: int) -> None:
-        """Forget a shard's state and read it from its log again."""
-        self.coordinator_loader.drop(index, ErrorCode.NOT_COORDINATOR)
-        self.coordinator_loader.load(index)
+        for host in self.coordinators.values():
+            host.reload_after_defect()
 
     # Nodes
 
@@ -422,7 +313,7 @@ class Cluster:
     def delete_topics(self, topics: Sequence[Topic], now: Now) -> None:
         """`delete_topic` of many at once, or of none. Raises LogError."""
         self.topics.delete_all(topics)
-        self.apply(self.coordinator.topics_deleted([topic.name for topic in topics], now))
+        self.apply(self.groups.coordinator.topics_deleted([topic.name for topic in topics], now))
 
     def new_session_id(self) -> int:
         """A random number of 32 bits."""

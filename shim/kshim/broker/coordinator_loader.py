@@ -7,21 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kshim.storage.log import CorruptLog, LogError
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.frame import ProtocolError
 
 if TYPE_CHECKING:
-    from kshim.broker.cluster import Cluster
-    from kshim.coordinator.groups.coordinator import GroupCoordinator
-    from kshim.coordinator.groups.replay import Replay
-    from kshim.coordinator.step import Now
-    from kshim.coordinator.transactions.coordinator import TransactionCoordinator
-    from kshim.coordinator.transactions.replay import TransactionReplay
+    from kshim.coordinator.runtime import CoordinatorRuntime, Replaying
+    from kshim.coordinator.step import Now, Step
     from kshim.partitions.partition import Partition
-    from kshim.scheduling.background_tasks import BackgroundTask
+    from kshim.partitions.topics import Topics
+    from kshim.scheduling.background_tasks import BackgroundTask, BackgroundTasks
+    from kshim.scheduling.timers import Timers
     from kshim.storage.log import Log
 
 
@@ -38,17 +36,28 @@ class CoordinatorLoader:
 
     def __init__(
         self,
-        cluster: Cluster,
         topic_name: str,
         modules: Sequence[str],
-        coordinator: Callable[[], GroupCoordinator | TransactionCoordinator],
-        made_coordinator: Callable[[], GroupCoordinator | TransactionCoordinator | None],
+        *,
+        coordinator: Callable[[], CoordinatorRuntime[Any]],
+        made_coordinator: Callable[[], CoordinatorRuntime[Any] | None],
+        topics: Topics,
+        apply: Callable[[Step], None],
+        background_tasks: BackgroundTasks,
+        timers: Timers,
+        report: Callable[[BaseException, object], None],
+        on_corrupt: Callable[[LogError], None],
     ) -> None:
-        self._cluster = cluster
         self._topic_name = topic_name
         self._modules = modules
         self._coordinator = coordinator
         self._made_coordinator = made_coordinator
+        self._topics = topics
+        self._apply = apply
+        self._background_tasks = background_tasks
+        self._timers = timers
+        self._report = report
+        self._on_corrupt = on_corrupt
         self._now: Callable[[], Now] | None = None
         self._pending: dict[int, object] = {}  # a new object each time: it tells one reading from the next
         self._wanted: dict[int, None] = {}
@@ -61,13 +70,13 @@ class CoordinatorLoader:
         if self._now is not None:
             return
         self._now = now
-        topic = self._cluster.topics.named(self._topic_name)
+        topic = self._topics.named(self._topic_name)
         if topic is not None:
             self._pending.update((partition.index, object()) for partition in topic.partitions)
             self._at_start.update(self._pending)
             self._run()
 
-    def coordinator_made(self, coordinator: GroupCoordinator | TransactionCoordinator) -> None:
+    def coordinator_made(self, coordinator: CoordinatorRuntime[Any]) -> None:
         """There is a coordinator from now on: refuse requests of every shard that was not read yet."""
         for index in self._pending:
             coordinator.begin_load(index)
@@ -108,12 +117,12 @@ class CoordinatorLoader:
         step = self._coordinator().unload(index, error)
         # A request that met a defect may be parked in there and is answered already.
         step.replies = [(ticket, response) for ticket, response in step.replies if not ticket.is_answered]  # type: ignore[attr-defined]
-        self._cluster.apply(step)
+        self._apply(step)
 
     def _run(self) -> None:
         if not self._is_running:
             self._is_running = True
-            self._cluster.background_tasks.add(self._read_all(), urgent=True)
+            self._background_tasks.add(self._read_all(), urgent=True)
 
     def _read_all(self) -> BackgroundTask:
         try:
@@ -129,7 +138,6 @@ class CoordinatorLoader:
             self._is_running = False
 
     def _read(self, index: int) -> BackgroundTask:
-        cluster = self._cluster
         reading = self._pending[index]
         is_start = index in self._at_start
         self._at_start.discard(index)
@@ -146,23 +154,22 @@ class CoordinatorLoader:
         del self._pending[index]
         self._wanted.pop(index, None)
         assert self._now is not None
-        cluster.apply(self._coordinator().finish_load(index, self._now()))
+        self._apply(self._coordinator().finish_load(index, self._now()))
 
     def _failed(self, index: int, error: Exception, *, is_start: bool) -> None:
         """Damage that was there at the start ends the broker; anything else may be better after a while."""
-        cluster = self._cluster
         self.drop(index)
         damage: LogError | None = error if isinstance(error, CorruptLog) else None
         if isinstance(error, ProtocolError):
             damage = LogError(f"{self._topic_name}-{index} holds a record that cannot be read: {error}")
         if is_start and damage is not None:
-            cluster.on_corrupt(damage)
+            self._on_corrupt(damage)
             return
-        cluster.report(damage or error, self._partition(index))
-        cluster.timers.after(RETRY_PAUSE_MS, lambda: self._retry(index))
+        self._report(damage or error, self._partition(index))
+        self._timers.after(RETRY_PAUSE_MS, lambda: self._retry(index))
 
     def _partition(self, index: int) -> Partition:
-        topic = self._cluster.topics.named(self._topic_name)
+        topic = self._topics.named(self._topic_name)
         assert topic is not None, f"{self._topic_name} is gone"
         return topic.partitions[index]
 
@@ -171,7 +178,7 @@ class CoordinatorLoader:
             self.load(index)
 
 
-def _replaying(replay: Replay | TransactionReplay, log: Log) -> Iterator[None]:
+def _replaying(replay: Replaying, log: Log) -> Iterator[None]:
     """All of it, in slices of less than a millisecond."""
     for run in log.runs():
         yield from replay.feed(run)

@@ -49,13 +49,9 @@ class Node:
         """Whether this node answers for a partition."""
         return partition.leader.leader_id == self.node_id
 
-    def leads_group_shard(self, index: int) -> bool:
-        """Whether this node coordinates the groups of a partition of the offsets topic."""
-        return self.leads(self.cluster.offsets_partition(index))
-
-    def leads_transaction_shard(self, index: int) -> bool:
-        """Whether this node coordinates the transactional ids of a partition of the transaction topic."""
-        return self.leads(self.cluster.transactions_topic().partitions[index])
+    def leads_shard(self, topic: str, index: int) -> bool:
+        """Whether this node answers for a partition of a coordinator's topic."""
+        return self.leads(self.cluster.coordinators[topic].partition(index))
 
     def address(self, listener_name: str) -> tuple[str, int]:
         """Host and port that the clients of a listener dial: those advertised for it."""

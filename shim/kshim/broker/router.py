@@ -21,14 +21,13 @@ _KEY_AND_VERSION = struct.Struct(">hh")
 class NodeContext(RequestContext):
     """The context of a request to one of several nodes: it says what that node coordinates."""
 
-    __slots__ = ("leads_group_shard", "leads_transaction_shard")
+    __slots__ = ("leads_shard",)
 
     def __init__(
         self, node: Node, api_version: int, client_id: str | None, client_host: str, now: Now, real_ms: int
     ) -> None:
         super().__init__(api_version, client_id, client_host, now, real_ms)
-        self.leads_group_shard = node.leads_group_shard
-        self.leads_transaction_shard = node.leads_transaction_shard
+        self.leads_shard = node.leads_shard
 
 
 class Router:

@@ -54,7 +54,7 @@ TRANSACTIONS = (
     "kshim_protocol.internal.transaction_records",
     "kshim.coordinator.transactions.end_txn",
     "kshim.coordinator.transactions.coordinator",
-    "kshim.broker.transactions",
+    "kshim.broker.marker_writer",
 )
 
 

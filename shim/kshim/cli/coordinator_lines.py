@@ -9,7 +9,6 @@ from kshim.coordinator.groups.events import (
     AppendFailed,
     AssignmentReceived,
     Cause,
-    Event,
     GroupLoaded,
     JoinCompleted,
     LeaderReplaced,
@@ -23,6 +22,7 @@ from kshim.coordinator.groups.events import (
     SyncCompleted,
     Transition,
 )
+from kshim.coordinator.step import Event
 
 
 class Line(NamedTuple):

@@ -11,8 +11,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from kshim.coordinator.groups.classic.state import GroupState
-from kshim.coordinator.groups.events import HISTORY_FIELDS, Event, MemberRef, Transition
-from kshim.coordinator.step import OFFSETS_TOPIC
+from kshim.coordinator.groups.events import HISTORY_FIELDS, MemberRef, Transition
+from kshim.coordinator.step import OFFSETS_TOPIC, Event
 from kshim.partitions.partition import Partition
 from kshim.storage.log import LogError
 

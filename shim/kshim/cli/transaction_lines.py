@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kshim.cli.coordinator_lines import Line
-from kshim.coordinator.groups.events import Event
+from kshim.coordinator.step import Event
 from kshim.coordinator.transactions.events import (
     TransactionAdvanced,
     TransactionCause,

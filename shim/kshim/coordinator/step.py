@@ -1,15 +1,12 @@
-"""What goes into the coordinator and what comes out of it: requests with their context in, `Step`s out."""
+"""What goes into a coordinator and what comes out of it: requests with their context in, `Step`s out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple
 
-if TYPE_CHECKING:
-    from kshim.coordinator.groups.events import Event
-    from kshim.coordinator.transactions.markers import Marker
-    from kshim_protocol.errors import ErrorCode
-
+from kshim.coordinator.fact import Fact
+from kshim_protocol.errors import ErrorCode
 
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
@@ -37,10 +34,8 @@ class RequestContext:
 
     __slots__ = ("api_version", "client_host", "client_id", "now", "real_ms")
 
-    leads_group_shard: Callable[[int], bool] | None = None
-    """Whether the node that was asked answers for a partition of the offsets topic. None: it does for all."""
-    leads_transaction_shard: Callable[[int], bool] | None = None
-    """The same for a partition of the transaction topic."""
+    leads_shard: Callable[[str, int], bool] | None = None
+    """Whether the node that was asked leads a partition (topic, index) of a coordinator. None: it leads all."""
 
     def __init__(self, api_version: int, client_id: str | None, client_host: str, now: Now, real_ms: int = 0) -> None:
         self.api_version = api_version
@@ -51,14 +46,15 @@ class RequestContext:
 
 
 class Append:
-    """One record batch for one partition of the offsets topic or of the transaction topic, and what follows from its fate.
+    """One record batch for one partition of the Step's topic, and what follows from its fate.
 
     `written(base_offset, step)` or `failed(error, step)` is called exactly once, at once after the append was tried,
     with the Step this append is from, which it fills further: replies, events in the order of what happened, perhaps
-    further appends. State described by the batch changes only in `written`.
+    further appends. State described by the batch changes only in `written`. `now_ms` (Unix time) is when the producer
+    named in the batch was heard of, -1 where that does not matter.
     """
 
-    __slots__ = ("batch", "failed", "partition", "topic", "written")
+    __slots__ = ("batch", "failed", "now_ms", "partition", "written")
 
     def __init__(
         self,
@@ -67,13 +63,13 @@ class Append:
         written: Callable[[int, Step], None],
         failed: Callable[[ErrorCode, Step], None],
         *,
-        topic: str = OFFSETS_TOPIC,
+        now_ms: int = -1,
     ) -> None:
-        self.topic = topic
         self.partition = partition
         self.batch = batch
         self.written = written
         self.failed = failed
+        self.now_ms = now_ms
 
     def then(self, written: Callable[[Step], None], failed: Callable[[ErrorCode, Step], None]) -> None:
         """Have one of these called as well, after what follows already."""
@@ -90,26 +86,93 @@ class Append:
         self.written, self.failed = both_written, both_failed
 
 
-class Step:
-    """The effects of one input, for `broker.apply`: append first, then release replies, then publish events.
+class Marker:
+    """One marker to be written to a partition of any topic, to end a producer's transaction there.
 
-    `appends` may grow while they are tried one after the other. `replies` holds (ticket, response message). At most
-    one reply is ever made for a ticket. `partitions`: those of `topic` whose state this step is made from, written or
-    only read; nobody may hear of it before what is in their logs by now is as durable as was promised. All appends are
-    for that topic, too. `markers` and `once_durable`: see `TransactionStep`.
+    `settle(error)` is called exactly once: with NONE when the marker is durable, as the policy has it, or when there is
+    no such partition any more; with any other error when the marker may not be there. What it returns is to be applied.
     """
 
-    __slots__ = ("appends", "events", "partitions", "replies")
+    __slots__ = (
+        "coordinator_epoch",
+        "is_commit",
+        "now",
+        "partition",
+        "producer_epoch",
+        "producer_id",
+        "settle",
+        "topic",
+    )
+
+    def __init__(
+        self,
+        where: tuple[str, int],
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        is_commit: bool,
+        coordinator_epoch: int,
+        now: Now,
+        settle: Callable[[ErrorCode], Step | None],
+    ) -> None:
+        self.topic, self.partition = where
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.is_commit = is_commit
+        self.coordinator_epoch = coordinator_epoch
+        self.now = now
+        self.settle = settle
+
+    def __repr__(self) -> str:
+        outcome = "commit" if self.is_commit else "abort"
+        return (
+            f"<{outcome} of producer {self.producer_id} epoch {self.producer_epoch} in {self.topic}-{self.partition}>"
+        )
+
+
+class Event(Fact):
+    """Base of all events. `partition` is that of `topic` concerned, `now` the time of the input.
+
+    `is_routine`: it comes with ordinary work, so often that only who looks closely wants to read it.
+    """
+
+    coordinator: ClassVar[str] = "GroupCoordinator"
+    topic: ClassVar[str] = OFFSETS_TOPIC
+    is_routine: ClassVar[bool] = False
+
+    partition: int
+    now: Now
+
+
+class Step:
+    """The effects of one input, for `Cluster.apply`: append first, then release replies, then publish events.
+
+    `appends` are for partitions of `topic`, and may grow while they are tried one after the other. `replies` holds
+    (ticket, response message); at most one reply is ever made for a ticket. `markers` are written after the appends.
+    Each of `once_durable` is called once what the logs of the Step's partitions hold by then is as durable as was
+    promised, and not at all when that is lost; what it returns is to be applied.
+
+    `partitions`: those of `topic` whose state this step is made from, written or only read; nobody may hear of it
+    before what is in their logs by now is as durable as was promised. `at_work`: the one of them that may be half
+    changed when an exception ends the input or its application; None before a shard was found and after all is done.
+    """
 
     topic: str = OFFSETS_TOPIC
+    at_work: int | None = None
     markers: Sequence[Marker] = ()
     once_durable: Sequence[Callable[[], Step | None]] = ()
 
     def __init__(self) -> None:
-        self.partitions: Collection[int] = ()
+        self.partitions: Sequence[int] = ()
         self.appends: list[Append] = []
         self.replies: list[tuple[Ticket, Any]] = []
         self.events: list[Event] = []
+
+    def works_on(self, partition: int) -> None:
+        """The shard of `partition` is going to be read or changed."""
+        self.at_work = partition
+        if partition not in self.partitions:
+            self.partitions = (*self.partitions, partition)
 
     def reply(self, ticket: Ticket, response: object) -> None:
         """Answer `ticket`; released after this step's appends are in the log."""

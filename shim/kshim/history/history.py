@@ -15,7 +15,7 @@ from kshim.partitions.internal_topics import EVENTS_TOPIC
 if TYPE_CHECKING:
     from kshim.config.broker_config import BrokerConfig
     from kshim.coordinator.groups.classic.group import Group
-    from kshim.coordinator.groups.events import Event
+    from kshim.coordinator.step import Event
     from kshim.history.event import HistoryEvent
     from kshim.partitions.topics import Topics
     from kshim.scheduling.timers import Timers

@@ -12,7 +12,6 @@ from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.events import (
     Arrivals,
     Cause,
-    Event,
     GroupEvent,
     GroupLoaded,
     JoinCompleted,
@@ -24,6 +23,7 @@ from kshim.coordinator.groups.events import (
     SyncCompleted,
     Transition,
 )
+from kshim.coordinator.step import Event
 from kshim.history.event import Arrival, Course, Ending, HistoryEvent, Kicked, Why
 
 ADMIN: Final = "admin"

@@ -73,8 +73,8 @@ class Brokers:
 
     def coordinator_of(self, group_id: str) -> int:
         """The broker that coordinates a group."""
-        self.cluster.offsets_topic()
-        return self.leader_of(OFFSETS_TOPIC, self.cluster.coordinator.partition_for(group_id))
+        self.cluster.groups.topic()
+        return self.leader_of(OFFSETS_TOPIC, self.cluster.groups.coordinator.partition_for(group_id))
 
     def stop_node(self, broker: int) -> None:
         """End a broker: what it leads and coordinates goes to others, its clients are cut off. Twice is once.

@@ -6,7 +6,6 @@ import pytest
 
 from kshim.coordinator.groups.events import (
     AssignmentReceived,
-    Event,
     JoinCompleted,
     MemberAdded,
     MemberIdIssued,
@@ -14,6 +13,7 @@ from kshim.coordinator.groups.events import (
     RebalanceCompleted,
     Transition,
 )
+from kshim.coordinator.step import Event
 from kshim_protocol.errors import ErrorCode
 from tests.coordinator.harness import START_WALL_MS
 from tests.coordinator.peers import a_group

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.config import GroupConfig
+from kshim.coordinator.groups.coordinator import GroupCoordinator
 from kshim.coordinator.groups.events import GroupLoaded, RecordsSkipped
+from kshim.coordinator.step import Now, RequestContext, Ticket
 from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.frame import ProtocolError
@@ -25,11 +28,17 @@ from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
 from kshim_protocol.messages.leave_group import LeaveGroupRequest
 from kshim_protocol.messages.list_groups import ListGroupsRequest
+from kshim_protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kshim_protocol.messages.offset_delete import OffsetDeleteRequest
 from kshim_protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopic
 from kshim_protocol.records.batch import build_batch, build_key_value_batch, set_base_offset
 from kshim_protocol.records.control import ControlType, EndTransactionMarker, build_end_transaction_batch
 from kshim_protocol.records.record import Record
+from tests.coordinator.harness import Topics
 from tests.coordinator.peers import a_group, fetched, subscription
 from tests.coordinator.rules import covers
 
@@ -413,8 +422,20 @@ def test_any_other_rebalance_timeout_is_what_the_record_says(rebalance_timeout_m
     assert sim.group.members[sim["a"].member_id].rebalance_timeout_ms == rebalance_timeout_ms
 
 
-def test_what_is_being_worked_on_is_known_when_something_breaks() -> None:
-    sim = a_group().stable("a")
-    assert sim.coordinator.partition_at_work == PARTITION
-    sim.peer("x", group_id="other").join()
-    assert sim.coordinator.partition_at_work == sim.coordinator.partition_for("other") != PARTITION
+class BrokenTopics(Topics):
+    def partition_count(self, topic: str) -> int | None:
+        raise RuntimeError("nobody knows")
+
+
+@pytest.mark.parametrize("group_id", ["g", "other"])
+def test_what_is_being_worked_on_is_known_when_something_breaks(group_id: str) -> None:
+    coordinator = GroupCoordinator(GroupConfig(), topics=BrokenTopics({}), new_id=str)
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=5, committed_metadata="")
+    request = OffsetCommitRequest(
+        group_id=group_id,
+        member_id="",
+        topics=(OffsetCommitRequestTopic(name="orders", partitions=(partition,)),),
+    )
+    with pytest.raises(RuntimeError, match="nobody knows"):
+        coordinator.offset_commit(request, RequestContext(9, "client", "/127.0.0.1", Now(0, 0)), Ticket())
+    assert coordinator.step.at_work == coordinator.partition_for(group_id)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kshim.coordinator.deadlines import Deadlines
 from kshim.coordinator.groups.config import GroupConfig
 from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset
-from kshim.coordinator.groups.replay import Replay, replay
+from kshim.coordinator.groups.replay import Replay
 from kshim.coordinator.groups.shard import Shard
 from kshim_protocol.codec import codec
 from kshim_protocol.frame import ProtocolError
@@ -47,6 +47,15 @@ from tests.coordinator.harness import Topics
 
 GROUPS = ("a", "b", "ü-" * 40)
 TOPICS = ("t", "long" * 30)
+
+
+def replay(shard: Shard, batches: Iterable[bytes]) -> None:
+    replaying = Replay(shard)
+    for batch in batches:
+        for _ in replaying.feed(batch):
+            pass
+    for _ in replaying.finish():
+        pass
 
 
 def a_shard() -> Shard:

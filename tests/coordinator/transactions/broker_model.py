@@ -14,10 +14,9 @@ from typing import Any
 
 from kshim.coordinator.groups.config import GroupConfig
 from kshim.coordinator.groups.coordinator import GroupCoordinator
-from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Append, Now, RequestContext, Step
+from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Append, Marker, Now, RequestContext, Step
 from kshim.coordinator.transactions.config import TransactionConfig
 from kshim.coordinator.transactions.coordinator import TransactionCoordinator
-from kshim.coordinator.transactions.markers import Marker
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.records.batch import parse_batch_header, set_base_offset
 from tests.coordinator.transactions.harness import START_MONO_MS, START_WALL_MS, Call, Catalog, records_in
@@ -115,7 +114,7 @@ class BrokerModel:
     def apply(self, step: Step) -> None:
         """As `Cluster.apply`."""
         for append in step.appends:
-            append.written(self._append(append), step)
+            append.written(self._append(step.topic, append), step)
         logs = {append.partition for append in step.appends} | set(step.partitions)
         replies = list(step.replies)
 
@@ -130,8 +129,8 @@ class BrokerModel:
         for marker in step.markers:
             self._mark(marker)
 
-    def _append(self, append: Append) -> int:
-        log = self.log(append.topic, append.partition)
+    def _append(self, topic: str, append: Append) -> int:
+        log = self.log(topic, append.partition)
         base_offset = 0
         if log.entries:
             base_offset = parse_batch_header(log.entries[-1]).last_offset + 1
@@ -142,18 +141,20 @@ class BrokerModel:
         log = self.log(marker.topic, marker.partition)
         if marker.topic == OFFSETS_TOPIC:
             try:
-                append = self.groups.end_transaction(
+                step = self.groups.end_transaction(
                     marker.partition,
                     producer_id=marker.producer_id,
                     producer_epoch=marker.producer_epoch,
                     is_commit=marker.is_commit,
                     coordinator_epoch=marker.coordinator_epoch,
                     now=marker.now,
+                    ended=lambda _error: None,
                 )
             except KafkaError as error:
                 self._following(lambda code=error.code: marker.settle(code))()  # type: ignore[misc]
                 return
-            append.written(self._append(append), Step())
+            for append in step.appends:
+                append.written(self._append(step.topic, append), step)
         else:
             outcome = "commit" if marker.is_commit else "abort"
             self._write(log, (outcome, marker.producer_id, marker.producer_epoch, None))

@@ -17,11 +17,19 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any, Generic, TypeVar
 
-from kshim.coordinator.groups.events import Event
-from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Append, Now, RequestContext, Step, Ticket
+from kshim.coordinator.step import (
+    OFFSETS_TOPIC,
+    TRANSACTIONS_TOPIC,
+    Append,
+    Event,
+    Marker,
+    Now,
+    RequestContext,
+    Step,
+    Ticket,
+)
 from kshim.coordinator.transactions.config import TransactionConfig
 from kshim.coordinator.transactions.coordinator import TransactionCoordinator
-from kshim.coordinator.transactions.markers import Marker
 from kshim.coordinator.transactions.transaction import Transaction
 from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
@@ -276,7 +284,6 @@ class World:
             self._mark(marker)
 
     def _append(self, append: Append) -> int:
-        assert append.topic == TRANSACTIONS_TOPIC
         log = self.logs.setdefault(append.partition, [])
         log.append(set_base_offset(append.batch, len(log)))
         return len(log) - 1
@@ -333,7 +340,7 @@ class World:
 
     def records(self, transactional_id: str) -> list[TransactionLogValue | None]:
         """All records of an id, None for tombstones."""
-        log = self.logs.get(self.coordinator.shard_of(transactional_id), [])
+        log = self.logs.get(self.coordinator.partition_for(transactional_id), [])
         return [value for key, value in records_in(log) if key.transactional_id == transactional_id]
 
 

@@ -94,7 +94,7 @@ def test_loading_writes_the_markers_of_an_outcome_that_stands_again(committed: b
 def test_a_loading_shard_refuses_and_is_asked_for() -> None:
     world = World()
     producer = world.init("x")
-    shard = world.coordinator.shard_of("x")
+    shard = world.coordinator.partition_for("x")
     world.coordinator.unload(shard)
     assert producer.add(("t", 0)) is ErrorCode.NOT_COORDINATOR
     wanted: list[int] = []
@@ -113,9 +113,9 @@ def test_a_shard_that_is_given_up_sends_no_marker_and_ends_nothing() -> None:
     producer.add(("t", 0))
     with world.nothing_becomes_durable():
         producer.end(committed=True)
-        world.coordinator.unload(world.coordinator.shard_of("x"))
+        world.coordinator.unload(world.coordinator.partition_for("x"))
     assert world.markers == []
-    world.load(world.coordinator.shard_of("x"))
+    world.load(world.coordinator.partition_for("x"))
     assert world.markers == [("t", 0, producer.key, "commit")]
 
 
@@ -123,7 +123,7 @@ def test_a_shard_that_is_loaded_before_the_outcome_is_durable_sends_no_marker_ei
     world = World()
     producer = world.init("x")
     producer.add(("t", 0))
-    shard = world.coordinator.shard_of("x")
+    shard = world.coordinator.partition_for("x")
     with world.nothing_becomes_durable():
         producer.end(committed=True)
         world.coordinator.unload(shard)
@@ -138,7 +138,7 @@ def test_a_shard_that_is_loaded_before_the_outcome_is_durable_sends_no_marker_ei
 def test_no_deadline_outlives_its_shard() -> None:
     world = World()
     world.init("x").add(("t", 0))
-    world.coordinator.unload(world.coordinator.shard_of("x"))
+    world.coordinator.unload(world.coordinator.partition_for("x"))
     world.pass_ms(10_000_000)
     assert world.markers == []
 

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from kshim.broker.cluster import Cluster
 from kshim.broker.coordinator_loader import CoordinatorLoader
+from kshim.broker.step_applier import StepApplier
 from kshim.coordinator.groups.replay import Replay
 from kshim.partitions.durability import Durability, FsyncPolicy
 from kshim.partitions.log_recovery import LogRecovery
@@ -25,10 +25,10 @@ def _replaced(owner: type, name: str, with_: Any) -> Callable[[], AbstractContex
 
 
 def _reads_do_not_wait() -> AbstractContextManager[Any]:
-    def only_written(self: Cluster, step: Any) -> list[Partition]:
-        return [self.offsets_partition(append.partition) for append in step.appends]
+    def only_written(self: StepApplier, step: Any) -> list[Partition]:
+        return [self._coordinators[step.topic].partition(append.partition) for append in step.appends]
 
-    return patch.object(Cluster, "partitions_of", only_written)
+    return patch.object(StepApplier, "partitions_of", only_written)
 
 
 def _first_shard_is_enough() -> AbstractContextManager[Any]:
@@ -83,7 +83,7 @@ def _shards_keep_what_was_lost() -> AbstractContextManager[Any]:
             drop(self, index, *error)
 
     def load_dropped(self: CoordinatorLoader, index: int) -> None:
-        if index in self._cluster.coordinator._unloaded:
+        if index in self._coordinator()._unloaded:
             load(self, index)
 
     @contextmanager

@@ -93,7 +93,7 @@ class _World:
         )
 
     def _folder_of(self, group_id: str) -> str:
-        return f"{OFFSETS_TOPIC}-{self.node.cluster.coordinator.partition_for(group_id)}"
+        return f"{OFFSETS_TOPIC}-{self.node.cluster.groups.coordinator.partition_for(group_id)}"
 
     # Requests
 

@@ -41,9 +41,9 @@ def find_coordinator(
     if request.key_type != SHARE:
         try:
             if request.key_type == GROUP:
-                node.cluster.offsets_topic()
+                node.cluster.groups.topic()
             else:
-                node.cluster.transactions_topic()
+                node.cluster.transactions.topic()
         except LogError as error:
             node.cluster.defect(error, request)
             return answered(ticket, request.error_response(ErrorCode.COORDINATOR_NOT_AVAILABLE, version, str(error)))

@@ -20,7 +20,7 @@ def init_producer_id(node: Node, request: InitProducerIdRequest, context: Reques
     if (request.producer_id == -1) != (request.producer_epoch == -1):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "producer id and epoch go together")
     if request.transactional_id is not None:
-        return node.cluster.transactions.init_producer_id(request, context, ticket)
+        return node.cluster.transactions.coordinator.init_producer_id(request, context, ticket)
     try:
         producer_id = node.cluster.next_producer_id()
     except LogError as error:

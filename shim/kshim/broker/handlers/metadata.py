@@ -116,9 +116,9 @@ def _make_missing(node: Node, names: list[str], request: MetadataRequest) -> set
             if name in cluster.topics or name_problem(name) is not None or name == METADATA_TOPIC:
                 continue
             if name == OFFSETS_TOPIC:
-                cluster.offsets_topic()
+                cluster.groups.topic()
             elif name == TRANSACTIONS_TOPIC:
-                cluster.transactions_topic()
+                cluster.transactions.topic()
             elif not any(cluster.topics.alike(name)) and len(new) < most:
                 new.setdefault(name.replace(".", "_"), NewTopic(name, partition_count, {}))
         cluster.topics.create_all(list(new.values()))

@@ -353,7 +353,7 @@ def _require_verified(
     Kafka: ReplicaManager.handleProduceAppend, AddPartitionsToTxnManager.
     """
     assert request.transactional_id is not None
-    error = cluster.transactions.verify(
+    error = cluster.transactions.coordinator.verify(
         request.transactional_id, header.producer_id, header.producer_epoch, partition.topic.name, partition.index
     )
     match error:

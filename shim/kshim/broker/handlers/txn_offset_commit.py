@@ -19,8 +19,8 @@ def txn_offset_commit(node: Node, request: TxnOffsetCommitRequest, context: Requ
     cluster = node.cluster
 
     def verify(partition: int) -> ErrorCode:
-        return cluster.transactions.verify(
+        return cluster.transactions.coordinator.verify(
             request.transactional_id, request.producer_id, request.producer_epoch, OFFSETS_TOPIC, partition
         )
 
-    return cluster.coordinator.txn_offset_commit(request, context, ticket, verify)
+    return cluster.groups.coordinator.txn_offset_commit(request, context, ticket, verify)

@@ -70,15 +70,19 @@ def _written(node: Node, marker: WritableTxnMarker, topic: str, index: int, cont
     if not node.leads(partition):
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if topic == OFFSETS_TOPIC:
-        append = cluster.coordinator.end_transaction(
+        outcome: list[ErrorCode] = []
+        step = cluster.groups.coordinator.end_transaction(
             index,
             producer_id=marker.producer_id,
             producer_epoch=marker.producer_epoch,
             is_commit=marker.transaction_result,
             coordinator_epoch=marker.coordinator_epoch,
             now=context.now,
+            ended=outcome.append,
         )
-        append.written(partition.append(append.batch, context.now.wall_ms), Step())
+        cluster.apply(step)
+        if outcome != [ErrorCode.NONE]:
+            raise KafkaError(outcome[0])
     else:
         append_marker(
             partition,

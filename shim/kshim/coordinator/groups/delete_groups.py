@@ -8,15 +8,17 @@ from __future__ import annotations
 from kshim.coordinator.append_errors import append_error
 from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.events import Cause
-from kshim.coordinator.groups.offsets.offset_fetch import FindShard
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.groups.tombstones import Tombstones, offsets_of_group
-from kshim.coordinator.step import Now, Step, Ticket
+from kshim.coordinator.runtime import FindShard
+from kshim.coordinator.step import Now, RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 
 
-def delete_groups(find_shard: FindShard, request: DeleteGroupsRequest, now: Now, ticket: Ticket, step: Step) -> None:
+def delete_groups(
+    find_shard: FindShard[Shard], request: DeleteGroupsRequest, context: RequestContext, ticket: Ticket, step: Step
+) -> None:
     """Delete each group that is Empty, with one batch a shard; answer when the last batch's fate is known.
 
     Each group has its own error: COORDINATOR_LOAD_IN_PROGRESS, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, or why its batch
@@ -36,7 +38,7 @@ def delete_groups(find_shard: FindShard, request: DeleteGroupsRequest, now: Now,
         step.reply(ticket, _response(results))
     waiting = set(doomed)
     for shard, group_ids in doomed.values():
-        _delete(shard, group_ids, results, waiting, now, ticket, step)
+        _delete(shard, group_ids, results, waiting, context.now, ticket, step)
 
 
 def _check(shard: Shard, group_id: str) -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.classic.member import Member
 from kshim.coordinator.groups.classic.state import GroupState
-from kshim.coordinator.groups.offsets.offset_fetch import FindShard
-from kshim.coordinator.step import RequestContext
+from kshim.coordinator.groups.shard import Shard
+from kshim.coordinator.runtime import FindShard
+from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.describe_groups import (
     DescribedGroup,
@@ -25,16 +26,15 @@ _ALL_OPERATIONS = 3400
 
 
 def describe_groups(
-    find_shard: FindShard, request: DescribeGroupsRequest, context: RequestContext
-) -> DescribeGroupsResponse:
+    find_shard: FindShard[Shard], request: DescribeGroupsRequest, context: RequestContext, ticket: Ticket, step: Step
+) -> None:
     """One entry a group, each with its own error; a group that does not exist is Dead."""
-    return DescribeGroupsResponse(
-        groups=tuple(_describe(find_shard, group_id, request, context) for group_id in request.groups)
-    )
+    groups = tuple(_describe(find_shard, group_id, request, context) for group_id in request.groups)
+    step.reply(ticket, DescribeGroupsResponse(groups=groups))
 
 
 def _describe(
-    find_shard: FindShard, group_id: str, request: DescribeGroupsRequest, context: RequestContext
+    find_shard: FindShard[Shard], group_id: str, request: DescribeGroupsRequest, context: RequestContext
 ) -> DescribedGroup:
     try:
         shard = find_shard(group_id)

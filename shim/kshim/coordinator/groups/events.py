@@ -6,10 +6,11 @@ Events are facts for logs, history and metrics; nothing in the protocol depends 
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, ClassVar, Final, NamedTuple, dataclass_transform
+from typing import Final, NamedTuple
 
+from kshim.coordinator.fact import Fact
 from kshim.coordinator.groups.classic.state import GroupState
-from kshim.coordinator.step import OFFSETS_TOPIC, Now
+from kshim.coordinator.step import Event
 from kshim_protocol.errors import ErrorCode
 
 HISTORY_FIELDS: Final = frozenset(
@@ -40,25 +41,6 @@ class Cause(Enum):
 
     def __str__(self) -> str:
         return self.value
-
-
-@dataclass_transform(kw_only_default=True, frozen_default=True)
-class Fact:
-    """Base of small immutable records, typed like dataclasses but without their cost at import."""
-
-    def __init__(self, **fields: Any) -> None:
-        self.__dict__.update(fields)
-
-    def __eq__(self, other: object) -> bool:
-        if other.__class__ is not self.__class__:
-            return NotImplemented
-        names = self.__dict__.keys() | other.__dict__.keys()  # what was left out has its default in the class
-        return all(getattr(self, name, None) == getattr(other, name, None) for name in names)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__dict__.items())})"
 
 
 class MemberRef(Fact):
@@ -93,20 +75,6 @@ class Trigger(Fact):
     cause: Cause
     detail: str
     member: MemberRef | None = None
-
-
-class Event(Fact):
-    """Base of all events. `partition` is that of `topic` concerned, `now` the time of the input.
-
-    `is_routine`: it comes with ordinary work, so often that only who looks closely wants to read it.
-    """
-
-    coordinator: ClassVar[str] = "GroupCoordinator"
-    topic: ClassVar[str] = OFFSETS_TOPIC
-    is_routine: ClassVar[bool] = False
-
-    partition: int
-    now: Now
 
 
 class GroupEvent(Event):

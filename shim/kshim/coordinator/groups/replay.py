@@ -7,7 +7,7 @@ Source: Kafka's CoordinatorLoaderImpl and GroupCoordinatorShard.replay.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset
 from kshim.coordinator.groups.shard import Shard
@@ -64,20 +64,6 @@ _Entry = bytes | tuple[int, bytes]
 """A record: the batch it is alone in, or its offset and its value. It is no tombstone."""
 
 
-def replay(shard: Shard, batches: Iterable[bytes]) -> None:
-    """Apply whole batches in offset order; counts in `shard.skipped` what is of an unknown type.
-
-    Raises ProtocolError, which names the offset, for what cannot be a record of this topic and for values of a version
-    that is not known here, unless a later record of the same key replaces them.
-    """
-    replaying = Replay(shard)
-    for batch in batches:
-        for _ in replaying.feed(batch):
-            pass
-    for _ in replaying.finish():
-        pass
-
-
 class Replay:
     """Brings a shard's log back into the shard, fed with one run of whole batches after the other.
 
@@ -85,7 +71,9 @@ class Replay:
     put into the shard. The outcome is that of applying one record after the other. Where order matters between keys,
     around transactions, what has come so far is put into the shard first.
 
-    `feed` and `finish` do their work in slices of less than a millisecond: iterate, and give way at each None.
+    Counts in `shard.skipped` what is of an unknown type. Raises ProtocolError, which names the offset, for what cannot
+    be a record of this topic and for values of a version that is not known here, unless a later record of the same key
+    replaces them. `feed` and `finish` do their work in slices of less than a millisecond: iterate, give way at each None.
     """
 
     __slots__ = ("_gone", "_live", "_names", "_shapes", "_shard", "_touched")

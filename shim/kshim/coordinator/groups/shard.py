@@ -10,8 +10,9 @@ from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.config import GroupConfig
 from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset, Offsets
-from kshim.coordinator.step import Append, Now, Step
-from kshim_protocol.errors import ErrorCode, KafkaError
+from kshim.coordinator.runtime import CoordinatorShard
+from kshim.coordinator.step import OFFSETS_TOPIC, Append, Now, Step
+from kshim_protocol.errors import ErrorCode
 from kshim_protocol.internal.group_metadata import GroupMetadataValue
 from kshim_protocol.records.batch import build_key_value_batch
 
@@ -19,26 +20,15 @@ Pair = tuple[bytes, bytes | None]
 """Key and value of a record; a value of None is a tombstone."""
 
 
-class Shard:
+class Shard(CoordinatorShard):
     """Groups and offsets of one offsets partition.
 
     The `put_` and `forget_` methods are what records mean: replay calls them, and so does a live append once it is in
     the log. Nothing else changes what they change.
     """
 
-    __slots__ = (
-        "alone",
-        "config",
-        "deadlines",
-        "groups",
-        "homes",
-        "is_loading",
-        "new_id",
-        "offsets",
-        "partition",
-        "skipped",
-        "topics",
-    )
+    topic = OFFSETS_TOPIC
+    __slots__ = ("config", "groups", "homes", "new_id", "offsets", "topics")
 
     def __init__(
         self,
@@ -51,22 +41,13 @@ class Shard:
         homes: dict[str, Shard],
         is_loading: bool,
     ) -> None:
-        self.partition = partition
-        self.alone = (partition,)  # `Step.partitions` of what concerns this shard only
+        super().__init__(partition, deadlines, is_loading=is_loading)
         self.config = config
         self.topics = topics
         self.new_id = new_id
-        self.deadlines = deadlines
         self.homes = homes  # the coordinator's way from a group id to its shard; loading shards are not in there
-        self.is_loading = is_loading
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
-        self.skipped: dict[int, int] = {}  # key type -> records that replay could not read
-
-    def require_loaded(self) -> None:
-        """Raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS."""
-        if self.is_loading:
-            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
     def append(
         self,

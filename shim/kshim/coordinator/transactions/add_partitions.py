@@ -9,13 +9,14 @@ from collections.abc import Callable
 
 from kshim.coordinator.append_errors import append_error
 from kshim.coordinator.catalog import TopicCatalog
-from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Now, Step
+from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Now, RequestContext, Step, Ticket
 from kshim.coordinator.transactions.end_txn import require_producer
 from kshim.coordinator.transactions.events import TransactionCause
 from kshim.coordinator.transactions.shard import TransactionShard
 from kshim.coordinator.transactions.state import TransactionState
 from kshim.coordinator.transactions.transaction import TransactionPartition
 from kshim_protocol.errors import ErrorCode, KafkaError
+from kshim_protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kshim_protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
@@ -26,7 +27,39 @@ from kshim_protocol.messages.add_partitions_to_txn import (
 _INTERNAL_TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
 
 
-def add_partitions(
+def add_partitions_to_txn(
+    shard: TransactionShard, request: AddPartitionsToTxnRequest, context: RequestContext, ticket: Ticket, step: Step
+) -> None:
+    """Add the partitions of a request (v0-3), which exist. Raises KafkaError as `_add` does."""
+    partitions = frozenset(
+        (topic.name, partition) for topic in request.v3_and_below_topics for partition in topic.partitions
+    )
+    producer = (
+        request.v3_and_below_transactional_id,
+        request.v3_and_below_producer_id,
+        request.v3_and_below_producer_epoch,
+    )
+
+    def done(error: ErrorCode, step: Step) -> None:
+        step.reply(ticket, request.error_response(error, context.api_version))
+
+    _add(shard, producer, partitions, context.now, step, done)
+
+
+def add_offsets_to_txn(
+    shard: TransactionShard, request: AddOffsetsToTxnRequest, context: RequestContext, ticket: Ticket, step: Step
+) -> None:
+    """Add the partition that holds the offsets of the request's group. Raises KafkaError as `_add` does."""
+    partitions = frozenset({(OFFSETS_TOPIC, shard.offsets_partition_for(request.group_id))})
+    producer = (request.transactional_id, request.producer_id, request.producer_epoch)
+
+    def done(error: ErrorCode, step: Step) -> None:
+        step.reply(ticket, request.error_response(error, context.api_version))
+
+    _add(shard, producer, partitions, context.now, step, done)
+
+
+def _add(
     shard: TransactionShard,
     producer: tuple[str, int, int],
     partitions: frozenset[TransactionPartition],
@@ -82,18 +115,18 @@ def partition_errors(topics: TopicCatalog, request: AddPartitionsToTxnRequest) -
     return errors
 
 
-def response_of(
-    request: AddPartitionsToTxnRequest, error: ErrorCode, errors: dict[TransactionPartition, ErrorCode] | None = None
+def refused(
+    request: AddPartitionsToTxnRequest, errors: dict[TransactionPartition, ErrorCode]
 ) -> AddPartitionsToTxnResponse:
-    """`error` on all partitions, except those with their own in `errors`."""
-    own = errors or {}
+    """The answer to a request with `errors`: the other partitions were not tried."""
     return AddPartitionsToTxnResponse(
         results_by_topic_v3_and_below=tuple(
             AddPartitionsToTxnTopicResult(
                 name=topic.name,
                 results_by_partition=tuple(
                     AddPartitionsToTxnPartitionResult(
-                        partition_index=partition, partition_error_code=own.get((topic.name, partition), error)
+                        partition_index=partition,
+                        partition_error_code=errors.get((topic.name, partition), ErrorCode.OPERATION_NOT_ATTEMPTED),
                     )
                     for partition in topic.partitions
                 ),

@@ -6,9 +6,8 @@ KIP-994.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
-from kshim.coordinator.step import Now
+from kshim.coordinator.runtime import FindShard
+from kshim.coordinator.step import Now, RequestContext, Step, Ticket
 from kshim.coordinator.transactions.shard import TransactionShard
 from kshim.coordinator.transactions.state import state_named
 from kshim.coordinator.transactions.transaction import Transaction
@@ -21,18 +20,20 @@ from kshim_protocol.messages.describe_transactions import (
     TransactionState,
 )
 
-FindShard = Callable[[str], TransactionShard]
-"""From a transactional id to its shard. Raises KafkaError."""
 
-
-def describe_transactions(find: FindShard, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
+def describe_transactions(
+    find: FindShard[TransactionShard],
+    request: DescribeTransactionsRequest,
+    context: RequestContext,
+    ticket: Ticket,
+    step: Step,
+) -> None:
     """Each id by itself: TRANSACTIONAL_ID_NOT_FOUND, INVALID_REQUEST for an empty one, or why its shard is not there."""
-    return DescribeTransactionsResponse(
-        transaction_states=tuple(_described(find, transactional_id) for transactional_id in request.transactional_ids)
-    )
+    states = tuple(_described(find, transactional_id) for transactional_id in request.transactional_ids)
+    step.reply(ticket, DescribeTransactionsResponse(transaction_states=states))
 
 
-def _described(find: FindShard, transactional_id: str) -> TransactionState:
+def _described(find: FindShard[TransactionShard], transactional_id: str) -> TransactionState:
     try:
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
@@ -59,18 +60,21 @@ def _described(find: FindShard, transactional_id: str) -> TransactionState:
 
 
 def list_transactions(
-    shards: Iterable[TransactionShard], request: listing.ListTransactionsRequest, now: Now
-) -> listing.ListTransactionsResponse:
+    shards: list[TransactionShard],
+    request: listing.ListTransactionsRequest,
+    context: RequestContext,
+    ticket: Ticket,
+    step: Step,
+) -> None:
     """All ids that pass the filters. Raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS when any shard is not loaded."""
     states = {name: state_named(name) for name in request.state_filters}
     wanted = frozenset(states.values())
     found: list[listing.TransactionState] = []
     for shard in shards:
-        if shard.is_loading:
-            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        shard.require_loaded()
         for transaction in shard.transactions.values():
             facts = transaction.facts
-            if (not states or facts.state in wanted) and _passes(transaction, request, now):
+            if (not states or facts.state in wanted) and _passes(transaction, request, context.now):
                 found.append(
                     listing.TransactionState(
                         transactional_id=transaction.transactional_id,
@@ -78,11 +82,12 @@ def list_transactions(
                         transaction_state=str(facts.state),
                     )
                 )
-    return listing.ListTransactionsResponse(
+    response = listing.ListTransactionsResponse(
         error_code=ErrorCode.NONE,
         unknown_state_filters=tuple(name for name, state in states.items() if state is None),
         transaction_states=tuple(found),
     )
+    step.reply(ticket, response)
 
 
 def _passes(transaction: Transaction, request: listing.ListTransactionsRequest, now: Now) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from kshim.coordinator.append_errors import append_error
 from kshim.coordinator.step import Now, RequestContext, Step, Ticket
 from kshim.coordinator.transactions.events import TransactionCause
-from kshim.coordinator.transactions.markers import TransactionStep, end_decided
+from kshim.coordinator.transactions.markers import end_decided
 from kshim.coordinator.transactions.shard import TransactionShard
 from kshim.coordinator.transactions.state import TransactionState
 from kshim.coordinator.transactions.transaction import LAST_EPOCH, NO_EPOCH, Facts, Transaction
@@ -32,7 +32,7 @@ def require_producer(transaction: Transaction, producer_id: int, producer_epoch:
 
 
 def end_txn(
-    shard: TransactionShard, request: EndTxnRequest, context: RequestContext, ticket: Ticket, step: TransactionStep
+    shard: TransactionShard, request: EndTxnRequest, context: RequestContext, ticket: Ticket, step: Step
 ) -> None:
     """Decide the outcome; answered when it is in the log. Asked again for the same outcome it is still that.
 
@@ -72,7 +72,7 @@ def abort(
     transaction: Transaction,
     cause: TransactionCause,
     now: Now,
-    step: TransactionStep,
+    step: Step,
     *,
     aborted: Callable[[Step], None],
     failed: Callable[[ErrorCode, Step], None],
@@ -98,7 +98,7 @@ def _decide(
     decided: Facts,
     cause: TransactionCause,
     now: Now,
-    step: TransactionStep,
+    step: Step,
     *,
     ended: Callable[[Step], None],
     failed: Callable[[ErrorCode, Step], None],

@@ -5,8 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import ClassVar
 
-from kshim.coordinator.groups.events import Event
-from kshim.coordinator.step import TRANSACTIONS_TOPIC
+from kshim.coordinator.step import TRANSACTIONS_TOPIC, Event
 from kshim.coordinator.transactions.state import TransactionState
 
 

@@ -11,7 +11,6 @@ from kshim.coordinator.append_errors import append_error
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim.coordinator.transactions.end_txn import abort
 from kshim.coordinator.transactions.events import TransactionCause
-from kshim.coordinator.transactions.markers import TransactionStep
 from kshim.coordinator.transactions.shard import TransactionShard
 from kshim.coordinator.transactions.state import TransactionState
 from kshim.coordinator.transactions.transaction import LAST_EPOCH, NO_EPOCH, Facts, Transaction
@@ -26,9 +25,7 @@ def init_producer_id(
     request: InitProducerIdRequest,
     context: RequestContext,
     ticket: Ticket,
-    step: TransactionStep,
-    *,
-    new_producer_id: Callable[[], int],
+    step: Step,
 ) -> None:
     """Give the id's next epoch, or a fresh producer id when its epochs are used up.
 
@@ -41,7 +38,9 @@ def init_producer_id(
     now = context.now
     transaction = shard.transactions.get(transactional_id)
     if transaction is None:
-        transaction = Transaction(transactional_id, Facts(new_producer_id(), NO_EPOCH, request.transaction_timeout_ms))
+        transaction = Transaction(
+            transactional_id, Facts(shard.new_producer_id(), NO_EPOCH, request.transaction_timeout_ms)
+        )
     facts = transaction.facts
     _require_newest(facts, request)
     if facts.state.is_decided:
@@ -57,7 +56,7 @@ def init_producer_id(
 
         abort(shard, transaction, TransactionCause.FENCED, now, step, aborted=aborted, failed=failed)
         return
-    after = _next(facts, request, new_producer_id)._replace(
+    after = _next(facts, request, shard.new_producer_id)._replace(
         timeout_ms=request.transaction_timeout_ms,
         state=TransactionState.EMPTY,
         partitions=frozenset(),

@@ -6,80 +6,15 @@ to whoever applies the step.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-from kshim.coordinator.step import TRANSACTIONS_TOPIC, Now, Step
+from kshim.coordinator.step import Marker, Now, Step
 from kshim.coordinator.transactions.events import TransactionCause
+from kshim.coordinator.transactions.shard import TransactionShard
 from kshim.coordinator.transactions.state import TransactionState
+from kshim.coordinator.transactions.transaction import Transaction, TransactionPartition
 from kshim_protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from kshim.coordinator.transactions.shard import TransactionShard
-    from kshim.coordinator.transactions.transaction import Facts, Transaction, TransactionPartition
-
 
 MARKER_PAUSE_MS = 200
 """How long a partition is left alone that could not take its marker."""
-
-
-class Marker:
-    """One marker to be written to a partition, and what follows from its fate.
-
-    `settle(error)` is called exactly once: with NONE when the marker is durable, as the policy has it, or when there is
-    no such partition any more; with any other error when the marker may not be there. What it returns is to be applied.
-    """
-
-    __slots__ = (
-        "coordinator_epoch",
-        "is_commit",
-        "now",
-        "partition",
-        "producer_epoch",
-        "producer_id",
-        "settle",
-        "topic",
-    )
-
-    def __init__(
-        self,
-        where: TransactionPartition,
-        facts: Facts,
-        *,
-        coordinator_epoch: int,
-        now: Now,
-        settle: Callable[[ErrorCode], Step | None],
-    ) -> None:
-        self.topic, self.partition = where
-        self.producer_id = facts.producer_id
-        self.producer_epoch = facts.producer_epoch
-        self.is_commit = facts.state is TransactionState.PREPARE_COMMIT
-        self.coordinator_epoch = coordinator_epoch
-        self.now = now
-        self.settle = settle
-
-    def __repr__(self) -> str:
-        outcome = "commit" if self.is_commit else "abort"
-        return (
-            f"<{outcome} of producer {self.producer_id} epoch {self.producer_epoch} in {self.topic}-{self.partition}>"
-        )
-
-
-class TransactionStep(Step):
-    """A step of the transaction coordinator. `markers` are written after its appends.
-
-    Each of `once_durable` is called once what the logs of its partitions hold by then is as durable as was promised, and
-    not at all when that is lost; what it returns is to be applied.
-    """
-
-    __slots__ = ("markers", "once_durable")
-
-    topic = TRANSACTIONS_TOPIC
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.markers: list[Marker] = []
-        self.once_durable: list[Callable[[], Step | None]] = []
 
 
 class _Round:
@@ -92,7 +27,7 @@ class _Round:
         self.has_failed = False
 
 
-def write_markers(shard: TransactionShard, transaction: Transaction, now: Now, step: TransactionStep) -> None:
+def write_markers(shard: TransactionShard, transaction: Transaction, now: Now, step: Step) -> None:
     """Have the markers written that are still missing; the last one that succeeds brings the Complete record.
 
     The transaction is decided, and none of its markers is on its way.
@@ -116,36 +51,37 @@ def write_markers(shard: TransactionShard, transaction: Transaction, now: Now, s
         if underway.has_failed:
             shard.deadlines.set(shard.key_of(transaction), now.mono_ms + MARKER_PAUSE_MS)
             return None
-        after = TransactionStep()
-        after.partitions = shard.alone
+        after = shard.new_step()
         _complete(shard, transaction, now, after)
         return after
 
-    for where in sorted(transaction.unmarked):
-        step.markers.append(
-            Marker(
-                where,
-                facts,
-                coordinator_epoch=shard.coordinator_epoch,
-                now=now,
-                settle=lambda error, where=where: settled(where, error),  # type: ignore[misc]
-            )
+    markers = [
+        Marker(
+            where,
+            producer_id=facts.producer_id,
+            producer_epoch=facts.producer_epoch,
+            is_commit=facts.state is TransactionState.PREPARE_COMMIT,
+            coordinator_epoch=shard.coordinator_epoch,
+            now=now,
+            settle=lambda error, where=where: settled(where, error),  # type: ignore[misc]
         )
+        for where in sorted(transaction.unmarked)
+    ]
+    step.markers = (*step.markers, *markers)
 
 
-def end_decided(shard: TransactionShard, transaction: Transaction, now: Now, step: TransactionStep) -> None:
+def end_decided(shard: TransactionShard, transaction: Transaction, now: Now, step: Step) -> None:
     """Have the transaction ended, whose outcome is in the log by now, once that is durable."""
     facts = transaction.facts
 
     def durable() -> Step | None:
         if not shard.holds(transaction, facts):
             return None
-        after = TransactionStep()
-        after.partitions = shard.alone
+        after = shard.new_step()
         write_markers(shard, transaction, now, after)
         return after
 
-    step.once_durable.append(durable)
+    step.once_durable = (*step.once_durable, durable)
 
 
 def _complete(shard: TransactionShard, transaction: Transaction, now: Now, step: Step) -> None:

@@ -6,17 +6,13 @@ Source: Kafka's TransactionStateManager.loadTransactionMetadata.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from kshim.coordinator.transactions.shard import TransactionShard
 from kshim.coordinator.transactions.transaction import Transaction, facts_of
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.transaction_records import parse_transaction_key, parse_transaction_value
 from kshim_protocol.records.batch import iter_batches, parse_batch_header
 from kshim_protocol.records.record import Record, iter_records
-
-if TYPE_CHECKING:
-    from kshim.coordinator.transactions.shard import TransactionShard
-
 
 _SLICE_RECORDS = 128
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.deadlines import Deadlines, Key
+from kshim.coordinator.runtime import CoordinatorShard
 from kshim.coordinator.step import TRANSACTIONS_TOPIC, Append, Now, Step
 from kshim.coordinator.transactions.config import TransactionConfig
 from kshim.coordinator.transactions.events import TransactionCause
@@ -18,40 +18,29 @@ from kshim_protocol.records.batch import build_key_value_batch
 _NO_SEQUENCE = -1
 
 
-class TransactionShard:
+class TransactionShard(CoordinatorShard):
     """Transactional ids of one partition. `change` and `forget` are what records mean once they are in the log."""
 
-    __slots__ = (
-        "alone",
-        "config",
-        "coordinator_epoch",
-        "deadlines",
-        "is_loading",
-        "partition",
-        "skipped",
-        "topics",
-        "transactions",
-    )
+    topic = TRANSACTIONS_TOPIC
+    __slots__ = ("config", "coordinator_epoch", "new_producer_id", "offsets_partition_for", "transactions")
 
     def __init__(
         self,
         partition: int,
         *,
         config: TransactionConfig,
-        topics: TopicCatalog,
+        new_producer_id: Callable[[], int],
+        offsets_partition_for: Callable[[str], int],
         deadlines: Deadlines,
         coordinator_epoch: int,
         is_loading: bool,
     ) -> None:
-        self.partition = partition
-        self.alone = (partition,)  # `Step.partitions` of what concerns this shard only
+        super().__init__(partition, deadlines, is_loading=is_loading)
         self.config = config
-        self.topics = topics
-        self.deadlines = deadlines
+        self.new_producer_id = new_producer_id
+        self.offsets_partition_for = offsets_partition_for
         self.coordinator_epoch = coordinator_epoch
-        self.is_loading = is_loading
         self.transactions: dict[str, Transaction] = {}
-        self.skipped: dict[int, int] = {}  # key type -> records that replay could not read
 
     def require(self, transactional_id: str) -> Transaction:
         """The transaction of an id. Raises KafkaError: INVALID_PRODUCER_ID_MAPPING."""
@@ -79,7 +68,7 @@ class TransactionShard:
         batch = build_key_value_batch(
             [(build_transaction_key(transactional_id), value)], now.wall_ms, base_sequence=_NO_SEQUENCE
         )
-        step.appends.append(Append(self.partition, batch, written, failed, topic=TRANSACTIONS_TOPIC))
+        step.appends.append(Append(self.partition, batch, written, failed))
 
     def change(self, transaction: Transaction, facts: Facts, cause: TransactionCause, now: Now, step: Step) -> None:
         """The record of `facts` is in the log."""

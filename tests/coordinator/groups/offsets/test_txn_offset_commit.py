@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from kshim.coordinator.groups.classic.state import GroupState
-from kshim.coordinator.step import RequestContext, Step
+from kshim.coordinator.step import RequestContext
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -76,16 +76,15 @@ def commit(
 
 def end(sim: Sim, *, is_commit: bool, group_id: str = "g", producer: tuple[int, int] = PRODUCER) -> None:
     """Its marker arrives."""
-    append = sim.coordinator.end_transaction(
+    step = sim.coordinator.end_transaction(
         sim.coordinator.partition_for(group_id),
         producer_id=producer[0],
         producer_epoch=producer[1],
         is_commit=is_commit,
         coordinator_epoch=0,
         now=sim.now,
+        ended=lambda _error: None,
     )
-    step = Step()
-    step.appends.append(append)
     sim.apply(step)
 
 

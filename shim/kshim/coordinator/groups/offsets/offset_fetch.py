@@ -5,10 +5,11 @@ Source: Kafka's KafkaApis.fetchOffsetsForGroup and OffsetMetadataManager.fetchOf
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from kshim.coordinator.groups.shard import Shard
-from kshim.coordinator.step import RequestContext
+from kshim.coordinator.runtime import FindShard
+from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -29,26 +30,25 @@ _NO_OFFSET = -1
 _NO_EPOCH = -1
 
 
-FindShard = Callable[[str], Shard]
-"""From a group id to its shard; raises KafkaError: NOT_COORDINATOR."""
-
-
-def offset_fetch(find_shard: FindShard, request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
+def offset_fetch(
+    find_shard: FindShard[Shard], request: OffsetFetchRequest, context: RequestContext, ticket: Ticket, step: Step
+) -> None:
     """Answer for one group (v1-7) or several (v8+), each with its own error.
 
     Unknown groups and offsets are no errors: offset -1. Classic groups ignore member id and epoch.
     Raises KafkaError (v1-7): COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR.
     """
     if context.api_version >= _GROUPS_SINCE:
-        return OffsetFetchResponse(
-            groups=tuple(_fetch_or_error(find_shard, group, request, context) for group in request.groups)
-        )
+        groups = tuple(_fetch_or_error(find_shard, group, request, context) for group in request.groups)
+        step.reply(ticket, OffsetFetchResponse(groups=groups))
+        return
     fetched = _Fetch(find_shard, request.group_id, request, context).answer(_new_topics(request))
-    return OffsetFetchResponse(error_code=ErrorCode.NONE, topics=tuple(map(_old_topic, fetched.topics)))
+    topics = tuple(map(_old_topic, fetched.topics))
+    step.reply(ticket, OffsetFetchResponse(error_code=ErrorCode.NONE, topics=topics))
 
 
 def _fetch_or_error(
-    find_shard: FindShard, group: OffsetFetchRequestGroup, request: OffsetFetchRequest, context: RequestContext
+    find_shard: FindShard[Shard], group: OffsetFetchRequestGroup, request: OffsetFetchRequest, context: RequestContext
 ) -> OffsetFetchResponseGroup:
     try:
         return _Fetch(find_shard, group.group_id, request, context).answer(group.topics)
@@ -62,7 +62,7 @@ class _Fetch:
     __slots__ = ("group_id", "is_by_id", "requires_stable", "shard")
 
     def __init__(
-        self, find_shard: FindShard, group_id: str, request: OffsetFetchRequest, context: RequestContext
+        self, find_shard: FindShard[Shard], group_id: str, request: OffsetFetchRequest, context: RequestContext
     ) -> None:
         self.shard = find_shard(group_id)
         self.shard.require_loaded()

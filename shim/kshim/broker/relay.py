@@ -1,0 +1,29 @@
+"""Handlers that only pass a request to the coordinator it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kshim.broker.request import handles
+from kshim.coordinator.runtime import CoordinatorRuntime
+from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim_protocol.schema import Request
+
+if TYPE_CHECKING:
+    from kshim.broker.node import Node
+
+C = TypeVar("C", bound=CoordinatorRuntime[Any])
+R = TypeVar("R", bound=Request[Any])
+
+
+def relay(
+    topic: str, request_class: type[R], answer: Callable[[C, R, RequestContext, Ticket], Step]
+) -> Callable[[Node, R, RequestContext, Ticket], Step]:
+    """The handler of a request class: `answer` is a method of the coordinator whose topic that is."""
+
+    def handler(node: Node, request: R, context: RequestContext, ticket: Ticket) -> Step:
+        return answer(node.cluster.coordinators[topic].coordinator, request, context, ticket)
+
+    handler.__name__ = answer.__name__
+    return handles(request_class)(handler)

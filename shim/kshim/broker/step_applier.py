@@ -1,0 +1,158 @@
+"""Carrying out what coordinators decide: the one place where the order of writing, answering and publishing is fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kshim.coordinator.step import Event, Step
+from kshim.partitions.durability import Durability
+from kshim.partitions.partition import Partition
+from kshim.partitions.topics import Topics
+from kshim.storage.log import LogError
+from kshim_protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from kshim.broker.coordinator_host import CoordinatorHost
+    from kshim.broker.marker_writer import MarkerWriter
+
+
+class StepApplier:
+    """Applies Steps of the coordinators, which are found by their topic.
+
+    `check(partition, batch)` raises KafkaError for a batch that the topic does not take. `listeners()` are called with
+    every event.
+    """
+
+    def __init__(
+        self,
+        coordinators: Mapping[str, CoordinatorHost[Any]],
+        topics: Topics,
+        durability: Durability,
+        *,
+        check: Callable[[Partition, bytes], None],
+        marker_writer: Callable[[], MarkerWriter],
+        listeners: Callable[[], Sequence[Callable[[Event], None]]],
+        report: Callable[[BaseException, object], None],
+    ) -> None:
+        self._coordinators = coordinators
+        self._topics = topics
+        self._durability = durability
+        self._check = check
+        self._marker_writer = marker_writer
+        self._listeners = listeners
+        self._report = report
+
+    def apply(self, step: Step) -> None:
+        """Carry out a Step: append, tell the coordinator how it went, then release replies, then publish events.
+
+        Where replies wait until they are safe from power loss, they and the events are released after that. An exception
+        is a defect; `step.at_work` then says which shard it may have left half changed.
+        """
+        for append in step.appends:  # grows when what follows from an append brings another
+            host = self._coordinators[step.topic]
+            host.coordinator.step = step
+            step.at_work = append.partition
+            try:
+                partition = host.partition(append.partition)
+                self._check(partition, append.batch)
+                base_offset = partition.append(append.batch, append.now_ms)
+            except KafkaError as error:
+                append.failed(error.code, step)
+            except LogError as error:
+                self._report(error, append)
+                append.failed(ErrorCode.KAFKA_STORAGE_ERROR, step)
+            else:
+                append.written(base_offset, step)
+        if self._durability.replies_wait and (step.replies or step.events):
+            undurable = self._durability.undurable(self.partitions_of(step))
+            if undurable:
+                self._hold(step, undurable)
+                self._go_on(step)
+                return
+        for ticket, response in step.replies:
+            ticket.complete(response)  # type: ignore[attr-defined]
+        if step.events:
+            self._publish(step.events)
+        if step.at_work is not None or step.once_durable:
+            self._go_on(step)
+
+    def partitions_of(self, step: Step) -> list[Partition]:
+        """Those whose state the step is made from, or that it has changed."""
+        topic = self._topics.named(step.topic)
+        if topic is None:
+            return []
+        return [topic.partitions[index] for index in {*step.partitions, *(append.partition for append in step.appends)}]
+
+    def _hold(self, step: Step, undurable: list[Partition]) -> None:
+        """Release a step once its logs are durable; where one has lost what it held, its replies become errors."""
+
+        def release(lost: Collection[Partition]) -> None:
+            for ticket, response in step.replies:
+                self._complete(ticket, response, ErrorCode.COORDINATOR_NOT_AVAILABLE if lost else None)
+            if len(undurable) == 1 and not lost:
+                self._publish(step.events)
+
+        self._durability.when_durable(undurable, release)
+        if len(undurable) > 1:  # nobody's events wait for another shard
+            for partition in undurable:
+                events = [event for event in step.events if event.partition == partition.index]
+                self._durability.when_durable((partition,), partial(self._publish_unless_lost, events))
+            waiting = {partition.index for partition in undurable}
+            self._publish(event for event in step.events if event.partition not in waiting)
+
+    def _complete(self, ticket: Any, response: object, error: ErrorCode | None) -> None:
+        """Answer a request that waited; what goes wrong must not stop the others."""
+        try:
+            if error is not None:
+                ticket.refuse(error)
+            else:
+                ticket.complete(response)
+        except Exception as defect:
+            self._report(defect, ticket)
+
+    def _publish_unless_lost(self, events: Iterable[Event], lost: Collection[Partition]) -> None:
+        if not lost:
+            self._publish(events)
+
+    def _publish(self, events: Iterable[Event]) -> None:
+        listeners = self._listeners()
+        for event in events:
+            for listener in listeners:
+                try:
+                    listener(event)
+                except Exception as error:  # whoever listens must not disturb the group
+                    self._report(error, event)
+
+    # What follows a step
+
+    def _go_on(self, step: Step) -> None:
+        """The appends of a step were tried and its answers released, or held: its input is over."""
+        step.at_work = None
+        if step.once_durable:
+            logs = self.partitions_of(step)
+            for then in step.once_durable:
+                self._when_durable(step, logs, partial(self._decided, then))
+        for marker in step.markers:
+            self._marker_writer().write(marker, partial(self._when_durable, step))
+
+    def _decided(self, then: Callable[[], Step | None], lost: Collection[Partition]) -> None:
+        following = None if lost else then()  # lost: the shard has been given up
+        if following is not None:
+            self.apply(following)
+
+    def _when_durable(
+        self, step: Step, logs: Collection[Partition], done: Callable[[Collection[Partition]], None]
+    ) -> None:
+        """As `Durability.when_durable`; after a defect in `done` the shards of `step` are loaded again."""
+
+        def guarded(lost: Collection[Partition]) -> None:
+            try:
+                done(lost)
+            except Exception as error:
+                self._report(error, None)
+                for index in step.partitions:
+                    self._coordinators[step.topic].reload(index)
+
+        self._durability.when_durable(logs, guarded)

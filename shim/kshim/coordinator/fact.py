@@ -1,0 +1,24 @@
+"""The base of what the coordinators report: small records that cost little at import."""
+
+from __future__ import annotations
+
+from typing import Any, dataclass_transform
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Fact:
+    """Base of small immutable records, typed like dataclasses but without their cost at import."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.__dict__.update(fields)
+
+    def __eq__(self, other: object) -> bool:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        names = self.__dict__.keys() | other.__dict__.keys()  # what was left out has its default in the class
+        return all(getattr(self, name, None) == getattr(other, name, None) for name in names)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__dict__.items())})"
