@@ -16,9 +16,9 @@ from kshim.storage.os_calls import OsCalls
 from kshim.storage.producer_snapshot_file import ProducerFiles
 from kshim.storage.recovery import Recover, mend
 from kshim.storage.repairs import IndexRebuilt, Repair, TailCut
-from kshim.storage.segment import Damage, Owner, Segment
-from kshim.storage.segment_list import SegmentList
-from kshim.storage.segment_replacement import Replacement
+from kshim.storage.segments.segment import Damage, Owner, Segment
+from kshim.storage.segments.segment_list import SegmentList
+from kshim.storage.segments.segment_replacement import Replacement
 from kshim.storage.start_offset import START_OFFSET_FILE, read_start_offset, write_start_offset
 from kshim.storage.timestamps import first_record_at, first_with_greatest_timestamp
 from kshim_protocol.records.batch import iter_batches, set_base_offset

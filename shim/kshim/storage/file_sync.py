@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from kshim.storage.log import LogError
 
 if TYPE_CHECKING:
-    from kshim.storage.index import IndexEntries
     from kshim.storage.os_calls import OsCalls
-    from kshim.storage.segment import Segment
+    from kshim.storage.segments.index import IndexEntries
+    from kshim.storage.segments.segment import Segment
 
 
 _MOST_OPEN = 4

@@ -11,9 +11,9 @@ import contextlib
 import os
 from collections.abc import Callable, Collection
 
-from kshim.storage.index import INDEX_SUFFIXES
 from kshim.storage.log import LogError
 from kshim.storage.os_calls import OsCalls
+from kshim.storage.segments.index import INDEX_SUFFIXES
 from kshim.storage.topic_id import id_bytes
 from kshim.storage.topic_spec import TopicSpec
 

@@ -13,8 +13,8 @@ from typing import Literal
 from kshim.storage.log import CorruptLog, LogError
 from kshim.storage.os_calls import OsCalls
 from kshim.storage.repairs import DamageSkipped, Repair, TailCut
-from kshim.storage.segment import Damage, Segment
-from kshim.storage.segment_replacement import CLEANED_SUFFIX, SWAP_SUFFIX
+from kshim.storage.segments.segment import Damage, Segment
+from kshim.storage.segments.segment_replacement import CLEANED_SUFFIX, SWAP_SUFFIX
 from kshim_protocol.records.scan import Place
 
 Recover = Literal["refuse", "skip-corrupt"]

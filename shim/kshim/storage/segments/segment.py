@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from kshim.storage.index import INDEX_INTERVAL_BYTES, SegmentIndex
 from kshim.storage.log import CorruptLog
 from kshim.storage.os_calls import OsCalls
-from kshim.storage.segment_file import SegmentFile
+from kshim.storage.segments.index import INDEX_INTERVAL_BYTES, SegmentIndex
+from kshim.storage.segments.segment_file import SegmentFile
 from kshim_protocol.records.crc import crc32c
 from kshim_protocol.records.layout import ATTRIBUTES_AT, HEADER_BYTES, MIN_BATCH_LENGTH, OVERHEAD_BYTES, fields
 from kshim_protocol.records.scan import Place, find_whole_batch, places, sound_batches

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kshim.storage.file_log import FileLog
-from kshim.storage.index import SegmentIndex
 from kshim.storage.log import CorruptLog, LogError
 from kshim.storage.os_calls import OsCalls
 from kshim.storage.repairs import IndexRebuilt
+from kshim.storage.segments.index import SegmentIndex
 from kshim_protocol.records.batch import iter_batches, parse_batch_header, set_base_offset
 from tests.storage.builders import FailingDisk, a_batch, base_offsets, offsets
 from tests.storage.file_logs import FIRST, UNLIMITED, mended

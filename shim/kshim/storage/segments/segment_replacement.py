@@ -11,8 +11,8 @@ import contextlib
 import os
 from collections.abc import Callable, Sequence
 
-from kshim.storage.index import INDEX_SUFFIXES
-from kshim.storage.segment import Owner, Segment
+from kshim.storage.segments.index import INDEX_SUFFIXES
+from kshim.storage.segments.segment import Owner, Segment
 
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"

@@ -12,7 +12,7 @@ import pytest
 from kshim.storage.file_log import FileLog
 from kshim.storage.log import CorruptLog, LogError
 from kshim.storage.os_calls import OsCalls
-from kshim.storage.segment_replacement import Replacement
+from kshim.storage.segments.segment_replacement import Replacement
 from kshim_protocol.records.batch import iter_batches, set_base_offset
 from tests.storage.builders import FailingDisk, a_batch, base_offsets, values
 from tests.storage.file_logs import UNLIMITED, mended, segments

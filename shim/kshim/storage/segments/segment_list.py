@@ -8,10 +8,16 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from kshim.storage.file_sync import Unsynced
-from kshim.storage.index import INDEX_SUFFIXES
 from kshim.storage.log import LogError
-from kshim.storage.segment import Owner, Segment
-from kshim.storage.segment_replacement import DELETED_SUFFIX, SWAP_SUFFIX, Replacement, finish_leftovers, is_segment
+from kshim.storage.segments.index import INDEX_SUFFIXES
+from kshim.storage.segments.segment import Owner, Segment
+from kshim.storage.segments.segment_replacement import (
+    DELETED_SUFFIX,
+    SWAP_SUFFIX,
+    Replacement,
+    finish_leftovers,
+    is_segment,
+)
 
 
 class SegmentList:
