@@ -5,8 +5,11 @@ from __future__ import annotations
 import fcntl
 import sys
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import NamedTuple
 
 import pytest
@@ -105,3 +108,27 @@ def image(once: Once, wheels: Path) -> Image:
 
     folder = once("image", fill)
     return Image(Environment(folder / "environment"), folder / "src")
+
+
+@pytest.fixture(scope="session")
+def index(once: Once, built: Built, wheels: Path) -> Iterator[str]:
+    """The address of a package index on loopback with kshim and what it needs: a folder a project, as PEP 503 has it."""
+
+    def fill(folder: Path) -> None:
+        for wheel in (built.wheel, *wheels.glob("*.whl")):
+            project = folder / wheel.name.partition("-")[0].replace("_", "-").lower()
+            project.mkdir(parents=True, exist_ok=True)
+            (project / wheel.name).symlink_to(wheel)
+
+    handler = partial(_QuietHandler, directory=str(once("index", fill)))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+class _QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Leave the terminal to pytest."""

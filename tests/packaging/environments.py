@@ -46,8 +46,9 @@ class Environment:
 
 
 def clean_variables(**more: str) -> dict[str, str]:
-    """The variables of this process without kshim's and Python's own, and with others."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("KSHIM_", "PYTHON"))} | more
+    """The variables of this process, and others, without those of kshim, Python and the installers."""
+    foreign = ("KSHIM_", "PIP_", "PIPX_", "PYTHON", "UV_", "XDG_")
+    return {name: value for name, value in os.environ.items() if not name.startswith(foreign)} | more
 
 
 def run(command: Sequence[str], environment: dict[str, str] | None = None) -> str:

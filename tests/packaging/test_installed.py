@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from email.parser import BytesParser
 from pathlib import Path
 
@@ -10,7 +13,7 @@ from kafka import KafkaAdminClient
 
 from tests.cli.process import Kshim
 from tests.packaging.conftest import Built
-from tests.packaging.environments import Environment, run
+from tests.packaging.environments import Environment, clean_variables, run
 from tests.packaging.test_wheel import files_of
 
 pytestmark = pytest.mark.packaging
@@ -31,6 +34,61 @@ def test_it_holds_the_scenarios_that_conform_plays(installed: Environment, tmp_p
     with Kshim(tmp_path / "log", "--listen=127.0.0.1:0", environment=installed.variables(), command=command) as broker:
         report = run([kshim, "conform", "--bootstrap-server", broker.bootstrap, "--suite", "versions"])
     assert " 0 failed" in report
+
+
+CONSUMER = """\
+from kshim.testing import BrokersInThread, brokers_in_thread
+from kshim_protocol.codec import codec
+from kshim_protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+
+
+def heartbeat(brokers: BrokersInThread, group_id: str) -> bytes:
+    request = HeartbeatRequest(group_id=group_id, generation_id=1, member_id="m")
+    return codec(HeartbeatRequest, 4).build(request) + brokers.bootstrap.encode()
+
+
+def error_of(body: bytes) -> int:
+    response, _ = codec(HeartbeatResponse, 4).parse(body)
+    return response.error_code
+
+
+with brokers_in_thread(topics={"orders": 2}) as brokers:
+    heartbeat(brokers, "g")
+    brokers.create_topic("clicks", partitions=1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("mistake", "error"),
+    [
+        ("", ""),
+        ("brokers.create_topic(b'clicks')", "arg-type"),
+        ("HeartbeatRequest(group_id=1, generation_id=1, member_id='m')", "arg-type"),
+        ("HeartbeatRequest(group='g', generation_id=1, member_id='m')", "call-arg"),
+        ("error_of(b'').upper()", "attr-defined"),
+    ],
+)
+def test_a_program_that_uses_it_is_checked_by_its_types(
+    mistake: str, error: str, installed: Environment, mypy_cache: Path, tmp_path: Path
+) -> None:
+    program = tmp_path / "consumer.py"
+    program.write_text(CONSUMER + mistake + "\n")
+    options = ["--strict", "--config-file=", "--cache-dir", str(mypy_cache), "--python-executable", installed.python]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, str(program)],
+        cwd=tmp_path,
+        env=clean_variables(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert re.findall(r"\[([\w-]+)\]$", done.stdout, re.MULTILINE) == ([error] if error else []), done.stdout
+    assert done.returncode == bool(error)
+
+
+@pytest.fixture(scope="module")
+def mypy_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("mypy")
 
 
 def test_it_prints_the_version_that_its_metadata_has(built: Built, installed: Environment) -> None:
