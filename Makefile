@@ -12,6 +12,7 @@
 #   make demo       a broker, a producer and three consumers on the terminal, for half a minute
 #   make demo-pipeline  a dozen groups in known trouble for a minute, explained by Spark
 #   make docs       the documentation site, in .cache/docs; a broken link fails
+#   make lock       tests/requirements/lock.txt, every dependency with its hashes, as pyproject.toml allows it today
 #   make bench      the measurements
 #   make clients    each client library through everyday situations, on kshim and on Kafka; writes docs/clients.md
 #
@@ -36,7 +37,7 @@ BENCHMARKS = $(basename $(notdir $(shell grep -l __main__ bench/*.py)))
 # Every test that starts a Python would compile what it imports, where the machine says so to keep folders clean.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help check test test-all mutation lint sizes demo demo-pipeline docs bench clients clean
+.PHONY: help check test test-all mutation lint sizes demo demo-pipeline docs lock bench clients clean
 .DEFAULT_GOAL := help
 
 help:
@@ -76,6 +77,10 @@ demo-pipeline: $(VENV)/.demo-pipeline
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -q -W --keep-going -n -d .cache/doctrees docs .cache/docs
+
+lock: $(VENV)/.dev
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --generate-hashes --no-annotate \
+	    --custom-compile-command 'make lock' $(UPGRADE) --output-file tests/requirements/lock.txt pyproject.toml
 
 bench: $(VENV)/.dev $(VENV)/.spark
 	@set -e; for name in $(BENCHMARKS); do echo "== bench.$$name"; $(BIN)/python -m bench.$$name; done

@@ -73,6 +73,8 @@ def main() -> int:
             return 0
     except (OSError, subprocess.CalledProcessError) as error:
         print(error, file=sys.stderr)
+    if "UV_CONSTRAINT" in os.environ:
+        return 1  # pip knows nothing of the lock file
     print("uv could not install this; trying pip", file=sys.stderr)
     return _pip("install", "--quiet", *arguments, check=False).returncode
 

@@ -13,6 +13,7 @@ from tests.packaging.release import NotReleasable, notes
 from tests.repository.checkout import ROOT
 
 CHANGELOG = "# Changelog\n\n## Unreleased\n\n- New.\n\n## 0.2.0 (2026-02-01)\n\n- Faster.\n\n## 0.1.0\n"
+BIN = Path(sys.executable).parent
 SCHEMAS = {
     "vendor.compose-spec": ["compose.yaml"],
     "vendor.dependabot": [".github/dependabot.yml"],
@@ -65,6 +66,12 @@ def test_every_make_target_of_a_workflow_exists() -> None:
             ["make", "-n", *command.split()[1:]], cwd=ROOT, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, f"{command}: {done.stderr}"
+
+
+def test_hooks_before_a_commit_are_tools_of_this_environment() -> None:
+    subprocess.run([BIN / "pre-commit", "validate-config"], cwd=ROOT, check=True)
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    assert all((BIN / Path(hook["entry"].split()[0]).name).exists() for hook in hooks)
 
 
 def test_a_release_has_the_text_of_its_section() -> None:
