@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from kshim.storage.file_log import FileLog
-from kshim.storage.file_sync import FileSync
 from kshim.storage.log import LogError
 from kshim.storage.memory_log import MemoryLog
+from kshim.storage.segments.file_sync import FileSync
 from tests.storage.builders import FailingDisk, a_batch, values
 from tests.storage.file_logs import UNLIMITED, reopened, segments
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 
-from kshim.storage.file_sync import FileSync, Unsynced
 from kshim.storage.folders import free_doomed_name, remove_folder
 from kshim.storage.log import CorruptLog, LogError, OffsetOutOfRange
 from kshim.storage.os_calls import OsCalls
 from kshim.storage.producer_snapshot_file import ProducerFiles
 from kshim.storage.recovery import Recover, mend
 from kshim.storage.repairs import IndexRebuilt, Repair, TailCut
+from kshim.storage.segments.file_sync import FileSync, Unsynced
 from kshim.storage.segments.segment import Damage, Owner, Segment
 from kshim.storage.segments.segment_list import SegmentList
 from kshim.storage.segments.segment_replacement import Replacement

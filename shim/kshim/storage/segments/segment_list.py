@@ -7,8 +7,8 @@ import os
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from kshim.storage.file_sync import Unsynced
 from kshim.storage.log import LogError
+from kshim.storage.segments.file_sync import Unsynced
 from kshim.storage.segments.index import INDEX_SUFFIXES
 from kshim.storage.segments.segment import Owner, Segment
 from kshim.storage.segments.segment_replacement import (
