@@ -46,7 +46,7 @@ def fetch(node: Node, request: FetchRequest, context: RequestContext, ticket: Pe
 
     An error of a partition that exists (offset out of range, wrong epoch) is answered at once; an unknown partition
     does not end the wait for the others (checked live on 4.4). A parked Fetch is read anew when it is woken. Where it
-    is up to the broker, a full request begins a session (KIP-227), see docs/design/fetch-sessions.md.
+    is up to the broker, a full request begins a session (KIP-227), see docs/design/data-plane.md.
     Raises KafkaError UNKNOWN_SERVER_ERROR for an isolation level that does not exist.
     """
     if request.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
