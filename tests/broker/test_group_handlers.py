@@ -232,5 +232,6 @@ def test_deleting_a_topic_forgets_the_offsets_committed_for_it(node: NodeUnderTe
     topic = node.cluster.topics.named("orders")
     assert topic is not None
     node.cluster.delete_topic(topic, node.now)
+    node.run_background_tasks()  # as in Kafka whoever deletes the topic does not wait for it
     node.topic("orders")
     assert committed(node, 9) == [(-1, "")]

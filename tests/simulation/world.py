@@ -222,7 +222,7 @@ class World:
                 if self.catalog.partition_count(detail["topic"]) is not None:
                     self.catalog.delete(detail["topic"])
                     self._cause = Cause("delete-topic", topics=frozenset({detail["topic"]}))
-                    return self._carry_out(lambda: self.coordinator.topics_deleted([detail["topic"]], self.now))
+                    return self._forget_topic(detail["topic"])
             case "pause":
                 # Nobody looks at the timers meanwhile; then all that are due fire.
                 self.now_ms += detail["ms"]
@@ -243,6 +243,22 @@ class World:
             case _:
                 raise ValueError(what.verb)
         return []
+
+    def _forget_topic(self, name: str) -> list[Event]:
+        coordinator = self.coordinator
+        steps = coordinator.topics_deleted([name], self.now)
+        events: list[Event] = []
+        is_over = False
+
+        def forget() -> Step:
+            nonlocal is_over
+            step = next(steps, None)
+            is_over = step is None
+            return step or Step()
+
+        while not is_over and self.coordinator is coordinator:  # a crash ends it
+            events += self._carry_out(forget)
+        return events
 
     def calm(self) -> None:
         """No more faults: appends succeed, topics and shards are there."""

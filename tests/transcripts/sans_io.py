@@ -68,7 +68,8 @@ class _Player:
                 for name in names:
                     del sim.topics.topics[name]
                     del self.cast.topic_ids[name]
-                sim.apply(sim.coordinator.topics_deleted(names, sim.now))
+                for forgetting in sim.coordinator.topics_deleted(names, sim.now):
+                    sim.apply(forgetting)
             case "fail-next-append":
                 sim.fail_appends(ErrorCode[step.words[0]])
             case "restart" | "reload":

@@ -17,7 +17,7 @@ from kshim.partitions.internal_topics import make_events_topic, make_internal_to
 from kshim.partitions.leadership import Leadership
 from kshim.partitions.partition import Partition, Topic
 from kshim.partitions.partitions import Partitions
-from kshim.scheduling.background_tasks import BackgroundTasks
+from kshim.scheduling.background_tasks import BackgroundTask, BackgroundTasks
 from kshim.scheduling.timers import Timers
 from kshim.storage.log import LogError
 from kshim.storage.storage import Storage
@@ -307,13 +307,24 @@ class Cluster:
         return topic
 
     def delete_topic(self, topic: Topic, now: Now) -> None:
-        """Remove a topic: waiting Fetches are answered, its committed offsets are forgotten. Raises LogError."""
+        """Remove a topic: waiting Fetches are answered, its committed offsets forgotten soon. Raises LogError."""
         self.delete_topics([topic], now)
 
     def delete_topics(self, topics: Sequence[Topic], now: Now) -> None:
         """`delete_topic` of many at once, or of none. Raises LogError."""
         self.topics.delete_all(topics)
-        self.apply(self.groups.coordinator.topics_deleted([topic.name for topic in topics], now))
+        if self.groups.made is not None:
+            forgetting = self._forget_offsets(self.groups.made, [topic.name for topic in topics], now)
+            self.background_tasks.add(forgetting, urgent=True)
+
+    def _forget_offsets(self, coordinator: GroupCoordinator, names: list[str], now: Now) -> BackgroundTask:
+        """What was committed for topics that are gone. As in Kafka whoever deleted them does not wait for it."""
+        try:
+            for step in coordinator.topics_deleted(names, now):
+                self.apply(step)
+                yield None
+        except Exception as error:
+            self.defect(error, None)
 
     def new_session_id(self) -> int:
         """A random number of 32 bits."""

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import pytest
+
 from kshim.coordinator.groups.events import AppendFailed, OffsetsRemoved
+from kshim.coordinator.groups.expiry import SLICE
 from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.internal.offset_commit import OffsetCommitKey
+from kshim_protocol.records.batch import parse_batch_header
+from tests.coordinator.harness import topic_id
 from tests.coordinator.peers import GroupSim, a_group, fetched, subscription
 from tests.coordinator.rules import covers
 
@@ -16,6 +23,15 @@ ORDERS = ("orders", 0)
 def an_hour_of_retention() -> GroupSim:
     """Offsets are kept for an hour and looked at every ten minutes."""
     return a_group(offsets_retention_minutes=60)
+
+
+def topics_deleted(sim: GroupSim, *names: str) -> int:
+    """Have the offsets of these topics forgotten; returns in how many steps."""
+    steps = 0
+    for step in sim.coordinator.topics_deleted(names, sim.now):
+        sim.apply(step)
+        steps += 1
+    return steps
 
 
 def keep_alive(sim: GroupSim, name: str, minutes: int) -> None:
@@ -150,7 +166,7 @@ def test_a_deleted_topic_takes_its_offsets_out_of_all_groups() -> None:
         sim.peer("a", group_id=group_id).commit({ORDERS: 1, ("audit", 0): 2})
     sim.shard().put_pending_offset(77, "g", "orders", 1, CommittedOffset(9, -1, "", 0, record_offset=10))
     del sim.topics.topics["orders"]
-    sim.apply(sim.coordinator.topics_deleted(["orders"], sim.now))
+    topics_deleted(sim, "orders")
     for group_id in ("g", "h"):
         assert list(fetched(sim, group_id=group_id)) == [("audit", 0)]
     assert not sim.shard().offsets.has_open_transaction("g")
@@ -162,7 +178,7 @@ def test_an_offset_that_names_no_topic_id_goes_with_its_topic_too() -> None:
     sim = a_group()
     sim.peer("a").send_commit({ORDERS: 1, ("audit", 0): 2}, retention_ms=MINUTE_MS, version=4)
     del sim.topics.topics["orders"]
-    sim.apply(sim.coordinator.topics_deleted(["orders"], sim.now))
+    topics_deleted(sim, "orders")
     assert list(fetched(sim)) == [("audit", 0)]
 
 
@@ -173,7 +189,7 @@ def test_what_is_pending_for_other_topics_stays_when_a_topic_goes() -> None:
     for topic in ("audit", "orders", "zoo"):
         sim.shard().put_pending_offset(77, "g", topic, 0, CommittedOffset(9, -1, "", 0, record_offset=10))
     del sim.topics.topics["orders"]
-    sim.apply(sim.coordinator.topics_deleted(["orders"], sim.now))
+    topics_deleted(sim, "orders")
     assert sim.shard().offsets.pending_partitions("g") == [("audit", 0), ("zoo", 0)]
 
 
@@ -183,11 +199,95 @@ def test_offsets_of_a_newer_topic_of_the_same_name_stay() -> None:
     sim.peer("a").commit({ORDERS: 1})
     sim.topics.topics["orders"] = (4, 1)
     sim.peer("a").commit({("orders", 1): 2})
-    sim.apply(sim.coordinator.topics_deleted(["orders"], sim.now))
+    topics_deleted(sim, "orders")
     assert list(fetched(sim)) == [("orders", 1)]
+
+
+@covers("expiry.topic-deleted")
+def test_what_is_pending_for_a_newer_topic_of_the_same_name_stays() -> None:
+    sim = a_group()
+    sim.peer("a").commit({("audit", 0): 1})
+    newer = topic_id("orders", 1)
+    sim.shard().put_pending_offset(
+        77, "g", "orders", 0, CommittedOffset(9, -1, "", 0, topic_id=newer, record_offset=10)
+    )
+    sim.topics.topics["orders"] = (4, 1)
+    topics_deleted(sim, "orders")
+    assert sim.shard().offsets.pending_partitions("g") == [("orders", 0)]
 
 
 def test_a_topic_nobody_has_offsets_of_is_deleted_without_a_record() -> None:
     sim = a_group()
-    step = sim.coordinator.topics_deleted(["orders"], sim.now)
-    assert step.appends == []
+    sim.peer("a").commit({("audit", 0): 1})
+    record_count = len(sim.records())
+    topics_deleted(sim, "orders")
+    assert len(sim.records()) == record_count
+
+
+def many_groups(count: int, topics: Iterable[str]) -> GroupSim:
+    """Groups in one shard, each with one offset."""
+    names = list(topics)
+    sim = a_group(dict.fromkeys(names, 1), offsets_topic_num_partitions=1)
+    fetched(sim)  # makes the shard
+    for index in range(count):
+        name = names[index % len(names)]
+        sim.shard().put_offset(f"g-{index}", name, 0, CommittedOffset(1, -1, "", 0, topic_id=topic_id(name)))
+    return sim
+
+
+def tombstones_by_batch(sim: GroupSim) -> list[int]:
+    return [parse_batch_header(batch).record_count for batch in sim.logs[0]]
+
+
+@pytest.mark.parametrize("topic_count", [1, 300])
+def test_the_work_of_deleting_topics_is_that_of_the_groups_however_many_topics_there_are(topic_count: int) -> None:
+    names = [f"t-{index}" for index in range(topic_count)]
+    sim = many_groups(900, names)
+    sim.topics.topics.clear()
+    steps = topics_deleted(sim, *names)
+    assert steps == 900 * 2 // SLICE  # a group and its offset
+    assert set(tombstones_by_batch(sim)) == {SLICE // 2}
+    assert list(sim.shard().offsets.group_ids()) == []
+
+
+def test_one_group_with_many_offsets_is_cut_into_slices_too() -> None:
+    sim = a_group({"orders": 1000}, offsets_topic_num_partitions=1)
+    fetched(sim)  # makes the shard
+    for index in range(1000):
+        sim.shard().put_offset("g", "orders", index, CommittedOffset(1, -1, "", 0, topic_id=topic_id("orders")))
+    del sim.topics.topics["orders"]
+    assert topics_deleted(sim, "orders") == 1 + 1000 // SLICE
+    assert fetched(sim) == {}
+
+
+def test_what_happens_between_two_slices_is_seen() -> None:
+    sim = many_groups(3 * SLICE, ["orders"])
+    del sim.topics.topics["orders"]
+    steps = sim.coordinator.topics_deleted(["orders"], sim.now)
+    sim.apply(next(steps))
+    last = f"g-{3 * SLICE - 1}"
+    sim.topics.topics["orders"] = (1, 1)  # made anew
+    sim.peer("a", group_id=last).commit({ORDERS: 5})
+    for step in steps:
+        sim.apply(step)
+    assert list(sim.shard().offsets.group_ids()) == [last]
+
+
+def test_a_shard_that_is_given_up_meanwhile_is_left_alone() -> None:
+    sim = many_groups(3 * SLICE, ["orders"])
+    del sim.topics.topics["orders"]
+    steps = sim.coordinator.topics_deleted(["orders"], sim.now)
+    sim.apply(next(steps))
+    sim.apply(sim.coordinator.unload(0))
+    assert list(steps) == []
+
+
+@pytest.mark.parametrize("error", [ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE])
+def test_tombstones_that_do_not_fit_in_one_batch_are_written_in_several(error: ErrorCode) -> None:
+    sim = many_groups(5, ["orders"])
+    del sim.topics.topics["orders"]
+    sim.fail_appends(error, error)
+    topics_deleted(sim, "orders")
+    assert list(sim.shard().offsets.group_ids()) == []
+    assert tombstones_by_batch(sim) == [3, 1, 1]
+    assert not any(isinstance(event, AppendFailed) for event in sim.events)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kshim.coordinator.catalog import TopicCatalog
@@ -145,14 +146,24 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
         step.appends.append(Append(partition, batch, written, failed, now_ms=now.wall_ms))
         return step
 
-    def topics_deleted(self, names: Iterable[str], now: Now) -> Step:
-        """Topics are gone: forget what was committed for them."""
+    def topics_deleted(self, names: Iterable[str], now: Now) -> Iterator[Step]:
+        """Topics are gone: forget what was committed for them, in Steps of about a millisecond's work.
+
+        Each must be applied before the next is asked for; other inputs may come in between.
+        """
+        deleted = frozenset(names)
+        for partition in sorted(self._shards):
+            shard = self._shards.get(partition)
+            if shard is None or shard.is_loading:
+                continue
+            for step in forget_topics(shard, deleted, now, begin=partial(self._begin_in, partition)):
+                yield step
+                if self._shards.get(partition) is not shard:
+                    break  # it was given up meanwhile
+
+    def _begin_in(self, partition: int) -> Step:
         step = self.begin()
-        deleted = tuple(names)
-        for partition, shard in sorted(self._shards.items()):
-            if not shard.is_loading:
-                step.at_work = partition
-                forget_topics(shard, deleted, now, step)
+        step.works_on(partition)
         return step
 
     def shard_of(self, group_id: str) -> Shard | None:

@@ -6,7 +6,9 @@ onTopicsDeleted), ClassicGroup.offsetExpirationCondition; KIP-211, KIP-496.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterator
+from itertools import islice
+from typing import Final
 
 from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.classic.state import GroupState
@@ -16,7 +18,10 @@ from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.groups.tombstones import Tombstones
 from kshim.coordinator.step import Now, Step
 from kshim_protocol.errors import ErrorCode
-from kshim_protocol.schema import ZERO_UUID
+
+SLICE: Final = 200
+"""How many groups and offsets are looked at in one step when topics are deleted: about a millisecond's work."""
+_TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 
 
 def expire(shard: Shard, now: Now, step: Step) -> None:
@@ -58,24 +63,46 @@ def _is_over(offset: CommittedOffset, became_empty_ms: int, retention_ms: int, n
     return now.wall_ms - base_ms >= retention_ms
 
 
-def forget_topics(shard: Shard, names: Iterable[str], now: Now, step: Step) -> None:
-    """Topics were deleted: their offsets go in all groups, except what belongs to a newer topic of the same name."""
-    tombstones = Tombstones(shard, Cause.TOPIC_DELETED)
-    for name in names:
-        newer_id = shard.topics.topic_id(name) or ZERO_UUID
-        for group_id in shard.groups:
-            offsets = shard.offsets.of_group(group_id).get(name, {})
-            partitions = [
-                (name, partition)
-                for partition, offset in offsets.items()
-                if newer_id == ZERO_UUID or offset.topic_id != newer_id
-            ]
-            pending = [key for key in shard.offsets.pending_partitions(group_id) if key[0] == name]
-            tombstones.add_offsets(group_id, dict.fromkeys((*partitions, *pending)))
-    _write(shard, tombstones, now, step)
+def forget_topics(shard: Shard, names: Collection[str], now: Now, begin: Callable[[], Step]) -> Iterator[Step]:
+    """Topics were deleted: their offsets go in all groups, except what belongs to a newer topic of the same name.
+
+    One walk over what each group has, in Steps (made by `begin`) of at most `SLICE` groups and offsets. Each is to be
+    applied before the next is asked for; what else happens to the shard in between is seen.
+    """
+    walk = _walk(shard, names)
+    while True:
+        step = begin()
+        seen = list(islice(walk, SLICE))
+        if not seen:
+            return
+        tombstones = Tombstones(shard, Cause.TOPIC_DELETED)
+        for group_id, place in seen:
+            if place is not None and _is_of_a_deleted_topic(shard, group_id, *place):
+                tombstones.add_offsets(group_id, (place,))
+        _write(shard, tombstones, now, step)
+        yield step
+
+
+def _walk(shard: Shard, names: Collection[str]) -> Iterator[tuple[str, tuple[str, int] | None]]:
+    """Each group, and then each (topic, partition) of these topics where it has an offset, committed or pending."""
+    for group_id in list(shard.groups):
+        yield group_id, None
+        committed = shard.offsets.of_group(group_id)
+        places = [(topic, partition) for topic in committed if topic in names for partition in committed[topic]]
+        pending = [place for place in shard.offsets.pending_partitions(group_id) if place[0] in names]
+        for place in dict.fromkeys((*places, *pending)):
+            yield group_id, place
+
+
+def _is_of_a_deleted_topic(shard: Shard, group_id: str, topic: str, partition: int) -> bool:
+    newer_id = shard.topics.topic_id(topic)
+    return newer_id is None or any(
+        offset.topic_id != newer_id for offset in shard.offsets.at(group_id, topic, partition)
+    )
 
 
 def _write(shard: Shard, tombstones: Tombstones, now: Now, step: Step) -> None:
+    """Have the tombstones written. As in Kafka nobody waits for them to be in one batch: it may be too large."""
     if not tombstones.pairs:
         return
 
@@ -83,6 +110,10 @@ def _write(shard: Shard, tombstones: Tombstones, now: Now, step: Step) -> None:
         tombstones.apply(now, step)
 
     def failed(error: ErrorCode, step: Step) -> None:
+        if error in _TOO_LARGE and len(tombstones.pairs) > 1:
+            for half in tombstones.halves():
+                _write(shard, half, now, step)
+            return
         # Nothing is lost: what has expired is found again by the next check, or stays until the topic exists again.
         step.events.append(
             AppendFailed(

@@ -22,47 +22,54 @@ def offsets_of_group(shard: Shard, group_id: str) -> list[tuple[str, int]]:
 class Tombstones:
     """Offsets and groups of one shard that are to go, in the order in which their tombstones are written."""
 
-    __slots__ = ("_cause", "_group_ids", "_offsets", "_pairs", "_shard")
+    __slots__ = ("_cause", "_entries", "_shard", "pairs")
 
     def __init__(self, shard: Shard, cause: Cause) -> None:
         self._shard = shard
         self._cause = cause
-        self._pairs: list[Pair] = []
-        self._offsets: list[tuple[str, str, int]] = []
-        self._group_ids: list[str] = []
-
-    @property
-    def pairs(self) -> list[Pair]:
+        self._entries: list[tuple[str, tuple[str, int] | None]] = []  # group id, and the place of an offset
+        self.pairs: list[Pair] = []
         """The records."""
-        return self._pairs
 
     def add_offsets(self, group_id: str, partitions: Iterable[tuple[str, int]]) -> None:
         """Let these offsets go."""
-        for topic, partition in partitions:
-            self._pairs.append((build_offset_commit_key(group_id, topic, partition), None))
-            self._offsets.append((group_id, topic, partition))
+        for place in partitions:
+            self.pairs.append((build_offset_commit_key(group_id, *place), None))
+            self._entries.append((group_id, place))
 
     def add_group(self, group_id: str) -> None:
         """Let an Empty group go. Its offsets have tombstones of their own."""
-        self._pairs.append((build_group_metadata_key(group_id), None))
-        self._group_ids.append(group_id)
+        self.pairs.append((build_group_metadata_key(group_id), None))
+        self._entries.append((group_id, None))
+
+    def halves(self) -> tuple[Tombstones, Tombstones]:
+        """The same, to be written in two batches."""
+        middle = len(self.pairs) // 2
+        found = Tombstones(self._shard, self._cause), Tombstones(self._shard, self._cause)
+        for half, part in zip(found, (slice(middle), slice(middle, None)), strict=True):
+            half.pairs, half._entries = self.pairs[part], self._entries[part]
+        return found
 
     def apply(self, now: Now, step: Step) -> None:
         """The tombstones are in the log."""
         shard = self._shard
-        for offset in self._offsets:
-            shard.forget_offset(*offset)
-        for group_id in self._group_ids:
+        offset_count, group_ids = 0, set()
+        for group_id, place in self._entries:
+            if place is not None:
+                shard.forget_offset(group_id, *place)
+                offset_count += 1
+                group_ids.add(group_id)
+                continue
             trigger = Trigger(cause=self._cause, detail=str(self._cause))
             shard.groups[group_id].move_to(GroupState.DEAD, trigger=trigger, now=now, step=step)
             shard.forget_group(group_id)
-        if self._offsets:
+        if offset_count:
             step.events.append(
                 OffsetsRemoved(
                     partition=shard.partition,
                     now=now,
                     cause=self._cause,
-                    group_count=len({group_id for group_id, _, _ in self._offsets}),
-                    offset_count=len(self._offsets),
+                    group_count=len(group_ids),
+                    offset_count=offset_count,
                 )
             )

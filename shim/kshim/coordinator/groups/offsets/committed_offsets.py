@@ -51,6 +51,13 @@ class Offsets:
         partitions = topics.get(topic)
         return None if partitions is None else partitions.get(partition)
 
+    def at(self, group_id: str, topic: str, partition: int) -> list[CommittedOffset]:
+        """All offsets of a partition: the committed one, and those of open transactions."""
+        committed = self.get(group_id, topic, partition)
+        producers = self._open.get(group_id, {}).get((topic, partition), ())
+        pending = [self._pending[producer_id][group_id, topic, partition] for producer_id in producers]
+        return pending if committed is None else [committed, *pending]
+
     def of_group(self, group_id: str) -> Mapping[str, Mapping[int, CommittedOffset]]:
         """All committed offsets of a group: topic -> partition -> offset."""
         return self._committed.get(group_id, {})
