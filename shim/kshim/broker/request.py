@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kshim.broker.connection import Connection
+from kshim.broker.handler_table import modules_of
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.apis import Api
 from kshim_protocol.codec import codec
@@ -22,7 +22,6 @@ Handler = Callable[["Node", Any, RequestContext, "PendingReply"], Step]
 H = TypeVar("H", bound=Callable[..., Step])
 
 API_VERSIONS = 18
-_COORDINATORS = ("kshim.broker.handlers.groups", "kshim.broker.handlers.transactions")
 
 
 def handles(request_class: type[Request[Any]]) -> Callable[[H], H]:
@@ -112,13 +111,8 @@ class PendingReply(Ticket):
 
 
 def find_handler(api: Api) -> Handler:
-    """The handler of an API: in the module of its name, or in the table of a coordinator that answers by itself.
-
-    Imports what is needed. Raises LookupError when there is none.
-    """
-    name = f"kshim.broker.handlers.{api.module}"
-    modules = (name,) if find_spec(name) is not None else _COORDINATORS
-    for module in map(import_module, modules):
+    """The handler of an API; imports what is needed. Raises LookupError when there is none."""
+    for module in map(import_module, modules_of(api.module)):
         for value in getattr(module, "HANDLERS", vars(module).values()):
             if getattr(value, "request_class", None) is api.request_class():
                 handler: Handler = value

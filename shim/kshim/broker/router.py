@@ -159,7 +159,7 @@ class Router:
 
     def _refuse_version(self, frame: bytes, connection: Connection) -> None:
         """ApiVersions with an unknown version: a v0 answer that names the versions spoken (KIP-511)."""
-        from kshim.broker.handlers.api_versions import unsupported_version
+        from kshim.broker.handlers.cluster.api_versions import unsupported_version
 
         is_flexible = _KEY_AND_VERSION.unpack_from(frame)[1] > 0
         try:

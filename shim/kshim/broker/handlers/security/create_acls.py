@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kshim.broker.acl_requests import DISABLED, rule_of
+from kshim.broker.handlers.security.acl_requests import DISABLED, rule_of
 from kshim.broker.request import answered, handles
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim.security.authorizer.model import AclRule

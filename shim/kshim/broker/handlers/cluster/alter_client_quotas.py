@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kshim.broker.handlers.describe_client_quotas import ENTITY_TYPES
+from kshim.broker.handlers.cluster.describe_client_quotas import ENTITY_TYPES
 from kshim.broker.request import answered, handles
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
