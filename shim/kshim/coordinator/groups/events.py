@@ -6,11 +6,11 @@ Events are facts for logs, history and metrics; nothing in the protocol depends 
 from __future__ import annotations
 
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypedDict
 
 from kshim.coordinator.fact import Fact
 from kshim.coordinator.groups.classic.state import GroupState
-from kshim.coordinator.step import Event
+from kshim.coordinator.step import Event, Now
 from kshim_protocol.errors import ErrorCode
 
 HISTORY_FIELDS: Final = frozenset(
@@ -75,6 +75,15 @@ class Trigger(Fact):
     cause: Cause
     detail: str
     member: MemberRef | None = None
+
+
+class GroupEventFields(TypedDict):
+    """What every event of a group says."""
+
+    partition: int
+    now: Now
+    group_id: str
+    generation_id: int
 
 
 class GroupEvent(Event):

@@ -5,7 +5,6 @@ Source: Kafka's GroupMetadataManager.onLoaded and onUnloaded.
 
 from __future__ import annotations
 
-from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.classic.rebalance import restart_session, start_rebalance
 from kshim.coordinator.groups.classic.replies import join_error, sync_error
 from kshim.coordinator.groups.events import Cause, GroupLoaded, RecordsSkipped, Trigger
@@ -20,25 +19,19 @@ def finish_load(shard: Shard, now: Now, step: Step) -> None:
         step.events.append(RecordsSkipped(partition=shard.partition, now=now, key_type=key_type, count=count))
     shard.skipped.clear()
     for group in shard.groups.values():
-        step.events.append(_loaded(group, now))
+        event = GroupLoaded(
+            **group.event(now),
+            state=group.state,
+            member_count=len(group.members),
+            protocol_type=group.protocol_type,
+        )
+        step.events.append(event)
         for member in group.members.values():
             restart_session(shard, member, now)
         max_size = shard.config.group_max_size
         if len(group.members) > max_size:
             detail = f"{len(group.members)} members were loaded, more than group.max.size {max_size}"
             start_rebalance(shard, group, Trigger(cause=Cause.GROUP_TOO_LARGE, detail=detail), now, step)
-
-
-def _loaded(group: Group, now: Now) -> GroupLoaded:
-    return GroupLoaded(
-        partition=group.partition,
-        now=now,
-        group_id=group.group_id,
-        generation_id=group.generation_id,
-        state=group.state,
-        member_count=len(group.members),
-        protocol_type=group.protocol_type,
-    )
 
 
 def release_parked(shard: Shard, error: ErrorCode, step: Step) -> None:

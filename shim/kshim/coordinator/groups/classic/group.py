@@ -12,7 +12,7 @@ from kshim.coordinator.deadlines import Key
 from kshim.coordinator.groups.classic.member import Member, ParkedJoin, ParkedSync
 from kshim.coordinator.groups.classic.state import VALID_PREVIOUS, GroupState
 from kshim.coordinator.groups.classic.subscriptions import CONSUMER_PROTOCOL_TYPE, subscribed_topics
-from kshim.coordinator.groups.events import MemberRef, Transition, Trigger
+from kshim.coordinator.groups.events import GroupEventFields, MemberRef, Transition, Trigger
 from kshim.coordinator.step import Now, Step
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.internal.group_metadata import GroupMetadataValue, MemberMetadata
@@ -98,10 +98,7 @@ class Group:
         self.state_changed_ms = now.wall_ms
         step.events.append(
             Transition(
-                partition=self.partition,
-                now=now,
-                group_id=self.group_id,
-                generation_id=self.generation_id,
+                **self.event(now),
                 previous=previous,
                 new=new,
                 cause=trigger.cause,
@@ -112,6 +109,15 @@ class Group:
                 pending_sync_count=len(self.pending_syncs),
             )
         )
+
+    def event(self, now: Now) -> GroupEventFields:
+        """The fields that every event of this group has: `MemberAdded(**group.event(now), ...)`."""
+        return {
+            "partition": self.partition,
+            "now": now,
+            "group_id": self.group_id,
+            "generation_id": self.generation_id,
+        }
 
     @property
     def is_consumer_group(self) -> bool:

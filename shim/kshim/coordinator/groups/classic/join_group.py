@@ -205,16 +205,7 @@ class _Join:
         self.shard.deadlines.set(
             ("session", group.group_id, member_id), self.now.mono_ms + self.request.session_timeout_ms
         )
-        step.events.append(
-            MemberIdIssued(
-                partition=group.partition,
-                now=self.now,
-                group_id=group.group_id,
-                generation_id=group.generation_id,
-                state=group.state,
-                member=ref,
-            )
-        )
+        step.events.append(MemberIdIssued(**group.event(self.now), state=group.state, member=ref))
         step.reply(self.ticket, join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id, self.context.api_version))
 
     def add(self, member_id: str, step: Step) -> None:
@@ -225,10 +216,7 @@ class _Join:
         member.is_new = True
         step.events.append(
             MemberAdded(
-                partition=group.partition,
-                now=self.now,
-                group_id=group.group_id,
-                generation_id=group.generation_id,
+                **group.event(self.now),
                 state=group.state,
                 member=self.ref(member_id) if issued_to is None else issued_to,
                 had_id=issued_to is not None,
@@ -337,10 +325,7 @@ class _Join:
         self.shard.deadlines.set(new.session_key, self.now.mono_ms + old.session_timeout_ms)
         step.events.append(
             MemberReplaced(
-                partition=group.partition,
-                now=self.now,
-                group_id=group.group_id,
-                generation_id=group.generation_id,
+                **group.event(self.now),
                 state=group.state,
                 member=self.ref(new.member_id),
                 replaced_member_id=old.member_id,

@@ -93,16 +93,7 @@ def _has_joined_leader(group: Group, now: Now, step: Step) -> bool:
     elected = next((member for member in group.members.values() if member.member_id in group.parked_joins), None)
     if elected is None:
         return False
-    step.events.append(
-        LeaderReplaced(
-            partition=group.partition,
-            now=now,
-            group_id=group.group_id,
-            generation_id=group.generation_id,
-            member=elected.ref(),
-            previous_leader_id=group.leader_id,
-        )
-    )
+    step.events.append(LeaderReplaced(**group.event(now), member=elected.ref(), previous_leader_id=group.leader_id))
     group.leader_id = elected.member_id
     return True
 
@@ -153,14 +144,7 @@ def _open_sync_phase(shard: Shard, group: Group, trigger: Trigger, now: Now, ste
 
 def append_failed(group: Group, error: ErrorCode, what: str, now: Now) -> AppendFailed:
     """The event of a record of `group` that could not be written."""
-    return AppendFailed(
-        partition=group.partition,
-        now=now,
-        group_id=group.group_id,
-        generation_id=group.generation_id,
-        error=error,
-        what=what,
-    )
+    return AppendFailed(**group.event(now), error=error, what=what)
 
 
 def join_response(group: Group, member: Member, api_version: int) -> JoinGroupResponse:
@@ -187,10 +171,7 @@ def _join_completed(group: Group, now: Now) -> JoinCompleted:
     joined = [member for member in group.members.values() if member.member_id in parked]
     since_ms = [parked[member.member_id].since_ms for member in joined]
     return JoinCompleted(
-        partition=group.partition,
-        now=now,
-        group_id=group.group_id,
-        generation_id=group.generation_id,
+        **group.event(now),
         member_count=len(group.members),
         leader_id=group.leader_id,
         protocol_name=group.protocol_name,
@@ -230,10 +211,7 @@ def remove_member(
     group.remove_member(member)
     step.events.append(
         MemberRemoved(
-            partition=group.partition,
-            now=now,
-            group_id=group.group_id,
-            generation_id=group.generation_id,
+            **group.event(now),
             state=group.state,
             member=member.ref(client_reason),
             cause=cause,
@@ -262,18 +240,7 @@ def remove_pending(
         client_host=issued_to.client_host,
         client_reason=client_reason,
     )
-    step.events.append(
-        MemberRemoved(
-            partition=group.partition,
-            now=now,
-            group_id=group.group_id,
-            generation_id=group.generation_id,
-            state=group.state,
-            member=ref,
-            cause=cause,
-            was_pending=True,
-        )
-    )
+    step.events.append(MemberRemoved(**group.event(now), state=group.state, member=ref, cause=cause, was_pending=True))
     return ref
 
 

@@ -51,7 +51,8 @@ def sync_group(shard: Shard, request: SyncGroupRequest, context: RequestContext,
             if member.member_id in group.pending_syncs:
                 _has_synced(shard, group, member)
                 if not group.pending_syncs:
-                    step.events.append(_sync_completed(group, member, now))
+                    sync_ms = now.mono_ms - group.join_completed_ms
+                    step.events.append(SyncCompleted(**group.event(now), member=member.ref(), sync_ms=sync_ms))
             step.reply(ticket, _response(group, member))  # does not restart the session, unlike older coordinators
 
 
@@ -134,10 +135,7 @@ def _response(group: Group, member: Member) -> SyncGroupResponse:
 
 def _assignment_received(group: Group, leader: Member, assignments: dict[str, bytes], now: Now) -> AssignmentReceived:
     return AssignmentReceived(
-        partition=group.partition,
-        now=now,
-        group_id=group.group_id,
-        generation_id=group.generation_id,
+        **group.event(now),
         member=leader.ref(),
         member_count=len(group.members),
         static_member_count=len(group.static_members),
@@ -147,25 +145,11 @@ def _assignment_received(group: Group, leader: Member, assignments: dict[str, by
 
 def _rebalance_completed(group: Group, last: Member, last_ms: int, now: Now) -> RebalanceCompleted:
     return RebalanceCompleted(
-        partition=group.partition,
-        now=now,
-        group_id=group.group_id,
-        generation_id=group.generation_id,
+        **group.event(now),
         member_count=len(group.members),
         join_ms=group.join_completed_ms - group.rebalance_started_ms,
         sync_ms=now.mono_ms - group.join_completed_ms,
         last_to_sync=last.ref(),
         last_sync_ms=last_ms - group.join_completed_ms,
         pending_sync_count=len(group.pending_syncs),
-    )
-
-
-def _sync_completed(group: Group, member: Member, now: Now) -> SyncCompleted:
-    return SyncCompleted(
-        partition=group.partition,
-        now=now,
-        group_id=group.group_id,
-        generation_id=group.generation_id,
-        member=member.ref(),
-        sync_ms=now.mono_ms - group.join_completed_ms,
     )
