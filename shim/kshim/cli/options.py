@@ -46,6 +46,8 @@ class ServeOptions(NamedTuple):
     users_file: str | None = None
     """Who may log in on SASL listeners, besides those of the configuration."""
     broker_count: int = 1
+    secret_files: tuple[str, ...] = ()
+    """Those of the files given that hold passwords or keys."""
 
 
 class DemoOptions(NamedTuple):
@@ -346,7 +348,8 @@ def _conform_options(found: argparse.Namespace) -> ConformOptions:
 
 def _serve_options(found: argparse.Namespace, environment: Mapping[str, str]) -> ServeOptions:
     given = Given(found, environment)
-    config, has_listeners = _config(given, found.config, environment)
+    properties = _read_properties(given)
+    config, has_listeners = _config(given, properties, found.config, environment)
     listen = _address_given(given, "--listen", gives_way=has_listeners)
     advertised = _address_given(given, "--advertised", gives_way=has_listeners)
     dialled = advertised or listen
@@ -368,18 +371,29 @@ def _serve_options(found: argparse.Namespace, environment: Mapping[str, str]) ->
         recover=cast("RecoverPolicy", _choice(given, "--recover", ("refuse", "skip-corrupt")) or "refuse"),
         users_file=given.text("--users"),
         broker_count=_count(given, "--brokers", MAX_BROKERS) or 1,
+        secret_files=_secret_files(given, properties),
     )
 
 
-def _config(given: Given, pairs: Sequence[str], environment: Mapping[str, str]) -> tuple[dict[str, str], bool]:
+def _secret_files(given: Given, properties: Mapping[str, str]) -> tuple[str, ...]:
+    files = [given.text("--users")]
+    if properties:
+        from kshim.config.broker_config import is_secret
+
+        files += [given.text("--properties")] if any(map(is_secret, properties)) else []
+    return tuple(file for file in files if file is not None)
+
+
+def _config(
+    given: Given, properties: Mapping[str, str], pairs: Sequence[str], environment: Mapping[str, str]
+) -> tuple[dict[str, str], bool]:
     """Kafka's keys, and whether `listeners` is among those that do not come from the properties file."""
-    config = _read_properties(given)
     by_environment = configuration_of(environment)
     by_command_line = dict(_key_and_value(text) for text in pairs)
     if given.flag("--events-topic"):
         asked = by_environment if given.is_of_environment("--events-topic") else by_command_line
         asked["kshim.history.topic.enable"] = "true"
-    config |= by_environment | by_command_line
+    config = {**properties, **by_environment, **by_command_line}
     if given.flag("--acls"):
         config.setdefault("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer")
     return config, "listeners" in by_environment or "listeners" in by_command_line

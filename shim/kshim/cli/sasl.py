@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 
 
 def authenticate(
-    router: Router, listeners: Sequence[Listener], config: BrokerConfig, users_file: str | None, log: Log
+    router: Router, listeners: Sequence[Listener], config: BrokerConfig, users: list[UserLine], log: Log
 ) -> None:
     """Have clients of SASL listeners authenticated; say so when nobody could get through it. Raises CommandError (usage); LogError when credentials cannot be read."""
-    users = read_users(users_file) if users_file else []
     names = [listener.name for listener in listeners if listener.has_sasl]
     try:
         found = sasl_listeners(

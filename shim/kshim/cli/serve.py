@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from signal import SIGTERM, raise_signal
+from stat import S_IRGRP, S_IROTH
 from typing import TYPE_CHECKING
 
 from kshim.broker.cluster import Cluster, RandomIds
@@ -36,6 +37,7 @@ from kshim_protocol.errors import KafkaError
 if TYPE_CHECKING:
     from kshim.config.listeners import Listener
     from kshim.partitions.durability import FsyncPolicy
+    from kshim.security.authentication.users_file import UserLine
     from kshim.storage.repairs import Repair
     from kshim.storage.storage import Storage
 
@@ -56,6 +58,7 @@ def run_serve(options: ServeOptions) -> int:
     config = _configuration(options, log)
     log.node_id = config.node_id
     listening = listening_for(options, config, log)
+    users = _users(options, listening, log)
     storage, cluster_id = _storage(options, config, log)
     fsync, fsync_interval_ms = _fsync(options, config)
     damages: list[LogError] = []
@@ -94,7 +97,7 @@ def run_serve(options: ServeOptions) -> int:
         log.caution("nobody_may", sentence)
     try:
         _create_topics(cluster, options.topics, log)
-        exit_code = _listen(cluster, config, listening, options.users_file, log)
+        exit_code = _listen(cluster, config, listening, users, log)
         if damages:
             raise damages[0]
         return exit_code
@@ -116,6 +119,21 @@ def _configuration(options: ServeOptions, log: Log) -> BrokerConfig:
     for warning in config.warnings:
         log.caution("configuration", warning)
     return config
+
+
+def _users(options: ServeOptions, listening: Listening, log: Log) -> list[UserLine]:
+    """Who `--users` names. Warns about files with passwords that others can read, as ssh does of its keys."""
+    users: list[UserLine] = []
+    if options.users_file is not None:
+        from kshim.cli.sasl import read_users
+
+        users = read_users(options.users_file)
+        if not any(listener.has_sasl for listener in listening.listeners):
+            log.caution("configuration", "--users has no effect: no listener speaks SASL_PLAINTEXT or SASL_SSL")
+    for file in options.secret_files:
+        if os.stat(file).st_mode & (S_IRGRP | S_IROTH):
+            log.caution("readable", f"{file} holds passwords and can be read by other users: chmod 600 {file}")
+    return users
 
 
 def _storage(options: ServeOptions, config: BrokerConfig, log: Log) -> tuple[Storage, str]:
@@ -182,11 +200,9 @@ def _create_topics(cluster: Cluster, topics: dict[str, int], log: Log) -> None:
             )
 
 
-def _listen(cluster: Cluster, config: BrokerConfig, listening: Listening, users_file: str | None, log: Log) -> int:
+def _listen(cluster: Cluster, config: BrokerConfig, listening: Listening, users: list[UserLine], log: Log) -> int:
     listeners, transforms, limits = listening
     has_sasl = any(listener.has_sasl for listener in listeners)
-    if users_file is not None and not has_sasl:
-        log.caution("configuration", "--users has no effect: no listener speaks SASL_PLAINTEXT or SASL_SSL")
     routers: list[tuple[Router, tuple[Listener, ...]]] = []
     for index, node_id in enumerate(cluster.leadership.node_ids):
         own = listeners_of_node(listeners, index, cluster.leadership.node_count) if index else listeners
@@ -199,7 +215,7 @@ def _listen(cluster: Cluster, config: BrokerConfig, listening: Listening, users_
             from kshim.cli.sasl import authenticate
 
             # In front of the log of requests, which would take bare tokens for such.
-            authenticate(router, own, config, users_file, log)
+            authenticate(router, own, config, users, log)
         routers.append((router, own))
     cluster.start(RealClock().now)
 

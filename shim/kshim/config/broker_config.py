@@ -22,14 +22,18 @@ _WHY = {
 _FREE_PREFIXES = ("listener.name.", "rsm.config.", "rlmm.config.")
 """Kafka accepts any key behind these."""
 _SECRET_ENDS = ("password", ".keystore.key", "certificate.chain", "jaas.config")
-"""Of keys whose values no message may show."""
+
+
+def is_secret(name: str) -> bool:
+    """Whether no message may show the value of this key."""
+    return name.endswith(_SECRET_ENDS)
 
 
 class ConfigError(ValueError):
     """A value that cannot be: `key`, the `value` given and what is `expected` instead."""
 
     def __init__(self, key: str, value: str | None, expected: str) -> None:
-        shown = "" if value is None else "[hidden]" if key.endswith(_SECRET_ENDS) else value
+        shown = "" if value is None else "[hidden]" if is_secret(key) else value
         super().__init__(f"{key}={shown}: expected {expected}")
         self.key = key
         self.value = value
