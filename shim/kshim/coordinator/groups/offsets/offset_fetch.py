@@ -5,7 +5,7 @@ Source: Kafka's KafkaApis.fetchOffsetsForGroup and OffsetMetadataManager.fetchOf
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.runtime import FindShard
@@ -71,8 +71,10 @@ class _Fetch:
         self.is_by_id = context.api_version >= _TOPIC_ID_SINCE
 
     def answer(self, requested: tuple[OffsetFetchRequestTopics, ...] | None) -> OffsetFetchResponseGroup:
-        """The offsets asked for; None: all there are."""
-        topics = self.all_topics() if requested is None else requested
+        """The offsets asked for; None: all there are. As in Kafka, unknown topic ids come last."""
+        topics: Iterable[OffsetFetchRequestTopics] = self.all_topics() if requested is None else requested
+        if self.is_by_id:
+            topics = sorted(topics, key=lambda topic: self.shard.topics.topic_name(topic.topic_id) is None)
         return OffsetFetchResponseGroup(
             group_id=self.group_id, error_code=ErrorCode.NONE, topics=tuple(map(self.topic, topics))
         )

@@ -1,1 +1,0 @@
-"""What no broker writes: records larger than a topic takes."""
