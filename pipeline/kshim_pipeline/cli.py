@@ -1,7 +1,7 @@
 """`kshim pipeline`: finds the command, runs it, and turns what goes wrong into one sentence and an exit code.
 
-A command's module has a `run(options) -> int`. It is loaded only to run the command: help needs none of the packages
-that the extra `pipeline` brings.
+A command is a function of its options that returns an exit code. Its module is loaded only to run it: help needs none of
+the packages that the extra `pipeline` brings.
 """
 
 from __future__ import annotations
@@ -21,42 +21,48 @@ _CHARTS: Final = (*_SPARK, "altair", "vl_convert")
 
 
 class Command(NamedTuple):
-    """Where a command lives, what it does, its options, and the packages of the extra that it needs."""
+    """Where a command lives (module:function), what it does, its options, and the packages of the extra that it needs."""
 
-    module: str
+    place: str
     summary: str
     add_options: Callable[[argparse.ArgumentParser], None]
     packages: Sequence[str] = _SPARK
 
+    def load(self) -> Callable[[argparse.Namespace], int]:
+        """Import the function that runs it."""
+        module, _, function = self.place.partition(":")
+        found: Callable[[argparse.Namespace], int] = getattr(importlib.import_module(module), function)
+        return found
+
 
 COMMANDS: Final[Mapping[str, Command]] = {
     "setup": Command(
-        "kshim_pipeline.setup.command", "fetch and check what Spark needs on this machine", options.setup_options
+        "kshim_pipeline.setup.command:run", "fetch and check what Spark needs on this machine", options.setup_options
     ),
     "land": Command(
-        "kshim_pipeline.land.command",
+        "kshim_pipeline.land.command:run",
         "copy raw records into Parquet before compaction erases them",
         options.land_options,
     ),
     "watch": Command(
-        "kshim_pipeline.detector.command", "write an alert when a rebalance stays open", options.watch_options
+        "kshim_pipeline.detector.command:run", "write an alert when a rebalance stays open", options.watch_options
     ),
     "analyse": Command(
-        "kshim_pipeline.report.command_analyse", "compute all tables and findings, as Parquet", options.analyse_options
+        "kshim_pipeline.report.commands:analyse", "compute all tables and findings, as Parquet", options.analyse_options
     ),
     "report": Command(
-        "kshim_pipeline.report.command_report", "write a report, one HTML file", options.report_options, _CHARTS
+        "kshim_pipeline.report.commands:report", "write a report, one HTML file", options.report_options, _CHARTS
     ),
     "explain": Command(
-        "kshim_pipeline.report.command_explain", "explain why a group rebalanced", options.explain_options
+        "kshim_pipeline.report.commands:explain", "explain why a group rebalanced", options.explain_options
     ),
     "budget": Command(
-        "kshim_pipeline.report.command_budget",
+        "kshim_pipeline.report.commands:budget",
         "check groups against limits, for CI: JSON and an exit code",
         options.budget_options,
     ),
     "demo": Command(
-        "kshim_pipeline.demo.command",
+        "kshim_pipeline.demo.command:run",
         "cause incidents on a broker for a minute, then diagnose them",
         options.demo_options,
         _CHARTS,
@@ -106,5 +112,4 @@ def _run(command: Command, found: argparse.Namespace) -> int:
     if missing := [name for name in command.packages if find_spec(name) is None]:
         packages = f"the package {missing[0]} is" if len(missing) == 1 else f"the packages {', '.join(missing)} are"
         raise PipelineError(f"{packages} not installed: pip install 'kshim[pipeline]'", EXIT_UNAVAILABLE)
-    code: int = importlib.import_module(command.module).run(found)
-    return code
+    return command.load()(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,7 @@ def explain_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("group", metavar="GROUP", help="the group id")
     parser.add_argument(
         "--at",
-        default="latest",
+        type=instant,
         metavar="TIME",
         help="ISO 8601 (UTC unless it has an offset), milliseconds since 1970, or latest (the default)",
     )
@@ -103,7 +104,12 @@ def budget_options(parser: argparse.ArgumentParser) -> None:
         metavar="PATTERN",
         help="groups to check, with the wildcards * and ?; may be repeated (default: all)",
     )
-    option("--since", metavar="TIME", help="ignore what happened earlier; same format as explain --at (default: none)")
+    option(
+        "--since",
+        type=instant,
+        metavar="TIME",
+        help="ignore what happened earlier; same format as explain --at (default: none)",
+    )
     option("--max-rebalances", type=int, metavar="N", help="rebalances of a group")
     option("--max-per-hour", type=float, metavar="N", help="rebalances of a group per hour")
     option("--max-stopped-ms", type=int, metavar="MS", help="total time a group spent in rebalances")
@@ -137,6 +143,22 @@ def source_options(parser: argparse.ArgumentParser) -> None:
     option("--log-time-zone", default="UTC", metavar="ZONE", help="time zone of that log (default: UTC)")
     _master(parser.add_argument)
     parser.add_argument("--memory", default="2g", metavar="SIZE", help="memory of Spark's driver (default: 2g)")
+
+
+def instant(text: str) -> int | None:
+    """ms since 1970 of an instant in ISO 8601, UTC unless it has an offset, or in ms; None for `latest`.
+
+    >>> instant("1970-01-01T01:00:01+01:00")
+    1000
+    """
+    if text == "latest" or text.isdigit():
+        return int(text) if text.isdigit() else None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        message = f"{text!r} is not a time: write 2026-11-21T13:04:05, or milliseconds since 1970"
+        raise argparse.ArgumentTypeError(message) from None
+    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def _results(parser: argparse.ArgumentParser) -> None:

@@ -65,7 +65,7 @@ def rebalances(spark: SparkSession) -> DataFrame:
 
 def test_a_rebalance_goes_back_to_what_began_its_chain(rebalances: DataFrame) -> None:
     columns = ("group_id", "ts_ms", "reason", "root_reason", "root_trigger.client_id", "root_ts_ms", "attempt",
-               "waited_for.client_id", "basis", "told")  # fmt: skip
+               "waited_for.client_id", "basis", "explanation")  # fmt: skip
     rows = rows_of(why(rebalances), *columns, by=("group_id", "ts_ms"))
     assert rows[:4] == [
         ("a", 0, "member_joined", "member_joined", "svc-1", 0, 1, "svc-2", "observed",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from io import StringIO
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from kshim_pipeline.setup.jars import JARS
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_every_command_can_be_run(command: Command) -> None:
-    assert callable(importlib.import_module(command.module).run)
+    assert callable(command.load())
 
 
 @pytest.mark.parametrize("arguments", [[], ["nothing"], ["land"], ["land", "--bootstrap-server", "a:1", "--out"]])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import Any
 
 import pytest
 
-from kshim_pipeline.errors import PipelineError
-from kshim_pipeline.report.command_explain import instant
-from kshim_pipeline.report.explain import explain, nearest
+from kshim_pipeline.options import instant
+from kshim_pipeline.report.explain import explain_rebalance, nearest
 from kshim_pipeline.schemas import REBALANCES
 
 LATE = {
@@ -56,7 +56,7 @@ def a_rebalance(**fields: Any) -> dict[str, Any]:
 
 def test_everything_that_is_known_is_said_in_the_order_in_which_one_asks() -> None:
     incident = {"sentence": "app-1 exceeded max.poll.interval.ms.", "advice": "Raise it.", "confidence": "certain"}
-    assert explain(a_rebalance(), [incident], in_the_hour=14) == [
+    assert explain_rebalance(a_rebalance(), [incident], in_the_hour=14) == [
         "Group orders, generation 41 to 42, 2025-11-21 13:04:05.120 UTC, observed.",
         "It began because app-1 on 10.0.0.5 (app-1-3c) left; the client's own words: "
         '"consumer poll timeout has expired.".',
@@ -74,7 +74,7 @@ def test_what_was_inferred_says_what_it_cannot_know() -> None:
     unknown = dict.fromkeys(("trigger", "join_ms", "sync_ms", "total_ms", "last_to_join", "partitions"))
     place = {"topic": "__consumer_offsets", "partition": 7, "offset": 3}
     row = a_rebalance(**unknown, reason="member_gone", basis="inferred", source="records", evidence=place)
-    lines = explain(row)
+    lines = explain_rebalance(row)
     assert "whether it left or died is not recorded" in lines[1]
     assert any("does not record when a rebalance begins" in line for line in lines)
     assert not any("JOIN took" in line for line in lines)
@@ -84,12 +84,12 @@ def test_what_was_inferred_says_what_it_cannot_know() -> None:
     ("outcome", "words"), [("superseded", "the next one began"), ("open", "still open"), ("cut_off", "not known")]
 )
 def test_a_rebalance_that_did_not_complete_says_so(outcome: str, words: str) -> None:
-    assert any(words in line for line in explain(a_rebalance(outcome=outcome, to_generation=None)))
+    assert any(words in line for line in explain_rebalance(a_rebalance(outcome=outcome, to_generation=None)))
 
 
 def test_a_line_of_a_log_is_named_by_its_number() -> None:
     evidence = {"topic": "log", "partition": None, "offset": 1203}
-    assert explain(a_rebalance(evidence=evidence))[-1] == "Evidence: log, line 1203."
+    assert explain_rebalance(a_rebalance(evidence=evidence))[-1] == "Evidence: log, line 1203."
 
 
 @pytest.mark.parametrize(("at_ms", "expected"), [(5, 10), (10, 10), (15, 10), (22, 20), (99, 30)])
@@ -118,5 +118,5 @@ def test_instants_are_written_as_people_do(text: str, ms: int | None) -> None:
 
 
 def test_an_instant_that_is_none_is_refused_with_an_example() -> None:
-    with pytest.raises(PipelineError, match="write 2026"):
+    with pytest.raises(argparse.ArgumentTypeError, match="write 2026"):
         instant("yesterday")

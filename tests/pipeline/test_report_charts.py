@@ -31,7 +31,7 @@ FRAMES: list[tuple[Callable[[pd.DataFrame], Any], pd.DataFrame]] = [
     (charts.slowest_members, pd.DataFrame({"who": ["app @ h1"], "times_last": [4], "p95_wait_ms": [812.0]})),
     (
         charts.swim_lanes,
-        pd.DataFrame({"member": ["m"], "phase": ["waits for the others"], "from_ms": [0], "to_ms": [3000]}),
+        pd.DataFrame({"member": ["m"], "phase": ["waits for other members"], "from_ms": [0], "to_ms": [3000]}),
     ),
     (charts.stickiness, pd.DataFrame({"protocol": ["range"], "kept": [0.5], "rebalances": [9]})),
     (charts.stuck_partitions, pd.DataFrame({"partition": ["g t-0"], "kind": ["stuck"], "minutes": [3.5]})),

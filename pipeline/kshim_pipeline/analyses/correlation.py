@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from kshim_pipeline.analyses.findings import clock, finding, member, packed, places, sentence
+from kshim_pipeline.analyses.findings import finding, member, packed, sentence
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -104,34 +104,28 @@ def correlation(
 
 def findings(rows: DataFrame) -> DataFrame:
     """One finding a stretch."""
-    kind = F.col("kind")
+    is_host, is_client = F.col("kind") == "host", F.col("kind") == "client"
     what = (
-        F.when(kind == "host", sentence("began at host {}", "key"))
-        .when(kind == "client", sentence("began with clients {}", "key"))
-        .otherwise("came together")
+        F.when(is_host, sentence("started on host {key}"))
+        .when(is_client, sentence("were started by clients {key}"))
+        .otherwise("happened together")
     )
     return finding(
         rows,
         analysis="correlation",
         severity="warning",
-        member=F.when(kind == "host", member(client_host="key")).when(kind == "client", member(client_id="key")),
-        from_ts_ms=F.col("from_ts_ms"),
-        to_ts_ms=F.col("to_ts_ms"),
-        cause=F.when(kind == "host", "host").when(kind == "client", "deploy").otherwise("fleet"),
+        member=F.when(is_host, member(client_host="key")).when(is_client, member(client_id="key")),
+        cause=F.when(is_host, "host").when(is_client, "deploy").otherwise("fleet"),
         sentence=sentence(
-            "{} rebalances of up to {} groups at once {}, from {} to {}; usual are {} groups.",
-            "rebalances",
-            "groups",
-            what,
-            clock("from_ts_ms"),
-            clock("to_ts_ms"),
-            F.format_string("%.2f", "usual_groups"),
+            "{rebalances} rebalances of up to {groups} groups at the same time {what}, from {from_ts_ms:clock} to "
+            "{to_ts_ms:clock}; on average it is {usual} groups.",
+            what=what,
+            usual=F.format_string("%.2f", "usual_groups"),
         ),
-        advice=F.when(kind == "host", "Look at that host: it moves groups that have nothing else in common.")
-        .when(kind == "client", "A deploy restarts these clients: roll it slower, or give them group.instance.id.")
-        .otherwise("Look at the brokers and the network: groups with nothing in common moved together."),
+        advice=F.when(is_host, "Check that host: it affects groups that have nothing else in common.")
+        .when(is_client, "A deployment restarts these clients: roll it out more slowly, or set group.instance.id.")
+        .otherwise("Check the brokers and the network: unrelated groups rebalanced at the same time."),
         value=F.col("groups"),
         unit="groups",
         basis=F.when(F.col("is_inferred"), "inferred").otherwise("observed"),
-        evidence=places("first", "last"),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from kshim_pipeline.analyses.findings import clock, finding, member, packed, places, seconds, sentence
+from kshim_pipeline.analyses.findings import finding, member, packed, sentence
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -97,35 +97,23 @@ def _reason() -> Column:
 
 def findings(rows: DataFrame) -> DataFrame:
     """One finding an episode."""
-    zombies = F.col("zombies") > 0
+    has_zombies = F.col("zombies") > 0
+    still_there = sentence("; {zombies} times the previous member had not left the group yet")
     return finding(
         rows,
         analysis="crash_loops",
         severity=F.when(F.col("restarts") >= 10, "critical").otherwise("warning"),
-        group_id=F.col("group_id"),
         member=member("client_id", "client_host"),
-        from_ts_ms=F.col("from_ts_ms"),
-        to_ts_ms=F.col("to_ts_ms"),
         cause=F.when(F.col("zombies") * 2 > F.col("restarts"), "zombie").otherwise("crash_loop"),
-        sentence=F.concat(
-            sentence(
-                "Client {} on {} restarted {} times in group {} from {} to {}, every {} s",
-                "client_id",
-                "client_host",
-                "restarts",
-                "group_id",
-                clock("from_ts_ms"),
-                clock("to_ts_ms"),
-                seconds("every_ms"),
-            ),
-            F.when(zombies, sentence("; {} times its old member was still there", "zombies")).otherwise(""),
-            F.lit("."),
+        sentence=sentence(
+            "Client {client_id} on {client_host} restarted {restarts} times in group {group_id} from {from_ts_ms:clock} "
+            "to {to_ts_ms:clock}, every {every_ms:seconds} s{zombies}.",
+            zombies=F.when(has_zombies, still_there).otherwise(""),
         ),
         advice=F.when(
-            zombies, "It dies without leaving: close the consumer on shutdown, or give it a group.instance.id."
-        ).otherwise("Look at its log: why does it end?"),
+            has_zombies,
+            "It ends without leaving the group: close the consumer on shutdown, or set group.instance.id.",
+        ).otherwise("See the client's log for why it ends."),
         value=F.col("restarts"),
         unit="restarts",
-        basis=F.col("basis"),
-        evidence=places("first", "last"),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from string import Formatter
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
@@ -49,16 +51,19 @@ def places(*numbers: str) -> Column:
     return F.array_compact(F.array_distinct(F.array(*(unpacked(number) for number in numbers))))
 
 
-def finding(rows: DataFrame, **columns: Column | str | None) -> DataFrame:
-    """Rows of findings; `columns` by name: a Column, or a text that is the same in all. What is left out is null."""
+def finding(rows: DataFrame, **columns: Column | str) -> DataFrame:
+    """Rows of findings. `columns` by name: a Column, or a text that is the same in all.
+
+    What is left out is the column of that name in `rows`, else null; the evidence is what is packed in `first`, `last`.
+    """
     unknown = columns.keys() - set(FINDINGS.names)
     assert not unknown, unknown
-
-    def made(name: str) -> Column:
-        given = columns.get(name)
-        return F.lit(given) if given is None or isinstance(given, str) else given
-
-    return rows.select(*(made(field.name).cast(field.dataType).alias(field.name) for field in FINDINGS.fields))
+    made = {name: F.col(name) for name in FINDINGS.names if name in rows.columns}
+    made["evidence"] = places(*(name for name in ("first", "last") if name in rows.columns))
+    made |= {name: F.lit(value) if isinstance(value, str) else value for name, value in columns.items()}
+    return rows.select(
+        *(made.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name) for field in FINDINGS.fields)
+    )
 
 
 def member(
@@ -80,30 +85,24 @@ def member(
     )
 
 
-def sentence(template: str, *columns: Column | str) -> Column:
-    """`template` with each `{}` replaced by a column; a null reads `unknown`."""
-    pieces = template.split("{}")
-    assert len(pieces) == len(columns) + 1, template
-    parts: list[Column] = [F.lit(pieces[0])]
-    for column, piece in zip(columns, pieces[1:], strict=True):
-        value = F.col(column) if isinstance(column, str) else column
-        parts += [F.coalesce(value.cast("string"), F.lit("unknown")), F.lit(piece)]
+def sentence(template: str, **columns: Column) -> Column:
+    """`template` with columns for its fields: those given, else those of the name. A null reads `unknown`.
+
+    A field may have a format: `clock` (of ms since 1970, in UTC), `seconds` or `minutes` (of ms), `percent` (of a share).
+    """
+    parts: list[Column] = []
+    for text, name, form, _ in Formatter().parse(template):
+        parts.append(F.lit(text))
+        if name is not None:
+            value = _FORMATS[form or ""](columns.get(name, F.col(name)))
+            parts.append(F.coalesce(value.cast("string"), F.lit("unknown")))
     return F.concat(*parts)
 
 
-def clock(ts_ms: str | Column) -> Column:
-    """An instant for people, UTC."""
-    value = F.col(ts_ms) if isinstance(ts_ms, str) else ts_ms
-    return F.date_format(F.timestamp_millis(value), "yyyy-MM-dd HH:mm:ss")
-
-
-def seconds(ms: str | Column) -> Column:
-    """A duration for people, as a number of seconds with one decimal."""
-    value = F.col(ms) if isinstance(ms, str) else ms
-    return F.format_string("%.1f", value / 1000)
-
-
-def percent(share: str | Column) -> Column:
-    """A share for people, as a whole number of percent."""
-    value = F.col(share) if isinstance(share, str) else share
-    return F.round(value * 100).cast("int")
+_FORMATS: Final[Mapping[str, Callable[[Column], Column]]] = {
+    "": lambda value: value,
+    "clock": lambda ts_ms: F.date_format(F.timestamp_millis(ts_ms), "yyyy-MM-dd HH:mm:ss"),
+    "seconds": lambda ms: F.format_string("%.1f", ms / 1_000),
+    "minutes": lambda ms: F.format_string("%.1f", ms / 60_000),
+    "percent": lambda share: F.round(share * 100).cast("int"),
+}

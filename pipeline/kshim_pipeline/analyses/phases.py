@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from kshim_pipeline.analyses.findings import finding, packed, places, seconds, sentence
+from kshim_pipeline.analyses.findings import finding, packed, sentence
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -56,25 +56,16 @@ def findings(rows: DataFrame, *, slow_ms: int = 30_000, very_slow_ms: int = 300_
         rows.where(F.col("total_p95_ms") >= slow_ms),
         analysis="phases",
         severity=F.when(F.col("total_p95_ms") >= very_slow_ms, "critical").otherwise("warning"),
-        group_id=F.col("group_id"),
         from_ts_ms=day,
         to_ts_ms=day + 86_400_000,
         cause=F.col("reason"),
         sentence=sentence(
-            "Of {} rebalances of group {} by {} on {}, one in twenty took {} s or more (JOIN {} s, SYNC {} s).",
-            "rebalances",
-            "group_id",
-            "reason",
-            "day",
-            seconds("total_p95_ms"),
-            seconds("join_p95_ms"),
-            seconds("sync_p95_ms"),
+            "Of {rebalances} rebalances of group {group_id} by {reason} on {day}, 5 % took {total_p95_ms:seconds} s or "
+            "longer (JOIN {join_p95_ms:seconds} s, SYNC {sync_p95_ms:seconds} s)."
         ),
         advice=F.when(joining, "Members are slow to rejoin: poll more often, or process less per poll.").otherwise(
-            "The leader is slow to assign, or members to fetch their assignment: look at the leader."
+            "The leader is slow to assign, or members are slow to fetch their assignment: check the leader."
         ),
         value=F.col("total_p95_ms"),
         unit="ms",
-        basis=F.col("basis"),
-        evidence=places("first", "last"),
     )

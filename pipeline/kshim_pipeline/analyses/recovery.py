@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from kshim_pipeline.analyses.findings import clock, finding, packed, places, seconds, sentence
+from kshim_pipeline.analyses.findings import finding, packed, sentence
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -127,23 +127,17 @@ def findings(rows: DataFrame, *, slow_ms: int = 600_000) -> DataFrame:
         rows.where(lost | (F.col("recovery_ms") >= slow_ms)),
         analysis="recovery",
         severity=F.when(lost, "critical").otherwise("warning"),
-        group_id=F.col("group_id"),
         from_ts_ms=F.col("ts_ms"),
         to_ts_ms=F.col("ts_ms") + F.col("recovery_ms"),
         cause="slow_recovery",
         sentence=sentence(
-            "After the rebalance of group {} at {} lag rose from {} to {} records and {}.",
-            "group_id",
-            clock("ts_ms"),
-            "lag_before",
-            "peak_lag",
-            F.when(F.col("is_interrupted"), "was not back when the next one came")
-            .when(lost, "did not come back")
-            .otherwise(sentence("was back after {} s", seconds("recovery_ms"))),
+            "After the rebalance of group {group_id} at {ts_ms:clock}, lag rose from {lag_before} to {peak_lag} records "
+            "and {outcome}.",
+            outcome=F.when(F.col("is_interrupted"), "had not recovered when the next rebalance began")
+            .when(lost, "did not recover")
+            .otherwise(sentence("recovered after {recovery_ms:seconds} s")),
         ),
-        advice="The group has little to spare: add members or partitions, or rebalance at quiet hours.",
+        advice="The group has little spare capacity: add members or partitions, or rebalance at times of low traffic.",
         value=F.col("peak_lag") - F.col("lag_before"),
         unit="records",
-        basis=F.col("basis"),
-        evidence=places("first"),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from kshim_pipeline.analyses.findings import clock, finding, packed, places, seconds, sentence
+from kshim_pipeline.analyses.findings import finding, packed, sentence
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -88,26 +88,16 @@ def findings(rows: DataFrame, *, min_silent_ms: int = 60_000, times_usual: int =
         found,
         analysis="silence",
         severity=F.when(fell, "critical").otherwise("warning"),
-        group_id=F.col("group_id"),
-        from_ts_ms=F.col("from_ts_ms"),
-        to_ts_ms=F.col("to_ts_ms"),
         cause=F.when(fell, "rewound").otherwise("commit_silence"),
         sentence=sentence(
-            "Around generation {} of group {} at {}, {} partitions had no commit for up to {} s; about {} records were "
-            "read twice{}.",
-            "generation_id",
-            "group_id",
-            clock("ts_ms"),
-            "partitions",
-            seconds("silent_ms"),
-            "replayed",
-            F.when(fell, sentence(", and offsets went back by {}", "rewound")).otherwise(""),
+            "Around generation {generation_id} of group {group_id} at {ts_ms:clock}, {partitions} partitions had no commit "
+            "for up to {silent_ms:seconds} s; about {replayed} records were read twice{rewound}.",
+            rewound=F.when(fell, sentence(", and offsets went back by {rewound}")).otherwise(""),
         ),
-        advice=F.when(fell, "Two owners committed, or somebody reset offsets: see who held the partitions.").otherwise(
-            "Commit when partitions are revoked, and make the rebalance shorter."
+        advice=F.when(fell, "Two members committed, or offsets were reset: check who owned the partitions.").otherwise(
+            "Commit when partitions are revoked, and shorten the rebalance."
         ),
         value=F.col("silent_ms"),
         unit="ms",
         basis="inferred",
-        evidence=places("first", "last"),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from kshim_pipeline.analyses.findings import finding, member, packed, places, seconds, sentence
+from kshim_pipeline.analyses.findings import finding, member, packed, sentence
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -67,17 +67,11 @@ def findings(rows: DataFrame, *, top: int = 20, min_times: int = 3) -> DataFrame
         member=member("client_id", "client_host"),
         cause="slow_member",
         sentence=sentence(
-            "Client {} on {} came last to {} rebalances of {} groups, which waited {} s for it, at most {} s at a time.",
-            "client_id",
-            "client_host",
-            "times",
-            "groups",
-            seconds("lost_ms"),
-            seconds("max_ms"),
+            "Client {client_id} on {client_host} was the last to join in {times} rebalances of {groups} groups, which "
+            "waited {lost_ms:seconds} s for it, at most {max_ms:seconds} s at a time."
         ),
-        advice="It polls too seldom: lower max.poll.records or the work per poll; or its host is slow.",
+        advice="It polls too rarely: lower max.poll.records or the work per poll, or check its host.",
         value=F.col("lost_ms"),
         unit="ms",
         basis="observed",
-        evidence=places("first", "last"),
     )

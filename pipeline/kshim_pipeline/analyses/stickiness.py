@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from kshim_pipeline.analyses.findings import finding, packed, percent, places, sentence
+from kshim_pipeline.analyses.findings import finding, packed, sentence
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -85,22 +85,15 @@ def findings(rows: DataFrame, *, min_needless_share: float = 0.2, min_generation
         rows.where((share >= min_needless_share) & (F.col("generations") >= min_generations)),
         analysis="stickiness",
         severity="info",
-        group_id=F.col("group_id"),
         cause="assignor",
         sentence=sentence(
-            "In {} generations of group {} assignor {} moved {} of {} partitions, {} from members that stayed.",
-            "generations",
-            "group_id",
-            "protocol",
-            "moved",
-            "assigned",
-            "needless",
+            "In {generations} generations of group {group_id}, the assignor {protocol} moved {moved} of {assigned} "
+            "partitions, {needless} of them away from members that stayed."
         ),
         advice=F.when(
-            F.col("protocol").contains("sticky"), "Members subscribe to different topics, or come and go in between."
-        ).otherwise(F.concat(F.lit("cooperative-sticky would have kept up to "), percent(share), F.lit(" % more."))),
+            F.col("protocol").contains("sticky"), "Members have different subscriptions, or join and leave in between."
+        ).otherwise(sentence("cooperative-sticky would have kept up to {share:percent} % more in place.", share=share)),
         value=share,
         unit="share",
         basis="inferred",
-        evidence=places("first", "last"),
     )

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from kshim_pipeline.analyses.findings import finding, packed, places, sentence
+from kshim_pipeline.analyses.findings import finding, packed, sentence
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 
 def stopped(rebalances: DataFrame, ownership: DataFrame | None = None) -> DataFrame:
@@ -55,28 +55,17 @@ def stopped(rebalances: DataFrame, ownership: DataFrame | None = None) -> DataFr
 def findings(rows: DataFrame, *, warning_ms: int = 600_000, critical_ms: int = 3_600_000) -> DataFrame:
     """One finding a group and day that stood still for `warning_ms` in all."""
     day = F.unix_millis(F.col("day").cast("timestamp"))
-
-    def minutes(column: str) -> Column:
-        return F.format_string("%.1f", F.col(column) / 60_000)
-
     return finding(
         rows.where(F.col("stopped_ms") >= warning_ms),
         analysis="stopped",
         severity=F.when(F.col("stopped_ms") >= critical_ms, "critical").otherwise("warning"),
-        group_id=F.col("group_id"),
         from_ts_ms=day,
         to_ts_ms=day + 86_400_000,
         sentence=sentence(
-            "Group {} stood still for {} minutes on {}, in {} rebalances; that is {} partition-minutes.",
-            "group_id",
-            minutes("stopped_ms"),
-            "day",
-            "rebalances",
-            minutes("partition_ms"),
+            "Group {group_id} spent {stopped_ms:minutes} minutes of {day} in {rebalances} rebalances, or "
+            "{partition_ms:minutes} partition-minutes."
         ),
-        advice="A cooperative assignor stops only what moves; static members do not stop anything when they restart.",
+        advice="A cooperative assignor stops only partitions that move; restarts of static members stop none.",
         value=F.col("stopped_ms"),
         unit="ms",
-        basis=F.col("basis"),
-        evidence=places("first", "last"),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from kshim_pipeline.analyses.findings import clock, finding, member, packed, percent, places, seconds, sentence
+from kshim_pipeline.analyses.findings import finding, member, packed, sentence
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -92,29 +92,16 @@ def findings(rows: DataFrame, *, critical_rebalances: int = 20) -> DataFrame:
         rows,
         analysis="storms",
         severity=F.when(F.col("rebalances") >= critical_rebalances, "critical").otherwise("warning"),
-        group_id=F.col("group_id"),
         member=F.when(flaps, member("top_client_id", "top_client_host")),
-        from_ts_ms=F.col("from_ts_ms"),
-        to_ts_ms=F.col("to_ts_ms"),
         cause=F.col("top_reason"),
         sentence=sentence(
-            "Group {} rebalanced {} times from {} to {} and stood still for {} s; {} % began with "
-            "client {} on {}, mostly {}.",
-            "group_id",
-            "rebalances",
-            clock("from_ts_ms"),
-            clock("to_ts_ms"),
-            seconds("stopped_ms"),
-            percent("top_share"),
-            "top_client_id",
-            "top_client_host",
-            "top_reason",
+            "Group {group_id} rebalanced {rebalances} times from {from_ts_ms:clock} to {to_ts_ms:clock}, for "
+            "{stopped_ms:seconds} s in total; {top_share:percent} % were triggered by client {top_client_id} on "
+            "{top_client_host}, mostly {top_reason}."
         ),
-        advice=F.when(flaps, "One client comes and goes: look at its log and its host first.").otherwise(
-            "Many members come and go: look for a deploy, or give members group.instance.id."
+        advice=F.when(flaps, "One client joins and leaves repeatedly: check its log and its host first.").otherwise(
+            "Many members join and leave: look for a deployment, or set group.instance.id."
         ),
         value=F.col("rebalances"),
         unit="rebalances",
-        basis=F.col("basis"),
-        evidence=places("first", "last"),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from kshim_pipeline.analyses.findings import clock, finding, member, packed, places, seconds, sentence
+from kshim_pipeline.analyses.findings import finding, member, packed, sentence
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -107,37 +107,25 @@ def _at(rows: DataFrame, now_ms: int | None) -> DataFrame:
 
 def findings(rows: DataFrame) -> DataFrame:
     """One finding a partition."""
-    kind = F.col("kind")
-    what = (
-        F.when(kind == "stuck", sentence("does not move on although {} owns it", "owner"))
-        .when(kind == "orphan", "belongs to nobody although the group is Stable")
-        .otherwise("waits although the group is Empty")
-    )
+    is_stuck, is_orphan = F.col("kind") == "stuck", F.col("kind") == "orphan"
     return finding(
         rows,
         analysis="stuck",
-        severity=F.when(kind == "unattended", "warning").otherwise("critical"),
-        group_id=F.col("group_id"),
-        topic=F.col("topic"),
-        partition=F.col("partition"),
+        severity=F.when(F.col("kind") == "unattended", "warning").otherwise("critical"),
         member=F.when(F.col("owner").isNotNull(), member("client_id", "client_host")),
         from_ts_ms=F.col("last_progress_ts_ms"),
-        cause=F.concat(kind, F.lit("_partition")),
+        cause=F.concat("kind", F.lit("_partition")),
         sentence=sentence(
-            "Partition {}-{} of group {} {}: nothing new was committed since {}, for {} s; lag {}.",
-            "topic",
-            "partition",
-            "group_id",
-            what,
-            clock("last_progress_ts_ms"),
-            seconds("silent_ms"),
-            "lag",
+            "Partition {topic}-{partition} of group {group_id} {what}: the last progress was committed at "
+            "{last_progress_ts_ms:clock}, {silent_ms:seconds} s ago; lag {lag}.",
+            what=F.when(is_stuck, sentence("makes no progress although {owner} owns it"))
+            .when(is_orphan, "has no owner although the group is Stable")
+            .otherwise("has no owner because the group is Empty"),
         ),
-        advice=F.when(kind == "stuck", "Its owner is alive but blocked, or fails on one record again and again.")
-        .when(kind == "orphan", "Look at the assignor, and at members that subscribe to other topics.")
+        advice=F.when(is_stuck, "Its owner is alive but blocked, or fails on the same record again and again.")
+        .when(is_orphan, "Check the assignor, and members with other subscriptions.")
         .otherwise("Start its consumers, or delete the group."),
         value=F.coalesce("lag", "silent_ms"),
         unit=F.when(F.col("lag").isNotNull(), "records").otherwise("ms"),
         basis="inferred",
-        evidence=places("first"),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from kshim_pipeline.analyses.findings import finding, packed, places, seconds, sentence
+from kshim_pipeline.analyses.findings import finding, packed, sentence
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -115,37 +115,37 @@ def _rounded(ms: Column) -> Column:
 def findings(rows: DataFrame) -> DataFrame:
     """One finding a group with a timeout that does not fit."""
     session, poll = F.col("fit_session_timeout_ms").isNotNull(), F.col("fit_rebalance_timeout_ms").isNotNull()
-    costs = (F.col("kicked_by_session") + F.col("kicked_by_rebalance")) > 0
-    said = F.concat(
-        sentence("Members of group {} let others wait {} s at most", "group_id", seconds("wait_max_ms")),
-        F.when(
-            F.col("kicked_by_rebalance") > 0,
-            sentence("; {} were lost to the rebalance timeout of {} s", "kicked_by_rebalance",
-                     seconds("rebalance_timeout_ms")),
-        ).otherwise(""),
-        F.when(
-            F.col("kicked_by_session") > 0,
-            sentence("; {} were lost to the session timeout of {} s, {} of them came back", "kicked_by_session",
-                     seconds("session_timeout_ms"), "came_back"),
-        ).otherwise(""),
-        F.when(poll & ~costs, sentence("; one that hangs holds them up for {} s", seconds("rebalance_timeout_ms")))
-        .otherwise(""),
-        F.lit("."),
-    )  # fmt: skip
-    advice = F.concat(
-        F.when(session, sentence("Set session.timeout.ms to {}. ", "fit_session_timeout_ms")).otherwise(""),
-        F.when(poll, sentence("Set max.poll.interval.ms to {}. ", "fit_rebalance_timeout_ms")).otherwise(""),
-    )
+    lost = F.col("kicked_by_session") + F.col("kicked_by_rebalance")
+
+    def only_if(condition: Column, template: str) -> Column:
+        return F.when(condition, sentence(template)).otherwise("")
+
     return finding(
         rows.where(session | poll),
         analysis="timeouts",
-        severity=F.when(costs, "warning").otherwise("info"),
-        group_id=F.col("group_id"),
+        severity=F.when(lost > 0, "warning").otherwise("info"),
         cause="timeout_misfit",
-        sentence=said,
-        advice=F.trim(advice),
-        value=F.col("kicked_by_session") + F.col("kicked_by_rebalance"),
+        sentence=F.concat(
+            sentence("Members of group {group_id} let others wait {wait_max_ms:seconds} s at most"),
+            only_if(
+                F.col("kicked_by_rebalance") > 0,
+                "; {kicked_by_rebalance} exceeded the rebalance timeout of {rebalance_timeout_ms:seconds} s",
+            ),
+            only_if(
+                F.col("kicked_by_session") > 0,
+                "; {kicked_by_session} exceeded the session timeout of {session_timeout_ms:seconds} s, and {came_back} "
+                "of them rejoined",
+            ),
+            only_if(poll & (lost == 0), "; one that hangs blocks the group for {rebalance_timeout_ms:seconds} s"),
+            F.lit("."),
+        ),
+        advice=F.trim(
+            F.concat(
+                only_if(session, "Set session.timeout.ms to {fit_session_timeout_ms}. "),
+                only_if(poll, "Set max.poll.interval.ms to {fit_rebalance_timeout_ms}. "),
+            )
+        ),
+        value=lost,
         unit="members",
         basis="observed",
-        evidence=places("first"),
     )

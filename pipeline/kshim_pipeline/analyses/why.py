@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from kshim_pipeline.analyses.findings import finding, member, packed, percent, places, seconds, sentence
+from kshim_pipeline.analyses.findings import finding, member, packed, sentence
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -20,7 +20,7 @@ def why(rebalances: DataFrame) -> DataFrame:
     `group_id`, `ts_ms` (ms since 1970), `from_generation`, `to_generation`, `outcome`, `reason`, `reason_text`,
     `trigger`; `root_reason`, `root_trigger`, `root_ts_ms` (ms since 1970); `attempt`, place in the chain from 1; `came`,
     `went`, `kicked` (members); `total_ms` (ms); `waited_for`: the member that came last to JOIN, unless it was new;
-    `told`, a sentence; `basis`, `evidence`.
+    `explanation`, a sentence; `basis`, `evidence`.
     """
     order = Window.partitionBy("group_id").orderBy("ts_ms", F.coalesce("to_generation", "from_generation"))
     root = F.struct("reason", "trigger", "ts_ms", "_n")
@@ -47,23 +47,32 @@ def why(rebalances: DataFrame) -> DataFrame:
         "kicked",
         "total_ms",
         waited.alias("waited_for"),
-        _told().alias("told"),
+        _explanation().alias("explanation"),
         "basis",
         "evidence",
     )
 
 
-def _told() -> Column:
+def _explanation() -> Column:
     who = F.col("_root.trigger")
+    trigger = F.coalesce(who["group_instance_id"], who["member_id"])
     by = F.when(
         who.isNotNull(),
-        sentence(" by {} (client {} on {})", F.coalesce(who["group_instance_id"], who["member_id"]), who["client_id"],
-                 who["client_host"]),
-    )  # fmt: skip
-    took = F.when(F.col("total_ms").isNotNull(), sentence(", took {} s", seconds("total_ms")))
+        sentence(
+            " by {trigger} (client {client_id} on {client_host})",
+            trigger=trigger,
+            client_id=who["client_id"],
+            client_host=who["client_host"],
+        ),
+    )
+    took = F.when(F.col("total_ms").isNotNull(), sentence(", took {total_ms:seconds} s"))
     last = F.when(
         ~F.coalesce("last_to_join.is_new", F.lit(False)) & (F.col("last_to_join.wait_ms") > 0),
-        sentence(", waited {} s for {}", seconds("last_to_join.wait_ms"), "last_to_join.member_id"),
+        sentence(
+            ", waited {wait:seconds} s for {member}",
+            wait=F.col("last_to_join.wait_ms"),
+            member=F.col("last_to_join.member_id"),
+        ),
     )
     parts = (F.coalesce(part, F.lit("")) for part in (by, took, last))
     return F.concat(F.col("_root.reason"), *parts)
@@ -98,24 +107,15 @@ def findings(rows: DataFrame, *, min_rebalances: int = 5) -> DataFrame:
         groups,
         analysis="why",
         severity="info",
-        group_id=F.col("group_id"),
         member=F.when(
             F.col("root_trigger_client_id").isNotNull(), member("root_trigger_client_id", "root_trigger_client_host")
         ),
-        from_ts_ms=F.col("from_ts_ms"),
-        to_ts_ms=F.col("to_ts_ms"),
         cause=F.col("root_reason"),
         sentence=sentence(
-            "Group {} rebalanced {} times; {} % began with {} of client {} on {}.",
-            "group_id",
-            "total",
-            percent(F.col("n") / F.col("total")),
-            "root_reason",
-            "root_trigger_client_id",
-            "root_trigger_client_host",
+            "Group {group_id} rebalanced {total} times; {share:percent} % were triggered by {root_reason} of client "
+            "{root_trigger_client_id} on {root_trigger_client_host}.",
+            share=F.col("n") / F.col("total"),
         ),
         value=F.col("total"),
         unit="rebalances",
-        basis=F.col("basis"),
-        evidence=places("first", "last"),
     )

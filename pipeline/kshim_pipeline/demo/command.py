@@ -6,8 +6,6 @@ import argparse
 import tempfile
 from pathlib import Path
 
-import vl_convert
-
 from kshim_pipeline.demo.judge import Judged, judge
 from kshim_pipeline.demo.stage import Truth, broker, play
 from kshim_pipeline.errors import EXIT_FAILURE, EXIT_OK
@@ -16,10 +14,9 @@ from kshim_pipeline.land.stream import land
 from kshim_pipeline.materialize import in_session
 from kshim_pipeline.options import source_options
 from kshim_pipeline.progress import Progress
+from kshim_pipeline.report.commands import write_page
 from kshim_pipeline.report.gather import gather
-from kshim_pipeline.report.make import make_page
-from kshim_pipeline.report.page import render
-from kshim_pipeline.report.results import Results, compute
+from kshim_pipeline.report.results import compute
 from kshim_pipeline.setup.session import BRIEF, Jars, make_session
 from kshim_pipeline.topics import EVENTS_TOPIC, OFFSETS_TOPIC
 
@@ -43,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
                 with in_session(spark, progress.say) as materialize:
                     results = compute(spark, gather(spark, _sources(landed)), materialize)
                     judged = judge(truths, [row.asDict(recursive=True) for row in results.incidents.collect()])
-                    _draw(results, options, progress)
+                    write_page(results, options, progress.say)
             finally:
                 progress.done()
                 spark.stop()
@@ -54,16 +51,6 @@ def _sources(landed: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     source_options(parser)
     return parser.parse_args([f"--landed={landed}"])
-
-
-def _draw(results: Results, options: argparse.Namespace, progress: Progress) -> None:
-    page = make_page(results, progress.say)
-    javascript = vl_convert.javascript_bundle()  # type: ignore[call-arg]
-    Path(options.out).write_text(render(page, javascript), encoding="utf-8")
-    if options.picture is not None:
-        from kshim_pipeline.report.picture import picture
-
-        Path(options.picture).write_bytes(picture(page))
 
 
 def _tell(judged: list[Judged], out: str) -> int:

@@ -5,12 +5,12 @@ Each function says which columns its frame has. Frames are small by then: `repor
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import altair as alt
 import pandas as pd
 
-from kshim_pipeline.report.style import HEAT, PHASE_COLORS, WIDTH, theme
+from kshim_pipeline.report.style import HEAT, LANE_COLORS, PHASE_COLORS, WIDTH, theme
 
 _ROW = 22
 """Height of one line of a chart of names, in pixels."""
@@ -58,7 +58,7 @@ def rebalances_over_time(frame: pd.DataFrame) -> Any:
 
 
 def storm_heat_map(frame: pd.DataFrame) -> Any:
-    """`group_id`, `at`, `until` (UTC), `rebalances`: the restless groups, one line each, the worst on top."""
+    """`group_id`, `at`, `until` (UTC), `rebalances`: the groups with the most rebalances, one line each."""
     groups = frame.groupby("group_id").rebalances.sum().sort_values(ascending=False).index.tolist()
     return (
         alt.Chart(frame)
@@ -75,7 +75,7 @@ def storm_heat_map(frame: pd.DataFrame) -> Any:
             ),
             tooltip=["group_id:N", "at:T", "rebalances:Q"],
         )
-        .properties(width=WIDTH, height=_ROW * max(len(groups), 1))
+        .properties(width=WIDTH, height=_height(len(groups)))
     )
 
 
@@ -98,76 +98,59 @@ def phase_percentiles(frame: pd.DataFrame) -> Any:
         x=alt.X("p50_ms:Q", title="ms: p50 to p99, a tick at p95", scale=scale), x2="p99_ms:Q", color=colors
     )
     ticks = base.mark_tick(thickness=2, size=12, color="#1f2933").encode(x=alt.X("p95_ms:Q", scale=scale))
-    return (bars + ticks).properties(width=WIDTH, height=_ROW * max(frame.name.nunique(), 1) + 10)
+    return (bars + ticks).properties(width=WIDTH, height=_height(frame.name.nunique()) + 10)
 
 
 def slowest_members(frame: pd.DataFrame) -> Any:
     """`who` (client id and host), `times_last`, `p95_wait_ms`: who kept others waiting, most often first."""
-    base = alt.Chart(frame).encode(y=alt.Y("who:N", title=None, sort="-x"))
-    bars = base.mark_bar(height=14).encode(
-        x=alt.X("times_last:Q", title="times last to join"),
+    bars = _bars(
+        frame,
+        alt.X("times_last:Q", title="times last to join"),
+        "who",
+        ["who:N", "times_last:Q", "p95_wait_ms:Q"],
         color=alt.Color("p95_wait_ms:Q", title="p95 of the wait, ms", scale=alt.Scale(scheme="blues")),
-        tooltip=["who:N", "times_last:Q", "p95_wait_ms:Q"],
     )
-    text = base.mark_text(align="left", dx=4, color="#7b8794").encode(
-        x="times_last:Q", text=alt.Text("p95_wait_ms:Q", format=",.0f")
+    text = alt.Chart(frame).mark_text(align="left", dx=4, color="#7b8794")
+    labels = text.encode(
+        y=alt.Y("who:N", title=None, sort="-x"), x="times_last:Q", text=alt.Text("p95_wait_ms:Q", format=",.0f")
     )
-    return (bars + text).properties(width=WIDTH, height=_ROW * max(len(frame), 1))
+    return (bars + labels).properties(width=WIDTH, height=_height(len(frame)))
 
 
 def swim_lanes(frame: pd.DataFrame) -> Any:
     """`member`, `phase`, `from_ms`, `to_ms` (ms since the rebalance began): one rebalance, a lane a member."""
-    phases = ["not joined yet", "waits for the others", "waits for its assignment", "gone"]
     lanes = frame.groupby("member").to_ms.max().sort_values(ascending=False).index.tolist()
-    return (
-        alt.Chart(frame)
-        .mark_bar(height=14)
-        .encode(
-            x=alt.X("from_ms:Q", title="ms since the rebalance began", axis=alt.Axis(tickCount=8, labelOverlap=True)),
-            x2="to_ms:Q",
-            y=alt.Y("member:N", title=None, sort=lanes),
-            color=alt.Color(
-                "phase:N",
-                title=None,
-                scale=alt.Scale(domain=phases, range=["#d1603d", "#2f6f9f", "#c79a2b", "#6b7280"]),
-            ),
-            tooltip=["member:N", "phase:N", "from_ms:Q", "to_ms:Q"],
-        )
-        .properties(width=WIDTH, height=_ROW * max(len(lanes), 1))
+    colors = alt.Scale(domain=list(LANE_COLORS), range=list(LANE_COLORS.values()))
+    return _bars(
+        frame,
+        alt.X("from_ms:Q", title="ms since the rebalance began", axis=alt.Axis(tickCount=8, labelOverlap=True)),
+        "member",
+        ["member:N", "phase:N", "from_ms:Q", "to_ms:Q"],
+        color=alt.Color("phase:N", title=None, scale=colors),
+        x2="to_ms:Q",
+        order=lanes,
     )
 
 
 def stickiness(frame: pd.DataFrame) -> Any:
     """`protocol` (assignor), `kept` (share of partitions that kept their owner, 0 to 1), `rebalances`."""
-    return (
-        alt.Chart(frame)
-        .mark_bar(height=14)
-        .encode(
-            x=alt.X(
-                "kept:Q",
-                title="partitions that kept their owner",
-                axis=alt.Axis(format="%"),
-                scale=alt.Scale(domain=[0, 1]),
-            ),
-            y=alt.Y("protocol:N", title=None, sort="-x"),
-            tooltip=["protocol:N", alt.Tooltip("kept:Q", format=".1%"), "rebalances:Q"],
-        )
-        .properties(width=WIDTH, height=_ROW * max(len(frame), 1))
+    axis, scale = alt.Axis(format="%"), alt.Scale(domain=[0, 1])
+    return _bars(
+        frame,
+        alt.X("kept:Q", title="partitions that kept their owner", axis=axis, scale=scale),
+        "protocol",
+        ["protocol:N", alt.Tooltip("kept:Q", format=".1%"), "rebalances:Q"],
     )
 
 
 def stuck_partitions(frame: pd.DataFrame) -> Any:
     """`partition` (group, topic and partition), `kind`, `minutes` without a commit."""
-    return (
-        alt.Chart(frame)
-        .mark_bar(height=14)
-        .encode(
-            x=alt.X("minutes:Q", title="minutes without a commit"),
-            y=alt.Y("partition:N", title=None, sort="-x"),
-            color=alt.Color("kind:N", title=None),
-            tooltip=["partition:N", "kind:N", "minutes:Q"],
-        )
-        .properties(width=WIDTH, height=_ROW * max(len(frame), 1))
+    return _bars(
+        frame,
+        alt.X("minutes:Q", title="minutes without a commit"),
+        "partition",
+        ["partition:N", "kind:N", "minutes:Q"],
+        color=alt.Color("kind:N", title=None),
     )
 
 
@@ -178,7 +161,7 @@ def lag_recovery(frame: pd.DataFrame) -> Any:
         .mark_circle(opacity=0.7)
         .encode(
             x=_instants(),
-            y=alt.Y("recovery_s:Q", title="seconds until lag was back"),
+            y=alt.Y("recovery_s:Q", title="seconds until lag had recovered"),
             size=alt.Size("peak_lag:Q", title="greatest lag, records"),
             color=alt.Color("group_id:N", title="group"),
             tooltip=["group_id:N", "at:T", "recovery_s:Q", "peak_lag:Q"],
@@ -196,32 +179,56 @@ def timeout_advice(frame: pd.DataFrame) -> Any:
         x2="p99_ms:Q",
         tooltip=["name:N", "p50_ms:Q", "p99_ms:Q", "configured_ms:Q", "advised_ms:Q"],
     )
-    configured = base.mark_tick(thickness=3, size=16, color="#1f2933").encode(x=alt.X("configured_ms:Q", scale=scale))
-    advised = base.mark_tick(thickness=3, size=16, color="#b3261e").encode(x=alt.X("advised_ms:Q", scale=scale))
-    return (waits + configured + advised).properties(width=WIDTH, height=_ROW * max(len(frame), 1))
+    configured, advised = (
+        base.mark_tick(thickness=3, size=16, color=color).encode(x=alt.X(f"{name}:Q", scale=scale))
+        for name, color in (("configured_ms", "#1f2933"), ("advised_ms", "#b3261e"))
+    )
+    return (waits + configured + advised).properties(width=WIDTH, height=_height(len(frame)))
 
 
 def strategies(frame: pd.DataFrame) -> Any:
     """`strategy`, `notifications`, `generations`, `moved_partitions`, `stopped_partition_s`: four costs side by side."""
     order = frame.strategy.tolist()
-    panels = []
-    for place, (name, title) in enumerate(
-        {
-            "notifications": "notifications",
-            "generations": "generations",
-            "moved_partitions": "moved partitions",
-            "stopped_partition_s": "stopped partition-seconds",
-        }.items()
-    ):
-        axis = alt.Axis() if place == 0 else None
-        panels.append(
-            alt.Chart(frame, title=title)
-            .mark_bar(height=14)
-            .encode(
-                x=alt.X(f"{name}:Q", title=None, axis=alt.Axis(tickCount=3)),
-                y=alt.Y("strategy:N", title=None, sort=order, axis=axis),
-                tooltip=["strategy:N", alt.Tooltip(f"{name}:Q", format=",.0f")],
-            )
-            .properties(width=(WIDTH - 200) / 4, height=_ROW * max(len(order), 1))
-        )
+    panels = [
+        _bars(
+            frame,
+            alt.X(f"{name}:Q", title=None, axis=alt.Axis(tickCount=3)),
+            "strategy",
+            ["strategy:N", alt.Tooltip(f"{name}:Q", format=",.0f")],
+            order=order,
+            axis=alt.Axis() if place == 0 else None,
+        ).properties(title=title, width=(WIDTH - 200) / 4)
+        for place, (name, title) in enumerate(_COSTS.items())
+    ]
     return alt.hconcat(*panels)
+
+
+_COSTS: Final = {
+    "notifications": "notifications",
+    "generations": "generations",
+    "moved_partitions": "moved partitions",
+    "stopped_partition_s": "stopped partition-seconds",
+}
+
+
+def _bars(
+    frame: pd.DataFrame,
+    x: Any,
+    y: str,
+    tooltip: list[Any],
+    *,
+    order: Any = "-x",
+    axis: Any = alt.Undefined,
+    **more: Any,
+) -> Any:
+    """Horizontal bars, one line for each value of the column `y`, the longest first or as in `order`."""
+    return (
+        alt.Chart(frame)
+        .mark_bar(height=14)
+        .encode(x=x, y=alt.Y(f"{y}:N", title=None, sort=order, axis=axis), tooltip=tooltip, **more)
+        .properties(width=WIDTH, height=_height(frame[y].nunique()))
+    )
+
+
+def _height(lines: int) -> int:
+    return _ROW * max(lines, 1)

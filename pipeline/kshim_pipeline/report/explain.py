@@ -45,7 +45,7 @@ def nearest(rebalances: Iterable[Row], at_ms: int) -> Row | None:
     return rows[0] if rows else None
 
 
-def explain(rebalance: Row, incidents: Iterable[Row] = (), *, in_the_hour: int | None = None) -> list[str]:
+def explain_rebalance(rebalance: Row, incidents: Iterable[Row] = (), *, in_the_hour: int | None = None) -> list[str]:
     """Sentences on a row of rebalances and the incidents that it belongs to; `in_the_hour`: how many of its group."""
     lines = [_title(rebalance), _begin(rebalance)]
     lines += [line for line in (_phases(rebalance), _last_to_join(rebalance), _members(rebalance)) if line]

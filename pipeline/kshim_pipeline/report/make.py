@@ -29,7 +29,7 @@ def make_page(results: Results, say: Callable[[str], None]) -> Page:
     say("collecting findings")
     shown, total = _findings(results)
     return Page(
-        title="Why the groups rebalanced",
+        title="Why consumer groups rebalanced",
         subtitle=f"{_instant(span[0])} to {_instant(span[1])}, read from {', '.join(results.sources)}",
         facts=_facts(results),
         findings=shown,
@@ -48,78 +48,36 @@ def _parts(results: Results, span: tuple[int, int]) -> list[Part]:
     def of(name: str, summary: Callable[[Any], pd.DataFrame]) -> Callable[[], pd.DataFrame | None]:
         return lambda: summary(results.analyses[name]) if name in results.analyses else None
 
+    no_rebalance = "No rebalance was found."
+    no_phases = "Records do not show how long phases took; events and broker logs do."
+    # fmt: off
     return [
-        (
-            "The fleet over time",
-            "When did groups rebalance, and for which reasons?",
-            lambda: summaries.over_time(rebalances, span),
-            charts.rebalances_over_time,
-            "No rebalance was found.",
-        ),
-        (
-            "Storms",
-            "Which groups are restless, and when?",
-            lambda: summaries.heat(rebalances, span),
-            charts.storm_heat_map,
-            "No rebalance was found.",
-        ),
-        (
-            "Phases by group",
-            "How long do JOIN and SYNC take, in the slowest groups?",
-            lambda: summaries.by_phase(rebalances, "group_id"),
-            charts.phase_percentiles,
-            "Records alone do not tell how long phases took; events and broker logs do.",
-        ),
-        (
-            "Phases by reason",
-            "What makes rebalances slow?",
-            lambda: summaries.by_phase(rebalances, "reason"),
-            charts.phase_percentiles,
-            "Records alone do not tell how long phases took; events and broker logs do.",
-        ),
-        (
-            "Who keeps the others waiting",
-            "Which clients joined last, again and again? The number is the longest wait in ms.",
-            of("slowest", summaries.slow_members),
-            charts.slowest_members,
-            "Nobody was waited for longer than a second, or only events would tell.",
-        ),
-        (
-            "Stickiness",
-            "How many partitions keep their owner, by assignor?",
-            of("stickiness", summaries.sticky),
-            charts.stickiness,
-            "No group had two generations with partitions.",
-        ),
-        (
-            "Stuck partitions",
-            "Which partitions does nobody work on, though there is work?",
-            of("stuck", summaries.stuck_ones),
-            charts.stuck_partitions,
-            "None.",
-        ),
-        (
-            "Lag after rebalances",
-            "How long until lag is back where it was?",
-            of("recovery", summaries.recoveries),
-            charts.lag_recovery,
-            "Log ends were not sampled while groups rebalanced; `kshim pipeline land --continuous 60` does.",
-        ),
-        (
-            "Timeouts",
-            "Does max.poll.interval.ms fit what members really do?",
-            of("timeouts", summaries.timeouts_seen),
-            charts.timeout_advice,
-            "Waits of members are told by events only.",
-        ),
-        (
-            "Other rebalance strategies",
-            "What would the same changes have cost under other rebalance strategies? A model: docs/design/what-if.md.",
-            lambda: summaries.strategy_sums(results.strategy_costs),
-            charts.strategies,
-            "No membership change was found.",
-        ),
+        ("Rebalances over time", "When did groups rebalance, and for which reasons?",
+         lambda: summaries.over_time(rebalances, span), charts.rebalances_over_time, no_rebalance),
+        ("Rebalance storms", "Which groups rebalance most, and when?",
+         lambda: summaries.heat(rebalances, span), charts.storm_heat_map, no_rebalance),
+        ("Phases by group", "How long do JOIN and SYNC take in the slowest groups?",
+         lambda: summaries.by_phase(rebalances, "group_id"), charts.phase_percentiles, no_phases),
+        ("Phases by reason", "Which reasons lead to slow rebalances?",
+         lambda: summaries.by_phase(rebalances, "reason"), charts.phase_percentiles, no_phases),
+        ("Slowest members", "Which clients were most often the last to join? The number is the longest wait in ms.",
+         of("slowest", summaries.slow_members), charts.slowest_members,
+         "No wait for a member exceeded a second, or there are no events that would show it."),
+        ("Stickiness", "How many partitions keep their owner, by assignor?",
+         of("stickiness", summaries.sticky), charts.stickiness, "No group had two generations with partitions."),
+        ("Stuck partitions", "Which partitions make no progress although there are records to read?",
+         of("stuck", summaries.stuck_ones), charts.stuck_partitions, "None."),
+        ("Lag after rebalances", "How long does lag take to recover?",
+         of("recovery", summaries.recoveries), charts.lag_recovery,
+         "Log end offsets were not sampled during rebalances; `kshim pipeline land --continuous 60` samples them."),
+        ("Timeouts", "Does max.poll.interval.ms fit the observed waits?",
+         of("timeouts", summaries.timeouts_seen), charts.timeout_advice, "Only events show how long members wait."),
+        ("Other rebalance strategies",
+         "What would the same changes have cost under other rebalance strategies? A model: docs/design/what-if.md.",
+         lambda: summaries.strategy_sums(results.strategy_costs), charts.strategies,
+         "No membership change was found."),
     ]
+    # fmt: on
 
 
 def _section(
@@ -142,7 +100,7 @@ def _lanes(results: Results, say: Callable[[str], None]) -> Section:
     say(f"drawing: {title}")
     found = summaries.lanes(results.tables["events"])
     if found is None:
-        return Section(title, "Who waited for whom?", None, "Only events tell what each member did.")
+        return Section(title, "Who waited for whom?", None, "Only events show what each member did.")
     return Section(title, found[0], charts.spec(charts.swim_lanes(found[1])))
 
 

@@ -24,6 +24,13 @@ CAUSE_COLORS: Final = [
     "#3d4f8a",
 ]
 PHASE_COLORS: Final = {"JOIN": "#2f6f9f", "SYNC": "#c79a2b"}
+LANE_COLORS: Final = {
+    "has not joined": "#d1603d",
+    "waits for other members": "#2f6f9f",
+    "waits for its assignment": "#c79a2b",
+    "removed": "#6b7280",
+}
+"""What a member does in a rebalance, in this order."""
 SEVERITY_COLORS: Final = {"critical": "#b3261e", "warning": "#b7791f", "info": "#2f6f9f"}
 HEAT: Final = "orangered"
 """Name of the Vega colour scheme of heat maps."""

@@ -32,7 +32,7 @@ def over_time(rebalances: DataFrame, span: tuple[int, int]) -> pd.DataFrame:
 
 
 def heat(rebalances: DataFrame, span: tuple[int, int]) -> pd.DataFrame:
-    """`group_id`, `at`, `until`, `rebalances`: the most restless groups, in about fifty steps of time."""
+    """`group_id`, `at`, `until`, `rebalances`: the groups with the most rebalances, in about fifty steps of time."""
     step_ms = _step_ms(span, 50)
     worst = rebalances.groupBy("group_id").count().orderBy(F.desc("count"), "group_id").limit(_GROUPS)
     rows = (
@@ -72,11 +72,12 @@ def lanes(events: DataFrame) -> tuple[str, pd.DataFrame] | None:
     rows: list[tuple[str, str, int, int]] = []
     for wait in event.waits:
         name = wait.instance_id or f"{wait.client_id or wait.member_id} @ {wait.host}"
-        rows.append((name, "not joined yet", 0, wait.wait_ms))
-        rows.append((name, "waits for the others", wait.wait_ms, max(event.join_ms, wait.wait_ms)))
+        rows.append((name, "has not joined", 0, wait.wait_ms))
+        rows.append((name, "waits for other members", wait.wait_ms, max(event.join_ms, wait.wait_ms)))
         rows.append((name, "waits for its assignment", max(event.join_ms, wait.wait_ms), event.total_ms))
     rows += [
-        (f"{gone.client_id or gone.member_id} @ {gone.host}", "gone", 0, event.join_ms) for gone in event.kicked or ()
+        (f"{gone.client_id or gone.member_id} @ {gone.host}", "removed", 0, event.join_ms)
+        for gone in event.kicked or ()
     ]
     frame = pd.DataFrame(rows, columns=["member", "phase", "from_ms", "to_ms"])
     why = str(event.reason_text or event.reason).partition(";")[0]  # the client's words go on after it

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, StructField, StructType
 
 from kshim_pipeline.what_if.barrier import eager, eager_static, server_side
@@ -28,33 +30,28 @@ STRATEGIES: dict[str, Callable[[list[Change], Settings], Totals]] = {
 }
 """In the order in which they came."""
 
-CHANGES = StructType(
-    [
-        StructField("group", StringType(), False),
-        StructField("at_ms", LongType(), False),
-        StructField("kind", StringType(), False),
-        StructField("member", StringType(), False),
-        StructField("away_ms", LongType(), False),
-        StructField("partitions", IntegerType(), False),
-        StructField("session_timeout_ms", IntegerType(), True),
-        StructField("poll_ms", IntegerType(), True),
-    ]
-)
+_COUNTS = ("changes", "notifications", "generations", "moved_partitions", "stopped_partition_s", "split_views")
+
+# fmt: off
+CHANGES = StructType([
+    StructField("group",              StringType(),  False),
+    StructField("at_ms",              LongType(),    False),
+    StructField("kind",               StringType(),  False),
+    StructField("member",             StringType(),  False),
+    StructField("away_ms",            LongType(),    False),
+    StructField("partitions",         IntegerType(), False),
+    StructField("session_timeout_ms", IntegerType(), True),
+    StructField("poll_ms",            IntegerType(), True),
+])
 """`Change` with its group. The last two columns are the group's own times, null where they are not known."""
 
-COSTS = StructType(
-    [
-        StructField("group", StringType(), False),
-        StructField("strategy", StringType(), False),
-        StructField("changes", LongType(), False),
-        StructField("notifications", LongType(), False),
-        StructField("generations", LongType(), False),
-        StructField("moved_partitions", LongType(), False),
-        StructField("stopped_partition_s", DoubleType(), False),
-        StructField("split_views", LongType(), False),
-    ]
-)
+COSTS = StructType([
+    StructField("group",    StringType(), False),
+    StructField("strategy", StringType(), False),
+    *(StructField(name, DoubleType() if name == "stopped_partition_s" else LongType(), False) for name in _COUNTS),
+])
 """See `Totals`; `stopped_partition_s` in seconds."""
+# fmt: on
 
 
 def compare(changes: DataFrame) -> DataFrame:
@@ -64,11 +61,7 @@ def compare(changes: DataFrame) -> DataFrame:
 
 def fleet_totals(costs: DataFrame) -> DataFrame:
     """COSTS -> the sums of the fleet, one row a strategy."""
-    names = ["changes", "notifications", "generations", "moved_partitions", "stopped_partition_s", "split_views"]
-    summed = costs.groupBy("strategy").sum(*names)
-    for name in names:
-        summed = summed.withColumnRenamed(f"sum({name})", name)
-    return summed
+    return costs.groupBy("strategy").agg(*(F.sum(name).alias(name) for name in _COUNTS))
 
 
 def replay_group(frame: pd.DataFrame) -> pd.DataFrame:
@@ -89,17 +82,7 @@ def replay_group(frame: pd.DataFrame) -> pd.DataFrame:
             settings = settings._replace(**{name: int(known.max())})
     rows = []
     for strategy, replay in STRATEGIES.items():
-        totals = replay(changes, settings)
-        rows.append(
-            (
-                ordered.group.iloc[0],
-                strategy,
-                len(changes),
-                totals.notifications,
-                totals.generations,
-                totals.moved_partitions,
-                totals.stopped_partition_ms / 1000,
-                totals.split_views,
-            )
-        )
+        totals = asdict(replay(changes, settings))
+        totals["stopped_partition_s"] = totals.pop("stopped_partition_ms") / 1000
+        rows.append({"group": ordered.group.iloc[0], "strategy": strategy, "changes": len(changes), **totals})
     return pd.DataFrame(rows, columns=COSTS.names)

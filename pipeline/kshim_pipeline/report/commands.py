@@ -1,0 +1,142 @@
+"""`kshim pipeline analyse`, `report`, `explain` and `budget`. Each returns an exit code and raises PipelineError."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from kshim_pipeline.errors import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, PipelineError
+from kshim_pipeline.materialize import in_session
+from kshim_pipeline.progress import Progress
+from kshim_pipeline.report.budget import Budget, verdict
+from kshim_pipeline.report.explain import explain_rebalance, nearest
+from kshim_pipeline.report.gather import gather, session_for
+from kshim_pipeline.report.results import Results, compute, read_results, write_results
+from kshim_pipeline.report.summaries import span_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kshim_pipeline.report.page import Page
+
+_HALF_HOUR_MS = 1_800_000
+_DAY_MS = 86_400_000
+
+
+def analyse(options: argparse.Namespace) -> int:
+    """Write every table as Parquet."""
+    with _session("analyse", options) as (spark, progress):
+        progress.say("reading")
+        results = write_results(spark, gather(spark, options), options.out, progress.say)
+        rebalances, findings = results.tables["rebalances"].count(), results.findings.count()
+    print(f"{rebalances} rebalances, {findings} findings; tables in {options.out}.")
+    return EXIT_OK
+
+
+def report(options: argparse.Namespace) -> int:
+    """Write the page."""
+    if not Path(options.out).parent.is_dir():
+        raise PipelineError(f"There is no directory {Path(options.out).parent}", EXIT_USAGE)
+    with _results("report", options) as (results, progress):
+        page = write_page(results, options, progress.say)
+    print(f"{len(page.findings) + page.findings_omitted} findings; the report is {options.out}.")
+    return EXIT_OK
+
+
+def write_page(results: Results, options: argparse.Namespace, say: Callable[[str], None]) -> Page:
+    """Write the page to `options.out`, and its main charts to `options.picture` if that is given."""
+    import vl_convert
+
+    from kshim_pipeline.report.make import make_page
+    from kshim_pipeline.report.page import render
+    from kshim_pipeline.report.picture import picture
+
+    page = make_page(results, say)
+    javascript = vl_convert.javascript_bundle()  # type: ignore[call-arg]
+    Path(options.out).write_text(render(page, javascript), encoding="utf-8")
+    if options.picture is not None:
+        Path(options.picture).write_bytes(picture(page))
+    return page
+
+
+def explain(options: argparse.Namespace) -> int:
+    """Print what is known of one rebalance. Exit code 1: the group has none."""
+    with _results("explain", options) as (results, progress):
+        progress.say(f"looking for {options.group}")
+        of_group = results.tables["rebalances"].where(F.col("group_id") == options.group).cache()
+        at_ms = of_group.agg(F.max("ts_ms")).collect()[0][0] if options.at is None else options.at
+        lines = [] if at_ms is None else _lines(of_group, results.incidents, options.group, at_ms)
+    print("\n".join(lines) or f"No rebalance of {options.group} is known.")
+    return EXIT_OK if lines else EXIT_FAILURE
+
+
+def _lines(of_group: DataFrame, incidents: DataFrame, group_id: str, at_ms: int) -> list[str]:
+    rows = _rows(of_group.where(F.col("ts_ms").between(at_ms - _DAY_MS, at_ms + _DAY_MS)).orderBy("ts_ms"))
+    row = nearest(rows, at_ms) or next(iter(_rows(of_group.orderBy(F.abs(F.col("ts_ms") - at_ms)).limit(1))), None)
+    if row is None:
+        return []
+    begin_ms, end_ms = row["ts_ms"], row["ended_ts_ms"] or row["ts_ms"]
+    is_part = F.array_contains("groups", group_id) & (F.col("from_ms") <= end_ms) & (F.col("to_ms") >= begin_ms)
+    near = sum(abs(other["ts_ms"] - begin_ms) <= _HALF_HOUR_MS for other in rows)
+    return explain_rebalance(row, _rows(incidents.where(is_part).orderBy("from_ms")), in_the_hour=near)
+
+
+def budget(options: argparse.Namespace) -> int:
+    """Print the verdict as JSON. Exit code 1: a limit is exceeded."""
+    limits = {name: getattr(options, name) for name in Budget._fields}
+    if all(limit is None for limit in limits.values()):
+        raise PipelineError("Give at least one limit, e.g. --max-per-hour 6", EXIT_USAGE)
+    with _results("budget", options) as (results, progress):
+        progress.say("checking limits")
+        rebalances, findings = results.tables["rebalances"], results.findings
+        if options.since is not None:
+            rebalances = rebalances.where(F.col("ts_ms") >= options.since)
+            findings = findings.where(F.col("to_ts_ms") >= options.since)
+        first_ms, last_ms = span_of(rebalances)
+        critical = findings.where("severity = 'critical'").groupBy("group_id").agg(F.count("*").alias("critical"))
+        groups = rebalances.groupBy("group_id").agg(
+            F.count("*").alias("rebalances"),
+            F.sum("total_ms").alias("stopped_ms"),
+            F.max("total_ms").alias("longest_ms"),
+        )
+        rows = _rows(groups.join(critical, "group_id", "left"))
+    patterns = options.groups or ["*"]
+    wanted = [row for row in rows if any(fnmatch.fnmatchcase(row["group_id"], pattern) for pattern in patterns)]
+    found = verdict(Budget(**limits), wanted, hours=(last_ms - (options.since or first_ms)) / 3_600_000)
+    print(json.dumps(found, indent=1))
+    return EXIT_FAILURE if found["broken"] else EXIT_OK
+
+
+def _rows(frame: DataFrame) -> list[dict[str, Any]]:
+    return [row.asDict(recursive=True) for row in frame.collect()]
+
+
+@contextmanager
+def _session(command: str, options: argparse.Namespace) -> Iterator[tuple[SparkSession, Progress]]:
+    progress = Progress()
+    progress.say("starting Spark")
+    spark = session_for(f"kshim pipeline {command}", options)
+    try:
+        yield spark, progress
+    finally:
+        progress.done()
+        spark.stop()
+
+
+@contextmanager
+def _results(command: str, options: argparse.Namespace) -> Iterator[tuple[Results, Progress]]:
+    """Results of an earlier `analyse`, or computed now from the sources."""
+    with _session(command, options) as (spark, progress):
+        if options.results is not None:
+            yield read_results(spark, options.results), progress
+            return
+        progress.say("reading")
+        with in_session(spark, progress.say) as materialize:
+            yield compute(spark, gather(spark, options), materialize), progress
