@@ -1,4 +1,4 @@
-"""What ends a command of the pipeline with a sentence instead of a traceback."""
+"""The error that ends a command of the pipeline with a message instead of a traceback, and the exit codes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Frames that are read more than once: worked out once, and read back with a short plan.
+"""Frames that are read more than once: computed once, and read back with a short plan.
 
-Spark works a DataFrame out again for each use, and plans all that it came from; of a history of a few thousand records
-the planning is what takes the time. A Materialize is a function of a name and a frame to the same rows, worked out.
+Spark computes a DataFrame again for each use and plans everything it is derived from; with a history of a few thousand
+records the planning takes most of the time. A Materialize takes a name and a frame and returns the same rows, computed.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ Materialize = Callable[[str, "DataFrame"], "DataFrame"]
 
 
 def cached(name: str, frame: DataFrame) -> DataFrame:
-    """In the session's cache, from its first use on; what it came from is planned again."""
+    """In the session's cache, from its first use on; what it is derived from is planned again."""
     return frame.cache()
 
 
 def in_folder(spark: SparkSession, folder: str, say: Callable[[str], None]) -> Materialize:
-    """As Parquet in `folder/name`, at once; what was there is replaced. `say` hears of each."""
+    """As Parquet in `folder/name`, immediately; existing files are replaced. `say` reports each."""
 
     def materialize(name: str, frame: DataFrame) -> DataFrame:
-        say(f"working out {name.rpartition('/')[2]}")
+        say(f"computing {name.rpartition('/')[2]}")
         path = f"{folder}/{name}"
         frame.write.mode("overwrite").parquet(path)
         return spark.read.schema(frame.schema).parquet(path)
@@ -38,7 +38,7 @@ def in_folder(spark: SparkSession, folder: str, say: Callable[[str], None]) -> M
 
 @contextmanager
 def in_session(spark: SparkSession, say: Callable[[str], None]) -> Iterator[Materialize]:
-    """Only until the end of the `with`: in a temporary folder, or, where workers do not share it, in their own."""
+    """Until the end of the `with`: in a temporary folder, or in the workers' own storage where they do not share it."""
     if not str(spark.sparkContext.master).startswith("local"):
         yield by_workers(say)
         return
@@ -50,22 +50,22 @@ def in_session(spark: SparkSession, say: Callable[[str], None]) -> Iterator[Mate
 
 
 def by_workers(say: Callable[[str], None]) -> Materialize:
-    """In the workers' own storage, at once."""
+    """In the workers' own storage, immediately."""
 
     def materialize(name: str, frame: DataFrame) -> DataFrame:
-        say(f"working out {name.rpartition('/')[2]}")
+        say(f"computing {name.rpartition('/')[2]}")
         return frame.localCheckpoint()
 
     return materialize
 
 
 class OnDemand(Mapping[str, "DataFrame"]):
-    """Frames by name; each is made and kept when it is first asked for. What is not asked for costs nothing."""
+    """Frames by name; each is computed when it is first used. Frames that are not used cost nothing."""
 
     def __init__(
         self, makers: Mapping[str, Callable[[], DataFrame]], materialize: Materialize, *, under: str = ""
     ) -> None:
-        """`under` goes before names when they are kept."""
+        """`under` is a prefix of the names they are stored under."""
         self._makers = dict(makers)
         self._materialize = materialize
         self._under = under

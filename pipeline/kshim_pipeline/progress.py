@@ -1,4 +1,4 @@
-"""What runs, in one line on stderr that is written over; plain lines, seldom, where stderr is no terminal."""
+"""Progress in one line on stderr that is overwritten; where stderr is no terminal, occasional plain lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PLAIN_EVERY_S: Final = 10.0
 
 
 class Progress:
-    """A line that says how far something is. `say` may be called as often as one likes."""
+    """A status line. `say` may be called at any rate."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
@@ -22,7 +22,7 @@ class Progress:
         self._width = 0
 
     def say(self, text: str) -> None:
-        """Show `text`, unless something was shown just now or it says nothing new."""
+        """Show `text`, unless a text was shown just now or it is the same."""
         now = time.monotonic()
         if text == self._last_text or (self._last_at and now - self._last_at < self._every_s):
             return
@@ -35,7 +35,7 @@ class Progress:
         self._stream.flush()
 
     def done(self) -> None:
-        """Take the line away, so that what follows begins on a clean one."""
+        """Clear the line."""
         if self._is_terminal and self._width:
             self._stream.write(f"\r{'':<{self._width}}\r")
             self._stream.flush()

@@ -27,21 +27,21 @@ from pyspark.sql.types import (
 from kshim_pipeline.records import RECORDS
 
 OBSERVED: Final = "observed"
-"""The broker said so: an event, or a line of its log."""
+"""Reported by the broker: an event, or a line of its log."""
 INFERRED: Final = "inferred"
-"""Concluded from records, which do not say when, why or by whom."""
+"""Concluded from records, which do not show when a rebalance began, why, or who triggered it."""
 BASES: Final = (OBSERVED, INFERRED)
 
 SEVERITIES: Final = ("info", "warning", "critical")
 
 INFERRED_REASONS: Final[Mapping[str, str]] = {
-    "member_gone": "somebody of the generation before is not in this one; that it left or timed out is not recorded",
-    "member_restarted": "somebody went and somebody of the same client id and host came",
-    "members_changed": "members came and others went",
-    "cooperative_follow_up": "nobody came or went, and the generation before had left partitions for this one to give",
-    "unknown": "nobody came or went; topics changed, the leader asked for it, or a member was there only in between",
+    "member_gone": "a member of the previous generation is missing in this one; whether it left or timed out is not recorded",
+    "member_restarted": "a member was replaced by one with the same client id and host",
+    "members_changed": "members joined and others left",
+    "cooperative_follow_up": "the members are the same, and the previous generation left partitions unassigned for this one",
+    "unknown": "the members are the same; topics changed, the leader requested it, or a member was present only in between",
 }
-"""Reasons that only inference gives, beside the keywords of docs/design/events.md."""
+"""Reasons of inferred rebalances, besides the keywords of docs/design/events.md."""
 
 
 def _column(name: str, kind: DataType, meaning: str, unit: str = "", *, required: bool = False) -> StructField:
@@ -75,7 +75,7 @@ EVIDENCE: Final = StructType(
         _long("offset", "Its offset, or the number of the line in the log"),
     ]
 )
-"""Where it is written."""
+"""Where a row was read from."""
 
 MEMBER_REF: Final = StructType(
     [
@@ -85,7 +85,7 @@ MEMBER_REF: Final = StructType(
         _string("client_host", "Address it connected from"),
     ]
 )
-"""Who; any part may be null where the source does not tell."""
+"""A member; any part may be null if the source does not contain it."""
 
 _EVIDENCE: Final = _column("evidence", EVIDENCE, "The record, event or line that this row was read from")
 _GROUP: Final = _string("group_id", "Group id", required=True)
@@ -96,7 +96,7 @@ _MEMBER: Final = (
     _string("client_host", "Address it connected from"),
 )
 _INCARNATION: Final = _int(
-    "incarnation", "How often the group's generation ids had begun anew, because it had been deleted", required=True
+    "incarnation", "How many times the group had been deleted, so that its generation ids started again", required=True
 )
 _TOPIC_PARTITION: Final = (_string("topic", "Topic", required=True), _int("partition", "Partition", required=True))
 
@@ -167,7 +167,7 @@ EVENTS: Final = StructType(
         _EVIDENCE,
     ]
 )
-"""`__kshim_events`, read; its own names are kept. One row an event, whatever was delivered twice."""
+"""`__kshim_events`, parsed, with its own names. One row an event, even if it was delivered twice."""
 
 LOG_LINES: Final = StructType(
     [
@@ -179,25 +179,25 @@ LOG_LINES: Final = StructType(
             required=True,
         ),
         _GROUP,
-        _int("generation_id", "Generation id the line names; in `preparing` the old one"),
-        _int("members", "Member count the line names"),
-        _string("member_id", "Member id the line names"),
-        _string("group_instance_id", "Instance id the line names"),
-        _column("member_ids", ArrayType(StringType()), "Member ids, where the line names several"),
-        _string("client_id", "Client id the line names"),
-        _string("client_host", "Address the line names"),
-        _string("state", "State the line names"),
-        _string("reason_text", "The line's own words on why"),
-        _string("client_reason", "The client's own words in it (KIP-800)"),
+        _int("generation_id", "Generation id in the line; in `preparing` the old one"),
+        _int("members", "Member count in the line"),
+        _string("member_id", "Member id in the line"),
+        _string("group_instance_id", "Instance id in the line"),
+        _column("member_ids", ArrayType(StringType()), "Member ids, where the line has several"),
+        _string("client_id", "Client id in the line"),
+        _string("client_host", "Address in the line"),
+        _string("state", "State in the line"),
+        _string("reason_text", "The reason in the line"),
+        _string("client_reason", "The client's reason in it (KIP-800)"),
         _EVIDENCE,
     ]
 )
-"""Lines of a broker's log that tell of a group; evidence: topic `log`, offset = number of the line."""
+"""Lines of a broker's log about a group; evidence: topic `log`, offset = number of the line."""
 
 LOG_ENDS: Final = StructType(
     [
         *_TOPIC_PARTITION,
-        _instant("ts_ms", "When it was asked", required=True),
+        _instant("ts_ms", "When it was sampled", required=True),
         _long("log_end_offset", "Offset that the next record will get", required=True),
     ]
 )
@@ -209,19 +209,19 @@ GENERATIONS: Final = StructType(
         _INCARNATION,
         _int("generation_id", "Generation id", required=True),
         _int("ordinal", "The group's generations in the order of their records, from 0; no gaps", required=True),
-        _string("state", "`Stable`, or `Empty`: the last member went, or nobody had come yet", required=True),
+        _string("state", "`Stable`, or `Empty`: the last member left, or none had joined yet", required=True),
         _instant("ts_ms", "When the assignment was stored, or the group became empty", required=True),
-        _instant("joined_ts_ms", "End of the JOIN phase; null: not told"),
-        _long("sync_ms", "From the end of JOIN until the assignment was stored; null: not told", "ms"),
+        _instant("joined_ts_ms", "End of the JOIN phase; null: unknown"),
+        _long("sync_ms", "From the end of JOIN until the assignment was stored; null: unknown", "ms"),
         _instant("until_ts_ms", "When the next generation was stored or the group deleted; null: still the latest"),
         _string("ended_as", "What came next: `generation` or `deleted`; null: nothing yet"),
         _string("protocol_type", "Protocol type; empty when not known"),
         _string("protocol", "Protocol (assignor); null when Empty"),
         _string("leader_id", "Member id of the leader; null when Empty"),
         _int("members", "Members", required=True),
-        _int("partitions", "Partitions assigned; null: the assignment is not readable, or only an event tells"),
-        _int("previous_partitions", "The same of the generation before; null: none before, or not readable"),
-        _int("missed", "Generation ids between the one before and this: rebalances that stored no assignment"),
+        _int("partitions", "Partitions assigned; null: the assignment is not readable, or the source is an event"),
+        _int("previous_partitions", "The same of the previous generation; null: there is none, or not readable"),
+        _int("missed", "Generation ids skipped since the previous one: rebalances that stored no assignment"),
         _string("source", "`records` or `events`", required=True),
         _EVIDENCE,
     ]
@@ -232,19 +232,21 @@ MEMBERSHIPS: Final = StructType(
         _GROUP,
         _INCARNATION,
         _int("generation_id", "Generation it is a member of; with `left`, the first one without it", required=True),
-        _instant("ts_ms", "That generation's instant; with a reason for having left, when it left", required=True),
+        _instant("ts_ms", "Instant of that generation; with a `left_reason`, when it left", required=True),
         *_MEMBER,
         _string(
-            "owner", "Instance id of a static member, else the member id: what survives a static restart", required=True
+            "owner",
+            "Instance id of a static member, else the member id: what stays the same when a static member restarts",
+            required=True,
         ),
         _string("change", "`joined`, `kept`, `left`, or `replaced`: a static member under a new id", required=True),
-        _string("replaced_member_id", "With `replaced`, the id before"),
-        _string("left_reason", "With `left`, the keyword of docs/design/events.md; null: not told"),
+        _string("replaced_member_id", "With `replaced`, the previous id"),
+        _string("left_reason", "With `left`, the keyword of docs/design/events.md; null: unknown"),
         _bool("is_leader", "Leader of that generation"),
-        _int("session_timeout_ms", "`session.timeout.ms`; null: only an event tells of it", "ms"),
-        _int("rebalance_timeout_ms", "`max.poll.interval.ms`, as a rule; null: as above", "ms"),
-        _int("partitions", "Partitions assigned to it; null: not told"),
-        _long("join_wait_ms", "How long it let the others wait in JOIN; null: only records tell of it", "ms"),
+        _int("session_timeout_ms", "`session.timeout.ms`; null: the source is an event", "ms"),
+        _int("rebalance_timeout_ms", "usually `max.poll.interval.ms`; null: as above", "ms"),
+        _int("partitions", "Partitions assigned to it; null: unknown"),
+        _long("join_wait_ms", "How long other members waited for it in JOIN; null: the source is records", "ms"),
         _string("source", "`records`, `events`, or `both`", required=True),
         _EVIDENCE,
     ]
@@ -260,10 +262,12 @@ OWNERSHIP: Final = StructType(
         _int("from_generation", "First generation of the interval", required=True),
         _int("to_generation", "Last generation of the interval", required=True),
         _int("generations", "Generations it lasted", required=True),
-        _instant("from_ts_ms", "Begin of the interval: when its first generation was stored", required=True),
-        _instant("to_ts_ms", "End, exclusive: when the generation after its last was stored; null: it still holds"),
-        _string("previous_owner", "Owner of the interval before; null: none is known"),
-        _long("unowned_ms", "From the end of the interval before to the begin of this; null: none before", "ms"),
+        _instant("from_ts_ms", "Start of the interval: when its first generation was stored", required=True),
+        _instant("to_ts_ms", "End, exclusive: when the generation after its last was stored; null: not ended"),
+        _string("previous_owner", "Owner of the previous interval; null: unknown"),
+        _long(
+            "unowned_ms", "From the end of the previous interval to the start of this one; null: there is none", "ms"
+        ),
         _EVIDENCE,
     ]
 )
@@ -272,59 +276,64 @@ COMMITS: Final = StructType(
     [
         _GROUP,
         *_TOPIC_PARTITION,
-        _long("committed_offset", "The next record to read; null: the offset was forgotten (tombstone)"),
+        _long("committed_offset", "The next record to read; null: the offset was deleted (tombstone)"),
         _int("leader_epoch", "Leader epoch of the record before it; -1 or null: none"),
         _instant("ts_ms", "When it was committed", required=True),
-        _int("incarnation", "As in generations; null: no generation had been recorded yet"),
-        _int("generation_id", "The group's latest stored generation then; commits do not name theirs. Null: as above"),
+        _int("incarnation", "As in generations; null: no generation was recorded yet"),
+        _int(
+            "generation_id",
+            "The group's latest stored generation at that time; commits do not contain theirs. Null: as above",
+        ),
         _EVIDENCE,
     ]
 )
 
-_TRIGGER: Final = StructType([*MEMBER_REF.fields, _string("client_reason", "The client's own words (KIP-800)")])
+_TRIGGER: Final = StructType([*MEMBER_REF.fields, _string("client_reason", "The client's reason (KIP-800)")])
 _SLOWEST: Final = StructType(
     [
         *MEMBER_REF.fields,
-        _bool("is_new", "It became a member in this rebalance"),
-        _long("wait_ms", "How long the others waited for it", "ms"),
+        _bool("is_new", "It joined the group in this rebalance"),
+        _long("wait_ms", "How long other members waited for it", "ms"),
     ]
 )
 
 REBALANCES: Final = StructType(
     [
         _GROUP,
-        _int("from_generation", "Generation id when it began; null: the first known one"),
-        _int("to_generation", "Generation id it made; null: none"),
-        _instant("ts_ms", "When it began; where nobody knows, when it ended", required=True),
-        _instant("started_ts_ms", "When it began; null: not told"),
-        _instant("joined_ts_ms", "When JOIN ended; null: not reached, or not told"),
+        _int("from_generation", "Generation id when it began; null: it is the first known one"),
+        _int("to_generation", "Generation id it created; null: none"),
+        _instant("ts_ms", "When it began; if unknown, when it ended", required=True),
+        _instant("started_ts_ms", "When it began; null: unknown"),
+        _instant("joined_ts_ms", "When JOIN ended; null: not reached, or unknown"),
         _instant("ended_ts_ms", "When it was completed or aborted; null: it is open"),
         _string(
             "outcome",
-            "`completed`, `aborted`, `superseded`, `open`, or `cut_off` by the end of the broker's run",
+            "`completed`, `aborted`, `superseded`, `open`, or `cut_off`: the broker stopped",
             required=True,
         ),
         _string("reason", "Keyword of docs/design/events.md or of inference, see below", required=True),
-        _string("reason_text", "A sentence for people; may be empty"),
-        _column("trigger", _TRIGGER, "The member behind the reason; null: nobody, or not told"),
-        _string("ended_by", "Why it ended, keyword of docs/design/events.md; null: not told"),
-        _string("protocol_type", "Protocol type; null: not told"),
-        _string("protocol", "Protocol (assignor) it chose; null: none, or not told"),
-        _int("expected", "Different members the group had while it ran; null: not told"),
-        _int("joined", "Members of the new generation; null: not reached, or not told"),
-        _int("kicked", "Members that the coordinator removed while it ran; null: not told"),
-        _int("came", "Members that are new since the generation before; null: not told"),
-        _int("went", "Members of the generation before that are gone; null: not told"),
-        _int("missed", "Generations before this one that stored no assignment; null: not told"),
-        _int("partitions", "Partitions that stood still: assigned before or after, the larger; null: not told"),
-        _long(
-            "initial_delay_ms", "`group.initial.rebalance.delay.ms` as it applied; null: it did not, or not told", "ms"
+        _string("reason_text", "A sentence; may be empty"),
+        _column("trigger", _TRIGGER, "The member that triggered it; null: none, or unknown"),
+        _string("ended_by", "Why it ended, keyword of docs/design/events.md; null: unknown"),
+        _string("protocol_type", "Protocol type; null: unknown"),
+        _string("protocol", "Protocol (assignor) it chose; null: none, or unknown"),
+        _int("expected", "Distinct members the group had while it ran; null: unknown"),
+        _int("joined", "Members of the new generation; null: not reached, or unknown"),
+        _int("kicked", "Members that the coordinator removed while it ran; null: unknown"),
+        _int("came", "Members that are new since the previous generation; null: unknown"),
+        _int("went", "Members of the previous generation that are missing; null: unknown"),
+        _int("missed", "Generations skipped before this one that stored no assignment; null: unknown"),
+        _int(
+            "partitions", "Partitions that were stopped: the larger of those assigned before and after; null: unknown"
         ),
-        _long("join_ms", "Length of the JOIN phase; null: not told", "ms"),
-        _long("sync_ms", "Length of the SYNC phase; null: not reached, or not told", "ms"),
-        _long("total_ms", "From begin to end; null: not told, or open", "ms"),
-        _column("last_to_join", _SLOWEST, "Who joined last; null: not told"),
-        _column("last_to_sync", _SLOWEST, "Whose SyncGroup came last before the end; null: not told"),
+        _long(
+            "initial_delay_ms", "`group.initial.rebalance.delay.ms` as it applied; null: it did not, or unknown", "ms"
+        ),
+        _long("join_ms", "Length of the JOIN phase; null: unknown", "ms"),
+        _long("sync_ms", "Length of the SYNC phase; null: not reached, or unknown", "ms"),
+        _long("total_ms", "From beginning to end; null: unknown, or open", "ms"),
+        _column("last_to_join", _SLOWEST, "The member that joined last; null: unknown"),
+        _column("last_to_sync", _SLOWEST, "The member whose SyncGroup was the last; null: unknown"),
         _string("basis", "`observed` or `inferred`", required=True),
         _string("source", "`events`, `log` or `records`", required=True),
         _EVIDENCE,
@@ -335,22 +344,22 @@ FINDINGS: Final = StructType(
     [
         _string("analysis", "Name of the analysis, or of the diagnosis", required=True),
         _string("severity", "`info`, `warning` or `critical`", required=True),
-        _string("group_id", "Group it is about; null: several, see the sentence"),
-        _string("topic", "Topic it is about, if it is about one"),
-        _int("partition", "Partition it is about, if it is about one"),
+        _string("group_id", "Group it is about; null: several, named in the sentence"),
+        _string("topic", "Topic it is about, if any"),
+        _int("partition", "Partition it is about, if any"),
         _column("member", MEMBER_REF, "Member, client or host it is about; null: none"),
-        _instant("from_ts_ms", "Begin of what was found"),
-        _instant("to_ts_ms", "End of what was found"),
-        _string("cause", "Keyword for the cause, where the analysis names one"),
-        _string("sentence", "What was found, for people", required=True),
-        _string("advice", "What to change, for people; null: nothing"),
-        _column("value", DoubleType(), "The measure that findings of one analysis are ordered by, larger is worse"),
+        _instant("from_ts_ms", "Start of the finding"),
+        _instant("to_ts_ms", "End of the finding"),
+        _string("cause", "Keyword for the cause, if the analysis has one"),
+        _string("sentence", "The finding, as a sentence", required=True),
+        _string("advice", "A recommendation; null: none"),
+        _column("value", DoubleType(), "The measure that orders findings of one analysis; larger is worse"),
         _string("unit", "Its unit"),
         _string("basis", "`observed` or `inferred`", required=True),
         _column(
             "evidence",
             ArrayType(EVIDENCE),
-            "Where it can be looked up; the first ones, where there are many",
+            "Where it was read; the first ones if there are many",
             required=True,
         ),
     ]
@@ -378,16 +387,16 @@ _RECORD_MEANINGS: Final[Mapping[str, str]] = {
 TABLES: Final[Mapping[str, Table]] = {
     table.name: table
     for table in (
-        Table("records", RECORDS, "A record of any topic, as it was read; a reader may give one twice"),
+        Table("records", RECORDS, "A record of any topic, as it was read; a source may return one twice"),
         Table("events", EVENTS, "An event of a kshim coordinator, read from the topic `__kshim_events`"),
-        Table("log_lines", LOG_LINES, "A line of a Kafka broker's log that tells of a group"),
+        Table("log_lines", LOG_LINES, "A line of a Kafka broker's log about a group"),
         Table("log_ends", LOG_ENDS, "A sampled log-end offset; `land` samples once a minute while it runs"),
         Table("generations", GENERATIONS, "A generation of a group whose assignment was stored, or that is empty"),
-        Table("memberships", MEMBERSHIPS, "A member in a generation, or its absence from the first one without it"),
-        Table("ownership", OWNERSHIP, "An interval in which a partition had one owner: adjoining generations"),
-        Table("commits", COMMITS, "A committed offset, or that it was forgotten"),
+        Table("memberships", MEMBERSHIPS, "A member in a generation, or its absence in the first one without it"),
+        Table("ownership", OWNERSHIP, "An interval of consecutive generations in which a partition had one owner"),
+        Table("commits", COMMITS, "A committed offset, or its deletion"),
         Table("rebalances", REBALANCES, "A rebalance"),
-        Table("findings", FINDINGS, "Something that an operator should know"),
+        Table("findings", FINDINGS, "A finding for an operator"),
     )
 }
 """By name, in the order of the page."""
@@ -395,10 +404,10 @@ TABLES: Final[Mapping[str, Table]] = {
 _INTRODUCTION: Final = """\
 # The tables of the pipeline
 
-Printed from `kshim_pipeline/schemas.py` by `python -m kshim_pipeline.schemas`; a test compares the two. One model holds
+Generated from `kshim_pipeline/schemas.py` by `python -m kshim_pipeline.schemas`; a test compares the two. One model holds
 the history of one cluster. Instants are ms since 1970 by the broker's wall clock, durations ms. Hosts are written
-without Java's leading slash. A row of `rebalances` and of `findings` is `observed` when the broker said so in an event
-or in its log, and `inferred` when it was concluded from `__consumer_offsets`. Columns marked `!` are never null.
+without Java's leading slash. A row of `rebalances` and of `findings` is `observed` when the broker reported it in an
+event or in its log, and `inferred` when it was concluded from `__consumer_offsets`. Columns marked `!` are never null.
 """
 
 
@@ -414,7 +423,7 @@ def _page_lines() -> Iterator[str]:
         for field in table.schema.fields:
             yield _row(field)
         yield ""
-    yield "## Parts\n\nTypes that have parts.\n\n| Column | Type | Unit | Meaning |\n|---|---|---|---|"
+    yield "## Parts\n\nStructured types.\n\n| Column | Type | Unit | Meaning |\n|---|---|---|---|"
     for name, part in (("evidence", EVIDENCE), ("member", MEMBER_REF), ("trigger", _TRIGGER), ("slowest", _SLOWEST)):
         for field in part.fields:
             yield _row(field, f"{name}.")

@@ -117,12 +117,14 @@ def test_rows_of_analyses_become_findings(spark: SparkSession, materialize: Mate
     of = {(analysis, group): tuple(rest) for analysis, _, group, *rest in rows}
     assert of["storms", "a"] == (
         "member_left",
-        "Group a rebalanced 5 times from 1970-01-01 00:00:00 to 1970-01-01 00:06:40 and stood still for 8.0 s; 80 % "
-        "began with client svc-1 on h1, mostly member_left.",
+        "Group a rebalanced 5 times from 1970-01-01 00:00:00 to 1970-01-01 00:06:40, for 8.0 s in total; 80 % were "
+        "triggered by client svc-1 on h1, mostly member_left.",
         "observed",
         [("__kshim_events", 0, 1), ("__kshim_events", 0, 5)],
     )
     assert of["crash_loops", "static"][0] == "crash_loop"
     assert of["crash_loops", "zombie"][:1] == ("zombie",)
-    assert of["why", "a"][1] == "Group a rebalanced 6 times; 33 % began with session_timeout of client svc-1 on h1."
+    assert (
+        of["why", "a"][1] == "Group a rebalanced 6 times; 33 % were triggered by session_timeout of client svc-1 on h1."
+    )
     assert of["stuck", "a"][0] == "unattended_partition"

@@ -195,7 +195,7 @@ def test_a_member_that_is_back_without_a_word_in_a_group_that_gives_reasons_was_
 def test_a_pause_that_nobody_speaks_of_is_said_with_doubt() -> None:
     (found,) = diagnosed(ABC, signals=[expired("b", 100_000), joined("b.2", 102_000)])
     assert (found.cause, found.confidence) == (Cause.PAUSED, Confidence.LOW)
-    assert "nearly the same traces" in found.sentence
+    assert "nearly the same evidence" in found.sentence
 
 
 def test_deaths_that_the_fleet_explains_are_a_stalled_host() -> None:

@@ -1,4 +1,4 @@
-"""What is said about a rebalance, to somebody who was woken by it."""
+"""How a rebalance is explained in sentences."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def test_everything_that_is_known_is_said_in_the_order_in_which_one_asks() -> No
     incident = {"sentence": "app-1 exceeded max.poll.interval.ms.", "advice": "Raise it.", "confidence": "certain"}
     assert explain_rebalance(a_rebalance(), [incident], in_the_hour=14) == [
         "Group orders, generation 41 to 42, 2025-11-21 13:04:05.120 UTC, observed.",
-        "It began because app-1 on 10.0.0.5 (app-1-3c) left; the client's own words: "
+        "It began because app-1 on 10.0.0.5 (app-1-3c) left; the client's reason: "
         '"consumer poll timeout has expired.".',
-        "JOIN took 2.9 s and SYNC took 12 ms, 2.9 s in all; 12 partitions stood still.",
-        "Last to join was app-2 on 10.0.0.6 (app-2-9f): the others waited 2.8 s for it.",
-        "11 members are in the new generation, 1 of the one before are gone.",
-        "Behind it: app-1 exceeded max.poll.interval.ms.",
-        "What to do: Raise it.",
+        "JOIN took 2.9 s and SYNC took 12 ms, 2.9 s in all; 12 partitions were stopped.",
+        "Last to join was app-2 on 10.0.0.6 (app-2-9f): other members waited 2.8 s for it.",
+        "11 members are in the new generation, 1 of the previous one are missing.",
+        "Cause: app-1 exceeded max.poll.interval.ms.",
+        "Recommendation: Raise it.",
         "The group rebalanced 14 times within half an hour before and after.",
         "Evidence: __kshim_events-0, offset 977.",
     ]
@@ -75,13 +75,13 @@ def test_what_was_inferred_says_what_it_cannot_know() -> None:
     place = {"topic": "__consumer_offsets", "partition": 7, "offset": 3}
     row = a_rebalance(**unknown, reason="member_gone", basis="inferred", source="records", evidence=place)
     lines = explain_rebalance(row)
-    assert "whether it left or died is not recorded" in lines[1]
-    assert any("does not record when a rebalance begins" in line for line in lines)
+    assert "whether it left or failed is not recorded" in lines[1]
+    assert any("records neither when a rebalance begins" in line for line in lines)
     assert not any("JOIN took" in line for line in lines)
 
 
 @pytest.mark.parametrize(
-    ("outcome", "words"), [("superseded", "the next one began"), ("open", "still open"), ("cut_off", "not known")]
+    ("outcome", "words"), [("superseded", "the next rebalance began"), ("open", "still open"), ("cut_off", "not known")]
 )
 def test_a_rebalance_that_did_not_complete_says_so(outcome: str, words: str) -> None:
     assert any(words in line for line in explain_rebalance(a_rebalance(outcome=outcome, to_generation=None)))

@@ -45,7 +45,7 @@ def test_a_missing_jar_is_named_and_the_cure_with_it() -> None:
 
 def test_a_jar_with_another_checksum_is_refused() -> None:
     a_folder(jars_dir(), broken="b-2.jar")
-    with pytest.raises(PipelineError, match=r"b-2\.jar is not the file it should be: its sha256 is \w{64}, not \w{64}"):
+    with pytest.raises(PipelineError, match=r"b-2\.jar has a checksum mismatch: its sha256 is \w{64}, not \w{64}"):
         kafka_jars()
 
 
@@ -56,7 +56,7 @@ def test_jars_may_come_from_a_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("broken", [{"broken": "a-1.jar"}, {"without": "b-2.jar"}], ids=["broken", "missing"])
 def test_nothing_is_taken_from_a_folder_with_a_wrong_jar(tmp_path: Path, broken: dict[str, str]) -> None:
-    with pytest.raises(PipelineError, match=r"has no b-2\.jar|a-1\.jar is not the file"):
+    with pytest.raises(PipelineError, match=r"does not contain b-2\.jar|a-1\.jar has a checksum mismatch"):
         take_from(a_folder(tmp_path / "brought", **broken))
     assert not jars_dir().exists()
 
@@ -89,7 +89,7 @@ def test_a_fetched_jar_with_another_checksum_never_enters_the_cache(
 ) -> None:
     put = "; ".join(f'printf tampered > "$ivy/jars/org.example_{name}"' for name in NAMES)
     stand_in_for_spark_submit(tmp_path, monkeypatch, put)
-    with pytest.raises(PipelineError, match=r"org\.example_a-1\.jar is not the file it should be"):
+    with pytest.raises(PipelineError, match=r"org\.example_a-1\.jar has a checksum mismatch"):
         fetch()
     assert not jars_dir().exists()
 

@@ -72,7 +72,7 @@ def test_each_section_has_its_chart_or_says_why_there_is_none() -> None:
 
 
 def test_a_quiet_fleet_has_a_page_too() -> None:
-    assert "Nothing stands out." in Parsed(a_page(findings=[], sections=[])).words
+    assert "No findings." in Parsed(a_page(findings=[], sections=[])).words
 
 
 def test_findings_that_did_not_fit_are_counted() -> None:

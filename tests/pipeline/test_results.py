@@ -56,7 +56,7 @@ def test_what_is_not_asked_for_is_not_worked_out(spark: SparkSession) -> None:
 
 
 def test_a_folder_without_results_is_told(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(PipelineError, match="holds no results"):
+    with pytest.raises(PipelineError, match="contains no results"):
         read_results(spark, str(tmp_path))
 
 

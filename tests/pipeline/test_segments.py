@@ -107,7 +107,7 @@ def test_a_length_beyond_the_end_is_damage_when_batches_follow(tmp_path: Path) -
 
 def test_a_folder_without_such_partitions_is_refused(tmp_path: Path, spark: SparkSession) -> None:
     a_partition(tmp_path, a_batch(0, b"a"), topic="orders")
-    with pytest.raises(PipelineError, match=f"holds no partition of {OFFSETS_TOPIC}"):
+    with pytest.raises(PipelineError, match=f"contains no partition of {OFFSETS_TOPIC}"):
         read_segments(spark, str(tmp_path))
 
 

@@ -1,1 +1,1 @@
-"""`kshim pipeline demo`: a broker, consumers that get into trouble, and whether the pipeline says what happened."""
+"""`kshim pipeline demo`: a broker, consumers with incidents, and a check of the diagnosis."""

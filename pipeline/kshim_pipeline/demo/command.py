@@ -1,4 +1,4 @@
-"""`kshim pipeline demo`: a minute of trouble, then land, analyse, report, and a comparison with the truth."""
+"""`kshim pipeline demo`: a minute of incidents, then land, analyse, report, and a comparison with what was done."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from kshim_pipeline.report.results import compute
 from kshim_pipeline.setup.session import BRIEF, Jars, make_session
 from kshim_pipeline.topics import EVENTS_TOPIC, OFFSETS_TOPIC
 
-_RIGHT_ENOUGH = 0.8
+_MIN_CORRECT = 0.8
 
 
 def run(options: argparse.Namespace) -> int:
-    """Exit code 1: less than four of five incidents were named right. Raises PipelineError."""
+    """Exit code 1: fewer than four of five incidents were diagnosed correctly. Raises PipelineError."""
     with tempfile.TemporaryDirectory(prefix="kshim-demo-") as name:
         folder = Path(name)
         progress = Progress()
         with broker(folder) as bootstrap:
-            print(f"A broker on {bootstrap}; {options.services} services and two real consumers get into trouble ...")
+            print(f"A broker on {bootstrap}; {options.services} services and two real consumers have incidents ...")
             truths = play(bootstrap, folder, services=options.services, incidents=options.incidents, seed=options.seed)
-            print(f"{len(truths)} incidents happened. Spark lands what the coordinator wrote ...")
+            print(f"{len(truths)} incidents happened. Landing the coordinator's records with Spark ...")
             spark = make_session("kshim pipeline demo", options.master, jars=Jars.REQUIRED, config=BRIEF)
             try:
                 landed = str(folder / "landed")
                 counts = land(spark, Cluster(bootstrap), [OFFSETS_TOPIC, EVENTS_TOPIC], landed, progress=progress)
-                print(f"Landed: {'; '.join(counts.sentences())}. Working out what happened ...")
+                print(f"Landed: {'; '.join(counts.sentences())}. Computing the diagnosis ...")
                 with in_session(spark, progress.say) as materialize:
                     results = compute(spark, gather(spark, _sources(landed)), materialize)
                     judged = judge(truths, [row.asDict(recursive=True) for row in results.incidents.collect()])
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
             finally:
                 progress.done()
                 spark.stop()
-    return _tell(judged, options.out)
+    return _print_result(judged, options.out)
 
 
 def _sources(landed: str) -> argparse.Namespace:
@@ -53,20 +53,20 @@ def _sources(landed: str) -> argparse.Namespace:
     return parser.parse_args([f"--landed={landed}"])
 
 
-def _tell(judged: list[Judged], out: str) -> int:
+def _print_result(judged: list[Judged], out: str) -> int:
     for one in judged:
         print(_line(one))
     right = sum(one.is_cause_right for one in judged)
     who = sum(one.is_culprit_right for one in judged)
-    print(f"{right} of {len(judged)} causes and {who} of {len(judged)} culprits were named right.")
-    print(f"The report: {Path(out).resolve()}")
-    return EXIT_OK if right >= _RIGHT_ENOUGH * len(judged) else EXIT_FAILURE
+    print(f"{right} of {len(judged)} causes and {who} of {len(judged)} responsible clients were diagnosed correctly.")
+    print(f"Report: {Path(out).resolve()}")
+    return EXIT_OK if right >= _MIN_CORRECT * len(judged) else EXIT_FAILURE
 
 
 def _line(one: Judged) -> str:
     truth: Truth = one.truth
     groups = ", ".join(sorted(truth.groups))
-    mark = "right" if one.is_cause_right and one.is_culprit_right else "half " if one.is_cause_right else "WRONG"
-    named = "" if one.is_cause_right else f", named {one.named or 'nothing'}"
+    mark = "correct" if one.is_cause_right and one.is_culprit_right else "cause  " if one.is_cause_right else "WRONG  "
+    named = "" if one.is_cause_right else f", diagnosed as {one.named or 'nothing'}"
     whose = f" by {', '.join(sorted(truth.culprits))}" if truth.culprits else ""
     return f"  {mark}  {truth.cause}{whose} in {groups}{named}"

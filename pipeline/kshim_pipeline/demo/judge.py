@@ -1,4 +1,4 @@
-"""Whether what was named is what was done."""
+"""Whether the diagnosed causes are the actual ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The processes of the demo: the broker, the play on simulated consumers, and two real ones of which one dies."""
+"""The processes of the demo: the broker, incidents on simulated consumers, and two real consumers, one of them killed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _AFTERMATH_S: Final = 6.0
 
 
 class Truth(NamedTuple):
-    """What was done: to which groups, by whose fault (names as diagnoses have them; empty: the group's), and when."""
+    """What was done: to which groups, by which clients (names as diagnoses have them; empty: the group's), and when."""
 
     cause: str
     groups: frozenset[str]
@@ -54,7 +54,7 @@ def broker(folder: Path) -> Iterator[str]:
 
 
 def play(bootstrap: str, folder: Path, *, services: int, incidents: int, seed: int) -> list[Truth]:
-    """Let everything happen. Returns the truth, which nothing that is analysed carries. Raises PipelineError."""
+    """Run the incidents. Returns the truth, which is in no input of the analysis. Raises PipelineError."""
     truth = folder / "truth.jsonl"
     command = [sys.executable, "-m", "kshim.tools.incidents", f"--bootstrap-server={bootstrap}", f"--truth={truth}"]
     command += [f"--services={services}", f"--incidents={incidents}", f"--seed={seed}"]
@@ -68,7 +68,7 @@ def play(bootstrap: str, folder: Path, *, services: int, incidents: int, seed: i
             playing.kill()
             playing.wait()
     if code != 0:
-        raise PipelineError(f"The play ended with {code}; see {folder / 'play.log'}")
+        raise PipelineError(f"The simulation of incidents exited with code {code}; see {folder / 'play.log'}")
     return [*read_truth(truth), *real]
 
 
@@ -91,7 +91,7 @@ def _culprits(subject: dict[str, object]) -> frozenset[str]:
 
 
 def _kill_a_real_consumer(bootstrap: str) -> list[Truth]:
-    """Two consumers; one is killed and does not come back. Nothing when kafka-python is not installed."""
+    """Two consumers; one is killed and not restarted. Nothing happens if kafka-python is not installed."""
     if find_spec("kafka") is None:
         return []
     module = "kshim_pipeline.demo.consumer"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> int:
     """Watch until interrupted. Raises PipelineError."""
     if options.open_after <= 0 or options.every <= 0:
-        raise PipelineError("--open-after and --every want a number of seconds above 0", EXIT_USAGE)
+        raise PipelineError("--open-after and --every must be positive numbers of seconds", EXIT_USAGE)
     spark = make_session("kshim pipeline watch", options.master, jars=Jars.REQUIRED)
     try:
         query = watch(
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
             open_after_ms=int(options.open_after * 1000),
             every_ms=int(options.every * 1000),
         )
-        print(f"Watching {options.bootstrap_server}; alerts go to the topic {options.alerts_topic}.")
+        print(f"Watching {options.bootstrap_server}; alerts are written to the topic {options.alerts_topic}.")
         query.awaitTermination()
     finally:
         spark.stop()

@@ -9,7 +9,7 @@ from kshim_pipeline.diagnosis.signals import Evidence
 
 
 class Cause(Enum):
-    """Why a group was disturbed: what an operator would write into the report."""
+    """Why a group was disturbed: what an operator would write in a report."""
 
     DEPLOY = "deploy"
     RESTART = "restart"
@@ -43,11 +43,11 @@ OF_PROCESSES = (
     Cause.CRASH_LOOP,
     Cause.DUPLICATE_INSTANCE,
 )
-"""What befalls a process in all its groups, though it may look different in each; the most telling last."""
+"""Causes that affect a process in all its groups, although each group may show another; the most specific last."""
 
 
 class Subject(Enum):
-    """Who is responsible: one client, several, all of the group, or everything on a host."""
+    """What caused it: one client, several, all of the group, or everything on a host."""
 
     CLIENT = "client"
     CLIENTS = "clients"
@@ -59,14 +59,14 @@ class Subject(Enum):
 
 
 class Confidence(Enum):
-    """How much of it was told and how much concluded."""
+    """How much of it was observed and how much was inferred."""
 
     HIGH = "high"
-    """The pattern, and the client's or broker's own words or numbers for it."""
+    """The pattern fits, and a reason or a measurement of the client or broker confirms it."""
     MEDIUM = "medium"
-    """The pattern fits no other cause, but nobody said so."""
+    """The pattern fits no other cause, but no reason confirms it."""
     LOW = "low"
-    """Another cause would leave nearly the same traces."""
+    """Another cause leaves nearly the same evidence."""
 
     def __str__(self) -> str:
         return self.value

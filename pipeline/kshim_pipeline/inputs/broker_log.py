@@ -2,7 +2,7 @@
 
 Kafka logs rebalances at INFO from `org.apache.kafka.coordinator.group.GroupMetadataManager`, since 3.7 (before: much the
 same from `kafka.coordinator.group.GroupCoordinator`). Found are lines of classic groups, in any layout that puts a time
-like `2026-11-21 10:00:00,123` before the message. A line tells no more than its words: who came last, or when a member
+like `2026-11-21 10:00:00,123` before the message. A line contains no more than its text: who joined last, or when a member
 was last seen, is in none.
 """
 
@@ -117,7 +117,7 @@ _ROWS_A_BATCH: Final = 10_000
 
 
 def parse_line(text: str, zone: ZoneInfo) -> dict[str, Any] | None:
-    """The columns of LOG_LINES that a line tells of, without evidence; None: it is not of a group, or has no time."""
+    """The columns of LOG_LINES in a line, without evidence; None: it is not about a group, or has no time."""
     if "roup" not in text or (time := _TIME.search(text)) is None:
         return None
     text = _LOGGER.sub("", text)
@@ -132,12 +132,12 @@ def parse_line(text: str, zone: ZoneInfo) -> dict[str, Any] | None:
 def read_broker_log(spark: SparkSession, patterns: Sequence[str], *, time_zone: str = "UTC") -> DataFrame:
     """The table log_lines from files that paths or patterns name; `.gz` is unpacked. One task a file.
 
-    `time_zone` is that of the broker's clock, for its log does not tell. Raises PipelineError: no such file or zone.
+    `time_zone` is that of the broker's clock, which its log does not contain. Raises PipelineError: no such file or zone.
     """
     try:
         zone = ZoneInfo(time_zone)
     except (ZoneInfoNotFoundError, ValueError):
-        raise PipelineError(f"There is no time zone {time_zone}", EXIT_USAGE) from None
+        raise PipelineError(f"Unknown time zone {time_zone}", EXIT_USAGE) from None
     return one_to_a_task(spark, expanded(patterns)).mapInArrow(_Reader(zone), LOG_LINES)
 
 
@@ -183,8 +183,8 @@ def _columns(found: Mapping[str, str | None]) -> dict[str, Any]:
         row["member_ids"] = [one]
     elif (ids := found.get("ids")) is not None:
         row["member_ids"] = [name for name in ids.strip("[]").split(", ") if name]
-    if (reason := row.get("reason_text")) is not None and (told := _CLIENT_REASON.search(reason)) is not None:
-        row["client_reason"] = told[1]
+    if (reason := row.get("reason_text")) is not None and (match := _CLIENT_REASON.search(reason)) is not None:
+        row["client_reason"] = match[1]
     if row.get("client_reason") == _NOT_PROVIDED:
         del row["client_reason"]
     return row

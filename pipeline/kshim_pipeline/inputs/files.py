@@ -21,7 +21,7 @@ def expanded(patterns: Sequence[str]) -> list[str]:
         path = Path(pattern)
         names = [path] if path.exists() else sorted(Path(path.anchor or ".").glob(str(path.relative_to(path.anchor))))
         if not names:
-            raise PipelineError(f"There is no {pattern}", EXIT_UNAVAILABLE)
+            raise PipelineError(f"No such file: {pattern}", EXIT_UNAVAILABLE)
         found.update(str(name.resolve()) for name in names)
     return sorted(found)
 

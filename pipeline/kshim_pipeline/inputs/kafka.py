@@ -39,7 +39,7 @@ class Span(NamedTuple):
 
 
 class Cluster:
-    """A cluster as Spark's source sees it: addresses, and what else a client has to be told.
+    """A cluster as Spark's source sees it: addresses, and other settings of a client.
 
     `options` are a Java consumer's own keys (`security.protocol`, `sasl.jaas.config`, ...). `name` is the `source` of
     its records.
@@ -73,7 +73,7 @@ class Cluster:
             return spans
         except Py4JJavaError as error:
             raise PipelineError(
-                f"{self.bootstrap_servers} did not tell its topics and offsets: {error.java_exception.getMessage()}",
+                f"{self.bootstrap_servers} did not return its topics and offsets: {error.java_exception.getMessage()}",
                 EXIT_UNAVAILABLE,
             ) from error
         finally:
@@ -93,11 +93,11 @@ class Cluster:
                 for info in infos
             ]
             # As text: a call for each partition would take longer than the question.
-            told = _ENDS.findall(consumer.endOffsets(places).toString())
-            return {(topic, int(partition)): int(end) for topic, partition, end in told}
+            found = _ENDS.findall(consumer.endOffsets(places).toString())
+            return {(topic, int(partition)): int(end) for topic, partition, end in found}
         except Py4JJavaError as error:
             raise PipelineError(
-                f"{self.bootstrap_servers} did not tell where its topics end: {error.java_exception.getMessage()}",
+                f"{self.bootstrap_servers} did not return the ends of its topics: {error.java_exception.getMessage()}",
                 EXIT_UNAVAILABLE,
             ) from error
         finally:
@@ -121,10 +121,12 @@ class Cluster:
             return jvm.org.apache.kafka.clients.consumer.KafkaConsumer(settings)
         except Py4JJavaError as error:
             cause = error.java_exception.getCause() or error.java_exception
-            raise PipelineError(f"No Kafka client for {self.bootstrap_servers}: {cause.getMessage()}") from error
+            raise PipelineError(
+                f"Cannot create a Kafka client for {self.bootstrap_servers}: {cause.getMessage()}"
+            ) from error
         except (Py4JError, TypeError) as error:
             raise PipelineError(
-                "This session has no jars of Spark's Kafka source. Fetch them once with: kshim pipeline setup",
+                "This session lacks the jars of Spark's Kafka source. Fetch them with: kshim pipeline setup",
                 EXIT_UNAVAILABLE,
             ) from error
 
@@ -174,7 +176,7 @@ def stream_topics(
 ) -> DataFrame:
     """The records of `topics` from the beginning and as they come, as a streaming RECORDS.
 
-    Spark is told to go on where offsets are gone; who keeps a checkpoint compares it with `Cluster.spans` before.
+    Spark continues where offsets are gone; callers with a checkpoint compare it with `Cluster.spans` before.
     Partitions are those of now: added ones are read after a restart. Raises PipelineError as `read_topics`.
     """
     spans = _spans_of_all(spark, cluster, topics)
@@ -189,7 +191,7 @@ def stream_topics(
 def _spans_of_all(spark: SparkSession, cluster: Cluster, topics: Sequence[str]) -> dict[str, dict[int, Span]]:
     spans = cluster.spans(spark, topics)
     if missing := [topic for topic in topics if topic not in spans]:
-        why = " (the offsets topic is made when the first group appears)" if "__consumer_offsets" in missing else ""
+        why = " (it is created with the first group)" if "__consumer_offsets" in missing else ""
         raise PipelineError(f"{cluster.bootstrap_servers} has no topic {', '.join(missing)}{why}", EXIT_UNAVAILABLE)
     return spans
 
@@ -216,13 +218,13 @@ def _as_records(frame: DataFrame, cluster: Cluster) -> DataFrame:
 
 
 def _require_rows(records: DataFrame, spans: Mapping[str, Mapping[int, Span]]) -> None:
-    """Refuse to take a topic for empty that is not."""
+    """Refuse to treat a topic as empty that is not."""
     for topic, partitions in spans.items():
         held = {partition: span for partition, span in partitions.items() if span.end > span.start}
         if held and records.where(F.col("topic") == topic).isEmpty():
             count = sum(span.end - span.start for span in held.values())
             raise PipelineError(
                 f"Spark read no record of {topic}, although {len(held)} of its partitions hold up to {count}. "
-                f"Spark leaves internal topics out unless {OFFSET_FETCHING} is true when the query starts; or all that "
-                "is there belongs to open transactions, or was erased by compaction"
+                f"Spark omits internal topics unless {OFFSET_FETCHING} is true when the query starts; or all "
+                "records belong to open transactions, or were removed by compaction"
             )

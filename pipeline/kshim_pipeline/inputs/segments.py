@@ -48,7 +48,7 @@ def partition_folders(data_dir: Path, topics: Sequence[str] = (OFFSETS_TOPIC,)) 
         if match is not None and match["topic"] in topics and folder.is_dir():
             found.append(folder)
     if not found:
-        raise PipelineError(f"{data_dir} holds no partition of {', '.join(topics)}", EXIT_UNAVAILABLE)
+        raise PipelineError(f"{data_dir} contains no partition of {', '.join(topics)}", EXIT_UNAVAILABLE)
     return found
 
 
@@ -133,7 +133,9 @@ def _batches(path: Path) -> Iterator[tuple[BatchHeader, list[Record]]]:
     except CompressionUnavailableError as error:
         raise DamagedSegmentError(f"{path}: {error}") from error
     except FileNotFoundError:
-        raise DamagedSegmentError(f"{path} went away while it was read: the broker cleaned it. Read again") from None
+        raise DamagedSegmentError(
+            f"{path} was deleted while it was read: the broker cleaned the log. Run the command again"
+        ) from None
 
 
 def _is_unused(file: BinaryIO, size_bytes: int) -> bool:

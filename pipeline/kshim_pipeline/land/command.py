@@ -14,9 +14,9 @@ from kshim_pipeline.topics import EVENTS_TOPIC, OFFSETS_TOPIC
 
 
 def run(options: argparse.Namespace) -> int:
-    """Land; says what was. Raises PipelineError."""
+    """Land, and print a summary. Raises PipelineError."""
     if options.continuous is not None and options.continuous <= 0:
-        raise PipelineError("--continuous wants a number of seconds above 0", EXIT_USAGE)
+        raise PipelineError("--continuous must be a positive number of seconds", EXIT_USAGE)
     spark = make_session("kshim pipeline land", options.master, jars=Jars.REQUIRED)
     cluster = Cluster(options.bootstrap_server, name=options.source, options=client_options(options.command_config))
     counts = Counts()

@@ -1,4 +1,4 @@
-"""What was landed, counted by kind while it passes, so that no record version goes by unnoticed."""
+"""Landed records counted by kind as they are read, so that an unknown record version is noticed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def observed(records: DataFrame) -> DataFrame:
 
 
 def _int16(column: str) -> Column:
-    """The number that the first two bytes are; null where there are not so many."""
+    """The number in the first two bytes; null if there are fewer."""
     number = F.conv(F.hex(F.substring(column, 1, 2)), 16, 10).cast("int")
     return F.when(F.length(column) >= 2, F.when(number >= 1 << 15, number - (1 << 16)).otherwise(number))
 
@@ -69,7 +69,7 @@ class Counts:
         self._newest = -1
 
     def add(self, batch: int, metrics: Mapping[str, Any], offsets: int) -> None:
-        """Take a micro-batch in, once, however often it is told. `offsets`: how many it went over."""
+        """Add a micro-batch, once, however often it is reported. `offsets`: how many it covered."""
         if batch <= self._newest:
             return
         self._newest = batch
@@ -83,19 +83,19 @@ class Counts:
         self.unknown_names.update(metrics[_UNKNOWN_NAMES])
 
     def sentences(self) -> list[str]:
-        """What to tell the user."""
-        told = [f"{self.records} records"]
+        """A summary for the user."""
+        lines = [f"{self.records} records"]
         if self.by_kind:
             kinds = ", ".join(f"{count} {kind}" for kind, count in self.by_kind.most_common())
-            told.append(f"{OFFSETS_TOPIC}: {kinds}")
+            lines.append(f"{OFFSETS_TOPIC}: {kinds}")
         if self.unknown:
-            told.append(
-                f"{self.unknown} records are of a type or version that is not known here "
-                f"({', '.join(sorted(self.unknown_names))}); they were landed with the others"
+            lines.append(
+                f"{self.unknown} records have an unknown type or version "
+                f"({', '.join(sorted(self.unknown_names))}); they were landed too"
             )
         if self.offsets > self.records:
-            told.append(
-                f"{self.offsets - self.records} of {self.offsets} offsets held no record: erased by compaction before this "
-                "run, or markers and records of transactions that were not committed"
+            lines.append(
+                f"{self.offsets - self.records} of {self.offsets} offsets had no record: removed by compaction before this "
+                "run, or control records and records of uncommitted transactions"
             )
-        return told
+        return lines

@@ -1,4 +1,4 @@
-"""Where the partitions end that groups read, asked again and again: without it, records do not tell any lag."""
+"""Periodic samples of log end offsets: without them, records do not show any lag."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class LogEnds:
         self.samples = 0
 
     def sample(self) -> None:
-        """Take one if it is time. A cluster that does not tell is told of once, and not asked again."""
+        """Take a sample if it is due. After a cluster fails to answer, the failure is reported once and sampling stops."""
         if time.monotonic() < self._due_s:
             return
         self._due_s = time.monotonic() + _EVERY_S
@@ -55,5 +55,5 @@ class LogEnds:
             log_ends(self._spark, self._cluster).coalesce(1).write.mode("append").parquet(self._path)
             self.samples += 1
         except PipelineError as error:
-            print(f"Log ends are not sampled, so lag will not be known: {error}")
+            print(f"Log end offsets are not sampled, so lag will not be known: {error}")
             self._due_s = float("inf")

@@ -60,7 +60,7 @@ def read_landed(spark: SparkSession, folder: str) -> DataFrame:
     try:
         return spark.read.schema(schema).parquet(f"{folder}/records").select(*RECORDS.names)
     except AnalysisException as error:
-        raise PipelineError(f"Nothing was landed in {folder}", EXIT_UNAVAILABLE) from error
+        raise PipelineError(f"{folder} contains no landed records", EXIT_UNAVAILABLE) from error
 
 
 def decode_landed(spark: SparkSession, folder: str) -> DataFrame:
@@ -99,7 +99,7 @@ def land(
     if lost:
         print(
             f"Lost: {sum(loss.end - loss.start for loss in lost)} offsets were deleted before they could be landed "
-            f"({'; '.join(map(str, lost))}). Land more often, or keep them longer (retention.ms, DeleteRecords)."
+            f"({'; '.join(map(str, lost))}). Land more often, or retain records longer (retention.ms, DeleteRecords)."
         )
     records = stream_topics(spark, cluster, topics, max_offsets_per_trigger=_OFFSETS_PER_BATCH)
     day = F.to_date(F.timestamp_millis("timestamp_ms"))
@@ -131,8 +131,8 @@ def losses(landed: Mapping[str, Mapping[int, int]], spans: Mapping[str, Mapping[
                 continue
             if span.end < offset:
                 raise PipelineError(
-                    f"{topic}-{partition} ends at offset {span.end}, but {folder} has it up to {offset}: this is another "
-                    "cluster, or the broker lost its data. Land it into another folder"
+                    f"{topic}-{partition} ends at offset {span.end}, but {folder} has records up to {offset}: this is "
+                    "another cluster, or the broker lost its data. Land it in another directory"
                 )
             if span.start > offset:
                 found.append(Loss(topic, partition, offset, span.start))
@@ -177,7 +177,7 @@ def _watch(query: StreamingQuery, counts: Counts, progress: Progress, starts: _O
             _count(query, counts, starts)
             query.awaitTermination()
     except StreamingQueryException as error:
-        raise PipelineError(f"The landing failed: {_first_line(str(error))}") from error
+        raise PipelineError(f"Landing failed: {_first_line(str(error))}") from error
     finally:
         progress.done()
     if interrupts.came:

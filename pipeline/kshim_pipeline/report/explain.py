@@ -1,4 +1,4 @@
-"""One rebalance in sentences for somebody who was woken by it. Pure: rows in, lines out."""
+"""One rebalance explained in sentences. Pure: rows in, lines out."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ Row = Mapping[str, Any]
 
 _WHY: Final = {
     "member_joined": "{who} joined as a new member",
-    "leader_rejoined": "the leader, {who}, joined again: its topics or partitions changed, or the application asked for it",
-    "metadata_changed": "{who} joined again with another subscription or other protocols",
+    "leader_rejoined": "the leader, {who}, rejoined: its topics or partitions changed, or the application requested it",
+    "metadata_changed": "{who} rejoined with another subscription or other protocols",
     "member_left": "{who} left",
     "admin": "an administrator removed {who}",
     "session_timeout": "{who} sent no heartbeat for its session timeout",
     "rebalance_timeout": "{who} did not join in time",
     "sync_timeout": "{who} did not fetch its assignment in time",
-    "static_replaced": "the static member {who} came back under a new id",
-    "coordinator_loaded": "the coordinator was loaded anew",
+    "static_replaced": "the static member {who} rejoined with a new member id",
+    "coordinator_loaded": "the coordinator was reloaded",
     "group_too_large": "the group has more members than group.max.size",
     "append_failed": "the coordinator could not write the assignment",
-    "member_gone": "a member of the generation before is gone; whether it left or died is not recorded",
-    "member_restarted": "a member went and one of the same client id and host came",
-    "members_changed": "members came and others went",
-    "cooperative_follow_up": "the generation before had left partitions for this one to hand out",
-    "unknown": "nobody came or went: topics changed, the leader asked for it, or a member was there only in between",
+    "member_gone": "a member of the previous generation is missing; whether it left or failed is not recorded",
+    "member_restarted": "a member was replaced by one with the same client id and host",
+    "members_changed": "members joined and others left",
+    "cooperative_follow_up": "the previous generation left partitions unassigned for this one",
+    "unknown": "of something other than membership: topics changed, the leader requested it, or a member was present only in between",
 }
 _ENDS: Final = {
-    "aborted": "It was not completed: the last member went, or the coordinator was loaded anew.",
-    "superseded": "It was not completed: before the assignment was stored the next one began.",
+    "aborted": "It was not completed: the last member left, or the coordinator was reloaded.",
+    "superseded": "It was not completed: the next rebalance began before the assignment was stored.",
     "open": "It is still open.",
-    "cut_off": "How it ended is not known: the broker's run ended first.",
+    "cut_off": "How it ended is not known: the broker stopped first.",
 }
 
 
@@ -52,15 +52,15 @@ def explain_rebalance(rebalance: Row, incidents: Iterable[Row] = (), *, in_the_h
     if rebalance["outcome"] in _ENDS:
         lines.append(_ENDS[rebalance["outcome"]])
     for incident in incidents:
-        lines.append(f"Behind it: {incident['sentence']}{_sureness(incident)}")
+        lines.append(f"Cause: {incident['sentence']}{_confidence(incident)}")
         if incident.get("advice"):
-            lines.append(f"What to do: {incident['advice']}")
+            lines.append(f"Recommendation: {incident['advice']}")
     if in_the_hour is not None and in_the_hour > 1:
         lines.append(f"The group rebalanced {in_the_hour} times within half an hour before and after.")
     if rebalance["basis"] == "inferred":
         lines.append(
-            "This was concluded from __consumer_offsets, which does not record when a rebalance begins, nor why; events "
-            "or the broker's log would tell."
+            "This was inferred from __consumer_offsets, which records neither when a rebalance begins nor why; events or "
+            "the broker's log would show it."
         )
     lines.append(f"Evidence: {_place(rebalance['evidence'])}.")
     return lines
@@ -74,7 +74,7 @@ def _title(row: Row) -> str:
 def _begin(row: Row) -> str:
     trigger = row["trigger"]
     why = str(_WHY.get(row["reason"], row["reason"])).format(who=_who(trigger))
-    words = f'; the client\'s own words: "{trigger["client_reason"]}"' if trigger and trigger["client_reason"] else ""
+    words = f'; the client\'s reason: "{trigger["client_reason"]}"' if trigger and trigger["client_reason"] else ""
     return f"It began because {why}{words}."
 
 
@@ -87,7 +87,7 @@ def _phases(row: Row) -> str:
         if row[column] is not None
     ]
     whole = f", {_duration(row['total_ms'])} in all" if row["total_ms"] is not None else ""
-    stood = f"; {row['partitions']} partitions stood still" if row["partitions"] else ""
+    stood = f"; {row['partitions']} partitions were stopped" if row["partitions"] else ""
     delay = ""
     if row["initial_delay_ms"]:
         delay = f" group.initial.rebalance.delay.ms accounts for {_duration(row['initial_delay_ms'])} of it."
@@ -99,8 +99,8 @@ def _last_to_join(row: Row) -> str:
     if last is None or last["wait_ms"] is None or last["wait_ms"] < 1:
         return ""
     if last["is_new"]:
-        return f"Last to join was {_who(last)}, a new member, {_duration(last['wait_ms'])} after the begin."
-    return f"Last to join was {_who(last)}: the others waited {_duration(last['wait_ms'])} for it."
+        return f"Last to join was {_who(last)}, a new member, {_duration(last['wait_ms'])} after the beginning."
+    return f"Last to join was {_who(last)}: other members waited {_duration(last['wait_ms'])} for it."
 
 
 def _members(row: Row) -> str:
@@ -110,20 +110,20 @@ def _members(row: Row) -> str:
     if row["came"]:
         parts.append(f"{row['came']} are new")
     if row["went"]:
-        parts.append(f"{row['went']} of the one before are gone")
+        parts.append(f"{row['went']} of the previous one are missing")
     if row["kicked"]:
         parts.append(f"the coordinator removed {row['kicked']}")
     return f"{', '.join(parts)}." if parts else ""
 
 
-def _sureness(incident: Row) -> str:
+def _confidence(incident: Row) -> str:
     confidence = incident.get("confidence")
     return "" if confidence in (None, "certain") else f" (confidence: {confidence})"
 
 
 def _who(member: Row | None) -> str:
     if member is None:
-        return "a member that is not named"
+        return "an unknown member"
     where = f" on {member['client_host']}" if member["client_host"] else ""
     if member["group_instance_id"]:
         return f"{member['group_instance_id']}{where}"
@@ -133,7 +133,7 @@ def _who(member: Row | None) -> str:
 
 def _place(evidence: Row | None) -> str:
     if evidence is None:
-        return "none kept"
+        return "none"
     partition = "" if evidence["partition"] is None else f"-{evidence['partition']}"
     return f"{evidence['topic']}{partition}, {'offset' if partition else 'line'} {evidence['offset']}"
 

@@ -30,7 +30,7 @@ _FEW_BYTES: Final = 32 << 20
 
 
 class Gathered(NamedTuple):
-    """`decoded` (DECODED), `events` (EVENTS) and `log_lines` (LOG_LINES), cached; None: nobody tells. `sources`: names.
+    """`decoded` (DECODED), `events` (EVENTS) and `log_lines` (LOG_LINES), cached; None: no such source. `sources`: names.
 
     `log_ends` (LOG_ENDS): samples that were landed, and one of now of a cluster that is read; None: neither.
     """
@@ -108,14 +108,14 @@ def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
         sources.extend(options.broker_log)
     if not sources:
         raise PipelineError(
-            "Say where the history is: --bootstrap-server, --landed, --data-dir or --broker-log", EXIT_USAGE
+            "Name at least one source: --bootstrap-server, --landed, --data-dir or --broker-log", EXIT_USAGE
         )
     known = _together(spark, decoded, DECODED).cache()
-    told = events(_together(spark, records, RECORDS)).cache() if records else None
-    events_count = told.count() if told is not None else 0
+    read_events = events(_together(spark, records, RECORDS)).cache() if records else None
+    events_count = read_events.count() if read_events is not None else 0
     fit(spark, known.count() + events_count + (log_lines.count() if log_lines is not None else 0))
     sampled = _together(spark, ends, LOG_ENDS) if ends else None
-    return Gathered(known, told if events_count else None, log_lines, tuple(sources), sampled)
+    return Gathered(known, read_events if events_count else None, log_lines, tuple(sources), sampled)
 
 
 def _together(spark: SparkSession, frames: list[DataFrame], schema: StructType) -> DataFrame:

@@ -20,9 +20,9 @@ FINDINGS_SHOWN: Final = 100
 
 
 def make_page(results: Results, say: Callable[[str], None]) -> Page:
-    """All sections; `say` hears what is being worked out."""
+    """All sections; `say` reports progress."""
     rebalances = results.tables["rebalances"]
-    say("measuring the span of the history")
+    say("reading the time span")
     span = summaries.span_of(rebalances)
     sections = [_section(say, *part) for part in _parts(results, span)]
     sections.insert(3, _lanes(results, say))

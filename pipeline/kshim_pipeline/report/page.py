@@ -1,4 +1,4 @@
-"""One HTML file that needs nothing else: charts, findings, and the script that draws them."""
+"""One self-contained HTML file: charts, findings, and the script that draws them."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _header(page: Page) -> str:
 
 def _findings(page: Page) -> str:
     if not page.findings:
-        return "<section><h2>Findings</h2><p class='none'>Nothing stands out.</p></section>"
+        return "<section><h2>Findings</h2><p class='none'>No findings.</p></section>"
     rows = "".join(
         f"<tr><td><span class='severity' style='background:{SEVERITY_COLORS.get(finding.severity, '#6b7280')}'>"
         f"{html.escape(finding.severity)}</span></td><td class='group'>{html.escape(finding.group_id)}</td>"
@@ -110,10 +110,12 @@ def _findings(page: Page) -> str:
         for finding in page.findings
     )
     more = (
-        f"<p class='none'>{page.findings_omitted} more are in the table findings.</p>" if page.findings_omitted else ""
+        f"<p class='none'>{page.findings_omitted} more are in the table `findings`.</p>"
+        if page.findings_omitted
+        else ""
     )
     return (
-        "<section><h2>Findings</h2><p>The worst first. Observed: the broker said so. Inferred: concluded from records."
+        "<section><h2>Findings</h2><p>Most severe first. Observed: reported by the broker. Inferred: concluded from records."
         "</p><table><tr><th></th><th>group</th><th>what</th><th>basis</th><th>evidence</th></tr>"
         f"{rows}</table>{more}</section>"
     )

@@ -1,4 +1,4 @@
-"""Everything that is known: model tables, rows of the analyses, incidents, findings, what other strategies would cost."""
+"""All results: model tables, rows of the analyses, incidents, findings, costs of other strategies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WORK: Final = "work"
 class Results(NamedTuple):
     """`tables`: the model by name. `analyses`: rows by the name of the analysis; one that lacked its input is not there.
 
-    `others`: incidents, findings and strategy_costs. What nobody asks for is not worked out.
+    `others`: incidents, findings and strategy_costs. Each is computed when it is first used.
     """
 
     tables: Mapping[str, DataFrame]
@@ -58,7 +58,7 @@ class Results(NamedTuple):
 
 
 def compute(spark: SparkSession, gathered: Gathered, materialize: Materialize) -> Results:
-    """All of it, each when it is asked for; `materialize` holds what was worked out."""
+    """All results, each computed and stored with `materialize` when it is first used."""
 
     def on_the_way(name: str, frame: DataFrame) -> DataFrame:
         return materialize(f"{_WORK}/{name.replace(' ', '_')}", frame)
@@ -91,7 +91,7 @@ def _analysis(name: str, tables: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def write_results(spark: SparkSession, gathered: Gathered, folder: str, say: Callable[[str], None]) -> Results:
-    """All of it as Parquet below `folder`, one folder a table; what was there is replaced. `say` hears of each."""
+    """All of it as Parquet below `folder`, one folder a table; existing ones are replaced. `say` reports each."""
     if gathered.log_ends is None:
         shutil.rmtree(Path(folder, "tables", _SAMPLED), ignore_errors=True)  # of an earlier run
     results = compute(spark, gathered, in_folder(spark, folder, say))
@@ -118,7 +118,7 @@ def read_results(spark: SparkSession, folder: str) -> Results:
         sources = tuple(Path(folder, "sources.txt").read_text().splitlines())
     except (AnalysisException, OSError) as error:
         raise PipelineError(
-            f"{folder} holds no results; `kshim pipeline analyse --out {folder}` makes them", EXIT_UNAVAILABLE
+            f"{folder} contains no results; create them with `kshim pipeline analyse --out {folder}`", EXIT_UNAVAILABLE
         ) from error
     fit(spark, sum(tables[name].count() for name in _MODEL))
     return Results(tables, analyses, others, sources)

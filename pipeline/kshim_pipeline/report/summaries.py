@@ -63,9 +63,9 @@ def slow_members(slowest: DataFrame) -> pd.DataFrame:
 
 
 def lanes(events: DataFrame) -> tuple[str, pd.DataFrame] | None:
-    """A title and `member`, `phase`, `from_ms`, `to_ms` of the longest rebalance that events tell of; None: no such."""
-    told = events.where("waits is not null and total_ms is not null and size(waits) > 1")
-    found = told.orderBy(F.desc("total_ms")).limit(1).collect()
+    """A title and `member`, `phase`, `from_ms`, `to_ms` of the longest rebalance in the events; None: there is none."""
+    with_waits = events.where("waits is not null and total_ms is not null and size(waits) > 1")
+    found = with_waits.orderBy(F.desc("total_ms")).limit(1).collect()
     if not found:
         return None
     event = found[0]
@@ -101,7 +101,7 @@ def stuck_ones(stuck: DataFrame) -> pd.DataFrame:
 
 
 def recoveries(recovery: DataFrame) -> pd.DataFrame:
-    """`group_id`, `at`, `recovery_s`, `peak_lag`: the rebalances after which lag took longest to come back."""
+    """`group_id`, `at`, `recovery_s`, `peak_lag`: the rebalances after which lag took longest to recover."""
     rows = _pandas(recovery.where("recovery_ms is not null").orderBy(F.desc("recovery_ms")).limit(500))
     frame = pd.DataFrame({"group_id": rows.group_id, "at": rows.ts_ms, "peak_lag": rows.peak_lag})
     return _with_instants(frame.assign(recovery_s=rows.recovery_ms / 1000))

@@ -1,4 +1,4 @@
-"""`kshim pipeline setup`: Java found, jars fetched and checked; `--check` also runs a Spark with both."""
+"""`kshim pipeline setup`: find Java, fetch and verify jars; `--check` also runs Spark with both."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Set up; says what it found. Raises PipelineError."""
+    """Set up, and print what was found. Raises PipelineError."""
     java = find_java()
-    launcher = "" if java.has_vector_module else ", behind a launcher of ours"
+    launcher = "" if java.has_vector_module else ", started by a wrapper script"
     print(f"Java {java.version} in {java.home} (from {java.origin}{launcher})")
     if options.jars is not None:
         take_from(options.jars, options.cache)
     elif not _are_there(options.cache):
         print(f"Fetching {len(JARS)} jars for Spark {SPARK_VERSION} ...", file=sys.stderr, flush=True)
         fetch(options.cache, ivy_settings=options.ivy_settings)
-    print(f"{len(JARS)} jars for Spark {SPARK_VERSION} in {jars_dir(options.cache)}: checksums are right")
+    print(f"{len(JARS)} jars for Spark {SPARK_VERSION} in {jars_dir(options.cache)}: checksums match")
     if options.check:
         _check_spark()
     return EXIT_OK
 
 
 def _are_there(cache: Path | None) -> bool:
-    """Whether all jars are there. One that is there and wrong is the user's to look at: PipelineError."""
+    """Whether all jars are there. Raises PipelineError: the checksum of one differs."""
     home = jars_dir(cache)
     if not all((home / name).is_file() for name in JARS):
         return False
@@ -46,9 +46,9 @@ def _check_spark() -> None:
     try:
         count = session.range(3).mapInArrow(lambda batches: batches, "id long").count()
         if count != 3:
-            raise PipelineError(f"Spark counted {count} rows where there are 3")
+            raise PipelineError(f"Spark counted {count} rows instead of 3")
         _check_connector(session)
-        print(f"Spark {session.version} runs, and so do its Python workers")
+        print(f"Spark {session.version} and its Python workers run")
     finally:
         session.stop()
 

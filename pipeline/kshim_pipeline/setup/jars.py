@@ -67,8 +67,8 @@ def kafka_jars(cache: Path | None = None) -> tuple[Path, ...]:
     missing = [name for name in JARS if not (home / name).is_file()]
     if missing:
         raise PipelineError(
-            f"{len(missing)} of {len(JARS)} jars of Spark's Kafka source are not in {home} ({missing[0]} ...). "
-            "Fetch them once with: kshim pipeline setup",
+            f"{len(missing)} of {len(JARS)} jars of Spark's Kafka source are missing from {home} ({missing[0]} ...). "
+            "Fetch them with: kshim pipeline setup",
             EXIT_UNAVAILABLE,
         )
     for name in JARS:
@@ -83,7 +83,7 @@ def take_from(folder: Path, cache: Path | None = None) -> tuple[Path, ...]:
     """
     for name in JARS:
         if not (folder / name).is_file():
-            raise PipelineError(f"{folder} has no {name}", EXIT_UNAVAILABLE)
+            raise PipelineError(f"{folder} does not contain {name}", EXIT_UNAVAILABLE)
         _check(folder / name)
     _move_in({name: folder / name for name in JARS}, jars_dir(cache))
     return kafka_jars(cache)
@@ -102,13 +102,13 @@ def fetch(cache: Path | None = None, *, ivy_settings: Path | None = None) -> tup
         if ivy_settings is None:
             ivy_settings = aside / "settings.xml"
             ivy_settings.write_text(_IVY_SETTINGS)
-        told = _run_ivy(aside, ivy_settings)
+        output = _run_ivy(aside, ivy_settings)
         # Ivy puts the organisation in front of the name.
         found = {jar.name.partition("_")[2]: jar for jar in (aside / "jars").glob("*.jar")}
         if missing := [name for name in JARS if name not in found]:
             raise PipelineError(
-                f"Ivy could not fetch {', '.join(missing)}. It says:\n{_last_lines(told)}\n"
-                "A mirror is named by --ivy-settings FILE; --jars DIR takes jars that you brought yourself.",
+                f"Ivy could not fetch {', '.join(missing)}. Its output ends with:\n{_last_lines(output)}\n"
+                "Use --ivy-settings FILE for a mirror, or --jars DIR for jars that you have.",
                 EXIT_UNAVAILABLE,
             )
         for name in JARS:
@@ -118,7 +118,7 @@ def fetch(cache: Path | None = None, *, ivy_settings: Path | None = None) -> tup
 
 
 def _run_ivy(aside: Path, ivy_settings: Path) -> str:
-    """Let spark-submit resolve the package for an application that does nothing; returns all it said."""
+    """Let spark-submit resolve the package for an application that does nothing; returns its output."""
     import pyspark
 
     spark_home = Path(pyspark.__file__).parent
@@ -161,8 +161,7 @@ def _check(jar: Path) -> None:
     found = hashlib.sha256(jar.read_bytes()).hexdigest()
     if found != JARS[name]:
         raise PipelineError(
-            f"{jar} is not the file it should be: its sha256 is {found}, not {JARS[name]}. "
-            "Delete it and run: kshim pipeline setup",
+            f"{jar} has a checksum mismatch: its sha256 is {found}, not {JARS[name]}. Delete it and run: kshim pipeline setup",
             EXIT_UNAVAILABLE,
         )
 

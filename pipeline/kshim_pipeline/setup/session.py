@@ -30,7 +30,7 @@ class Jars(Enum):
 
 _LOG4J: Final = Path(__file__).with_name("log4j2.properties")
 
-# Nobody waits for a single answer here; G1's own threads cost a tenth of two cores.
+# Throughput counts, not latency; G1's own threads cost a tenth of two cores.
 _GARBAGE: Final = "-XX:+UseParallelGC"
 
 _BASE: Final = {
@@ -80,18 +80,16 @@ def make_session(
 ) -> SparkSession:
     """A session named `app` on `master`, or the one that is already there.
 
-    No master: `local[*]`, or what spark-submit was told. `driver_memory` as Java writes it; in local mode it is all the
+    No master: `local[*]`, or what spark-submit passes. `driver_memory` as Java writes it; in local mode it is all the
     memory there is. `config` goes over our own settings.
 
-    Raises PipelineError: no fitting Java, jars required and missing, pyspark missing or of another version, or a JVM
+    Raises PipelineError: no suitable Java, jars required and missing, another version of pyspark, or a JVM
     that does not start.
     """
-    try:
-        import pyspark
-        from pyspark.errors import PySparkRuntimeError
-        from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise PipelineError(f"{error}. Install the extra: pip install 'kshim[pipeline]'", EXIT_UNAVAILABLE) from error
+    import pyspark
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+
     settings = dict(_BASE)
     if not _is_under_spark_submit():
         if pyspark.__version__ != SPARK_VERSION:
@@ -116,12 +114,12 @@ def make_session(
         return builder.config(map=dict(settings)).getOrCreate()
     except PySparkRuntimeError as error:
         raise PipelineError(
-            f"The JVM for Spark did not start ({error}); its own words stand above", EXIT_UNAVAILABLE
+            f"The JVM for Spark did not start ({error}); its output is above", EXIT_UNAVAILABLE
         ) from error
 
 
 def fit(spark: SparkSession, rows: int) -> None:
-    """Let what `spark` does from now on fit a history of so many rows."""
+    """Adapt the settings of `spark` to a history of so many rows."""
     if rows <= _FEW_ROWS:
         for key, value in FOR_FEW.items():
             spark.conf.set(key, value)
