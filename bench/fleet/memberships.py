@@ -75,8 +75,8 @@ def _is_superseded(k: Column) -> Column:
 def memberships(timelines: DataFrame, fleet: Fleet) -> DataFrame:
     """The table memberships: all that joined and left, and of those that stayed a sample.
 
-    The sample has, of each generation, the member that joined last, and those that gave a partition back to the one that
-    came. A member that joined last waited for as long as JOIN took, another one for a part of it that is drawn.
+    The sample has, of each generation, the member that joined last, and those that gave a partition back to the one
+    that came. A member that joined last waited for as long as JOIN took, another one for a part of it that is drawn.
     """
     k, change, slot = F.col("k"), F.col("change"), F.col("slot")
     members, partitions = F.col("members"), F.col("partitions")

@@ -1,8 +1,8 @@
 """What happens to a group: a period of eight rebalances, again and again, as functions of the number of a rebalance.
 
-Rebalance 0 forms the group. After it, places 0, 2 and 4 of each period lose the member of a slot and 1, 3 and 5 give the
-slot a new one: a visit. Places 6 and 7 change nobody, and place 6 of every fourth period is superseded by place 7. As
-slots take turns, who is in which slot when needs no history, only arithmetic.
+Rebalance 0 forms the group. After it, places 0, 2 and 4 of each period lose the member of a slot and 1, 3 and 5 give
+the slot a new one: a visit. Places 6 and 7 change nobody, and place 6 of every fourth period is superseded by place 7.
+As slots take turns, who is in which slot when needs no history, only arithmetic.
 
 Functions take the columns of `fleet.groups` for granted; `k` is the number of a rebalance, an integer.
 """

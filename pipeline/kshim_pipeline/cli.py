@@ -1,7 +1,7 @@
 """`kshim pipeline`: finds the command, runs it, and turns what goes wrong into one sentence and an exit code.
 
-A command is a function of its options that returns an exit code. Its module is loaded only to run it: help needs none of
-the packages that the extra `pipeline` brings.
+A command is a function of its options that returns an exit code. Its module is loaded only to run it: help needs none
+of the packages that the extra `pipeline` brings.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Every table of the model, declared once: columns, types, units, meaning.
 
-`docs/pipeline-tables.md` is printed from here (`python -m kshim_pipeline.schemas`), and a test compares the two. A column
-of DataType `t` carries `{"comment": meaning, "unit": unit}` as metadata, which Parquet files keep.
+`docs/pipeline-tables.md` is printed from here (`python -m kshim_pipeline.schemas`), and a test compares the two. A
+column of DataType `t` carries `{"comment": meaning, "unit": unit}` as metadata, which Parquet files keep.
 
 One model holds the history of one cluster, so a group id names one group. Instants are ms since 1970, wall clock of the
 broker. Hosts are written without Java's leading slash.

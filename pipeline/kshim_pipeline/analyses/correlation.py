@@ -1,4 +1,4 @@
-"""12. Did one deploy or one host move many groups at once?"""
+"""12. Did one deployment or one host make many groups rebalance at once?"""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def client_family(client_id: str | Column) -> Column:
 def correlation(
     rebalances: DataFrame, *, window_ms: int = 300_000, min_groups: int = 3, times_usual: float = 3.0
 ) -> DataFrame:
-    """One row a stretch of time in which unusually many groups rebalanced, by what they have in common.
+    """One row a period in which unusually many groups rebalanced, by what they have in common.
 
-    Time is cut into windows of `window_ms` (ms); windows that touch are one stretch. `kind`: `host` (`key` is the host
-    of the triggers), `client` (the client id without its number), `fleet` (all groups, key empty). A window counts when
-    it has `min_groups` groups (the fleet: three times as many), and `times_usual` as many as the mean of all windows of
-    the history. Columns: `kind`, `key`; `from_ts_ms`, `to_ts_ms` (ms since 1970); `groups`, the most in one window;
+    Time is cut into windows of `window_ms` (ms); adjacent windows are one period. `kind`: `host` (`key` is the host
+    of the triggers), `client` (the client id without its number), `fleet` (all groups, key empty). A window counts if
+    it has `min_groups` groups (the fleet: three times as many), and `times_usual` times the mean of all windows of the
+    history. Columns: `kind`, `key`; `from_ts_ms`, `to_ts_ms` (ms since 1970); `groups`, the most in one window;
     `rebalances`; `usual_groups`, that mean; `is_inferred`; `first`, `last`: packed evidence.
     """
     window = F.floor(F.col("ts_ms") / window_ms).cast("long").alias("window")
@@ -103,7 +103,7 @@ def correlation(
 
 
 def findings(rows: DataFrame) -> DataFrame:
-    """One finding a stretch."""
+    """One finding a period."""
     is_host, is_client = F.col("kind") == "host", F.col("kind") == "client"
     what = (
         F.when(is_host, sentence("started on host {key}"))

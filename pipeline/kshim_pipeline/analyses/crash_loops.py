@@ -1,4 +1,4 @@
-"""9. Which clients crash and come back again and again, and which leave a zombie behind?"""
+"""9. Which clients crash and restart repeatedly, and which leave a zombie member behind?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _CLIENT: Final = ("group_id", "client_id", "client_host")
 _REASONS: Final = ("member_left", "rebalance_timeout", "sync_timeout", "session_timeout")
-"""Reasons for leaving from the politest on; the rudest of an episode is named."""
+"""Reasons for leaving, from clean shutdown to failure; the last one that occurs in an episode is reported."""
 
 
 def crash_loops(
@@ -26,15 +26,15 @@ def crash_loops(
     apart_ms: int = 5_000,
     min_restarts: int = 3,
 ) -> DataFrame:
-    """One row an episode of a client id on a host in a group, in which members come with gaps of at most `gap_ms`.
+    """One row an episode of a client id on a host in a group, in which members join with gaps of at most `gap_ms`.
 
-    A member that comes is a restart when the one that came before it, of the same client and host, went no more than
-    `gap_ms` (ms) earlier; when that one was still there and went within `zombie_ms` (ms) after, it was a zombie, and
-    that is a restart, too. Members that come within `apart_ms` (ms) of each other are threads of one process, and that
-    is one restart at most. A static member that comes back under
-    another id restarted. Columns: `group_id`, `client_id`, `client_host`; `from_ts_ms`, `to_ts_ms` (ms since 1970):
-    first and last coming; `joined`, members that came; `restarts`; `zombies` among them; `every_ms`, mean time between
-    restarts (ms); `left_reason`, the rudest that is told (null: none is); `basis`; `first`, `last`: packed evidence.
+    A joining member is a restart if the previous one of the same client and host left at most `gap_ms` (ms) earlier. If
+    that one was still a member and left within `zombie_ms` (ms), it was a zombie, which is a restart, too. Members that
+    join within `apart_ms` (ms) of each other are threads of one process and count as one restart at most. A static
+    member that rejoins with another id restarted. Columns: `group_id`, `client_id`, `client_host`; `from_ts_ms`,
+    `to_ts_ms` (ms since 1970): first and last join; `joined`, members that joined; `restarts`; `zombies` among them;
+    `every_ms`, mean time between restarts (ms); `left_reason`, the most severe (null: unknown); `basis`; `first`,
+    `last`: packed evidence.
     """
     of_life = Window.partitionBy(*_CLIENT, "owner").orderBy("ts_ms", F.desc("change"))
     of_client = Window.partitionBy(*_CLIENT).orderBy("ts_ms", "owner")

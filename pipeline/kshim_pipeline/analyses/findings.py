@@ -22,7 +22,7 @@ _PARTITION_BITS: Final = 16
 def packed(column: str = "evidence") -> Column:
     """Evidence as one number, ordered by topic, partition and offset. Offsets from 2^44 on lose their upper bits.
 
-    Spark aggregates numbers in place; the smallest of structs or strings costs it a sort.
+    Spark aggregates numbers in place; even the smallest structs and strings make it sort.
     """
     topic = F.array_position(F.array(*map(F.lit, _TOPICS)), F.col(f"{column}.topic")) - 1
     partition = F.coalesce(F.col(f"{column}.partition"), F.lit(0)).cast("long")
@@ -32,7 +32,7 @@ def packed(column: str = "evidence") -> Column:
 
 
 def unpacked(place: str | Column) -> Column:
-    """The evidence that `packed` made a number of; null for null."""
+    """The evidence of a packed number; null for null."""
     number = F.col(place) if isinstance(place, str) else place
     topic = F.shiftright(number, _OFFSET_BITS + _PARTITION_BITS).cast("int")
     partition = F.shiftright(number, _OFFSET_BITS).bitwiseAND(F.lit((1 << _PARTITION_BITS) - 1)).cast("int")
@@ -47,14 +47,14 @@ def unpacked(place: str | Column) -> Column:
 
 
 def places(*numbers: str) -> Column:
-    """The column `evidence` of findings, from packed places; equal ones and nulls are left out."""
+    """The column `evidence` of findings, from packed places; without duplicates and nulls."""
     return F.array_compact(F.array_distinct(F.array(*(unpacked(number) for number in numbers))))
 
 
 def finding(rows: DataFrame, **columns: Column | str) -> DataFrame:
     """Rows of findings. `columns` by name: a Column, or a text that is the same in all.
 
-    What is left out is the column of that name in `rows`, else null; the evidence is what is packed in `first`, `last`.
+    Others are the columns of the same name in `rows`, else null; the evidence is that packed in `first` and `last`.
     """
     unknown = columns.keys() - set(FINDINGS.names)
     assert not unknown, unknown
@@ -86,9 +86,10 @@ def member(
 
 
 def sentence(template: str, **columns: Column) -> Column:
-    """`template` with columns for its fields: those given, else those of the name. A null reads `unknown`.
+    """`template` with its fields filled in from `columns`, else from the column of that name. Null becomes `unknown`.
 
-    A field may have a format: `clock` (of ms since 1970, in UTC), `seconds` or `minutes` (of ms), `percent` (of a share).
+    A field may have a format: `clock` (of ms since 1970, in UTC), `seconds` or `minutes` (of ms), `percent` (of a
+    share).
     """
     parts: list[Column] = []
     for text, name, form, _ in Formatter().parse(template):

@@ -18,11 +18,11 @@ _SHARES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
 def phases(rebalances: DataFrame, *, by: Sequence[str] = BY) -> DataFrame:
-    """One row for each of `by` and basis, over completed rebalances whose phases are told.
+    """One row for each of `by` and basis, over completed rebalances with known phases.
 
-    Columns: those of `by` (`day` is the date of the begin, UTC); `basis`; `rebalances`; and `join_`, `sync_` and
-    `total_` with `p50_ms`, `p95_ms`, `p99_ms` (ms; approximate beyond 100 rows by 1 in 100 ranks; null where nobody
-    tells, as JOIN in records); `first`, `last`: packed evidence.
+    Columns: those of `by` (`day` is the date of its beginning, UTC); `basis`; `rebalances`; and `join_`, `sync_` and
+    `total_` with `p50_ms`, `p95_ms`, `p99_ms` (ms; approximate beyond 100 rows by 1 in 100 ranks; null where
+    unknown, as JOIN in records); `first`, `last`: packed evidence.
     """
     rows = rebalances.where("outcome = 'completed' and (total_ms is not null or sync_ms is not null)").withColumn(
         "day", F.to_date(F.timestamp_millis("ts_ms"))
@@ -49,7 +49,7 @@ def phases(rebalances: DataFrame, *, by: Sequence[str] = BY) -> DataFrame:
 
 
 def findings(rows: DataFrame, *, slow_ms: int = 30_000, very_slow_ms: int = 300_000) -> DataFrame:
-    """One finding for each group, reason and day whose 95th percentile of the whole is `slow_ms` or more."""
+    """One finding for each group, reason and day whose 95th percentile of the total is `slow_ms` or more."""
     day = F.unix_millis(F.col("day").cast("timestamp"))
     joining = F.col("join_p95_ms") >= F.col("sync_p95_ms")
     return finding(

@@ -1,4 +1,4 @@
-"""10. How does lag grow with a rebalance, and when is it back where it was?"""
+"""10. How much does lag grow during a rebalance, and how long does it take to recover?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def lag_curve(commits: DataFrame, log_ends: DataFrame, *, bucket_ms: int = 60_00
 
     Columns: `group_id`; `ts_ms`, end of the bucket (ms since 1970); `lag`: log end minus the offset committed by
     then, the largest of the bucket a partition, summed over partitions; `partitions` that were sampled. Log ends should
-    be sampled once a bucket at least.
+    be sampled at least once a bucket.
     """
     committed = commits.select(*_PARTITION, "ts_ms", "committed_offset", F.lit(None).cast("long").alias("end"))
     consumed = commits.select(*_PARTITION).distinct()
@@ -55,11 +55,11 @@ def recovery(
 ) -> DataFrame:
     """One row a completed rebalance with lag known before and after it.
 
-    The curve from its begin to the next completed rebalance of the group counts, at most for `horizon_ms` (ms). Lag is
-    back when it stays at most `tolerance` (a share) above what it was. Columns: `group_id`, `ts_ms` (ms since 1970),
-    `to_generation`, `reason`; `lag_before`, `peak_lag` (records); `recovery_ms`: from begin to recovery, in steps of
-    `bucket_ms` (ms; null: not within the horizon or before the next); `is_interrupted`: the next came first; `basis`;
-    `first`: packed evidence.
+    The curve from its beginning to the next completed rebalance of the group counts, for at most `horizon_ms` (ms). Lag
+    has recovered when it stays within `tolerance` (a share) of its previous value. Columns: `group_id`, `ts_ms` (ms
+    since 1970), `to_generation`, `reason`; `lag_before`, `peak_lag` (records); `recovery_ms`: from the beginning to
+    recovery, in steps of `bucket_ms` (ms; null: not within the horizon or before the next); `is_interrupted`: the next
+    came first; `basis`; `first`: packed evidence.
     """
     curve = lag_curve(commits, log_ends, bucket_ms=bucket_ms).select(
         "group_id", "ts_ms", "lag", F.lit(None).cast(_REBALANCE).alias("rebalance")
@@ -121,7 +121,7 @@ _REBALANCE = "struct<ts_ms:bigint,to_generation:int,reason:string,basis:string,p
 
 
 def findings(rows: DataFrame, *, slow_ms: int = 600_000) -> DataFrame:
-    """One finding a rebalance whose lag was not back within `slow_ms`, or not at all."""
+    """One finding a rebalance whose lag did not recover within `slow_ms`."""
     lost = F.col("recovery_ms").isNull()
     return finding(
         rows.where(lost | (F.col("recovery_ms") >= slow_ms)),

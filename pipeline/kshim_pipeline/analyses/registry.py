@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 class Analysis(NamedTuple):
-    """A question and who answers it. `function` takes the tables of `needs`, and of `may_use`, by name.
+    """A question and the function that answers it. `function` takes the tables of `needs`, and of `may_use`, by name.
 
-    `bases`: whether its rows can be observed, inferred, or both, according to what they come from.
+    `bases`: whether its rows can be observed, inferred, or both, depending on their source.
     """
 
     number: int
@@ -49,29 +49,29 @@ _REBALANCES: Final = ("rebalances",)
 ANALYSES: Final[Mapping[str, Analysis]] = {
     analysis.name: analysis
     for analysis in (
-        Analysis(1, "why", "Why did a group rebalance, and who began it?",
+        Analysis(1, "why", "Why did a group rebalance, and which member triggered it?",
                  why.why, why.findings, _REBALANCES, _BOTH),
         Analysis(2, "phases", "How long do JOIN and SYNC take, per group, reason and day?",
                  phases.phases, phases.findings, _REBALANCES, _BOTH),
-        Analysis(3, "storms", "Which groups rebalance in storms, and does one member flap?",
+        Analysis(3, "storms", "Which groups rebalance in storms, and is one member flapping?",
                  storms.storms, storms.findings, _REBALANCES, _BOTH),
-        Analysis(4, "slowest", "Which clients and hosts keep everybody waiting?",
+        Analysis(4, "slowest", "Which clients and hosts delay rebalances most?",
                  slowest.slowest, slowest.findings, _REBALANCES, (OBSERVED,)),
-        Analysis(5, "stopped", "How long did groups stand still, and how much work was not done?",
+        Analysis(5, "stopped", "How long were groups stopped, and how much work was not done?",
                  stopped.stopped, stopped.findings, _REBALANCES, _BOTH, ("ownership",)),
-        Analysis(6, "stickiness", "How many partitions change hands, and how many without need, by assignor?",
+        Analysis(6, "stickiness", "How many partitions change owner, and how many needlessly, by assignor?",
                  stickiness.stickiness, stickiness.findings, ("generations", "ownership", "memberships"), (INFERRED,)),
-        Analysis(7, "stuck", "Which partitions does nobody work on, though there is work?",
+        Analysis(7, "stuck", "Which partitions make no progress although there are records to read?",
                  stuck.stuck, stuck.findings, ("commits", "ownership", "generations"), (INFERRED,), ("log_ends",)),
-        Analysis(8, "silence", "How long does nobody commit after a generation, and how much is read twice?",
+        Analysis(8, "silence", "How long are there no commits around a generation, and how much is read twice?",
                  silence.silence, silence.findings, ("commits", "generations"), (INFERRED,)),
-        Analysis(9, "crash_loops", "Which clients come back again and again, and which leave a zombie behind?",
+        Analysis(9, "crash_loops", "Which clients restart repeatedly, and which leave a zombie member behind?",
                  crash_loops.crash_loops, crash_loops.findings, ("memberships",), _BOTH),
-        Analysis(10, "recovery", "How does lag grow with a rebalance, and when is it back where it was?",
+        Analysis(10, "recovery", "How much does lag grow during a rebalance, and how long does it take to recover?",
                  recovery.recovery, recovery.findings, ("rebalances", "commits", "log_ends"), _BOTH),
-        Analysis(11, "timeouts", "Do session and poll timeouts fit what members really do?",
+        Analysis(11, "timeouts", "Do session and poll timeouts fit the observed behaviour?",
                  timeouts.timeouts, timeouts.findings, ("memberships",), (OBSERVED,)),
-        Analysis(12, "correlation", "Did one deploy or one host move many groups at once?",
+        Analysis(12, "correlation", "Did one deployment or one host make many groups rebalance at once?",
                  correlation.correlation, correlation.findings, _REBALANCES, _BOTH),
     )
 }

@@ -1,4 +1,4 @@
-"""8. How long does nobody commit after each generation, and how much is read twice?"""
+"""8. How long are there no commits around each generation, and how much is read twice?"""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _HABIT = 10
 def silence(commits: DataFrame, generations: DataFrame) -> DataFrame:
     """One row a partition and generation, at its first commit in it; inferred.
 
-    A commit before and one after the generation are compared. Columns: `group_id`, `topic`, `partition`,
-    `incarnation`, `generation_id`; `ts_ms`, when it was stored; `before_ts_ms`, `after_ts_ms` (ms since 1970): the
-    commits; `silent_ms` (ms between them); `usual_ms` (ms between the ten commits before, null: fewer than two);
-    `rewound`: records that the offset went back by; `replayed`: records that were read but not committed when the
-    generation came, and were read again: rate before x time from the last commit to the generation, at most what was
-    committed first after it, rounded; null: no rate is known; `first`, `last`: packed evidence.
+    A commit before and one after the generation are compared. Columns: `group_id`, `topic`, `partition`, `incarnation`,
+    `generation_id`; `ts_ms`, when it was stored; `before_ts_ms`, `after_ts_ms` (ms since 1970): the commits;
+    `silent_ms` (ms between them); `usual_ms` (ms between the ten commits before, null: fewer than two); `rewound`:
+    number of records that the offset went back; `replayed`: records that were read but not committed when the
+    generation was stored, and were read again: rate before x time from the last commit to the generation, at most what
+    was committed first after it, rounded; null: the rate is unknown; `first`, `last`: packed evidence.
     """
     order = Window.partitionBy("group_id", "topic", "partition").orderBy("evidence.partition", "evidence.offset")
     last = F.struct("ts_ms", "committed_offset", "generation_id", "incarnation", packed().alias("place"))
@@ -65,7 +65,7 @@ def silence(commits: DataFrame, generations: DataFrame) -> DataFrame:
 
 
 def findings(rows: DataFrame, *, min_silent_ms: int = 60_000, times_usual: int = 5) -> DataFrame:
-    """One finding a group and generation with a partition that fell back, or was silent for long and unusually so."""
+    """One finding a group and generation with a partition whose offset went back, or that had an unusually long silence."""
     unusual = (F.col("silent_ms") >= min_silent_ms) & (
         F.col("usual_ms").isNull() | (F.col("silent_ms") >= times_usual * F.col("usual_ms"))
     )

@@ -1,4 +1,4 @@
-"""4. Which clients and hosts keep everybody waiting, over the whole fleet?"""
+"""4. Which clients and hosts delay rebalances most, over the whole fleet?"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def slowest(rebalances: DataFrame, *, min_wait_ms: int = 1_000, top: int = 1_000) -> DataFrame:
     """The `top` clients by the time that groups waited for them, one row a client id and host; observed only.
 
-    A rebalance counts for the member that joined last, unless it was new (nobody knew to wait for it) or the wait was
+    A rebalance counts for the member that joined last, unless it was new (no member waited for it) or the wait was
     shorter than `min_wait_ms`. Columns: `rank` from 1; `client_id`, `client_host`; `groups`; `times` last;
     `lost_ms` (ms, sum of waits), `mean_ms`, `max_ms` (ms); `first`, `last`: packed evidence.
     """

@@ -1,4 +1,4 @@
-"""6. How many partitions change hands, and how many without need, by assignor?"""
+"""6. How many partitions change owner, and how many needlessly, by assignor?"""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _GENERATION = ("group_id", "incarnation", "generation_id")
 
 
 def stickiness(generations: DataFrame, ownership: DataFrame, memberships: DataFrame) -> DataFrame:
-    """One row a group and assignor; inferred from records, which is where assignments are.
+    """One row a group and assignor; inferred from records, which contain the assignments.
 
-    A partition moved when its owner is another than the one before; without need when the one before is still there.
+    A partition moved if its owner differs from the previous one; needlessly if the previous owner is still a member.
     Columns: `group_id`, `protocol`; `generations` that followed another with partitions; `assigned`, partitions that
     the generations before had, summed; `moved`; `needless`, those moved from a member that stayed; `kept_share` (0..1);
     `first`, `last`: packed evidence.
@@ -79,7 +79,7 @@ def by_assignor(rows: DataFrame) -> DataFrame:
 
 
 def findings(rows: DataFrame, *, min_needless_share: float = 0.2, min_generations: int = 5) -> DataFrame:
-    """One finding a group and assignor that moved so large a share of partitions without need, over some generations."""
+    """One finding a group and assignor that needlessly moved a large share of partitions, over some generations."""
     share = F.col("needless") / F.col("assigned")
     return finding(
         rows.where((share >= min_needless_share) & (F.col("generations") >= min_generations)),

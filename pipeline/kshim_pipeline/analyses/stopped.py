@@ -1,4 +1,4 @@
-"""5. How long did groups stand still, and how much work was not done?"""
+"""5. How long were groups stopped, and how much work was not done?"""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def stopped(rebalances: DataFrame, ownership: DataFrame | None = None) -> DataFrame:
-    """One row a group, day (UTC, of the begin) and basis.
+    """One row a group, day (UTC, of the beginning) and basis.
 
-    A rebalance stops the group from its begin to its end; where only records tell of it, the SYNC phase alone counts,
+    A rebalance stops the group from its beginning to its end; with records alone, only the SYNC phase counts,
     so inferred rows are lower bounds. Eager protocols stop all partitions; cooperative ones those that changed owner in
-    the generation it made, which `ownership` tells (without it they count as none). Columns: `group_id`, `day`, `basis`;
+    the new generation, according to `ownership` (without it, none). Columns: `group_id`, `day`, `basis`;
     `rebalances`; `stopped_ms` (ms); `longest_ms` (ms); `partition_ms` (partitions x ms; null: no partition count is
     known); `first`, `last`: packed evidence.
     """
@@ -38,7 +38,7 @@ def stopped(rebalances: DataFrame, ownership: DataFrame | None = None) -> DataFr
             .groupBy("group_id", "from_generation")
             .agg(F.count("*").alias("moved"))
         )
-        # Only cooperative rebalances need the join; the others would only make it dear.
+        # Only cooperative rebalances need the join; the others would only make it expensive.
         cooperative = rows.where("is_cooperative").join(moved, ["group_id", "from_generation"], "left")
         rows = rows.where("not is_cooperative").withColumn("moved", F.lit(None).cast("long")).unionByName(cooperative)
         still = F.when(F.col("is_cooperative"), F.coalesce("moved", F.lit(0))).otherwise(F.col("partitions"))
@@ -53,7 +53,7 @@ def stopped(rebalances: DataFrame, ownership: DataFrame | None = None) -> DataFr
 
 
 def findings(rows: DataFrame, *, warning_ms: int = 600_000, critical_ms: int = 3_600_000) -> DataFrame:
-    """One finding a group and day that stood still for `warning_ms` in all."""
+    """One finding a group and day that was stopped for `warning_ms` in total."""
     day = F.unix_millis(F.col("day").cast("timestamp"))
     return finding(
         rows.where(F.col("stopped_ms") >= warning_ms),

@@ -1,4 +1,4 @@
-"""3. Which groups rebalance in storms, and does one member flap?"""
+"""3. Which groups rebalance in storms, and is one member flapping?"""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def storms(rebalances: DataFrame, *, gap_ms: int = 300_000, min_rebalances: int = 5) -> DataFrame:
-    """One row an episode: at least `min_rebalances` of one group, each within `gap_ms` of the one before.
+    """One row an episode: at least `min_rebalances` of one group, each within `gap_ms` of the previous one.
 
     Columns: `group_id`; `from_ts_ms`, `to_ts_ms` (ms since 1970); `rebalances`; `completed`; `stopped_ms` (ms, null:
-    not told); `per_minute`; `top_client_id`, `top_client_host`: who began most, `top_share` (0..1) of them, `top_reason`: mostly
-    why; `is_flapping`: that is one client on one host, and half of them or more; `basis`: inferred if any is; `first`, `last`:
-    packed evidence.
+    unknown); `per_minute`; `top_client_id`, `top_client_host`: who triggered most, `top_share` (0..1) of them,
+    `top_reason`: the most frequent reason; `is_flapping`: that is one client on one host, and half of them or more;
+    `basis`: inferred if any is; `first`, `last`: packed evidence.
     """
     order = Window.partitionBy("group_id").orderBy("ts_ms")
     far = F.col("ts_ms") - F.lag("ts_ms").over(order) > gap_ms

@@ -1,4 +1,4 @@
-"""7. Which partitions does nobody work on, though there is work?"""
+"""7. Which partitions make no progress although there are records to read?"""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def stuck(
 ) -> DataFrame:
     """One row a partition that is stuck at the end of the history, `now_ms` (ms since 1970; None: its latest instant).
 
-    `kind`: `stuck`, it has an owner, but its committed offset has not changed for `silent_ms` and the log goes on;
-    `orphan`, its group is Stable and gave it to nobody; `unattended`, its group is Empty and the log goes on. Whether
-    the log goes on is known from `log_ends`; without, a partition counts as stuck when others of its group moved on
-    since its own last change. Columns: `group_id`, `topic`, `partition`, `kind`; `owner`, `client_id`, `client_host`
+    `kind`: `stuck`, it has an owner, but its committed offset has not changed for `silent_ms` while the log grows;
+    `orphan`, its group is Stable but no member owns it; `unattended`, its group is Empty while the log grows. Whether
+    the log grows is known from `log_ends`; without, a partition counts as stuck if others of its group progressed since
+    its own last change. Columns: `group_id`, `topic`, `partition`, `kind`; `owner`, `client_id`, `client_host`
     (null: none); `committed_offset`; `log_end_offset` and `lag` (null: not sampled); `last_commit_ts_ms`,
     `last_progress_ts_ms` (ms since 1970); `silent_ms` (ms since the last progress); `first`: packed evidence.
     """

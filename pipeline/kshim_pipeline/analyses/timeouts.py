@@ -1,4 +1,4 @@
-"""11. Do session and poll timeouts fit what members really do?"""
+"""11. Do session and poll timeouts fit the observed behaviour?"""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _STEP_MS = 5_000
 
 
 def timeouts(memberships: DataFrame, *, back_ms: int = 120_000, min_waits: int = 20, spare: int = 3) -> DataFrame:
-    """One row a group: its timeouts, the waits that were seen, and what would fit. Waits are observed only.
+    """One row a group: its timeouts, the observed waits, and suitable values.
 
     Columns: `group_id`; `session_timeout_ms`, `rebalance_timeout_ms` (ms, the largest of the members; the second is
-    `max.poll.interval.ms` in Java clients; null: not told); `waits`, JOIN waits of members that were there before, and
-    their `wait_p50_ms`, `wait_p95_ms`, `wait_p99_ms`, `wait_max_ms` (ms); `kicked_by_session`, `kicked_by_rebalance`:
-    members lost to either; `came_back`: of the first, those whose client and host joined again within `back_ms`, and
-    `back_p95_ms` after how long (ms; zombies, whose successor was there before, do not count); `fit_session_timeout_ms`, `fit_rebalance_timeout_ms` (ms, null: leave it);
-    `first`: packed evidence.
+    `max.poll.interval.ms` in Java clients; null: unknown); `waits`, JOIN waits of existing members, and their
+    `wait_p50_ms`, `wait_p95_ms`, `wait_p99_ms`, `wait_max_ms` (ms); `kicked_by_session`, `kicked_by_rebalance`: members
+    lost to either; `came_back`: of the first, those whose client and host rejoined within `back_ms`, and `back_p95_ms`
+    after how long (ms; without zombies, whose successor had joined before); `fit_session_timeout_ms`,
+    `fit_rebalance_timeout_ms` (ms, null: no change); `first`: packed evidence.
 
-    A session timeout is too short when at least half of those it cost came back: it should outlast their pause. A
-    rebalance timeout is too short when it cost members (twice as long is advised, for how long they would have taken is
-    not seen), and too long when `min_waits` waits all stayed below a `spare`th of it and nobody was lost: a member that
-    hangs would hold up the group for all of it.
+    A session timeout is too short if at least half of the members lost to it rejoined: it should exceed their pause. A
+    rebalance timeout is too short if members were lost to it (twice as long is advised, since the time they would have
+    needed is unknown), and too long if `min_waits` waits all stayed below a `spare`th of it and no member was lost: a
+    member that hangs would block the group for all of it.
     """
     waited = (
         memberships.where("change = 'kept' and join_wait_ms is not null")
@@ -108,7 +108,7 @@ def timeouts(memberships: DataFrame, *, back_ms: int = 120_000, min_waits: int =
 
 
 def _rounded(ms: Column) -> Column:
-    """Up to whole steps of five seconds: nobody configures 37,412 ms."""
+    """Up to whole steps of five seconds: 37,412 ms would be an odd setting."""
     return (F.ceil(ms / _STEP_MS) * _STEP_MS).cast("long")
 
 

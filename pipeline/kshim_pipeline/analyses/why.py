@@ -1,4 +1,4 @@
-"""1. Why did group G rebalance at T, and who began it?"""
+"""1. Why did a group rebalance at a time, and which member triggered it?"""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def why(rebalances: DataFrame) -> DataFrame:
-    """One row a rebalance of the table rebalances, with what it goes back to.
+    """One row a rebalance of the table rebalances, with its root cause.
 
-    Rebalances that supersede each other are one chain: what began the first is the root of them all. Columns:
-    `group_id`, `ts_ms` (ms since 1970), `from_generation`, `to_generation`, `outcome`, `reason`, `reason_text`,
-    `trigger`; `root_reason`, `root_trigger`, `root_ts_ms` (ms since 1970); `attempt`, place in the chain from 1; `came`,
-    `went`, `kicked` (members); `total_ms` (ms); `waited_for`: the member that came last to JOIN, unless it was new;
-    `explanation`, a sentence; `basis`, `evidence`.
+    Rebalances that supersede each other are one chain; the reason of the first is the root of all. Columns: `group_id`,
+    `ts_ms` (ms since 1970), `from_generation`, `to_generation`, `outcome`, `reason`, `reason_text`, `trigger`;
+    `root_reason`, `root_trigger`, `root_ts_ms` (ms since 1970); `attempt`, place in the chain from 1; `came`, `went`,
+    `kicked` (members); `total_ms` (ms); `waited_for`: the member that joined last, unless it was new; `explanation`, a
+    sentence; `basis`, `evidence`.
     """
     order = Window.partitionBy("group_id").orderBy("ts_ms", F.coalesce("to_generation", "from_generation"))
     root = F.struct("reason", "trigger", "ts_ms", "_n")
@@ -79,7 +79,7 @@ def _explanation() -> Column:
 
 
 def findings(rows: DataFrame, *, min_rebalances: int = 5) -> DataFrame:
-    """One finding a group that rebalanced at least so often: what began most of them, and who."""
+    """One finding a group with at least `min_rebalances`: the most frequent reason and its client."""
     keys = ("root_reason", "root_trigger.client_id", "root_trigger.client_host")
     counted = rows.groupBy("group_id", "basis", *(F.col(key).alias(key.replace(".", "_")) for key in keys)).agg(
         F.count("*").alias("n"),

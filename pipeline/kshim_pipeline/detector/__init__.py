@@ -1,5 +1,5 @@
-"""Rebalances that stay open, told while they do: a streaming job over the history topic that writes alerts to a topic.
+"""Alerts about rebalances that stay open: a streaming job from the history topic to a topic of alerts.
 
-`watching.py` is what is known of one group and what follows from an event or from time passing, plain Python;
-`stream.py` runs it in Spark for every group, with its state in Spark's state store.
+`watching.py` has the state of one group and its transitions, plain Python; `stream.py` runs it in Spark for every
+group, with its state in Spark's state store.
 """

@@ -1,4 +1,4 @@
-"""`kshim pipeline watch`: alerts about rebalances that stay open, into a topic, until interrupted."""
+"""`kshim pipeline watch`: alerts about rebalances that stay open, until interrupted."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def watch(
     open_after_ms: int,
     every_ms: int,
 ) -> StreamingQuery:
-    """The running query. Alerts are written at least once: one that was being written when it died comes again.
+    """The running query. Alerts are written at least once: one may be repeated after a failure.
 
     Raises PipelineError: the cluster does not answer, or has no topic of events.
     """

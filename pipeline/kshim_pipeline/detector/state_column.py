@@ -21,7 +21,7 @@ _MARK: Final = "startOffset"
 
 
 def repair() -> None:
-    """Let pyspark read its column of states as Python objects; data columns are read as ever."""
+    """Make pyspark read its column of states as Python objects; data columns are read as before."""
 
     usual: Any = ArrowStreamPandasUDFSerializer.arrow_to_pandas
 

@@ -1,6 +1,6 @@
 """The detector in Spark: `applyInPandasWithState` a group, processing time, alerts as records for Spark's Kafka sink.
 
-Not `transformWithState`: its Python side wants protobuf at run time, which nothing else here needs.
+`transformWithState` would need protobuf at run time, which nothing else here needs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TYPES: Final = {str: StringType(), int: LongType()}
 
 
 def _schema(kind: type[Alert] | type[Watched]) -> StructType:
-    """Its fields; `str | None` is a string, `int | None` a number."""
+    """The fields of a NamedTuple; `str | None` is a string, `int | None` a number."""
     hints = get_type_hints(kind)
     return StructType([StructField(name, _TYPES[(*get_args(hint), hint)[0]]) for name, hint in hints.items()])
 
@@ -45,9 +45,9 @@ _LEAST_TIMEOUT_MS: Final = 100
 def open_rebalances(records: DataFrame, *, open_after_ms: int) -> DataFrame:
     """Alerts (columns of ALERT) of groups that have not been stable for `open_after_ms`, from streaming `records`.
 
-    `records` has the columns of RECORDS; records of other topics than that of events, and events that cannot be read,
-    are passed over. Ages are taken between the broker's clock, in events, and that of Spark's machine. An alert is
-    repeated after twice the time, four times, and so on, and followed by one of type `rebalance_ended`.
+    `records` has the columns of RECORDS; records of other topics and unreadable events are skipped. Ages are the
+    difference between the broker's clock, in events, and that of Spark's machine. An alert is repeated after twice the
+    time, four times, and so on, and followed by one of type `rebalance_ended`.
     """
     rows = (
         parsed(records.where(F.col("topic") == EVENTS_TOPIC))
@@ -68,7 +68,7 @@ def open_rebalances(records: DataFrame, *, open_after_ms: int) -> DataFrame:
 
 
 def alert_records(alerts: DataFrame) -> DataFrame:
-    """`key` (the group) and `value` (JSON, one object an alert, nulls told) for a Kafka sink."""
+    """`key` (the group) and `value` (JSON, one object an alert, with nulls) for a Kafka sink."""
     return alerts.select(
         F.col("group").cast("binary").alias("key"),
         F.to_json(F.struct(F.lit(1).alias("v"), *ALERT.names), {"ignoreNullFields": "false"})
@@ -78,7 +78,7 @@ def alert_records(alerts: DataFrame) -> DataFrame:
 
 
 def _watch(open_after_ms: int) -> Any:
-    """The function that Spark calls for a group that has events, or whose time is up."""
+    """The function that Spark calls for a group that has events or whose timeout has passed."""
 
     def watch(key: tuple[str], batches: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         watched = Watched(*state.get) if state.exists else NOTHING
@@ -99,7 +99,7 @@ def _watch(open_after_ms: int) -> Any:
 
 
 def _events(batches: Iterator[pd.DataFrame]) -> list[dict[str, Any]]:
-    """The events of one group in one micro-batch, in the order of their offsets, as their JSON had them."""
+    """The events of one group in one micro-batch, in the order of their offsets."""
     rows = [row for batch in batches for row in batch.astype(object).where(batch.notna(), None).to_dict("records")]
     rows.sort(key=lambda row: (row["partition"], row["offset"]))
     return [

@@ -1,4 +1,4 @@
-"""What the detector knows of one group, and what an event or the passing of time makes of it. No Spark, no clock."""
+"""The detector's state of one group, and its transitions on events and on time. No Spark, no clock."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _ENDS: Final = frozenset({"rebalance_completed", "rebalance_aborted", "group_emp
 class Watched(NamedTuple):
     """One group. Positions and sizes are those of Spark's state, see `stream.STATE`.
 
-    `run`, `seq`, `ts_ms`: the latest event seen, so that what comes twice is known. While the group is not stable,
-    `since_ts_ms` is when that began (ms since 1970; None: it is stable), and the rest is of its present rebalance.
+    `run`, `seq`, `ts_ms`: the latest event, to recognise duplicates. While the group is not stable, `since_ts_ms` is
+    when that began (ms since 1970; None: it is stable), and the other fields are of its current rebalance.
     """
 
     run: str = ""
@@ -47,7 +47,7 @@ NOTHING: Final = Watched()
 
 
 class Alert(NamedTuple):
-    """`type` is OPEN or ENDED; `open_ms`: how long the group has not been stable; `outcome`: of its end, else None."""
+    """`type` is OPEN or ENDED; `open_ms`: how long the group has not been stable; `outcome`: of an ended one, else None."""
 
     type: str
     at_ms: int
@@ -71,8 +71,8 @@ def after_events(
 ) -> tuple[Watched, list[Alert]]:
     """The group after `events` (of docs/design/events.md, in the order of their offsets) and at `now_ms`.
 
-    Superseded rebalances are one: the group is not stable until one is completed or everybody has gone. An end is only
-    told when it had been told that it was open, or when it had lasted that long though nobody looked.
+    Superseded rebalances are one: the group is not stable until one is completed or all members left. An end is
+    reported if the rebalance was reported as open, or lasted `open_after_ms`.
     """
     alerts: list[Alert] = []
     for event in events:
@@ -86,7 +86,7 @@ def after_events(
 
 
 def after_time(watched: Watched, *, now_ms: int, open_after_ms: int) -> tuple[Watched, list[Alert]]:
-    """The group at `now_ms`, with an alert when one is due. Each further one takes twice as long to come."""
+    """The group at `now_ms`, with an alert if one is due. The interval doubles with each alert."""
     if watched.since_ts_ms is None or watched.due_ms is None or now_ms < watched.due_ms:
         return watched, []
     due_ms = watched.since_ts_ms + open_after_ms

@@ -1,4 +1,4 @@
-"""The root causes, and what a finding about a group says. Each cause is described in docs/design/diagnosis.md."""
+"""The root causes, and the fields of a diagnosed incident. docs/design/diagnosis.md describes each cause."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Confidence(Enum):
 class Diagnosed(NamedTuple):
     """One incident in one group. `clients` are instance ids or `client id@host`, sorted.
 
-    What comes within `quiet_ms` of it, in any group, may belong to it.
+    Incidents within `quiet_ms` of it, in any group, may be the same.
     """
 
     from_ms: int

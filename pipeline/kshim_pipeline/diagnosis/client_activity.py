@@ -1,4 +1,4 @@
-"""What each client did in one episode, added up: the patterns that rules look for."""
+"""What each client did in one episode: the patterns that rules look for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OF_MEMBERS = {Kind.JOINED, Kind.LEFT, Kind.EXPIRED, Kind.KICKED, Kind.REPLACED}
 
 
 class ClientActivity:
-    """One client's doings, each a list of signals."""
+    """Signals of one client by kind."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -35,13 +35,13 @@ class ClientActivity:
 
     @property
     def signals(self) -> list[Signal]:
-        """All of it, in order."""
+        """All signals, in order."""
         parts = (self.starts, self.leaves, self.poll_timeouts, self.deaths, self.kicks, self.replacements)
         return sorted((signal for part in parts for signal in part), key=lambda signal: signal.ts_ms)
 
 
 class Episode(NamedTuple):
-    """What happened between two times of quiet. `before` and `after`: the clients that were members."""
+    """Signals without a quiet period between them. `before` and `after`: the clients that were members."""
 
     from_ms: int
     to_ms: int
@@ -57,17 +57,17 @@ class Episode(NamedTuple):
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """The first places to look."""
+        """The first pieces of evidence."""
         return tuple(signal.evidence for signal in self.signals if signal.evidence is not None)[:10]
 
     @property
     def is_observed(self) -> bool:
-        """Whether the broker told of it. What only records tell, such as other topics, does not make it an inference."""
+        """Whether the broker reported it. What only records show, such as subscriptions, does not make it inferred."""
         return all(signal.is_observed for signal in self.signals if signal.kind not in _OF_RECORDS)
 
 
 def episode_of(history: GroupHistory, signals: list[Signal], alive: dict[str, str]) -> Episode:
-    """Add up the signals of one episode. `alive` (member id to client name) is brought up to its end."""
+    """Collect the signals of one episode. `alive` (member id to client name) is updated to its end."""
     snapshot = history.snapshot_before(signals[0].ts_ms - 1)
     if snapshot is not None:
         alive.clear()
@@ -104,7 +104,7 @@ def _by_kind(signals: list[Signal]) -> Callable[[Kind], tuple[Signal, ...]]:
 
 
 def _count(history: GroupHistory, signal: Signal, alive: dict[str, str], activities: dict[str, ClientActivity]) -> None:
-    """Add one signal to its client's activity, and to who is there."""
+    """Add one signal to its client's activity, and update the members."""
     if signal.member_id is None or signal.kind not in _OF_MEMBERS or not history.is_known(signal.member_id):
         return
     client = history.client(signal.member_id)
@@ -139,8 +139,8 @@ def _count(history: GroupHistory, signal: Signal, alive: dict[str, str], activit
 def left_for_polls(history: GroupHistory, signal: Signal) -> bool:
     """Whether a member left because its application did not poll.
 
-    Java says so. Others leave without a word, but they had committed nothing for about max.poll.interval.ms, whereas
-    a consumer that closes commits at last.
+    Java clients send that as the reason. Others send none, but had not committed for about max.poll.interval.ms,
+    whereas a consumer commits when it closes.
     """
     if signal.client_reason:
         return _POLL_TIMEOUT in signal.client_reason

@@ -1,4 +1,4 @@
-"""One group's rows put in order: who is who, who was there, when a member was last heard of."""
+"""One group's rows in order: identities, members at a time, and when a member was last active."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GONE = {Kind.LEFT, Kind.EXPIRED, Kind.KICKED}
 
 
 class Client(NamedTuple):
-    """Who is behind a member id. `host` None: no record and no event tells."""
+    """The client of a member id. `host` None: unknown."""
 
     client_id: str
     host: str | None
@@ -30,12 +30,12 @@ class Client(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What an operator calls it."""
+        """The name an operator knows it by."""
         return self.instance_id or (f"{self.client_id}@{self.host}" if self.host else self.client_id)
 
 
 class GroupHistory:
-    """Signals and snapshots of one group, both in the order of time."""
+    """Signals and snapshots of one group, both in order of time."""
 
     def __init__(self, group_id: str, signals: Iterable[Signal], snapshots: Iterable[Snapshot]) -> None:
         self.group_id = group_id
@@ -56,11 +56,11 @@ class GroupHistory:
 
     @property
     def quiet_ms(self) -> int:
-        """Longer than this nothing can go on unseen: what comes later is another incident."""
+        """No incident is without signals for longer than this: later signals are another incident."""
         return round(1.25 * max(self.session_ms, self.rebalance_ms))
 
     def client(self, member_id: str) -> Client:
-        """Who is behind a member id, as far as any row tells."""
+        """The client of a member id, as far as it is known."""
         told = self._signalled.get(member_id)
         if told is not None and told.host is not None:
             return told  # a record of a replaced static member still has the client and host of its first life
@@ -72,18 +72,18 @@ class GroupHistory:
         return Client(client_id, self._only_host_of(client_id), instance_id)
 
     def last_commit_ms(self, member_id: str, before_ms: int) -> int | None:
-        """The member's last commit up to then; None: it committed nothing that is known of."""
+        """The member's last commit until then; None: there is none."""
         commits = self._commits.get(member_id, [])
         at = bisect.bisect_right(commits, before_ms)
         return commits[at - 1] if at else None
 
     def has_partitions(self, member_id: str) -> bool:
-        """Whether it had anything to commit, when last written down."""
+        """Whether the member owned partitions in the latest snapshot."""
         member = self._members.get(member_id)
         return member is not None and bool(member.partitions)
 
     def silent_since_ms(self, signal: Signal) -> int:
-        """When the member of a signal was last alive, as far as one can tell; the signal's own time at the latest."""
+        """When the member of a signal was last active, at the latest the time of the signal."""
         if signal.kind is Kind.EXPIRED:
             return signal.ts_ms - self._session_of(signal.member_id)
         if signal.kind in _GONE and signal.member_id is not None:
@@ -95,12 +95,12 @@ class GroupHistory:
         return signal.ts_ms
 
     def snapshot_before(self, ts_ms: int) -> Snapshot | None:
-        """The last one up to then."""
+        """The last snapshot until then."""
         at = bisect.bisect_right(self.snapshots, ts_ms, key=_ts_ms)
         return self.snapshots[at - 1] if at else None
 
     def episodes(self) -> Iterator[list[Signal]]:
-        """Signals with less than `quiet_ms` between them. One begins when somebody went silent, not when that showed."""
+        """Signals with less than `quiet_ms` between them. An episode starts when a member went silent, not when it was noticed."""
         episode: list[Signal] = []
         end_ms = 0
         for signal in self.signals:
@@ -113,11 +113,11 @@ class GroupHistory:
             yield episode
 
     def is_known(self, member_id: str) -> bool:
-        """Whether it ever was a member: ids that were issued and not used are not."""
+        """Whether it was ever a member: a member id may be issued and never used."""
         return member_id in self._members or member_id in self._joined
 
     def _with_new_id(self, signal: Signal) -> Signal:
-        """A log names only the old id of a static member that came back; the record written then has the new one."""
+        """A log has only the old id of a static member that rejoined; the record written then has the new one."""
         if signal.kind is not Kind.REPLACED or signal.member_id is not None:
             return signal
         for snapshot in self.snapshots[bisect.bisect_left(self.snapshots, signal.ts_ms - _SKEW_MS, key=_ts_ms) :]:

@@ -1,4 +1,4 @@
-"""Signals of the fleet -> the same, with those marked that a whole host's silence explains."""
+"""Signals of the fleet, with those marked that are explained by a stalled host."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ LEAST_CLIENTS = 2
 
 
 def with_stalled_hosts(signals: DataFrame, members: DataFrame) -> DataFrame:
-    """SIGNALS, `stall` set where nearly all members on a host fell silent at the same time.
+    """SIGNALS, `stall` set where nearly all members on a host went silent at the same time.
 
-    A coordinator notices silence a session timeout late, and those differ; so times are compared after taking them off.
-    What remains differs by the heartbeat interval, at most a third of the session timeout as Kafka's documentation asks.
+    A coordinator notices silence one session timeout late, and timeouts differ, so they are subtracted before times are
+    compared. What remains differs by the heartbeat interval, which is at most a third of the session timeout.
     """
     who = members.where("member_id is not null").select(
         "group_id",
@@ -81,7 +81,7 @@ def with_stalled_hosts(signals: DataFrame, members: DataFrame) -> DataFrame:
 
 
 def _clusters(deaths: DataFrame) -> DataFrame:
-    """Deaths with `_cluster`, a number for those on one host that are no farther apart than heartbeats may be."""
+    """Expired members with `_cluster`, a number for those on one host that are at most a heartbeat interval apart."""
     order = Window.partitionBy("_host").orderBy("_silent_ms", "group_id", "member_id")
     is_apart = F.col("_silent_ms") - F.lag("_silent_ms").over(order) > (
         F.greatest(F.col("_session_ms"), F.lag("_session_ms").over(order)) / 3
@@ -92,7 +92,7 @@ def _clusters(deaths: DataFrame) -> DataFrame:
 
 
 def _others(suspects: DataFrame, clusters: DataFrame, who: DataFrame) -> DataFrame:
-    """How many members there were on the host that did not fall silent."""
+    """The number of members on the host that did not go silent."""
     there = (
         suspects.join(who, "_host")
         .where((F.col("ts_ms") <= F.col("_from_ms")) & (F.coalesce("next_ts_ms", F.lit(1 << 62)) > F.col("_from_ms")))

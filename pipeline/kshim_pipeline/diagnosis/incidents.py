@@ -1,6 +1,6 @@
-"""Records, events, log lines -> incidents: what befell the fleet's groups, why, and by whom.
+"""Records, events, log lines -> incidents: root causes, affected groups, and responsible clients.
 
-Works with what there is: groups that no event and no log line tells of are inferred from their records.
+Uses the best source for each group: groups without events and log lines are inferred from their records.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ def incidents(
     *,
     materialize: Materialize = cached,
 ) -> DataFrame:
-    """The table INCIDENTS from `decoded` (columns of DECODED) and whatever else there is (EVENTS, LOG_LINES).
+    """The table INCIDENTS from `decoded` (columns of DECODED) and other sources (EVENTS, LOG_LINES), if there are any.
 
-    `decoded` and `events` are read several times: whoever calls had better cache them. `materialize` is for what is read
-    several times on the way.
+    `decoded` and `events` are read several times and should be cached. `materialize` stores intermediate frames that
+    are read several times.
     """
     of_members = materialize("members", members(decoded))
     told = [signals_of_events(events)] if events is not None else []
@@ -81,7 +81,7 @@ def incidents(
 
 
 def findings_of(incidents: DataFrame) -> DataFrame:
-    """Incidents in the shape of FINDINGS, as the other analyses have it."""
+    """Incidents as rows of FINDINGS."""
     severity = (
         F.when(F.col("cause").isin(*map(str, _CRITICAL)), "critical")
         .when(F.col("cause").isin(*map(str, _HARMLESS)), "info")
@@ -115,7 +115,7 @@ def findings_of(incidents: DataFrame) -> DataFrame:
 
 
 def _inferred(of_members: DataFrame, told: list[DataFrame]) -> DataFrame:
-    """Signals of the groups that nobody told of."""
+    """Signals of the groups without observed signals."""
     silent = of_members
     for part in told:
         silent = silent.join(part.select("group_id").distinct(), "group_id", "left_anti")
@@ -143,9 +143,9 @@ def _table(rows: Iterable[dict[str, Any]], schema: StructType) -> pa.Table:
 
 
 def _merged(found: DataFrame) -> DataFrame:
-    """One incident for what happened to several groups at once, through the same client, host or processes.
+    """One incident for what happened to several groups at once, because of the same client, host or processes.
 
-    Where groups differ about what befell a process, the one that is surest is believed.
+    If the groups show different causes of a process, the one with the highest confidence is taken.
     """
     who = F.coalesce(
         F.when(F.col("subject") == "host", F.col("host")),
@@ -178,7 +178,7 @@ def _merged(found: DataFrame) -> DataFrame:
 
 
 def _rank() -> Column:
-    """How much a row is believed, then how telling its cause is; the group only to decide between equals."""
+    """The order of preference: confidence, then how specific the cause is, then the group."""
     sure = F.when(F.col("confidence") == "high", 2).when(F.col("confidence") == "medium", 1).otherwise(0)
     telling = F.array_position(F.array(*(F.lit(str(cause)) for cause in OF_PROCESSES)), F.col("cause"))
     return F.struct(sure, telling, F.col("group_id"))

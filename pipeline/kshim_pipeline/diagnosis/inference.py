@@ -1,7 +1,7 @@
-"""Signals from records alone: what must have happened between one snapshot of a group and the next.
+"""Signals from records alone: what happened between one snapshot of a group and the next.
 
-A record is written only when a rebalance is over. When it began is concluded from commits: members that are alive commit
-when they learn of it, and one that closes commits at last, whereas one that dies just stops.
+A record is written only when a rebalance is over. Its beginning is inferred from commits: active members commit when
+they learn of it, a member that closes commits before it leaves, and one that fails just stops.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ POLL_TIMEOUT = "consumer poll timeout has expired (inferred)"
 
 
 def changes(snapshots: list[Snapshot]) -> Iterator[Signal]:
-    """What only records tell: other topics wanted by the same members, more partitions of the same topics."""
+    """Signals that only records show: changed subscriptions, and added partitions."""
     topics: dict[str, tuple[str, ...]] = {}
     partitions: dict[tuple[str, ...], int] = {}
     for snapshot in snapshots:
@@ -37,7 +37,7 @@ def changes(snapshots: list[Snapshot]) -> Iterator[Signal]:
 
 
 def infer(group_id: str, snapshots: list[Snapshot]) -> list[Signal]:
-    """All signals that the snapshots and commits of a group allow to conclude, in no order."""
+    """All signals inferred from the snapshots and commits of a group, unordered."""
     history = GroupHistory(group_id, (), snapshots)
     found: list[Signal] = []
     for before, after in pairwise([Snapshot(0, 0, None, None, ()), *snapshots]):
@@ -49,7 +49,7 @@ def infer(group_id: str, snapshots: list[Snapshot]) -> list[Signal]:
 
 
 def _replaced(before: Snapshot, after: Snapshot) -> list[Signal]:
-    """A record of the same generation: static members are back under new ids."""
+    """A record of the same generation: static members rejoined with new ids."""
     old = {member.instance_id: member for member in before.members if member.instance_id is not None}
     return [
         _of(after, Kind.REPLACED, member, other_id=old[member.instance_id].member_id)
@@ -92,7 +92,7 @@ class _Rebalance:
         return [*found, *self._phases(began_ms)]
 
     def _began_ms(self) -> int:
-        """About when it began: with the last commit of whoever closed, or the first commit before joining again."""
+        """The approximate beginning: the last commit of a member that closed, or the first commit before rejoining."""
         closed = [at for m in self._gone if (at := self._last_ms(m)) is not None and self._is_fresh(m, at)]
         rejoined = [at for at, _ in self._last]
         return min([*closed, *rejoined, self._ended_ms])
@@ -150,7 +150,7 @@ class _Rebalance:
         return self._history.last_commit_ms(member.member_id, self._ended_ms)
 
     def _is_follow_up(self) -> bool:
-        """Cooperative members join again when they have given up partitions; those were nobody's in between."""
+        """Whether cooperative members rejoined because they revoked partitions, which had no owner in between."""
         if "cooperative" not in (self._after.protocol or ""):
             return False
         return _assigned(self._after) > _assigned(self._before) and self._after.ts_ms - self._before.ts_ms < (

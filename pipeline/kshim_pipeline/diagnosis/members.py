@@ -1,4 +1,4 @@
-"""Records -> members: who was in each snapshot of a group, and when each was last heard of."""
+"""Records -> members: the members of each snapshot of a group, and the last commit of each."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def members(decoded: DataFrame) -> DataFrame:
     """The table MEMBERS from `decoded` (columns of DECODED).
 
-    A commit names a partition, not a member: it is the one that had the partition by the last record before it. Members
-    commit what they have to give up before they join again, so their last commit before a generation is their last sign
-    of life in the one before.
+    A commit contains a partition, not a member: it is attributed to the owner in the last record before it. Members
+    commit partitions before they revoke them and rejoin, so their last commit before a generation is their last
+    activity in the previous one.
     """
     taken = snapshots(decoded).where("protocol_type = 'consumer' or size(members) = 0")
     flat = taken.select(

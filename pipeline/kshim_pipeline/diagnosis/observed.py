@@ -1,4 +1,4 @@
-"""Events, or lines of a broker's log -> signals: what the broker told."""
+"""Events or log lines -> signals that the broker reported."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def signals_of_events(events: DataFrame) -> DataFrame:
 
 
 def signals_of_log(log_lines: DataFrame) -> DataFrame:
-    """SIGNALS from the table log_lines. Hosts, and the new ids of static members that came back, are in no line."""
+    """SIGNALS from the table log_lines, which have no hosts, and no new ids of static members that rejoined."""
     order = Window.partitionBy("group_id").orderBy("ts_ms", "evidence.offset")
     text = F.coalesce("reason_text", F.lit(""))
 

@@ -1,4 +1,4 @@
-"""Root causes of one group's episodes: the rules of docs/design/diagnosis.md, the most telling pattern first."""
+"""Root causes of one group's episodes: the rules of docs/design/diagnosis.md, the most specific pattern first."""
 
 from __future__ import annotations
 
@@ -50,20 +50,20 @@ def _explain(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Dia
 
 
 class _Usual:
-    """How long a JOIN phase takes in this group when nothing is wrong with it."""
+    """The usual length of a JOIN phase in this group."""
 
     def __init__(self, history: GroupHistory) -> None:
         self._waits = sorted(signal.wait_ms or 0 for signal in history.signals if signal.kind is Kind.JOIN_OVER)
 
     def join_ms_but(self, wait_ms: int) -> float:
-        """The median of all others but one of `wait_ms`; 0 where there are too few to call anything usual."""
+        """The median of all others but one of `wait_ms`; 0 if there are too few."""
         others = list(self._waits)
         others.remove(wait_ms)
         return median(others) if len(others) >= MANY else 0.0
 
 
 def _host_stalled(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
-    """The fleet told: other services' members on the same host went silent at the same time."""
+    """Members of other services on the same host went silent at the same time."""
     stalled = [
         (signal.stall, activity)
         for activity in episode.activities.values()
@@ -78,7 +78,7 @@ def _host_stalled(history: GroupHistory, episode: Episode, usual: _Usual) -> lis
 
 
 def _duplicate_instance(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
-    """A static member's place changes hands between hosts: two processes have the same instance id."""
+    """A static member alternates between hosts: two processes use the same instance id."""
     return [
         _finding(history, episode, Cause.DUPLICATE_INSTANCE, [activity])
         for activity in episode.activities.values()
@@ -91,7 +91,7 @@ def _alternates(hosts: list[str]) -> bool:
 
 
 def _loops(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
-    """One client, again and again: it dies (crash loop), it leaves (flapping), it polls too late."""
+    """One client repeatedly crashes (crash loop), leaves (flapping) or polls too late."""
     found: list[Diagnosed] = []
     for activity in episode.activities.values():
         silent = len(activity.deaths) + len(activity.replacements)
@@ -103,7 +103,7 @@ def _loops(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagn
 
 
 def _deploy(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
-    """Nearly all processes went in an orderly way, and as many came; or nearly all static members came back."""
+    """Nearly all processes shut down cleanly and as many joined; or nearly all static members rejoined."""
     turned = [c for c in episode.activities.values() if c.was_there and (c.leaves or c.replacements)]
     came = sum(bool(c.starts or c.replacements) for c in episode.activities.values())
     if len(turned) < max(2, MOST * len(episode.before)) or came < MOST * len(turned):
@@ -112,7 +112,7 @@ def _deploy(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diag
 
 
 def _one_by_one_start(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
-    """A group began from nothing. That does not explain why somebody died or was expelled since."""
+    """A group started from Empty. That does not explain members that failed or were removed since."""
     started = [activity for activity in episode.activities.values() if activity.starts]
     if episode.before or not started:
         return []
@@ -127,14 +127,13 @@ def _one_by_one_start(history: GroupHistory, episode: Episode, usual: _Usual) ->
 
 
 def _left_for_polls(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
-    """Somebody was expelled, or expelled itself, because its application did not poll."""
+    """A member was removed, or left, because its application did not poll."""
     slow = [c for c in episode.activities.values() if c.poll_timeouts or c.kicks or _died_polling(history, c)]
     return [_finding(history, episode, Cause.SLOW_POLL, [activity]) for activity in slow]
 
 
 def _died_polling(history: GroupHistory, activity: ClientActivity) -> bool:
-    """A static member does not leave when polls take too long, it only falls silent: a session timeout later than a
-    process that stops, while its commits stopped as early."""
+    """Whether a static member stopped polling: it does not leave, but its session expires later than that of a killed process."""
     for death in activity.deaths:
         if death.member_id is None or activity.client.instance_id is None or activity.overlaps:
             continue
@@ -148,7 +147,7 @@ def _died_polling(history: GroupHistory, activity: ClientActivity) -> bool:
 
 
 def _deaths(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
-    """Somebody's session ended in silence."""
+    """A session expired."""
     return [
         _finding(history, episode, _cause_of_death(history, activity), [activity])
         for activity in episode.activities.values()
@@ -174,7 +173,7 @@ def _is_telling(client_reason: str | None) -> bool:
 
 
 def _slow_leader(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
-    """The assignment took its time."""
+    """The assignment was slow."""
     slow = [s for s in episode.syncs_over if (s.wait_ms or 0) > SLOW_SYNC_SHARE * history.session_ms]
     if not slow:
         return []
@@ -183,7 +182,7 @@ def _slow_leader(history: GroupHistory, episode: Episode, usual: _Usual) -> list
 
 
 def _slow_join(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
-    """Everybody waited for one that was there before: longer than heartbeats explain, longer than usual."""
+    """All members waited for an existing member: longer than heartbeats explain, and longer than usual."""
     least_ms = HEARTBEAT_SHARE * history.session_ms
     for signal in sorted(episode.joins_over, key=lambda signal: -(signal.wait_ms or 0)):
         wait_ms = signal.wait_ms or 0
@@ -197,7 +196,7 @@ def _slow_join(history: GroupHistory, episode: Episode, usual: _Usual) -> list[D
 
 
 def _ended_by_departure(episode: Episode, join_over: Signal) -> bool:
-    """Whether the phase ended because somebody waited for was given up."""
+    """Whether the phase ended because an awaited member was removed."""
     gone = (Kind.EXPIRED, Kind.KICKED, Kind.LEFT)
     return any(s.kind in gone and 0 <= join_over.ts_ms - s.ts_ms <= 20 for s in episode.signals) and (
         join_over.member_id is None
@@ -205,7 +204,7 @@ def _ended_by_departure(episode: Episode, join_over: Signal) -> bool:
 
 
 def _last_to_commit(history: GroupHistory, join_over: Signal) -> str | None:
-    """Consumers commit before they join again: whose last commit before the end of the phase is the latest."""
+    """The member with the latest commit before the end of the phase: consumers commit before they rejoin."""
     snapshot = history.snapshot_before(join_over.ts_ms - (join_over.wait_ms or 0))
     if snapshot is None:
         return None
@@ -218,7 +217,7 @@ def _last_to_commit(history: GroupHistory, join_over: Signal) -> str | None:
 
 
 def _static_restart(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
-    """A static member was back before anybody missed it."""
+    """A static member rejoined within its session timeout."""
     return [
         _finding(history, episode, Cause.STATIC_RESTART, [activity])
         for activity in episode.activities.values()
@@ -227,7 +226,7 @@ def _static_restart(history: GroupHistory, episode: Episode, usual: _Usual) -> l
 
 
 def _restart(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
-    """Somebody left, and it or a successor came."""
+    """A member left, and it or a successor joined."""
     left = [activity for activity in episode.activities.values() if activity.leaves and activity.was_there]
     back = [activity for activity in left if activity.starts]
     if back:
@@ -239,7 +238,7 @@ def _restart(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Dia
 
 
 def _scaled(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
-    """Members came, or went, and that was all."""
+    """Members joined, or left, and nothing else happened."""
     came = [activity for activity in episode.activities.values() if activity.starts and activity.is_there]
     went = [activity for activity in episode.activities.values() if activity.leaves and not activity.is_there]
     found: list[Diagnosed] = []
@@ -251,7 +250,7 @@ def _scaled(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diag
 
 
 def _rejoined(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
-    """Nobody came or went: a member wanted a rebalance."""
+    """The members are the same: one of them requested a rebalance."""
     if episode.resubscriptions:
         activity = _activity_of(history, episode, episode.resubscriptions[0].member_id)
         return [_finding(history, episode, Cause.SUBSCRIPTION_CHANGED, [activity])]
@@ -276,7 +275,7 @@ def _rejoined(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Di
 
 
 def _unexplained(history: GroupHistory, episode: Episode, usual: _Usual) -> list[Diagnosed]:
-    """Something happened, and no rule knows it."""
+    """No rule matches."""
     if not episode.joins_over and not episode.activities:
         return []
     return [_finding(history, episode, Cause.UNEXPLAINED, list(episode.activities.values()))]
@@ -310,7 +309,7 @@ _SUBJECTS = {
 
 
 def _activity_of(history: GroupHistory, episode: Episode, member_id: str | None) -> ClientActivity:
-    """The activity of somebody who need not have come or gone."""
+    """The activity of a member that need not have joined or left."""
     if member_id is None:
         return ClientActivity(history.client(""))
     client = history.client(member_id)

@@ -46,7 +46,7 @@ _DOUBT: Final = " (Other causes leave nearly the same evidence.)"
 
 
 def sentence(cause: Cause, clients: tuple[str, ...], *, host: str | None, times: int, confidence: Confidence) -> str:
-    """What happened, in one sentence. `times` is how often the client did what it did."""
+    """What happened, in one sentence. `times`: how often."""
     text = _SENTENCES[cause].format(
         who=clients[0] if clients else "A member", whos=", ".join(clients), count=len(clients), host=host, times=times
     )
@@ -54,5 +54,5 @@ def sentence(cause: Cause, clients: tuple[str, ...], *, host: str | None, times:
 
 
 def advice(cause: Cause) -> str | None:
-    """What to change; None: nothing is wrong."""
+    """A recommendation; None: nothing is wrong."""
     return _ADVICE.get(cause)

@@ -1,7 +1,7 @@
-"""What the rules reason about: signals, things that happened to a group, and snapshots, who its members were then.
+"""The input of the rules: signals, which are things that happened to a group, and snapshots of its members.
 
-Signals come from events, from log lines or from what changed between snapshots; the rules cannot tell which, except by
-what is missing. No Spark here: a group's rows fit in memory, and rules are tested on rows written by hand.
+Signals come from events, from log lines or from changes between snapshots; rules do not distinguish them, except by
+missing fields. No Spark here: a group's rows fit in memory, and rules are tested on rows written by hand.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Kind(Enum):
-    """What a signal tells."""
+    """The kind of a signal."""
 
     JOINED = "joined"
     """A new member id entered."""
@@ -39,7 +39,7 @@ class Kind(Enum):
 
 
 class Evidence(NamedTuple):
-    """Where it is written: a record, or a line of the log (topic `log`)."""
+    """Where it was read: a record, or a line of the log (topic `log`)."""
 
     topic: str
     partition: int | None
@@ -83,12 +83,12 @@ class Member(NamedTuple):
 
     @property
     def client(self) -> str:
-        """What an operator calls it."""
+        """The name an operator knows it by."""
         return self.instance_id or f"{self.client_id}@{self.host}"
 
 
 class Snapshot(NamedTuple):
-    """The group as a record has it."""
+    """The group in one record."""
 
     ts_ms: int
     generation_id: int

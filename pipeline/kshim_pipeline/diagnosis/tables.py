@@ -1,4 +1,4 @@
-"""The tables of the diagnosis, and how their rows become what the rules reason about, and back."""
+"""The tables of the diagnosis, and their rows as the objects that rules use."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def signal_of(row: Mapping[str, Any]) -> Signal:
 
 
 def signal_row(group_id: str, signal: Signal) -> dict[str, Any]:
-    """The other way round."""
+    """A signal as a row of SIGNALS."""
     place = signal.evidence
     return {
         **signal._asdict(),

@@ -1,9 +1,9 @@
 """What a broker's log says of its groups: lines of Kafka 4.4's group coordinator, and of kshim's, which are alike.
 
-Kafka logs rebalances at INFO from `org.apache.kafka.coordinator.group.GroupMetadataManager`, since 3.7 (before: much the
-same from `kafka.coordinator.group.GroupCoordinator`). Found are lines of classic groups, in any layout that puts a time
-like `2026-11-21 10:00:00,123` before the message. A line contains no more than its text: who joined last, or when a member
-was last seen, is in none.
+Kafka logs rebalances at INFO from `org.apache.kafka.coordinator.group.GroupMetadataManager`, since 3.7 (before: much
+the same from `kafka.coordinator.group.GroupCoordinator`). Found are lines of classic groups, in any layout that puts a
+time like `2026-11-21 10:00:00,123` before the message. A line contains no more than its text: who joined last, or when
+a member was last seen, is in none.
 """
 
 from __future__ import annotations
@@ -132,7 +132,8 @@ def parse_line(text: str, zone: ZoneInfo) -> dict[str, Any] | None:
 def read_broker_log(spark: SparkSession, patterns: Sequence[str], *, time_zone: str = "UTC") -> DataFrame:
     """The table log_lines from files that paths or patterns name; `.gz` is unpacked. One task a file.
 
-    `time_zone` is that of the broker's clock, which its log does not contain. Raises PipelineError: no such file or zone.
+    `time_zone` is that of the broker's clock, which its log does not contain. Raises PipelineError: no such file or
+    zone.
     """
     try:
         zone = ZoneInfo(time_zone)

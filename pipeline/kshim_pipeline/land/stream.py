@@ -88,9 +88,9 @@ def land(
 ) -> Counts:
     """Append what `topics` gained since the last time to `folder`; without `every_s` until what is there now is there.
 
-    With `every_s` it goes on, a micro-batch so often, until it is interrupted; `counts` then has what was landed. `ends`
-    is asked for samples meanwhile. Raises
-    PipelineError: the topics are not there, hold less than was landed before, or the stream failed.
+    With `every_s` it goes on, a micro-batch so often, until it is interrupted; `counts` then has what was landed.
+    `ends` is asked for samples meanwhile. Raises PipelineError: the topics are not there, hold less than was landed
+    before, or the stream failed.
     """
     counts = Counts() if counts is None else counts
     progress = Progress() if progress is None else progress

@@ -1,4 +1,4 @@
-"""Decoded records, events and log lines -> the tables of `kshim_pipeline.schemas`. `build.py` puts them together.
+"""Decoded records, events and log lines -> the tables of `kshim_pipeline.schemas`. `build.py` combines them.
 
-Everything here is DataFrame -> DataFrame and lazy. Input rows may come twice, late and in any order.
+Everything here is DataFrame -> DataFrame and lazy. Input rows may be duplicated, late and in any order.
 """

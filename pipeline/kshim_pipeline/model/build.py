@@ -1,4 +1,4 @@
-"""The whole model from whatever there is to read: records of `__consumer_offsets`, events, lines of a log."""
+"""The whole model from all available sources: records of `__consumer_offsets`, events, log lines."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def build(
 ) -> dict[str, DataFrame]:
     """The tables generations, memberships, ownership, commits, rebalances and events, by name; lazy.
 
-    `decoded` has the columns of DECODED, `events` those of EVENTS, `log_lines` those of LOG_LINES; what is left out
-    is empty. Several tables come from the same rows: whoever wants more than one had better cache what goes in, and
-    give a `materialize` for what they have in common.
+    `decoded` has the columns of DECODED, `events` those of EVENTS, `log_lines` those of LOG_LINES; None is empty.
+    Several tables are derived from the same rows: to use more than one, cache the inputs and pass a `materialize` for
+    shared steps.
     """
     materialize = materialize or (lambda _, frame: frame)
     decoded = spark.createDataFrame([], DECODED) if decoded is None else decoded

@@ -1,4 +1,4 @@
-"""Offset commit records -> the table commits, each with the generation that was the latest when it was written."""
+"""Offset commit records -> the table commits, each with the latest generation at the time it was written."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def commits(decoded: DataFrame, snapshots: DataFrame) -> DataFrame:
     """The table commits from `decoded` (columns of DECODED) and its `snapshots`.
 
-    A commit names no generation. The records of a group lie in one partition in the order they were written, so the
-    last generation before it there is the one it was made in, or the one whose assignment was just being replaced.
+    A commit does not contain its generation. A group's records lie in one partition in the order they were written, so
+    it is the last generation before the commit, or the one whose assignment was just being replaced.
     """
     made = decoded.where("kind = 'offset_commit' and group_id is not null").select(
         "group_id",

@@ -23,7 +23,7 @@ _IN_JSON: Final = StructType([field for field in EVENTS.fields if field.name != 
 def parsed(records: DataFrame) -> DataFrame:
     """One row a record: `event` (a struct, its fields null where the JSON is malformed) and `evidence`.
 
-    Keeps no state, so it serves streams, too. Fields that version 1 does not know are skipped.
+    Keeps no state, so it works on streams, too. Fields that version 1 does not have are skipped.
     """
     return records.select(
         F.from_json(F.col("value").cast("string"), _IN_JSON).alias("event"),
@@ -32,9 +32,9 @@ def parsed(records: DataFrame) -> DataFrame:
 
 
 def events(records: DataFrame) -> DataFrame:
-    """The table events, from `records` (columns of RECORDS) of the topic of events; other records are not looked at.
+    """The table events, from `records` (columns of RECORDS) of the topic of events; other records are ignored.
 
-    An event that was delivered or read twice is one row. Malformed values and other versions than 1 are left out, and
+    An event that was delivered or read twice is one row. Malformed values and versions other than 1 are left out, and
     counted by `unreadable_events`.
     """
     rows = parsed(_of_the_topic(records)).where(_readable()).select("event.*", "evidence")
@@ -44,7 +44,7 @@ def events(records: DataFrame) -> DataFrame:
 
 
 def unreadable_events(records: DataFrame) -> DataFrame:
-    """`problem`, `count`: records of the topic that `events` leaves out, by why."""
+    """`problem`, `count`: records of the topic that `events` leaves out, by reason."""
     problem = (
         F.when(F.col("event.v").isNull(), "malformed")
         .when(F.col("event.v") != EVENT_VERSION, F.concat(F.lit("version "), F.col("event.v").cast("string")))

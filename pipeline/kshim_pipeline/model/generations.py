@@ -1,4 +1,4 @@
-"""Snapshots -> the table generations; and the same with what only events know."""
+"""Snapshots -> the table generations, optionally completed from events."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def generations(snapshots: DataFrame) -> DataFrame:
 
 
 def _assigned() -> Column:
-    """How many partitions the members of a record hold."""
+    """How many partitions the members of a record own."""
     return F.aggregate(
         F.flatten(F.transform("members", lambda member: F.coalesce(member["assignment"], F.array()))),
         F.lit(0),
@@ -69,7 +69,7 @@ def _assigned() -> Column:
 
 
 def with_events(generations: DataFrame, events: DataFrame) -> DataFrame:
-    """The table generations, with those added that only `events` tell of, all counted anew in the order of time."""
+    """The table generations with those added that only `events` contain, renumbered in order of time."""
     told = _told(events).alias("e")
     known = generations.select("group_id", "generation_id", "ts_ms").alias("g")
     same = (
@@ -101,7 +101,7 @@ def with_events(generations: DataFrame, events: DataFrame) -> DataFrame:
 
 
 def _told(events: DataFrame) -> DataFrame:
-    """Generations that events tell of. The incarnation is left to the records around them."""
+    """Generations in events. The incarnation is left to the records around them."""
     is_emptied = F.col("type") == "group_emptied"
     return events.where(F.col("type").isin("rebalance_completed", "group_emptied")).select(
         F.col("group").alias("group_id"),

@@ -1,4 +1,4 @@
-"""Generations and memberships of records -> rebalances that must have been: what changed, not when it began or why."""
+"""Generations and memberships of records -> inferred rebalances: what changed, but not when it began or why."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _GENERATION = ("group_id", "incarnation", "generation_id")
 
 
 def rebalances_of_records(generations: DataFrame, memberships: DataFrame) -> DataFrame:
-    """Columns of rebalances, from the tables generations and memberships: one row a generation that records hold.
+    """Columns of rebalances, from the tables generations and memberships: one row a generation in the records.
 
-    A generation follows from a rebalance, and so does an empty one, which counts as aborted. The trigger is named when
-    one member changed, or when those that went and those that came are one client on one host. Rebalances that stored
-    no assignment are in `missed` of the next that did.
+    Each generation is the result of a rebalance; an empty one counts as aborted. The trigger is set if one member
+    changed, or if all that left and joined are one client on one host. Rebalances that stored no assignment are in
+    `missed` of the next one that did.
     """
     made = generations.where("source = 'records' and not (state = 'Empty' and generation_id = 0)")
     rows = made.join(_changes(memberships), list(_GENERATION), "left").withColumns(
@@ -68,10 +68,10 @@ def rebalances_of_records(generations: DataFrame, memberships: DataFrame) -> Dat
 
 
 def _changes(memberships: DataFrame) -> DataFrame:
-    """Who came and went, a row a generation in which somebody did.
+    """Joins and departures, a row a generation that has any.
 
-    `came`, `went`; `restarted`, how many of them were of a client and host that is in both; `_came`, `_went`: one of
-    each; `_clients`: how many different clients and hosts there are in all.
+    `came`, `went`; `restarted`, how many of them have a client and host in both; `_came`, `_went`: one of each;
+    `_clients`: the number of distinct clients and hosts.
     """
     who = F.struct("member_id", "group_instance_id", "client_id", "client_host")
     came, went = F.col("change") == "joined", F.col("change") == "left"

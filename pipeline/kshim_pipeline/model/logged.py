@@ -1,4 +1,4 @@
-"""Lines of a Kafka broker's log -> rebalances: begin, reason and both phases, as the coordinator logged them."""
+"""Lines of a Kafka broker's log -> rebalances: beginning, reason and both phases, as the coordinator logged them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _CLIENT_REASON: Final = r"(?i)client reason: (.*?)\)?$"
 
 
 def reason_of_text(text: Column) -> Column:
-    """The keyword for a reason in the words of Kafka's log; `unknown` where no pattern fits."""
+    """The keyword for a reason as Kafka logs it; `unknown` where no pattern matches."""
     keyword: Column | None = None
     for pattern, name in REASON_PATTERNS.items():
         fits = text.rlike(pattern)
@@ -54,7 +54,7 @@ def rebalances_of_log(log_lines: DataFrame) -> DataFrame:
     """Columns of rebalances, from the table log_lines: each begins with a line `preparing` of its group.
 
     It is completed when the leader's assignment was received, aborted when the group became empty, superseded when the
-    next began before either. Who came last is not logged; who was removed while it ran is.
+    next began before either. The log shows which members were removed during it, but not which joined last.
     """
     order = Window.partitionBy("group_id").orderBy("ts_ms", "evidence.offset")
     lines = log_lines.withColumn("_first", F.lag("evidence").over(order))
@@ -110,7 +110,7 @@ def rebalances_of_log(log_lines: DataFrame) -> DataFrame:
 
 
 def _trigger(text: Column) -> Column:
-    """Whom the line names; the client id is read out of the member id. Null where it names nobody."""
+    """The member in the line, with the client id taken from the member id; null if there is none."""
 
     def found(pattern: str, where: Column = text) -> Column:
         return F.nullif(F.regexp_extract(where, pattern, 1), F.lit(""))

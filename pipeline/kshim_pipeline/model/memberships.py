@@ -1,4 +1,4 @@
-"""Snapshots and events -> the table memberships: who was in which generation, who came, who went."""
+"""Snapshots and events -> the table memberships: the members of each generation, and which joined and left."""
 
 from __future__ import annotations
 
@@ -87,9 +87,10 @@ def memberships(snapshots: DataFrame) -> DataFrame:
 
 
 def memberships_of_events(events: DataFrame) -> DataFrame:
-    """The table memberships from `events` alone: who waited in completed rebalances, who came, left or was replaced.
+    """The table memberships from `events` alone: members of completed rebalances, joins, departures, replacements.
 
-    Timeouts and assignments are not told. Members that `waits_omitted` left out are missing: they waited the least.
+    Timeouts and assignments are unknown. Members left out by `waits_omitted` are missing: those with the shortest
+    waits.
     """
     waits = events.where("type = 'rebalance_completed'").select(
         F.col("group").alias("group_id"),
@@ -142,10 +143,10 @@ def _who() -> list[Column]:
 
 
 def merged(of_records: DataFrame, of_events: DataFrame) -> DataFrame:
-    """Both tables in one: what records tell, with waits, reasons and instants of leaving by events.
+    """Both tables in one: those of records, with waits, reasons and instants of leaving from events.
 
-    A member's row is the same in both when group, generation and member id agree. A member that left did so once, so
-    there group and member id do. Rows that one side lacks are kept as they are.
+    A member's rows are the same if group, generation and member id agree. A member leaves once, so for `left` group and
+    member id suffice. Rows in only one of the tables are kept.
     """
     was_left = F.col("change") == "left"
     present = _joined(

@@ -1,4 +1,4 @@
-"""Events -> rebalances, as the coordinator saw them."""
+"""Events -> rebalances, as the coordinator reported them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _GONE: Final = ("member_left", "session_timeout", "admin")
 
 
 def rebalances_of_events(events: DataFrame) -> DataFrame:
-    """Columns of rebalances, from the table events: one row a rebalance, the last event of each says the most.
+    """Columns of rebalances, from the table events: one row a rebalance, from its last event, which has the most fields.
 
-    `partitions` and `missed` are null: events do not tell them. `went` counts who left to begin it and who was lost
-    while it ran. A rebalance without an end is `open`, unless something of its group is later: then it was `cut_off`
-    with the broker, or its end was lost.
+    `partitions` and `missed` are null: events do not contain them. `went` counts the members whose departure triggered
+    it and those lost during it. A rebalance without an end is `open`, unless its group has a later event: then it is
+    `cut_off`, because the broker stopped or its end was lost.
     """
     of_one = Window.partitionBy("group", "run", "epoch")
     of_group = Window.partitionBy("group")
@@ -79,7 +79,7 @@ def rebalances_of_events(events: DataFrame) -> DataFrame:
 
 
 def _member(name: str, *more: str) -> Column:
-    """A member of an event, in the words of the model."""
+    """A member of an event with the names of the model."""
     return F.when(
         F.col(name).isNotNull(),
         F.struct(

@@ -1,8 +1,8 @@
-"""Snapshots -> the table ownership: who held which partition from when to when.
+"""Snapshots -> the table ownership: the owner of each partition from generation to generation.
 
-Assignments are exploded to one row a snapshot and partition and then only compared with their neighbours: comparing
-nested arrays was measured as the dearest step of all. Rows that neither begin nor end an interval are dropped as soon
-as that is known, so what is carried on is proportional to the moves.
+Assignments are exploded to one row a snapshot and partition and only compared with their neighbours: comparing nested
+arrays was the most expensive step. Rows that neither start nor end an interval are dropped at once, so that later steps
+are proportional to the moves.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Observed and inferred rebalances -> one table: each rebalance once, by the source that knows most."""
+"""Observed and inferred rebalances -> one table: each rebalance once, from the most detailed source."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _LENT: Final = ("came", "went", "missed", "partitions", "protocol_type", "protoc
 
 
 def rebalances(best: DataFrame, *lesser: DataFrame) -> DataFrame:
-    """The table rebalances, from sources in the order of trust: events, then the log, then records.
+    """The table rebalances, from sources in order of preference: events, then the log, then records.
 
-    Rows are of one rebalance when group and generation agree, they ended within SAME_MS of each other, and both have
-    an end. Then the better source's row stays, and takes counts from the other that it lacks itself.
+    Rows describe the same rebalance if group and generation agree, they ended within SAME_MS of each other, and both
+    have an end. The row of the preferred source is kept, with the counts that only the other has.
     """
     table = best
     for source in lesser:
@@ -49,13 +49,13 @@ def _over(best: DataFrame, lesser: DataFrame) -> DataFrame:
 
 
 def _made() -> Column:
-    """The generation that a rebalance made; where all left, the one of the empty group; null: it made none."""
+    """The generation that a rebalance created; if all members left, that of the empty group; null: it created none."""
     has_ended = F.col("outcome").isin("completed", "aborted")
     return F.when(has_ended, F.coalesce("to_generation", F.col("from_generation") + 1))
 
 
 def with_clients(rebalances: DataFrame, memberships: DataFrame) -> DataFrame:
-    """`rebalances` with client id and host of triggers that a source names by member or instance id only."""
+    """`rebalances` with client id and host of triggers that have only a member or instance id."""
     known = (
         memberships.where("change in ('joined', 'replaced')")
         .groupBy("group_id", "member_id")

@@ -1,4 +1,4 @@
-"""Bringing rows into the shape of a table: its columns, in its order, with its types."""
+"""Rows in the shape of a table: its columns, in its order, with its types."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def shaped(rows: DataFrame, schema: StructType) -> DataFrame:
 
 
 def evidence(topic: str | Column, partition: str | Column, offset: str | Column) -> Column:
-    """The column `evidence`, from the columns named or given."""
+    """The column `evidence`, from columns or names of columns."""
     parts = (F.col(part) if isinstance(part, str) else part for part in (topic, partition, offset))
     return F.struct(*(part.alias(name) for part, name in zip(parts, EVIDENCE.names, strict=True))).alias("evidence")
 
@@ -36,12 +36,12 @@ def host(column: str) -> Column:
 
 
 def null(kind: str) -> Column:
-    """A null of the type that SQL calls `kind`."""
+    """A null of an SQL type."""
     return F.lit(None).cast(kind)
 
 
 def text(template: str, *columns: Column) -> Column:
-    """`template` with each `{}` replaced by a column; a null reads as a question mark."""
+    """`template` with each `{}` replaced by a column; null becomes a question mark."""
     pieces = template.split("{}")
     assert len(pieces) == len(columns) + 1, template
     parts: list[Column] = [F.lit(pieces[0])]

@@ -1,6 +1,6 @@
-"""Group metadata records -> snapshots: a group's records once each, in order, numbered.
+"""Group metadata records -> snapshots: a group's distinct records, in order and numbered.
 
-A group lives in one partition of `__consumer_offsets`, so offsets order its records however they were read.
+A group has one partition of `__consumer_offsets`, so offsets order its records however they were read.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 def snapshots(decoded: DataFrame) -> DataFrame:
     """One row a distinct group metadata record with a value, from `decoded` (columns of DECODED).
 
-    Beside the record's own columns: `ts_ms`; `evidence`; `number`, the group's snapshots counted from 1; `incarnation`,
-    how often generation ids had begun anew; `is_generation`, false when the record is of the same generation as the one
-    before (a static member came back); `ordinal`, the generations counted from 0; `missed`, generation ids between; and
-    of the record after it: `next_ts_ms`, `next_is_deletion`, `next_generation_id`, `next_evidence`.
+    Besides the record's own columns: `ts_ms`; `evidence`; `number`, the group's snapshots counted from 1;
+    `incarnation`, how often generation ids started again; `is_generation`, false if the record has the generation of
+    the previous one (a static member rejoined); `ordinal`, the generations counted from 0; `missed`, generation ids in
+    between; and of the next record: `next_ts_ms`, `next_is_deletion`, `next_generation_id`, `next_evidence`.
     """
     order = Window.partitionBy("group_id").orderBy("partition", "offset")
     rows = (

