@@ -1,7 +1,7 @@
-"""The two tables that everything begins with: records as they were read, and the same records decoded.
+"""The two input tables: records as they were read, and the same records decoded.
 
-Instants are ms since the epoch, durations ms. Names follow Kafka's; a record's own place is (topic, partition, offset),
-what it commits is `committed_*`.
+Instants are ms since the epoch, durations ms. Names follow Kafka's; a record is identified by (topic, partition, offset),
+and what it commits is `committed_*`.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ RECORDS: Final = StructType([
     StructField("timestamp_ms", LongType(),    nullable=False),
     StructField("key",          BinaryType()),                    # null: none
     StructField("value",        BinaryType()),                    # null: a tombstone
-    StructField("source",       StringType(),  nullable=False),   # kafka:HOST:PORT, segments:PATH: whose history it is
+    StructField("source",       StringType(),  nullable=False),   # kafka:HOST:PORT, segments:PATH: the source
 ])
-"""Records of any topic. (source, topic, partition, offset) identifies one; a reader may give it twice."""
+"""Records of any topic. (source, topic, partition, offset) identifies one; a source may return it twice."""
 
 TOPIC_PARTITIONS: Final = StructType([
     StructField("topic",      StringType()),
@@ -39,8 +39,8 @@ TOPIC_PARTITIONS: Final = StructType([
 
 SUBSCRIPTION: Final = StructType([
     StructField("topics",        ArrayType(StringType())),
-    StructField("owned",         ArrayType(TOPIC_PARTITIONS)),    # what it held on to when it joined (cooperative, sticky)
-    StructField("generation_id", IntegerType()),                  # that `owned` is from; -1: not told
+    StructField("owned",         ArrayType(TOPIC_PARTITIONS)),    # owned when it joined (cooperative, sticky)
+    StructField("generation_id", IntegerType()),                  # that `owned` is from; -1: unknown
     StructField("rack_id",       StringType()),
 ])
 """What a member of a group of protocol type `consumer` said when it joined."""
@@ -77,7 +77,7 @@ DECODED: Final = StructType([
     StructField("generation_id",        IntegerType()),
     StructField("protocol_name",        StringType()),            # the assignor; null: the group is empty
     StructField("leader_id",            StringType()),
-    StructField("state_timestamp_ms",   LongType()),              # when the group entered its state; -1: not told
+    StructField("state_timestamp_ms",   LongType()),              # when the group entered its state; -1: unknown
     StructField("members",              ArrayType(MEMBER)),
 ])
 """Records of `__consumer_offsets`, read. Columns of another kind are null."""

@@ -1,6 +1,7 @@
-"""Records of `__consumer_offsets`, decoded: `decode(records)` gives a DataFrame of `kshim_pipeline.records.DECODED`.
+"""Records of `__consumer_offsets`, decoded: `decode(records)` returns a DataFrame of `kshim_pipeline.records.DECODED`.
 
-Rows are read by columns (`columns.py`), odd ones by kshim_protocol (`rows.py`); a property test holds the two equal.
+Rows are decoded by columns (`columns.py`), unusual ones by kshim_protocol (`rows.py`); a property test compares the
+two.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ __all__ = ["decode", "decode_batches", "decode_files"]
 
 
 def decode(records: DataFrame) -> DataFrame:
-    """Those of the `records` (columns of RECORDS) that are of `__consumer_offsets`, decoded.
+    """The decoded records of `__consumer_offsets` among `records` (columns of RECORDS).
 
     Their order within a partition is not kept.
     """

@@ -1,4 +1,4 @@
-"""Arrow arrays from slices and flat columns, without a Python object a value."""
+"""Arrow arrays from slices and flat columns, without a Python object per value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def numbers(values: Ints, kind: pa.DataType) -> pa.Array:
 
 
 def texts(buffer: Buffer, slices: Slices) -> tuple[pa.Array, Mask | None]:
-    """Strings, and which of them are not UTF-8 (None: all are); those stand as null."""
+    """Strings, and which of them are not UTF-8 (None: all are); those are null."""
     offsets, data = _gathered(buffer, slices)
     if len(data) and data.max() >= 0x80 and not _is_utf8(offsets, data):
         wrong = np.array(
@@ -34,7 +34,7 @@ def texts(buffer: Buffer, slices: Slices) -> tuple[pa.Array, Mask | None]:
 
 
 def int32_lists(buffer: Buffer, start: Ints, counts: Ints) -> pa.Array:
-    """Lists of `counts` big-endian int32 that stand side by side from `start` on."""
+    """Lists of `counts` adjacent big-endian int32 from `start` on."""
     offsets = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=offsets[1:])
     where = np.repeat(start - 4 * offsets[:-1], counts) + 4 * np.arange(offsets[-1])

@@ -1,6 +1,6 @@
 """Batches of records decoded by columns: rows of one key type and value version at a time.
 
-Each such shape leaves as a batch of its own, which saves putting its columns back among the others.
+Each combination is returned as a batch of its own, which saves merging its columns with the others.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _Columns = dict[str, Any]
 
 
 def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For mapInArrow: batches of RECORDS to batches of DECODED, both without the topic, which is known."""
+    """For mapInArrow: batches of RECORDS to batches of DECODED, both without the topic, which is constant."""
     for batch in _gathered(batches):
         if batch.num_rows:
             yield from _Batch(batch).decoded()
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Larger batches of the small ones: decoding costs by the batch, too, while Spark bounds its own by rows alone."""
+    """Small batches combined: decoding has a cost per batch, and Spark limits batches by rows alone."""
     held: list[pa.RecordBatch] = []
     rows = size_bytes = 0
     for batch in batches:
@@ -53,7 +53,7 @@ def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 class _Batch:
-    """One batch: where each key and value stands in one buffer, and what the first bytes of both say."""
+    """One batch: positions of keys and values in one buffer, and key types and value versions."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         self.batch = batch
@@ -73,7 +73,7 @@ class _Batch:
         return np.where(end - start >= 2, first, _NO_VERSION)
 
     def decoded(self) -> Iterator[pa.RecordBatch]:
-        """The batches that come out, together as many rows as came in."""
+        """The decoded batches, together as many rows as the batch has."""
         left = []
         shapes, shape_of = np.unique((self.key_type << 20) + self.version, return_inverse=True)
         for index in range(len(shapes)):
@@ -94,7 +94,7 @@ class _Batch:
             yield self._one_by_one(np.concatenate(left))
 
     def _shape(self, rows: Ints, key_type: int, version: int) -> tuple[_Columns, Mask] | None:
-        """The columns of rows of one shape, and which of the rows they are right for; None: not read by columns."""
+        """The columns of rows of one combination, and which rows they are valid for; None: not decoded by columns."""
         if key_type not in KINDS:
             return None
         keys = Cursor(self.buffer, self.key_start[rows] + 2, self.key_end[rows])
@@ -206,7 +206,7 @@ def _groups(values: Cursor, version: int) -> _Columns:
 
 
 def _binary(column: Any) -> tuple[Any, Ints]:
-    """The bytes of a binary column, and where in them each value begins; nulls are empty."""
+    """The bytes of a binary column, and where each value begins; nulls are empty."""
     column = column.cast(pa.large_binary())
     _, offsets_buffer, data_buffer = column.buffers()
     offsets = np.frombuffer(offsets_buffer, np.int64, len(column) + 1, column.offset * 8)

@@ -1,8 +1,8 @@
-"""Reading many byte strings at once: a column of positions that moves forward together, field by field.
+"""Reading many byte strings at once: a column of positions that advances together, field by field.
 
-A field is read from all rows by one numpy operation, so that a row costs nanoseconds a field. Only what is common is
-understood: a row with anything odd (an end in the wrong place, a null where none may be, a length that cannot be, a
-varint of four bytes, tagged fields) gets `ok` False and is read again, exactly, by `rows.py`.
+A field is read from all rows by one numpy operation, so that it costs nanoseconds per row. Only common encodings are
+handled: a row with anything unusual (a wrong end, an unexpected null, an impossible length, a varint of four bytes,
+tagged fields) gets `ok` False and is read again, exactly, by `rows.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FEW_ROWS: Final = 4
 
 
 class Slices(NamedTuple):
-    """Where in the buffer a field of each row stands. A length of -1 is null."""
+    """The position of a field in the buffer for each row. A length of -1 is null."""
 
     start: Ints
     length: Ints
@@ -39,7 +39,7 @@ class Slices(NamedTuple):
 
 
 class Buffer:
-    """Bytes, and the big-endian numbers that begin at each of them."""
+    """Bytes, and the big-endian numbers at each position."""
 
     __slots__ = ("bytes", "int16", "int32", "int64")
 
@@ -56,7 +56,7 @@ class Buffer:
 
 
 class Cursor:
-    """Positions `at` in rows that end at `end`; both count from the start of the buffer."""
+    """Positions `at` in rows that end at `end`; both are relative to the start of the buffer."""
 
     __slots__ = ("at", "buffer", "end", "ok")
 
@@ -101,24 +101,24 @@ class Cursor:
         return values
 
     def string(self, *, nullable: bool = False) -> Slices:
-        """A string with an int16 in front."""
+        """A string with an int16 length."""
         return self._slice(self.int16(), nullable)
 
     def compact_string(self, *, nullable: bool = False) -> Slices:
-        """A string with its length + 1 as a varint in front."""
+        """A string with its length + 1 as a varint."""
         return self._slice(self.uvarint() - 1, nullable)
 
     def bytes(self, *, nullable: bool = False) -> Slices:
-        """Bytes with an int32 in front."""
+        """Bytes with an int32 length."""
         return self._slice(self.int32(), nullable)
 
     def count(self, values: Ints, least_bytes: int) -> Ints:
-        """`values` as counts of items that take `least_bytes` each; 0 where that cannot be."""
+        """`values` as counts of items of at least `least_bytes` each; 0 where that is impossible."""
         self._require((values >= 0) & (values * least_bytes <= self.end - self.at))
         return np.where(self.ok, values, 0)
 
     def skip(self, sizes: Ints | int) -> None:
-        """Pass over bytes."""
+        """Skip bytes."""
         self._move(sizes)
 
     def no_tags(self) -> None:
@@ -126,7 +126,7 @@ class Cursor:
         self._require(self.uvarint() == 0)
 
     def finish(self) -> None:
-        """Nothing may be left."""
+        """Require the end of each row."""
         self._require(self.at == self.end)
 
     def take(self, rows: Ints | Mask) -> Cursor:
@@ -157,10 +157,10 @@ class Cursor:
 
 
 def read_items(cursor: Cursor, counts: Ints, read: Callable[[Cursor, Ints], None]) -> Ints:
-    """Read `counts` items from each row; returns the offsets of the rows in the flat columns of items, one more than rows.
+    """Read `counts` items from each row; returns the offsets of the rows in the flat columns, one more than rows.
 
-    `read(rows, where)` reads one item from each of some rows and keeps it at `where` of its flat columns. When only a
-    few long rows are left, they are given up to `rows.py`, which is quicker with them.
+    `read(rows, where)` reads one item from each of some rows and stores it at `where` of its flat columns. If only a
+    few long rows are left, they are left to `rows.py`, which is faster for them.
     """
     offsets = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=offsets[1:])

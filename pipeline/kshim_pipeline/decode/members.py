@@ -19,7 +19,7 @@ _LEAST_TOPIC_PARTITIONS_BYTES: Final = 6
 
 
 class _Members:
-    """Flat columns: one entry a member, the members of a row side by side."""
+    """Flat columns: one entry a member, the members of a row adjacent."""
 
     def __init__(self, count: int) -> None:
         self.member_id = Slices.nulls(count)
@@ -81,7 +81,7 @@ class _TopicPartitions:
 
 
 def read_members(rows: Cursor, version: int, is_consumer: Mask) -> pa.Array:
-    """The members of each row as lists; what cannot be read this way ends with `rows.ok` False.
+    """The members of each row as lists; rows that cannot be read this way get `rows.ok` False.
 
     `is_consumer`: rows whose subscriptions and assignments are those of the consumer protocol.
     """

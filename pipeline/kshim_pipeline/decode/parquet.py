@@ -1,4 +1,4 @@
-"""Records in Parquet files, read and decoded by the workers themselves: the rows do not go through the JVM twice."""
+"""Records in Parquet files, read and decoded by the workers themselves, so that rows do not go through the JVM twice."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _ROWS_A_BATCH: Final = 16_384
 
 
 def decode_files(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """All records in Parquet files with the columns of RECORDS (a topic is not looked at), as DECODED. One task a file.
+    """All records in Parquet files with the columns of RECORDS (the topic is ignored), as DECODED. One task a file.
 
-    Workers open the files, so on a cluster they have to be on a shared disk.
+    Workers open the files, so on a cluster they must be on a shared disk.
     """
     return with_topic(one_to_a_task(spark, paths).mapInArrow(_decoded, WITHOUT_TOPIC))
 

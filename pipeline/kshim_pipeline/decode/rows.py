@@ -1,4 +1,4 @@
-"""Records read one at a time by kshim_protocol: those that are odd, and the truth that the columns are held to."""
+"""Records decoded one at a time by kshim_protocol: unusual ones, and the reference for decoding by columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NEWEST_CONSUMER_VERSION = 3
 
 
 def decode_row(key: bytes | None, value: bytes | None) -> dict[str, Any]:
-    """The columns of DECODED that the bytes tell of; columns that are missing are null."""
+    """The columns of DECODED in a record; columns that are missing are null."""
     found: dict[str, Any] = {"is_tombstone": value is None}
     if key is not None and len(key) >= 2:
         found["key_type"] = _INT16.unpack_from(key)[0]
@@ -64,7 +64,7 @@ def _commit(value: OffsetCommitValue | LegacyOffsetCommitValue) -> dict[str, Any
 
 
 def _named(found: dict[str, Any], key_type: int, key: bytes) -> dict[str, Any]:
-    """A type of which only the group is read. Keys of all types begin with the group."""
+    """A type of which only the group is decoded. Keys of all types begin with the group."""
     found["kind"] = KINDS.get(key_type, KIND_UNKNOWN)
     if key_type in KINDS:
         size = _INT16.unpack_from(key, 2)[0] if len(key) >= 4 else -1
@@ -120,7 +120,7 @@ def _assignment(data: bytes) -> list[dict[str, Any]] | None:
 
 
 def _consumer_struct(cls: type[Any], data: bytes) -> Any:
-    """The struct, or None when it is malformed: an assignor's bytes must not make a group unreadable."""
+    """The struct, or None if it is malformed: an assignor's bytes must not make a group unreadable."""
     if len(data) < 2:
         return None
     version = _INT16.unpack_from(data)[0]

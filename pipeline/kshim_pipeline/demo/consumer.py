@@ -7,7 +7,7 @@ import sys
 
 
 def main(bootstrap: str, group_id: str, topic: str, client_id: str) -> None:
-    """Consume until killed, or, at SIGTERM, leave."""
+    """Consume until killed; leave on SIGTERM."""
     from kafka import KafkaConsumer
 
     is_over = False

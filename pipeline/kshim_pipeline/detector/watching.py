@@ -28,7 +28,7 @@ class Watched(NamedTuple):
     phase: str = ""
     """`JOIN` or `SYNC`."""
     reason: str = ""
-    """Why the first began; `trigger_*` is who."""
+    """The reason of the first; `trigger_*` is the member that triggered it."""
     reason_text: str = ""
     trigger_member_id: str | None = None
     trigger_client_id: str | None = None
@@ -36,11 +36,11 @@ class Watched(NamedTuple):
     expected: int | None = None
     """Members that the coordinator waits for."""
     pending_sync: int | None = None
-    """Those whose SyncGroup has not come, in the phase SYNC."""
+    """Members whose SyncGroup is missing, in the phase SYNC."""
     alerts: int = 0
-    """How often it was told."""
+    """Alerts written so far."""
     due_ms: int | None = None
-    """When it is told next (ms since 1970)."""
+    """When the next alert is due (ms since 1970)."""
 
 
 NOTHING: Final = Watched()
@@ -92,8 +92,8 @@ def after_time(watched: Watched, *, now_ms: int, open_after_ms: int) -> tuple[Wa
     due_ms = watched.since_ts_ms + open_after_ms
     while due_ms <= now_ms:
         due_ms = watched.since_ts_ms + (due_ms - watched.since_ts_ms) * 2
-    told = watched._replace(alerts=watched.alerts + 1, due_ms=due_ms)
-    return told, [_alert(OPEN, watched, now_ms)]
+    alerted = watched._replace(alerts=watched.alerts + 1, due_ms=due_ms)
+    return alerted, [_alert(OPEN, watched, now_ms)]
 
 
 def _was_seen(watched: Watched, event: Mapping[str, Any]) -> bool:
@@ -115,7 +115,7 @@ def _after(watched: Watched, event: Mapping[str, Any], open_after_ms: int) -> tu
             return _ended(watched, event, "cut_off", open_after_ms)
         case kind if kind in _ENDS:
             return _ended(watched, event, event["outcome"] or "aborted", open_after_ms)
-        case _:  # members came or went
+        case _:  # members joined or left
             return watched, []
 
 

@@ -16,7 +16,7 @@ ASSUMED_REBALANCE_TIMEOUT_MS = 300_000
 
 _UUID_CHARACTERS = 36
 _SKEW_MS = 2
-"""A record may be stamped that much before the line that tells of it."""
+"""A record may be stamped that much before the line about it."""
 
 _GONE = {Kind.LEFT, Kind.EXPIRED, Kind.KICKED}
 
@@ -61,14 +61,14 @@ class GroupHistory:
 
     def client(self, member_id: str) -> Client:
         """The client of a member id, as far as it is known."""
-        told = self._signalled.get(member_id)
-        if told is not None and told.host is not None:
-            return told  # a record of a replaced static member still has the client and host of its first life
+        known = self._signalled.get(member_id)
+        if known is not None and known.host is not None:
+            return known  # a record of a replaced static member still has the client and host of its first life
         member = self._members.get(member_id)
         if member is not None:
             return Client(member.client_id, member.host, member.instance_id)
-        instance_id = told.instance_id if told else None
-        client_id = told.client_id if told and told.client_id else member_id[: -_UUID_CHARACTERS - 1]
+        instance_id = known.instance_id if known else None
+        client_id = known.client_id if known and known.client_id else member_id[: -_UUID_CHARACTERS - 1]
         return Client(client_id, self._only_host_of(client_id), instance_id)
 
     def last_commit_ms(self, member_id: str, before_ms: int) -> int | None:
@@ -87,7 +87,7 @@ class GroupHistory:
         if signal.kind is Kind.EXPIRED:
             return signal.ts_ms - self._session_of(signal.member_id)
         if signal.kind in _GONE and signal.member_id is not None:
-            # Where nothing is sent nothing is committed: nobody is silent for longer than timeouts let it be.
+            # Without records nothing is committed: no member is silent for longer than its timeouts allow.
             since_ms = self.last_commit_ms(signal.member_id, signal.ts_ms) or signal.ts_ms
             return max(since_ms, signal.ts_ms - max(self.session_ms, self.rebalance_ms))
         if signal.kind in (Kind.JOIN_OVER, Kind.SYNC_OVER):

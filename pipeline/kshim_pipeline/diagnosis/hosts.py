@@ -50,7 +50,7 @@ def with_stalled_hosts(signals: DataFrame, members: DataFrame) -> DataFrame:
         .join(known, ["group_id", "member_id"])
         .withColumn("_silent_ms", F.col("_died_ms") - F.col("_session_ms"))
     )
-    # Who started again meanwhile, on the same host, did not stand still with it.
+    # A client that restarted meanwhile on the same host did not stall with it.
     starts = (
         signals.where(F.col("kind") == Kind.JOINED.value)
         .join(known, ["group_id", "member_id"])

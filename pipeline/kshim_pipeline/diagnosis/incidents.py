@@ -68,12 +68,14 @@ def incidents(
     are read several times.
     """
     of_members = materialize("members", members(decoded))
-    told = [signals_of_events(events)] if events is not None else []
+    observed = [signals_of_events(events)] if events is not None else []
     if log_lines is not None:
         of_log = signals_of_log(log_lines)
-        told.append(of_log.join(told[0].select("group_id").distinct(), "group_id", "left_anti") if told else of_log)
-    signals = _inferred(of_members, told)
-    for part in told:
+        observed.append(
+            of_log.join(observed[0].select("group_id").distinct(), "group_id", "left_anti") if observed else of_log
+        )
+    signals = _inferred(of_members, observed)
+    for part in observed:
         signals = signals.unionByName(part)
     marked = with_stalled_hosts(materialize("signals", signals), of_members)
     found = marked.groupBy("group_id").cogroup(of_members.groupBy("group_id")).applyInArrow(_diagnosed, DIAGNOSED)
@@ -114,10 +116,10 @@ def findings_of(incidents: DataFrame) -> DataFrame:
     )
 
 
-def _inferred(of_members: DataFrame, told: list[DataFrame]) -> DataFrame:
+def _inferred(of_members: DataFrame, observed: list[DataFrame]) -> DataFrame:
     """Signals of the groups without observed signals."""
     silent = of_members
-    for part in told:
+    for part in observed:
         silent = silent.join(part.select("group_id").distinct(), "group_id", "left_anti")
     return silent.groupBy("group_id").applyInArrow(_infer, SIGNALS)
 
@@ -129,10 +131,10 @@ def _infer(table: pa.Table) -> pa.Table:
 
 
 def _diagnosed(signals: pa.Table, of_members: pa.Table) -> pa.Table:
-    told, known = signals.to_pylist(), of_members.to_pylist()
-    group_id = (told or known)[0]["group_id"]
+    observed, known = signals.to_pylist(), of_members.to_pylist()
+    group_id = (observed or known)[0]["group_id"]
     snapshots = snapshots_of(known)
-    history = GroupHistory(group_id, [*map(signal_of, told), *changes(snapshots)], snapshots)
+    history = GroupHistory(group_id, [*map(signal_of, observed), *changes(snapshots)], snapshots)
     return _table([diagnosed_row(group_id, found) for found in diagnose(history)], DIAGNOSED)
 
 

@@ -119,8 +119,8 @@ def signals_of_log(log_lines: DataFrame) -> DataFrame:
     syncs = rows.where("type = 'assignment_received'").withColumns(
         {"kind": _name(Kind.SYNC_OVER), "wait_ms": F.col("ts_ms") - F.col("_stabilized_ms")}
     )
-    told = joined.drop("client_reason").join(reasons, ["group_id", "member_id"], "left")
-    return _together(told, left, removed, replaced, rejoined, joins, syncs)
+    with_reasons = joined.drop("client_reason").join(reasons, ["group_id", "member_id"], "left")
+    return _together(with_reasons, left, removed, replaced, rejoined, joins, syncs)
 
 
 def _together(*parts: DataFrame) -> DataFrame:

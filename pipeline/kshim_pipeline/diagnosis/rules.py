@@ -18,7 +18,7 @@ MOST = 0.6
 """This share of a group is nearly all of it: a deploy that is under way, or one that passed a new process by."""
 
 _LEFT_BY_ITSELF = "pro-actively leaving"
-"""What Java's static members say when they come back after a poll timeout, of which nobody was told."""
+"""The reason that Java's static members give when they rejoin after a poll timeout, which is not reported."""
 
 _TOLD_TO = "need to re-join with the given member-id"
 """What Java's dynamic members always say at last, whatever they said before."""
@@ -349,7 +349,7 @@ def _confidence(history: GroupHistory, episode: Episode, cause: Cause, activitie
     if cause is Cause.UNEXPLAINED:
         return Confidence.LOW
     if cause is Cause.CRASH_LOOP and all(c.replacements and not c.deaths and not any(c.hosts) for c in activities):
-        return Confidence.LOW  # two processes with one instance id look the same to whoever cannot see their hosts
+        return Confidence.LOW  # without hosts, two processes with one instance id look the same
     if cause is Cause.PAUSED and not any(_is_telling(start.client_reason) for c in activities for start in c.starts):
         return Confidence.LOW  # as does a process that was killed and started again late
     if not episode.is_observed:

@@ -14,25 +14,25 @@ class Kind(Enum):
     """The kind of a signal."""
 
     JOINED = "joined"
-    """A new member id entered."""
+    """A member with a new id joined."""
     LEFT = "left"
-    """A member left by itself."""
+    """A member left."""
     EXPIRED = "expired"
-    """A member's session ended in silence."""
+    """A member's session expired."""
     KICKED = "kicked"
-    """A member was not back within the rebalance timeout, or did not ask for its assignment in time."""
+    """A member did not rejoin within the rebalance timeout, or did not fetch its assignment in time."""
     REPLACED = "replaced"
-    """A static member came back under a new id; `other_id` is the one before."""
+    """A static member rejoined with a new id; `other_id` is the previous one."""
     REJOINED = "rejoined"
-    """A member made the group rebalance by joining again."""
+    """A member triggered a rebalance by rejoining."""
     JOIN_OVER = "join_over"
-    """A JOIN phase ended: `wait_ms` is how long it took, for whom of those who had been there."""
+    """A JOIN phase ended after `wait_ms`: which existing member joined last."""
     SYNC_OVER = "sync_over"
-    """An assignment arrived: from whom, and `wait_ms` after the JOIN phase."""
+    """The assignment arrived from this member, `wait_ms` after the JOIN phase."""
     PARTITIONS_ADDED = "partitions_added"
-    """More partitions of the same topics are assigned than before. Seen in records."""
+    """More partitions of the same topics are assigned than before. From records."""
     RESUBSCRIBED = "resubscribed"
-    """A member wants other topics than before. Seen in records."""
+    """A member changed its subscription. From records."""
 
     def __str__(self) -> str:
         return self.value
@@ -58,10 +58,10 @@ class Signal(NamedTuple):
     client_reason: str | None = None
     other_id: str | None = None
     state: str | None = None
-    """Kafka's name of the group's state just before."""
+    """The group's previous state, with Kafka's name."""
     wait_ms: int | None = None
     is_new: bool = False
-    """With JOIN_OVER: nobody who had been there was waited for."""
+    """With JOIN_OVER: no existing member was waited for."""
     stall: str | None = None
     """With EXPIRED: the host whose members went silent together with this one."""
     is_observed: bool = True
@@ -96,5 +96,5 @@ class Snapshot(NamedTuple):
     protocol: str | None
     members: tuple[Member, ...]
     joined_ms: int | None = None
-    """End of the JOIN phase, where the record tells."""
+    """End of the JOIN phase, if the record contains it."""
     evidence: Evidence | None = None

@@ -29,7 +29,7 @@ SIGNALS: Final = StructType([
     StructField("instance_id",   StringType()),
     StructField("client_id",     StringType()),
     StructField("host",          StringType()),
-    StructField("client_reason", StringType()),                   # the client's own words (KIP-800)
+    StructField("client_reason", StringType()),                   # the client's reason (KIP-800)
     StructField("other_id",      StringType()),                   # of a static member that came back: its id before
     StructField("state",         StringType()),                   # of the group, just before
     StructField("wait_ms",       LongType()),
@@ -48,7 +48,7 @@ MEMBERS: Final = StructType([
     StructField("generation_id",        IntegerType()),
     StructField("leader_id",            StringType()),
     StructField("protocol",             StringType()),
-    StructField("joined_ms",            LongType()),                     # end of the JOIN phase; null: not told
+    StructField("joined_ms",            LongType()),                     # end of the JOIN phase; null: unknown
     StructField("evidence",             EVIDENCE),
     StructField("member_id",            StringType()),                   # null: the group is empty
     StructField("instance_id",          StringType()),

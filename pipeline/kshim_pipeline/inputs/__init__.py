@@ -1,1 +1,1 @@
-"""One module a source; all but the broker's log give the records table (`kshim_pipeline.records.RECORDS`)."""
+"""One module a source; all but the broker's log return the records table (`kshim_pipeline.records.RECORDS`)."""

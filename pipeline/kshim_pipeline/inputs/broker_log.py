@@ -1,9 +1,9 @@
-"""What a broker's log says of its groups: lines of Kafka 4.4's group coordinator, and of kshim's, which are alike.
+"""Groups in a broker's log: lines of Kafka 4.4's group coordinator, and of kshim's, which are alike.
 
 Kafka logs rebalances at INFO from `org.apache.kafka.coordinator.group.GroupMetadataManager`, since 3.7 (before: much
-the same from `kafka.coordinator.group.GroupCoordinator`). Found are lines of classic groups, in any layout that puts a
-time like `2026-11-21 10:00:00,123` before the message. A line contains no more than its text: who joined last, or when
-a member was last seen, is in none.
+the same from `kafka.coordinator.group.GroupCoordinator`). Lines of classic groups are parsed, in any layout with a time
+like `2026-11-21 10:00:00,123` before the message. No line shows which member joined last, or when a member was last
+seen.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def parse_line(text: str, zone: ZoneInfo) -> dict[str, Any] | None:
 
 
 def read_broker_log(spark: SparkSession, patterns: Sequence[str], *, time_zone: str = "UTC") -> DataFrame:
-    """The table log_lines from files that paths or patterns name; `.gz` is unpacked. One task a file.
+    """The table log_lines from paths or patterns; `.gz` is decompressed. One task a file.
 
     `time_zone` is that of the broker's clock, which its log does not contain. Raises PipelineError: no such file or
     zone.
@@ -143,7 +143,7 @@ def read_broker_log(spark: SparkSession, patterns: Sequence[str], *, time_zone: 
 
 
 class _Reader:
-    """What workers run on paths."""
+    """Runs in workers, on paths."""
 
     def __init__(self, zone: ZoneInfo) -> None:
         self.zone = zone

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def expanded(patterns: Sequence[str]) -> list[str]:
-    """The files that paths and patterns (`logs/server.log*`) name, sorted. Raises PipelineError: one names none."""
+    """The files that match paths and patterns (`logs/server.log*`), sorted. Raises PipelineError: one matches none."""
     found: set[str] = set()
     for pattern in patterns:
         path = Path(pattern)
@@ -27,7 +27,7 @@ def expanded(patterns: Sequence[str]) -> list[str]:
 
 
 def one_to_a_task(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """`path`: each in a partition of its own. Workers open them, so on a cluster they have to be on a shared disk."""
+    """`path`: each in its own partition. Workers open them, so on a cluster they must be on a shared disk."""
     # A range has exactly one row a partition; a list of rows would be dealt out by chance, an RDD made by Python workers.
     count = len(paths)
     return spark.range(0, count, 1, max(count, 1)).select(

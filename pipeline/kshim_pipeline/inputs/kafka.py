@@ -1,8 +1,8 @@
 """Topics of a broker as records, in batches and as a stream, through Spark's own Kafka source.
 
-The source's usual way to find offsets asks an admin client, which does not see internal topics: it reads
+By default the source finds offsets with an admin client, which does not see internal topics: it reads
 `__consumer_offsets` as empty, without an error. The older way, with a consumer, reads them; together with `assign` it
-joins no group, so that reading writes nothing into the history that is read.
+joins no group, so that reading adds nothing to the history that is read.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Cluster:
         self.options = dict(options or {})
 
     def spans(self, spark: SparkSession, topics: Sequence[str]) -> dict[str, dict[int, Span]]:
-        """What each partition of each topic holds; topics that do not exist are left out.
+        """The offsets of each partition of each topic; topics that do not exist are left out.
 
         Raises PipelineError: the cluster does not answer, or the jars are missing.
         """
@@ -80,7 +80,7 @@ class Cluster:
             consumer.close()
 
     def ends(self, spark: SparkSession) -> dict[tuple[str, int], int]:
-        """Where each partition of each topic ends; topics whose name begins with two underscores are left out.
+        """The end of each partition of each topic whose name does not begin with two underscores.
 
         Raises PipelineError: the cluster does not answer, or the jars are missing.
         """
@@ -104,7 +104,7 @@ class Cluster:
             consumer.close()
 
     def _consumer(self, spark: SparkSession) -> Any:
-        """A Java consumer without a group: it only asks."""
+        """A Java consumer without a group, for metadata only."""
         jvm: Any = spark._jvm
         settings = jvm.java.util.HashMap()
         deserializer = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
@@ -151,9 +151,9 @@ def read_topics(
     starting_offsets: str = "earliest",
     ending_offsets: str = "latest",
 ) -> DataFrame:
-    """The records of `topics` as they are now, as RECORDS. Offsets as Spark writes them: a word, or JSON.
+    """The current records of `topics`, as RECORDS. Offsets as Spark writes them: a word, or JSON.
 
-    Transactions that were aborted or are open are left out. Raises PipelineError: a topic is not there, the cluster
+    Records of aborted and open transactions are left out. Raises PipelineError: a topic does not exist, the cluster
     does not answer, or it has records and Spark reads none of them.
     """
     spans = _spans_of_all(spark, cluster, topics)
@@ -174,10 +174,10 @@ def stream_topics(
     starting_offsets: str = "earliest",
     max_offsets_per_trigger: int | None = None,
 ) -> DataFrame:
-    """The records of `topics` from the beginning and as they come, as a streaming RECORDS.
+    """The records of `topics` from the beginning and as they are produced, as a streaming RECORDS.
 
-    Spark continues where offsets are gone; callers with a checkpoint compare it with `Cluster.spans` before.
-    Partitions are those of now: added ones are read after a restart. Raises PipelineError as `read_topics`.
+    Spark continues where offsets are gone; callers with a checkpoint compare it with `Cluster.spans` before. Partitions
+    that are added later are read after a restart. Raises PipelineError as `read_topics`.
     """
     spans = _spans_of_all(spark, cluster, topics)
     spark.conf.set(OFFSET_FETCHING, "true")

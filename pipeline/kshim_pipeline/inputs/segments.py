@@ -1,8 +1,8 @@
 """A broker's own files as records: `<topic>-<partition>/<first offset>.log`, of kshim or Kafka, running or not.
 
-A task reads one partition, in order, so that transactions can be resolved as a `read_committed` consumer does: records
-of aborted ones and of those still open are left out. Batches may be compressed. A batch that ends behind the end of the
-last file is one being written and ends the reading; anything else that is damaged fails the job with its place.
+A task reads one partition, in order, so that transactions are resolved as by a `read_committed` consumer: records of
+aborted and open ones are left out. Batches may be compressed. An incomplete batch at the end of a file is still being
+written and ends the reading; other damage fails the job and is reported with its place.
 """
 
 from __future__ import annotations
@@ -65,9 +65,10 @@ def read_segments(
 
 
 def committed_records(folder: Path) -> Iterator[Record]:
-    """The records of one partition's folder: transactions resolved, control records left out.
+    """The records in one partition's directory: transactions resolved, control records left out.
 
-    Those of a transaction come when it is committed, so offsets do not always ascend. Raises DamagedSegmentError.
+    Those of a transaction are returned when it is committed, so offsets do not always ascend. Raises
+    DamagedSegmentError.
     """
     open_transactions: dict[int, list[Record]] = {}
     for path in sorted(path for path in folder.iterdir() if _SEGMENT.match(path.name)):
@@ -84,7 +85,7 @@ def committed_records(folder: Path) -> Iterator[Record]:
 
 
 class _Reader:
-    """What workers run on paths of partitions."""
+    """Runs in workers, on paths of partitions."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -139,6 +140,6 @@ def _batches(path: Path) -> Iterator[tuple[BatchHeader, list[Record]]]:
 
 
 def _is_unused(file: BinaryIO, size_bytes: int) -> bool:
-    """Whether the file's last bytes are zero: space that a broker reserved."""
+    """Whether the file's last bytes are zero: space reserved by a broker."""
     file.seek(-size_bytes, os.SEEK_END)
     return not any(file.read(HEADER_BYTES))

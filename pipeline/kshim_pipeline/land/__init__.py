@@ -1,1 +1,1 @@
-"""Raw records copied into files before compaction erases them, each exactly once whatever is killed meanwhile."""
+"""Raw records copied into files before compaction removes them, exactly once even if processes are killed."""

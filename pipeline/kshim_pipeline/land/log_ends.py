@@ -21,7 +21,7 @@ _FOLDER: Final = "log_ends"
 
 
 def log_ends(spark: SparkSession, cluster: Cluster) -> DataFrame:
-    """The table log_ends: where every partition of the cluster's ordinary topics ends now. Raises PipelineError."""
+    """The table log_ends: the current end of every partition of the cluster's ordinary topics. Raises PipelineError."""
     ts_ms = time.time_ns() // 1_000_000
     ends = cluster.ends(spark)
     rows = [(topic, partition, ts_ms, end) for (topic, partition), end in sorted(ends.items())]
@@ -29,7 +29,7 @@ def log_ends(spark: SparkSession, cluster: Cluster) -> DataFrame:
 
 
 def read_log_ends(spark: SparkSession, folder: str) -> DataFrame | None:
-    """The samples that were landed into `folder`; None: there are none."""
+    """The samples that were landed in `folder`; None: there are none."""
     try:
         return spark.read.schema(LOG_ENDS).parquet(f"{folder}/{_FOLDER}")
     except AnalysisException:
@@ -37,7 +37,7 @@ def read_log_ends(spark: SparkSession, folder: str) -> DataFrame | None:
 
 
 class LogEnds:
-    """Appends a sample to the folder of a landing, a minute after the last at the soonest."""
+    """Appends samples to the directory of landed records, at least a minute apart."""
 
     def __init__(self, spark: SparkSession, cluster: Cluster, folder: str) -> None:
         self._spark = spark

@@ -1,8 +1,8 @@
-"""The landing itself: Structured Streaming from topics to files, with a checkpoint.
+"""Landing: Structured Streaming from topics to files, with a checkpoint.
 
-The folder holds `records/` (Parquet, partitioned by topic and day of the record, UTC) and `checkpoint/`. Spark writes
-down which files belong to a finished micro-batch (`records/_spark_metadata`), so what a killed run left half-written is
-never read. Nothing but Spark should therefore read `records/` by listing it.
+The directory contains `records/` (Parquet, partitioned by topic and day of the record, UTC) and `checkpoint/`. Spark
+records which files belong to a finished micro-batch (`records/_spark_metadata`), so partial output of a killed run is
+never read. Other tools should therefore not read `records/` by listing it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _Offsets = dict[str, dict[int, int]]
 
 
 class Loss(NamedTuple):
-    """Offsets of a partition that were gone when the landing came back to it: from `start`, before `end`."""
+    """Offsets of a partition that were deleted before they were landed: from `start`, before `end`."""
 
     topic: str
     partition: int
@@ -55,7 +55,7 @@ class Loss(NamedTuple):
 
 
 def read_landed(spark: SparkSession, folder: str) -> DataFrame:
-    """What was landed into `folder`, as RECORDS. Raises PipelineError: nothing was."""
+    """The records landed in `folder`, as RECORDS. Raises PipelineError: there are none."""
     schema = StructType([*RECORDS.fields, StructField(_DAY, DateType())])
     try:
         return spark.read.schema(schema).parquet(f"{folder}/records").select(*RECORDS.names)
@@ -86,11 +86,11 @@ def land(
     progress: Progress | None = None,
     ends: LogEnds | None = None,
 ) -> Counts:
-    """Append what `topics` gained since the last time to `folder`; without `every_s` until what is there now is there.
+    """Append new records of `topics` to `folder`; without `every_s`, up to the current end.
 
-    With `every_s` it goes on, a micro-batch so often, until it is interrupted; `counts` then has what was landed.
-    `ends` is asked for samples meanwhile. Raises PipelineError: the topics are not there, hold less than was landed
-    before, or the stream failed.
+    With `every_s` it continues with a micro-batch at that interval until it is interrupted; `counts` then has what was
+    landed. `ends` is asked for samples meanwhile. Raises PipelineError: the topics do not exist, end before what was
+    landed, or the stream failed.
     """
     counts = Counts() if counts is None else counts
     progress = Progress() if progress is None else progress
@@ -119,9 +119,9 @@ def land(
 
 
 def losses(landed: Mapping[str, Mapping[int, int]], spans: Mapping[str, Mapping[int, Span]], folder: str) -> list[Loss]:
-    """What lies between the offsets that were `landed` (exclusive) and those that are still there.
+    """The offsets between those `landed` (exclusive) and those that still exist.
 
-    Raises PipelineError where a partition ends before what was landed: then it is another log.
+    Raises PipelineError if a partition ends before what was landed: then it is another log.
     """
     found = []
     for topic, partitions in landed.items():
@@ -140,7 +140,7 @@ def losses(landed: Mapping[str, Mapping[int, int]], spans: Mapping[str, Mapping[
 
 
 def landed_offsets(spark: SparkSession, folder: str) -> _Offsets:
-    """The offsets behind the last finished micro-batch; empty before the first."""
+    """The offsets after the last finished micro-batch; empty before the first."""
     try:
         done = _checkpoint_files(spark, f"{folder}/checkpoint/commits")
         planned = _checkpoint_files(spark, f"{folder}/checkpoint/offsets")
@@ -163,7 +163,7 @@ def _by_partition(found: Mapping[str, Mapping[str, int]]) -> _Offsets:
 
 
 def _watch(query: StreamingQuery, counts: Counts, progress: Progress, starts: _Offsets, ends: LogEnds | None) -> None:
-    """Follow the stream until it ends, and count what it did. Raises KeyboardInterrupt after it was stopped for one."""
+    """Follow the stream until it ends, and count records. Raises KeyboardInterrupt after it was interrupted and stopped."""
     try:
         with _Interrupts() as interrupts:
             while query.isActive and not interrupts.wait(_POLL_S):
@@ -185,7 +185,7 @@ def _watch(query: StreamingQuery, counts: Counts, progress: Progress, starts: _O
 
 
 class _Interrupts:
-    """Holds SIGINT and SIGTERM back: pyspark would speak to the JVM from inside the handler, on a socket in use."""
+    """Defers SIGINT and SIGTERM: pyspark would call the JVM from inside the handler, on a socket in use."""
 
     def __init__(self) -> None:
         self.came = False
@@ -201,7 +201,7 @@ class _Interrupts:
             signal.signal(number, handler)
 
     def wait(self, seconds: float) -> bool:
-        """Whether one came, now or within some seconds."""
+        """Whether a signal arrived, now or within some seconds."""
         end = time.monotonic() + seconds
         while not self.came and time.monotonic() < end:
             time.sleep(_GLANCE_S)
@@ -221,7 +221,7 @@ def _count(query: StreamingQuery, counts: Counts, starts: _Offsets) -> None:
 
 
 def _offsets_passed(source: Mapping[str, Any], starts: _Offsets) -> int:
-    """How many offsets a micro-batch went over; it begins where the topic does when it is the first of a partition."""
+    """How many offsets a micro-batch covered; the first of a partition begins at the partition's start."""
     begin = _by_partition(source["startOffset"] or {})
     return sum(
         offset - begin.get(topic, {}).get(partition, starts.get(topic, {}).get(partition, 0))

@@ -25,13 +25,13 @@ def generations(snapshots: DataFrame) -> DataFrame:
     """The table generations from `snapshots` of records alone."""
     order = Window.partitionBy("group_id").orderBy("ordinal")
     state_ms = F.col("state_timestamp_ms")
-    is_told = (state_ms > 0) & (state_ms <= F.col("ts_ms"))
+    is_known = (state_ms > 0) & (state_ms <= F.col("ts_ms"))
     is_empty = F.size("members") == 0
     rows = snapshots.where("is_generation").select(
         "*",
         F.when(is_empty, "Empty").otherwise("Stable").alias("state"),
-        F.when(is_told, state_ms).alias("joined_ts_ms"),
-        F.when(is_told & ~is_empty, F.col("ts_ms") - state_ms).alias("sync_ms"),
+        F.when(is_known, state_ms).alias("joined_ts_ms"),
+        F.when(is_known & ~is_empty, F.col("ts_ms") - state_ms).alias("sync_ms"),
         F.col("protocol_name").alias("protocol"),
         F.when(is_empty, F.lit(0)).when(F.col("protocol_type") == "consumer", _assigned()).alias("_partitions"),
         F.size("members").alias("_members"),
@@ -70,14 +70,14 @@ def _assigned() -> Column:
 
 def with_events(generations: DataFrame, events: DataFrame) -> DataFrame:
     """The table generations with those added that only `events` contain, renumbered in order of time."""
-    told = _told(events).alias("e")
+    of_events = _of_events(events).alias("e")
     known = generations.select("group_id", "generation_id", "ts_ms").alias("g")
     same = (
         (F.col("e.group_id") == F.col("g.group_id"))
         & (F.col("e.generation_id") == F.col("g.generation_id"))
         & (F.abs(F.col("e.ts_ms") - F.col("g.ts_ms")) <= SAME_MS)
     )
-    union = generations.unionByName(shaped(told.join(known, same, "left_anti"), GENERATIONS))
+    union = generations.unionByName(shaped(of_events.join(known, same, "left_anti"), GENERATIONS))
     order = Window.partitionBy("group_id").orderBy("ts_ms", "generation_id")
     before = F.lag("generation_id").over(order)
     union = union.withColumn("_fell", F.coalesce((F.col("generation_id") < before).cast("int"), F.lit(0)))
@@ -100,7 +100,7 @@ def with_events(generations: DataFrame, events: DataFrame) -> DataFrame:
     return shaped(union, GENERATIONS)
 
 
-def _told(events: DataFrame) -> DataFrame:
+def _of_events(events: DataFrame) -> DataFrame:
     """Generations in events. The incarnation is left to the records around them."""
     is_emptied = F.col("type") == "group_emptied"
     return events.where(F.col("type").isin("rebalance_completed", "group_emptied")).select(

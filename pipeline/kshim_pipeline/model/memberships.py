@@ -169,7 +169,7 @@ def _joined(of_records: DataFrame, of_events: DataFrame, keys: tuple[str, ...]) 
             both = F.when(ours.isNotNull() & theirs.isNotNull(), "both")
             columns.append(F.coalesce(both, ours, theirs).alias(name))
         elif name == "ts_ms":
-            # When somebody left: the event says so, the record only that it was gone by then.
+            # The event has the time of leaving; the record only shows that the member was gone by then.
             at_leaving = F.when(F.col("e.change") == "left", theirs)
             columns.append(F.coalesce(at_leaving, ours, theirs).alias(name))
         else:

@@ -1,4 +1,4 @@
-"""The folder where fetched and generated things are kept between runs."""
+"""The directory where downloaded and generated files are kept between runs."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def _check_spark() -> None:
 
 
 def _check_connector(session: SparkSession) -> None:
-    """Spark asks the source for its options before anything else: that it says so shows that it was loaded."""
+    """Provoke the source's check of its options, which shows that it was loaded."""
     from pyspark.errors import PySparkException
 
     try:

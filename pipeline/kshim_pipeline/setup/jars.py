@@ -1,7 +1,7 @@
-"""The jars that Spark's Kafka source needs beyond pyspark's own: pinned, fetched once, checked at each use.
+"""The jars that Spark's Kafka source needs besides pyspark's own: pinned, fetched once, verified at each use.
 
 pyspark 4.0.4 with connector 4.0.0 is the newest set of which every part is published. Resolving is left to the Ivy
-inside pyspark with its own idea of the central repository, and happens only in `fetch`.
+inside pyspark with its default central repository, and happens only in `fetch`.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ _IVY_SETTINGS: Final = """\
 
 
 def jars_dir(cache: Path | None = None) -> Path:
-    """The folder of the jars of this set, below `cache` (default: `cache_dir()`). It need not exist."""
+    """The directory of these jars, below `cache` (default: `cache_dir()`). It need not exist."""
     return (cache or cache_dir()) / f"spark-{SPARK_VERSION}-kafka"
 
 
 def kafka_jars(cache: Path | None = None) -> tuple[Path, ...]:
-    """The jars, there and checked. Nothing is fetched.
+    """The jars, verified. Nothing is fetched.
 
-    Raises PipelineError: one is missing, or is not the file that it should be.
+    Raises PipelineError: one is missing, or its checksum differs.
     """
     home = jars_dir(cache)
     missing = [name for name in JARS if not (home / name).is_file()]
@@ -79,7 +79,7 @@ def kafka_jars(cache: Path | None = None) -> tuple[Path, ...]:
 def take_from(folder: Path, cache: Path | None = None) -> tuple[Path, ...]:
     """Copy the jars from `folder`, for machines without a network.
 
-    Raises PipelineError: one is missing there or is not the file that it should be.
+    Raises PipelineError: one is missing there, or its checksum differs.
     """
     for name in JARS:
         if not (folder / name).is_file():
@@ -90,10 +90,10 @@ def take_from(folder: Path, cache: Path | None = None) -> tuple[Path, ...]:
 
 
 def fetch(cache: Path | None = None, *, ivy_settings: Path | None = None) -> tuple[Path, ...]:
-    """Have pyspark's Ivy fetch the jars, check them, and put them into the cache.
+    """Fetch the jars with pyspark's Ivy, verify them, and put them into the cache.
 
-    `ivy_settings` replaces ours where jars come from a mirror. Raises PipelineError, with Ivy's words; nothing that
-    failed its check gets into the cache.
+    `ivy_settings` replaces the default settings, for example for a mirror. Raises PipelineError, with Ivy's output;
+    jars that fail verification do not get into the cache.
     """
     home = jars_dir(cache)
     home.parent.mkdir(parents=True, exist_ok=True)
@@ -148,7 +148,7 @@ def _run_ivy(aside: Path, ivy_settings: Path) -> str:
 
 
 def _move_in(jars: Mapping[str, Path], home: Path) -> None:
-    """Each jar appears under its name in one step, whole: another run may be reading or fetching them."""
+    """Each jar appears under its name atomically: another run may be reading or fetching them."""
     home.mkdir(parents=True, exist_ok=True)
     for name, jar in jars.items():
         aside = home / f"{name}.{os.getpid()}"

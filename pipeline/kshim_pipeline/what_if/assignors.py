@@ -1,15 +1,15 @@
-"""Who owns which partition, as the strategies' assignors decide. Partitions of all topics are numbered through."""
+"""Partition owners as the assignors of the strategies choose them. Partitions of all topics are numbered through."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 Owners = Sequence[str | None]
-"""The owner of each partition, by number; None: nobody."""
+"""The owner of each partition, by number; None: none."""
 
 
 def range_owners(members: Iterable[str], partition_count: int) -> list[str | None]:
-    """Neighbouring partitions for each member in the order of their names; the first ones get one more."""
+    """Contiguous partitions for each member in the order of their names; the first members get one more."""
     ordered = sorted(members)
     if not ordered:
         return [None] * partition_count
@@ -21,7 +21,7 @@ def range_owners(members: Iterable[str], partition_count: int) -> list[str | Non
 
 
 def sticky_owners(members: Iterable[str], partition_count: int, before: Owners) -> list[str | None]:
-    """Balanced to within one partition, with as few moves as that allows."""
+    """Balanced to within one partition, with as few moves as possible."""
     held: dict[str, list[int]] = {member: [] for member in members}
     owners: list[str | None] = [None] * partition_count
     if not held:
@@ -46,5 +46,5 @@ def sticky_owners(members: Iterable[str], partition_count: int, before: Owners) 
 
 
 def moved(before: Owners, after: Owners) -> int:
-    """How many partitions that had an owner have another one."""
+    """How many partitions changed from one owner to another."""
     return sum(old is not None and old != new for old, new in zip(before, after, strict=False))

@@ -1,4 +1,4 @@
-"""Strategies in which a change stops the world: everybody gives everything up, meets, and gets a share again.
+"""Strategies that stop the world: all members revoke everything, join a barrier, and are assigned partitions again.
 
 Assignment by the coordinator (the first design of Kafka 0.9), and today's classic protocol with an eager assignor.
 """
@@ -14,23 +14,23 @@ from kshim_pipeline.what_if.totals import Totals
 
 
 class Round(NamedTuple):
-    """One meeting. `told` members had to be called; `lost` maps who is gone to when it stopped working."""
+    """One rebalance. `notified` members learnt of it; `lost` maps lost members to when they stopped working."""
 
     start_ms: float
     join_end_ms: float
-    told: int
+    notified: int
     lost: dict[str, int]
     members: frozenset[str]
     partition_count: int
 
 
-def hearing_ms(told: int, heartbeat_interval_ms: int) -> float:
-    """When the last of `told` members hears of a rebalance: heartbeats fall evenly, the last of n at n/(n+1)."""
-    return heartbeat_interval_ms * told / (told + 1)
+def notification_ms(notified: int, heartbeat_interval_ms: int) -> float:
+    """When the last of `notified` members learns of it: heartbeats are evenly spread, the last of n comes at n/(n+1)."""
+    return heartbeat_interval_ms * notified / (notified + 1)
 
 
 def rounds(events: list[Detected], settings: Settings, *, sync_ms: int) -> Iterator[Round]:
-    """Meetings in order. What is noticed before the JOIN phase of one ends takes part in it, the rest waits."""
+    """Rebalances in order. Changes noticed before a JOIN phase ends take part in it, others wait for the next."""
     members: set[str] = set()
     partition_count = 0
     free_ms: float = 0
@@ -56,17 +56,19 @@ def rounds(events: list[Detected], settings: Settings, *, sync_ms: int) -> Itera
                     partition_count = event.partitions
             if not phase_is_open and (index == len(events) or events[index].detected_ms > start_ms):
                 phase_is_open = True
-                told = len(before & members - lost.keys())
-                if told:
-                    join_end_ms = start_ms + hearing_ms(told, settings.heartbeat_interval_ms) + settings.poll_ms
+                notified = len(before & members - lost.keys())
+                if notified:
+                    join_end_ms = (
+                        start_ms + notification_ms(notified, settings.heartbeat_interval_ms) + settings.poll_ms
+                    )
         if before or members:
             free_ms = join_end_ms + sync_ms
-            told = len(before & members - lost.keys())
-            yield Round(start_ms, join_end_ms, told, lost, frozenset(members), partition_count)
+            notified = len(before & members - lost.keys())
+            yield Round(start_ms, join_end_ms, notified, lost, frozenset(members), partition_count)
 
 
 def server_side(changes: list[Change], settings: Settings) -> Totals:
-    """The coordinator assigns; members are told by heartbeat and get their share with the answer to their Join."""
+    """The coordinator assigns; members are notified by heartbeat and get their partitions in the response to their join."""
     return _stop_the_world(detect(changes, session_ms=settings.session_timeout_ms), settings, sync_ms=0)
 
 
@@ -76,7 +78,7 @@ def eager(changes: list[Change], settings: Settings) -> Totals:
 
 
 def eager_static(changes: list[Change], settings: Settings) -> Totals:
-    """The same with static members: a restart within the session stops only what the restarted member owns."""
+    """The same with static members: a restart within the session stops only the partitions of the restarted member."""
     session_ms = settings.session_timeout_ms
     events = detect(changes, session_ms=session_ms, survives_restart_ms=session_ms)
     away = [change for change in changes if change.kind == "restart" and change.away_ms < session_ms]
@@ -96,14 +98,14 @@ def _stop_the_world(
         end_ms = met.join_end_ms + sync_ms
         # On average a member stops half a heartbeat interval and its poll after the start, the barrier holds it to the end.
         heard_ms = settings.heartbeat_interval_ms / 2 + settings.poll_ms
-        held_ms = end_ms - met.start_ms - heard_ms if met.told else 0.0
+        held_ms = end_ms - met.start_ms - heard_ms if met.notified else 0.0
         for owner in owners:
             if owner in met.lost:
                 totals.stopped_partition_ms += end_ms - met.lost[owner]
             elif owner is not None:
                 totals.stopped_partition_ms += held_ms
         after = range_owners(met.members, met.partition_count)
-        totals.notifications += met.told
+        totals.notifications += met.notified
         totals.generations += 1
         totals.moved_partitions += moved(owners, after)
         owners = after

@@ -1,4 +1,4 @@
-"""What happened to a group's membership, free of any protocol."""
+"""Changes of a group's membership, independent of any protocol."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ Kind = Literal["join", "leave", "crash", "restart", "partitions"]
 
 
 class Change(NamedTuple):
-    """One change. `member` is the identity that survives a restart: instance id, or client id and host.
+    """One change. `member` is the identity that is kept in a restart: instance id, or client id and host.
 
-    `away_ms` counts for a restart only, `partitions` (how many the group consumes from now on) for "partitions" only.
+    `away_ms` applies to restarts only, `partitions` (how many the group consumes from now on) to "partitions" only.
     """
 
     at_ms: int
@@ -22,11 +22,11 @@ class Change(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """The times a strategy works with, all in ms. Defaults are those of Kafka's clients and brokers, old and new.
+    """The times a strategy uses, all in ms. Defaults are those of Kafka's clients and brokers, old and new.
 
-    `poll_ms` is how long a member that was told needs until it asks to join: its processing between two polls, measured
-    as the median JOIN wait where events tell it. `sync_ms`: assignment by the leader and its way back. `zookeeper_*`:
-    session, the spread of a watch, one write, the pause before a failed claim is tried again.
+    `poll_ms` is how long a notified member needs until it joins: its processing between two polls, measured as the
+    median JOIN wait where events contain it. `sync_ms`: assignment by the leader and its distribution. `zookeeper_*`:
+    session, the spread of a watch, one write, the pause before a failed claim is retried.
     """
 
     session_timeout_ms: int = 45_000
@@ -42,7 +42,7 @@ class Settings(NamedTuple):
 
 
 class Detected(NamedTuple):
-    """A change as a coordinator gets to know it. `since_ms`: when a member that is gone stopped working."""
+    """A change as the coordinator detects it. `since_ms`: when a lost member stopped working."""
 
     detected_ms: int
     since_ms: int
@@ -52,10 +52,10 @@ class Detected(NamedTuple):
 
 
 def detect(changes: Iterable[Change], *, session_ms: int, survives_restart_ms: int = 0) -> list[Detected]:
-    """The changes in the order in which they are noticed; crashes are noticed when the session ends.
+    """The changes in the order in which they are detected; crashes are detected when the session ends.
 
-    A restart shorter than `survives_restart_ms` (static members) is not noticed at all; a longer one is a member that
-    leaves (without a word, if `survives_restart_ms` is set: static members do not leave) and joins again.
+    A restart shorter than `survives_restart_ms` (static members) is not detected; a longer one is a member that leaves
+    (without LeaveGroup, if `survives_restart_ms` is set: static members do not leave) and rejoins.
     """
     found: list[Detected] = []
     for at_ms, kind, member, away_ms, partitions in changes:

@@ -1,17 +1,17 @@
-"""Strategies in which only what moves is stopped: cooperative rebalancing (KIP-429) and the consumer protocol (KIP-848)."""
+"""Strategies that stop only partitions that move: cooperative rebalancing (KIP-429), consumer protocol (KIP-848)."""
 
 from __future__ import annotations
 
 from kshim_pipeline.what_if.assignors import Owners, moved, sticky_owners
-from kshim_pipeline.what_if.barrier import hearing_ms, rounds
+from kshim_pipeline.what_if.barrier import notification_ms, rounds
 from kshim_pipeline.what_if.changes import Change, Settings, detect
 from kshim_pipeline.what_if.totals import Totals
 
 
 def cooperative(changes: list[Change], settings: Settings) -> Totals:
-    """Members keep what they own through the JOIN barrier; partitions that move between living members need a second one.
+    """Members keep their partitions during JOIN; partitions that move between live members need a second round.
 
-    They are stopped from the end of the first round, when their owners give them up, to the end of the second.
+    These are stopped from the end of the first round, when their owners revoke them, to the end of the second.
     """
     totals = Totals()
     owners: list[str | None] = []
@@ -22,13 +22,13 @@ def cooperative(changes: list[Change], settings: Settings) -> Totals:
         for owner in owners:
             if owner in met.lost:
                 totals.stopped_partition_ms += end_ms - met.lost[owner]
-        totals.notifications += met.told
+        totals.notifications += met.notified
         totals.generations += 1
         totals.moved_partitions += moved(owners, after)
         given_up = _moved_between_living(owners, after, met.members)
         if given_up:
             others = len(met.members) - 1  # who gave up joins again at once and calls the others
-            second_ms = hearing_ms(others, settings.heartbeat_interval_ms) + settings.poll_ms + settings.sync_ms
+            second_ms = notification_ms(others, settings.heartbeat_interval_ms) + settings.poll_ms + settings.sync_ms
             totals.stopped_partition_ms += given_up * second_ms
             totals.notifications += others
             totals.generations += 1
@@ -37,7 +37,7 @@ def cooperative(changes: list[Change], settings: Settings) -> Totals:
 
 
 def consumer_protocol(changes: list[Change], settings: Settings) -> Totals:
-    """The coordinator reconciles each member by itself: no barrier, one epoch a change, only those concerned are told.
+    """The coordinator reconciles each member separately: no barrier, one epoch a change, only affected members notified.
 
     A partition that moves is stopped from its owner's revocation to the next heartbeat of the new one.
     """
@@ -72,7 +72,7 @@ def _moved_between_living(before: Owners, after: Owners, members: frozenset[str]
 
 
 def _concerned(before: Owners, after: Owners) -> set[str]:
-    """Members whose share is another one now."""
+    """Members whose assignment changed."""
     concerned: set[str] = set()
     for partition in range(max(len(before), len(after))):
         old = before[partition] if partition < len(before) else None

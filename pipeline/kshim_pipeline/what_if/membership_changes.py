@@ -1,4 +1,4 @@
-"""From the model's memberships to changes that no protocol coloured: who started, stopped, crashed and came back."""
+"""From the model's memberships to changes independent of the protocol: starts, stops, crashes and restarts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 RESTART_WINDOW_MS = 300_000
 """Who leaves and is followed within this time by a member of the same client id and host has been restarted."""
 
-_HALF_HEARTBEAT_MS = 1_500  # a member hears of a rebalance half a heartbeat interval (3 s) late, on average
+_HALF_HEARTBEAT_MS = 1_500  # a member learns of a rebalance half a heartbeat interval (3 s) late, on average
 _SILENT = frozenset({"session_timeout"})
 _COLUMNS = [
     "group_id",
@@ -51,10 +51,10 @@ def membership_changes(memberships: DataFrame, generations: DataFrame) -> DataFr
 
 
 def changes_of_group(rows: Iterable[Any]) -> list[Change]:
-    """The changes of one group from its rows in time order. A row has the columns of memberships that `_COLUMNS` names.
+    """The changes of one group from its rows in order of time. A row has the columns of memberships in `_COLUMNS`.
 
     A member that left and one that joined later with the same client id and host (static: the same instance id) are one
-    that was restarted. A crash is dated back by the session that had to end before it was noticed.
+    that was restarted. A crash is dated back by the session timeout.
     """
     changes: list[Change] = []
     identities: dict[str, str] = {}  # owner -> the identity its chain of restarts began with
@@ -91,7 +91,7 @@ def changes_of_group(rows: Iterable[Any]) -> list[Change]:
 
 
 def _returning(gone: list[tuple[int, str]], changes: list[Change], at_ms: int) -> tuple[int, str]:
-    """The first of those who are gone that may have come back at `at_ms`; place -1: nobody."""
+    """The first lost member that may have rejoined at `at_ms`; place -1: none."""
     while gone:
         place, identity = gone.pop(0)
         if at_ms - changes[place].at_ms <= RESTART_WINDOW_MS:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 class Totals:
     """Sums over all changes of one group.
 
-    `notifications`: messages or watches that tell a member to act. `generations`: agreed assignments (ZooKeeper:
-    rounds, for nobody agrees on a number). `moved_partitions`: partitions that went from one owner to another.
-    `stopped_partition_ms`: time in which a partition that had an owner was worked on by nobody, summed over partitions.
+    `notifications`: messages or watches that make a member act. `generations`: agreed assignments (ZooKeeper: rounds,
+    since there is no agreed number). `moved_partitions`: partitions that changed from one owner to another.
+    `stopped_partition_ms`: time in which a partition that had an owner was not processed, summed over partitions.
     `split_views`: members that computed their share from a view that was about to change (ZooKeeper only).
     """
 

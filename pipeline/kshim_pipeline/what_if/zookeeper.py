@@ -1,4 +1,4 @@
-"""The strategy before coordinators (Kafka 0.8): every consumer watches all others in ZooKeeper and rebalances by itself."""
+"""The strategy before coordinators (Kafka 0.8): each consumer watches the others in ZooKeeper and rebalances by itself."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from kshim_pipeline.what_if.totals import Totals
 
 
 def zookeeper_watchers(changes: list[Change], settings: Settings) -> Totals:
-    """Each change fires a watch at each member (the herd); each gives up all it owns, reads, computes and claims.
+    """Each change fires a watch at each member (the herd); each revokes all it owns, reads, computes and claims.
 
-    There is no barrier, so changes are never gathered. One that comes before the claims of the last are through finds
-    members with different views: claims fail, and whoever rebalances waits `zookeeper_backoff_ms` and tries again.
+    There is no barrier, so changes are never combined. A change before the claims of the previous one are complete
+    finds members with different views: claims fail, and a rebalancing member waits `zookeeper_backoff_ms` and tries
+    again.
     """
     totals = Totals()
     owners: list[str | None] = []
@@ -27,13 +28,13 @@ def zookeeper_watchers(changes: list[Change], settings: Settings) -> Totals:
                 members.discard(event.member)
             case "resize":
                 partition_count = event.partitions
-        told = len(before & members)
+        notified = len(before & members)
         # Each member deletes its owner nodes and creates the new ones, one after the other.
         share = -(-partition_count // len(members)) if members else 0
         round_ms = settings.zookeeper_watch_ms + 2 * share * settings.zookeeper_write_ms
         following = events[index + 1].detected_ms if index + 1 < len(events) else None
-        if following is not None and following < event.detected_ms + round_ms and told:
-            totals.split_views += told
+        if following is not None and following < event.detected_ms + round_ms and notified:
+            totals.split_views += notified
             round_ms += settings.zookeeper_backoff_ms
         for owner in owners:
             if owner is None:
@@ -43,7 +44,7 @@ def zookeeper_watchers(changes: list[Change], settings: Settings) -> Totals:
             else:
                 totals.stopped_partition_ms += event.detected_ms - event.since_ms + round_ms
         after = range_owners(members, partition_count)
-        totals.notifications += told
+        totals.notifications += notified
         totals.generations += bool(before or members)
         totals.moved_partitions += moved(owners, after)
         owners = after
