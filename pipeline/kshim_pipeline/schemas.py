@@ -100,69 +100,43 @@ _INCARNATION: Final = _int(
 )
 _TOPIC_PARTITION: Final = (_string("topic", "Topic", required=True), _int("partition", "Partition", required=True))
 
-_EVENT_MEMBER_FIELDS: Final = (
-    StructField("member_id", StringType()),
-    StructField("instance_id", StringType()),
-    StructField("client_id", StringType()),
-    StructField("host", StringType()),
+# fmt: off
+_EVENT_MEMBER_FIELDS: Final = tuple(
+    StructField(name, StringType()) for name in ("member_id", "instance_id", "client_id", "host")
 )
 _EVENT_MEMBER: Final = StructType([*_EVENT_MEMBER_FIELDS, StructField("client_reason", StringType())])
 _EVENT_WAIT: Final = StructType(
-    [
-        *_EVENT_MEMBER_FIELDS,
-        StructField("is_new", BooleanType()),
-        StructField("wait_ms", LongType()),
-    ]
+    [*_EVENT_MEMBER_FIELDS, StructField("is_new", BooleanType()), StructField("wait_ms", LongType())]
 )
 _EVENT_KICKED: Final = StructType(
-    [
-        *_EVENT_MEMBER_FIELDS,
-        StructField("reason", StringType()),
-        StructField("was_pending", BooleanType()),
-    ]
+    [*_EVENT_MEMBER_FIELDS, StructField("reason", StringType()), StructField("was_pending", BooleanType())]
 )
 _EVENT_COUNTS: Final = StructType(
     [StructField(name, IntegerType()) for name in ("expected", "joined", "kicked", "pending_sync")]
 )
 _EVENT_END: Final = StructType([StructField(name, StringType()) for name in ("reason", "text", "member_id")])
-_AS_EVENT: Final = "As in docs/design/events.md"
+_EVENT_COLUMNS: Final[Mapping[str, DataType]] = {
+    "v": IntegerType(), "event_id": StringType(), "run": StringType(), "seq": LongType(), "ts_ms": LongType(),
+    "mono_ms": LongType(), "broker": IntegerType(), "group": StringType(), "protocol_type": StringType(),
+    "epoch": LongType(), "from_generation": IntegerType(), "to_generation": IntegerType(), "type": StringType(),
+    "state_from": StringType(), "state_to": StringType(), "reason": StringType(), "reason_text": StringType(),
+    "trigger": _EVENT_MEMBER, "replaced_member_id": StringType(), "leader_id": StringType(), "members": _EVENT_COUNTS,
+    "join_ms": LongType(), "sync_ms": LongType(), "total_ms": LongType(), "last_to_join": _EVENT_WAIT,
+    "last_to_sync": _EVENT_WAIT, "waits": ArrayType(_EVENT_WAIT), "waits_omitted": IntegerType(),
+    "kicked": ArrayType(_EVENT_KICKED), "kicked_omitted": IntegerType(), "initial_delay_ms": LongType(),
+    "protocol": StringType(), "outcome": StringType(), "ended_by": _EVENT_END,
+}
+# fmt: on
+
+
+def _event_column(name: str, kind: DataType) -> StructField:
+    unit = "" if not name.endswith("_ms") else "ms since 1970" if name == "ts_ms" else "ms"
+    return _column(name, kind, "As in docs/design/events.md", unit)
+
 
 EVENTS: Final = StructType(
     [
-        _int("v", _AS_EVENT),
-        _string("event_id", _AS_EVENT),
-        _string("run", _AS_EVENT),
-        _long("seq", _AS_EVENT),
-        _instant("ts_ms", _AS_EVENT),
-        _long("mono_ms", _AS_EVENT, "ms"),
-        _int("broker", _AS_EVENT),
-        _string("group", _AS_EVENT),
-        _string("protocol_type", _AS_EVENT),
-        _long("epoch", _AS_EVENT),
-        _int("from_generation", _AS_EVENT),
-        _int("to_generation", _AS_EVENT),
-        _string("type", _AS_EVENT),
-        _string("state_from", _AS_EVENT),
-        _string("state_to", _AS_EVENT),
-        _string("reason", _AS_EVENT),
-        _string("reason_text", _AS_EVENT),
-        _column("trigger", _EVENT_MEMBER, _AS_EVENT),
-        _string("replaced_member_id", _AS_EVENT),
-        _string("leader_id", _AS_EVENT),
-        _column("members", _EVENT_COUNTS, _AS_EVENT),
-        _long("join_ms", _AS_EVENT, "ms"),
-        _long("sync_ms", _AS_EVENT, "ms"),
-        _long("total_ms", _AS_EVENT, "ms"),
-        _column("last_to_join", _EVENT_WAIT, _AS_EVENT),
-        _column("last_to_sync", _EVENT_WAIT, _AS_EVENT),
-        _column("waits", ArrayType(_EVENT_WAIT), _AS_EVENT),
-        _int("waits_omitted", _AS_EVENT),
-        _column("kicked", ArrayType(_EVENT_KICKED), _AS_EVENT),
-        _int("kicked_omitted", _AS_EVENT),
-        _long("initial_delay_ms", _AS_EVENT, "ms"),
-        _string("protocol", _AS_EVENT),
-        _string("outcome", _AS_EVENT),
-        _column("ended_by", _EVENT_END, _AS_EVENT),
+        *(_event_column(name, kind) for name, kind in _EVENT_COLUMNS.items()),
         _string("injected_fault", "As in docs/design/events.md; no analysis reads it"),
         _EVIDENCE,
     ]

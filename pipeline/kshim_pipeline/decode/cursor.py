@@ -71,26 +71,19 @@ class Cursor:
 
     def int16(self) -> Ints:
         """The next two bytes of each row."""
-        values = self.buffer.int16[self.at].astype(np.int64)
-        self._move(2)
-        return values
+        return self._number(self.buffer.int16, 2)
 
     def int32(self) -> Ints:
         """The next four bytes of each row."""
-        values = self.buffer.int32[self.at].astype(np.int64)
-        self._move(4)
-        return values
+        return self._number(self.buffer.int32, 4)
 
     def int64(self) -> Ints:
         """The next eight bytes of each row."""
-        values = self.buffer.int64[self.at].astype(np.int64)
-        self._move(8)
-        return values
+        return self._number(self.buffer.int64, 8)
 
     def uvarint(self) -> Ints:
         """An unsigned varint of up to three bytes."""
-        values = self.buffer.bytes[self.at].astype(np.int64)
-        self._move(1)
+        values = self._number(self.buffer.bytes, 1)
         if (values >= 0x80).any():
             for shift in (7, 14):
                 more = values >= 1 << shift
@@ -139,6 +132,11 @@ class Cursor:
         """Go on where `taken` arrived."""
         self.at[rows] = taken.at
         self.ok[rows] = taken.ok
+
+    def _number(self, numbers: npt.NDArray[Any], size: int) -> Ints:
+        values = numbers[self.at].astype(np.int64)
+        self._move(size)
+        return values
 
     def _slice(self, length: Ints, nullable: bool) -> Slices:
         self._require(length >= (-1 if nullable else 0))

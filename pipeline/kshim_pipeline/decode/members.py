@@ -32,29 +32,21 @@ class _Members:
         self.assignment = Slices.nulls(count)
 
     def read(self, rows: Cursor, where: Ints, version: int) -> None:
-        """The next member of each row, in version 0 to 3."""
-        self.member_id.put(where, rows.string())
+        """The next member of each row."""
+        is_flexible = version >= 4
+        string, data = (Cursor.compact_string,) * 2 if is_flexible else (Cursor.string, Cursor.bytes)
+        self.member_id.put(where, string(rows))
         if version >= 3:
-            self.group_instance_id.put(where, rows.string(nullable=True))
-        self.client_id.put(where, rows.string())
-        self.client_host.put(where, rows.string())
+            self.group_instance_id.put(where, string(rows, nullable=True))
+        self.client_id.put(where, string(rows))
+        self.client_host.put(where, string(rows))
         if version >= 1:
             self.rebalance_timeout_ms[where] = rows.int32()
         self.session_timeout_ms[where] = rows.int32()
-        self.subscription.put(where, rows.bytes())
-        self.assignment.put(where, rows.bytes())
-
-    def read_compact(self, rows: Cursor, where: Ints) -> None:
-        """The next member of each row, in version 4."""
-        self.member_id.put(where, rows.compact_string())
-        self.group_instance_id.put(where, rows.compact_string(nullable=True))
-        self.client_id.put(where, rows.compact_string())
-        self.client_host.put(where, rows.compact_string())
-        self.rebalance_timeout_ms[where] = rows.int32()
-        self.session_timeout_ms[where] = rows.int32()
-        self.subscription.put(where, rows.compact_string())
-        self.assignment.put(where, rows.compact_string())
-        rows.no_tags()
+        self.subscription.put(where, data(rows))
+        self.assignment.put(where, data(rows))
+        if is_flexible:
+            rows.no_tags()
 
 
 class _TopicPartitions:
@@ -90,13 +82,7 @@ def read_members(rows: Cursor, version: int, is_consumer: Mask) -> pa.Array:
     counts = rows.count(announced, _LEAST_COMPACT_MEMBER_BYTES if is_flexible else _LEAST_MEMBER_BYTES)
     members = _Members(int(counts.sum()))
 
-    def read(some: Cursor, where: Ints) -> None:
-        if is_flexible:
-            members.read_compact(some, where)
-        else:
-            members.read(some, where, version)
-
-    offsets = read_items(rows, counts, read)
+    offsets = read_items(rows, counts, lambda some, where: members.read(some, where, version))
     owner = np.repeat(np.arange(len(rows)), counts)
     wanted = (is_consumer & rows.ok)[owner]
     columns: dict[str, Any] = {

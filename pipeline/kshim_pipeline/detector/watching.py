@@ -155,20 +155,5 @@ def _ended(watched: Watched, event: Mapping[str, Any], outcome: str, open_after_
 
 def _alert(kind: str, watched: Watched, at_ms: int, outcome: str | None = None) -> Alert:
     assert watched.since_ts_ms is not None
-    return Alert(
-        type=kind,
-        at_ms=at_ms,
-        since_ts_ms=watched.since_ts_ms,
-        open_ms=at_ms - watched.since_ts_ms,
-        epoch=watched.epoch,
-        attempts=watched.attempts,
-        phase=watched.phase,
-        reason=watched.reason,
-        reason_text=watched.reason_text,
-        trigger_member_id=watched.trigger_member_id,
-        trigger_client_id=watched.trigger_client_id,
-        trigger_host=watched.trigger_host,
-        expected=watched.expected,
-        pending_sync=watched.pending_sync,
-        outcome=outcome,
-    )
+    known: dict[str, Any] = {name: value for name, value in watched._asdict().items() if name in Alert._fields}
+    return Alert(type=kind, at_ms=at_ms, open_ms=at_ms - watched.since_ts_ms, outcome=outcome, **known)

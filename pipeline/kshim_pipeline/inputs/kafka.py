@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -57,48 +58,36 @@ class Cluster:
 
         Raises PipelineError: the cluster does not answer, or the jars are missing.
         """
-        consumer = self._consumer(spark)
-        try:
+        with self._metadata(spark) as consumer:
             known = consumer.listTopics()
             found = {topic: known[topic] for topic in topics if topic in known}
-            places = [
-                spark._jvm.org.apache.kafka.common.TopicPartition(topic, info.partition())  # type: ignore[union-attr]
-                for topic, infos in found.items()
-                for info in infos
-            ]
+            places = _places(spark, found)
             starts, ends = consumer.beginningOffsets(places), consumer.endOffsets(places)
             spans: dict[str, dict[int, Span]] = {topic: {} for topic in found}
             for place in places:
                 spans[place.topic()][place.partition()] = Span(starts[place], ends[place])
             return spans
-        except Py4JJavaError as error:
-            raise PipelineError(
-                f"{self.bootstrap_servers} did not return its topics and offsets: {error.java_exception.getMessage()}",
-                EXIT_UNAVAILABLE,
-            ) from error
-        finally:
-            consumer.close()
 
     def ends(self, spark: SparkSession) -> dict[tuple[str, int], int]:
         """The end of each partition of each topic whose name does not begin with two underscores.
 
         Raises PipelineError: the cluster does not answer, or the jars are missing.
         """
+        with self._metadata(spark) as consumer:
+            topics = {topic: infos for topic, infos in consumer.listTopics().items() if not topic.startswith("__")}
+            # As text: a call for each partition would take longer than the request.
+            found = _ENDS.findall(consumer.endOffsets(_places(spark, topics)).toString())
+            return {(topic, int(partition)): int(end) for topic, partition, end in found}
+
+    @contextmanager
+    def _metadata(self, spark: SparkSession) -> Iterator[Any]:
         consumer = self._consumer(spark)
         try:
-            places = [
-                spark._jvm.org.apache.kafka.common.TopicPartition(topic, info.partition())  # type: ignore[union-attr]
-                for topic, infos in consumer.listTopics().items()
-                if not topic.startswith("__")
-                for info in infos
-            ]
-            # As text: a call for each partition would take longer than the question.
-            found = _ENDS.findall(consumer.endOffsets(places).toString())
-            return {(topic, int(partition)): int(end) for topic, partition, end in found}
+            yield consumer
         except Py4JJavaError as error:
+            reason = error.java_exception.getMessage()
             raise PipelineError(
-                f"{self.bootstrap_servers} did not return the ends of its topics: {error.java_exception.getMessage()}",
-                EXIT_UNAVAILABLE,
+                f"{self.bootstrap_servers} did not return its offsets: {reason}", EXIT_UNAVAILABLE
             ) from error
         finally:
             consumer.close()
@@ -129,6 +118,12 @@ class Cluster:
                 "This session lacks the jars of Spark's Kafka source. Fetch them with: kshim pipeline setup",
                 EXIT_UNAVAILABLE,
             ) from error
+
+
+def _places(spark: SparkSession, topics: Mapping[str, Any]) -> list[Any]:
+    jvm: Any = spark._jvm
+    make = jvm.org.apache.kafka.common.TopicPartition
+    return [make(topic, info.partition()) for topic, infos in topics.items() for info in infos]
 
 
 def client_options(file: Path | None) -> dict[str, str]:
