@@ -206,4 +206,4 @@ def test_unknown_types_and_versions_are_counted_and_named(spark: SparkSession, t
     assert (counts.records, counts.unknown) == (7, 3)
     assert counts.by_kind == {"offset_commit": 3, "group_metadata": 1, "consumer_group_metadata": 1}
     assert counts.unknown_names == {"key type 1 value version 9", "key type 99", "key type none"}
-    assert "2 of 9 offsets held no record" in counts.sentences()[-1]
+    assert "2 of 9 offsets had no record" in counts.sentences()[-1]
