@@ -1,0 +1,1 @@
+"""Kafka's wire protocol: bytes to typed messages and back."""

@@ -1,0 +1,1 @@
+"""A broker compatible with Kafka's wire protocol, in pure Python."""

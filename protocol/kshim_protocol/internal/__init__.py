@@ -1,0 +1,1 @@
+"""Records of the internal topics, and the metadata of consumers."""

@@ -1,0 +1,1 @@
+"""Requests and responses, one module an API."""

@@ -1,0 +1,1 @@
+"""Record batches: layout, compression, checking, building."""

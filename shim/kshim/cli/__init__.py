@@ -1,0 +1,1 @@
+"""The command line: options, log output, exit codes."""

@@ -1,0 +1,1 @@
+"""Kafka's configuration keys: parsing, defaults, dynamic values, listeners."""

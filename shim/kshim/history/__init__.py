@@ -1,0 +1,1 @@
+"""Why groups rebalanced: the history's events, kept in memory and written to a topic."""

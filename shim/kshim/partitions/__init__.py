@@ -1,0 +1,1 @@
+"""Topics and partitions. Partition.append owns log, producers, durability and waiting Fetches."""

@@ -1,0 +1,1 @@
+"""Timers and background tasks, without a clock or a loop."""

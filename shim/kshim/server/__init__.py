@@ -1,0 +1,1 @@
+"""Sockets, TLS and the loops that drive a broker, with trio."""

@@ -1,0 +1,1 @@
+"""What may be configured while the broker runs, by kind of resource."""

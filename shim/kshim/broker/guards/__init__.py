@@ -1,0 +1,1 @@
+"""Authorization: what a caller may see and do of each API."""

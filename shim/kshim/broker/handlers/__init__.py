@@ -1,0 +1,1 @@
+"""One module an API, grouped by area; `broker/handler_table.py` says where each is."""

@@ -1,0 +1,1 @@
+"""The group coordinator: groups, their offsets, and the shards that hold them."""

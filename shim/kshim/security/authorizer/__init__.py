@@ -1,0 +1,1 @@
+"""ACLs: the rules, their storage, and decisions by them."""

@@ -1,0 +1,1 @@
+"""The segments that a log's files are made of: data, indexes, syncs, replacement."""

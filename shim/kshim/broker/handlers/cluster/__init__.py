@@ -1,0 +1,1 @@
+"""APIs about the cluster: versions, nodes, coordinators, log directories, quotas."""

@@ -1,0 +1,1 @@
+"""APIs about the configuration of resources."""

@@ -1,0 +1,1 @@
+"""APIs that the group coordinator answers."""

@@ -1,0 +1,1 @@
+"""APIs about the records of partitions: Produce, Fetch, offsets of logs."""

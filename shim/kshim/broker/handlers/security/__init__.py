@@ -1,0 +1,1 @@
+"""APIs of SASL, SCRAM credentials and ACLs."""

@@ -1,0 +1,1 @@
+"""APIs about topics, and about who leads their partitions."""
