@@ -6,6 +6,8 @@
 #   make test       everything that decides whether a change is good (under 10 minutes on two quiet cores)
 #   make test-all   the same and the long runs, in stages: what passed is not run again until code changes, so that an
 #                   interrupted run continues; STAGES="lint gate" runs only these, STAGES=--list prints all
+#   make matrix     the tests on Python 3.11, 3.12 and 3.13, each with the newest and the lowest packages, in stages, too;
+#                   CELLS="3.12-lowest" runs only this, CELLS="--suite quick" the unit tests of make check
 #   make mutation   of those only this: does a test notice each mistake put into the coordinator?
 #   make lint       only what needs no running
 #   make sizes      lines of each room, the longest files and functions: a report, not a rule
@@ -37,7 +39,7 @@ BENCHMARKS = $(basename $(notdir $(shell grep -l __main__ bench/*.py)))
 # Every test that starts a Python would compile what it imports, where the machine says so to keep folders clean.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help check test test-all mutation lint sizes demo demo-pipeline docs lock bench clients clean
+.PHONY: help check test test-all matrix mutation lint sizes demo demo-pipeline docs lock bench clients clean
 .DEFAULT_GOAL := help
 
 help:
@@ -55,6 +57,9 @@ test: lint $(VENV)/.docs $(VENV)/.java $(VENV)/.spark
 
 test-all: $(VENV)/.docs $(VENV)/.java $(VENV)/.spark $(VENV)/.clients $(VENV)/.mutation
 	$(BIN)/python -m tests.gate.full_run $(STAGES)
+
+matrix: $(VENV)/.dev $(VENV)/.java
+	$(BIN)/python -m tests.gate.matrix $(CELLS)
 
 mutation: $(VENV)/.mutation
 	$(BIN)/python -m tests.mutation
