@@ -13,6 +13,6 @@ def test_without_kafka_python_it_says_what_to_install_and_fails() -> None:
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_KAFKA], capture_output=True, text=True, timeout=60, check=False
     )
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (3, "")
     assert "pip install 'kshim[demo]'" in done.stderr
     assert done.stderr.count("\n") == 1
