@@ -22,6 +22,7 @@ CONFIG = {
     "offsets.topic.num.partitions": "5",
     "offsets.retention.check.interval.ms": "86400000",  # each broker's own clock says when empty groups go
     "auto.create.topics.enable": "false",
+    "message.max.bytes": "8000",  # so that some assignments and commits are too large to be stored
 }
 # One thread a stage makes Kafka take requests in the order they were sent over several connections, and without linger
 # an answer is out before the next request is looked at. Neither changes what is answered.

@@ -138,6 +138,8 @@ class Generator:
             step.options["assign"] = "all"
             if self.rnd.random() < 0.15:
                 step.options["assign"] = [["@", "mine"], ["nobody", "nobody's"]]
+            if self.rnd.random() < 0.08:
+                step.options["assign"] = [["@", ["x", self.rnd.choice((7_000, 7_900, 9_000))]]]
         self._add_instance(step, slot, 3)
         return step
 

@@ -86,7 +86,7 @@ def _followed(slot: Slot, error: int, *, is_sync: bool) -> None:
         slot.status = "synced" if is_sync else slot.status
     elif error in _OUT:
         slot.forget()
-    elif error in _REJOIN:
+    elif error in _REJOIN or (is_sync and error == ErrorCode.UNKNOWN_SERVER_ERROR):  # the assignments were too large
         slot.status = "rejoin"
 
 

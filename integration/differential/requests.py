@@ -118,7 +118,7 @@ def _sync(place: _Place, options: dict[str, Any]) -> Request[Any]:
         assign = [[member, f"share of {member} {slot.generation}"] for member in members]
     return _member(place, options).sync(
         options["v"],
-        [(place.model.member(place.group, slot, member), share.encode()) for member, share in assign],
+        [(place.model.member(place.group, slot, member), (_text(share) or "").encode()) for member, share in assign],
         protocol_type=_own(options.get("type", "own"), slot.protocol_type),
         protocol_name=_own(options.get("name", "own"), slot.protocol_name),
     )
