@@ -1,7 +1,7 @@
 """The data plane beside a real Kafka 4.4: the same requests, the same answers.
 
-What differs on purpose is left out of the comparison: texts, log start offsets of refused batches, the list of aborted
-transactions of partitions in error, batches cut in the middle (Kafka fills an answer up to the last byte).
+What differs on purpose is left out of the comparison: texts, the list of aborted transactions of partitions in error,
+batches cut in the middle (Kafka fills an answer up to the last byte).
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def plain(answer: Any, topic_ids: dict[str, bytes]) -> Any:
                 part.error_code,
                 part.base_offset,
                 part.log_append_time_ms,
-                part.error_code or part.log_start_offset,
+                part.log_start_offset,
                 [error.batch_index for error in part.record_errors],
             )
             for topic in answer.responses

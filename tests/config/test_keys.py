@@ -11,17 +11,12 @@ from integration.support.jvm import Jvm
 from kshim.config.ignored_keys import IGNORED_KEYS
 from kshim.config.keys import BROKER_KEYS, TOPIC_KEYS
 from kshim.config.security_keys import SECURITY_KEYS
+from tests.docs.differences_page import DATA
 
 pytestmark = pytest.mark.java
 
-OTHER_DEFAULTS = {
-    "group.coordinator.rebalance.protocols": "the other protocols are not served",
-    "group.initial.rebalance.delay.ms": "tests must not wait 3 s for members that never come",
-    "log.dir": "nothing is written unless asked",
-    "node.id": "required in Kafka",
-    "sasl.enabled.mechanisms": "GSSAPI is not spoken",
-    "socket.listen.backlog.size": "many members may reconnect at once",
-}
+OTHER_DEFAULTS = {entry["key"]: entry.get("kafka") for entry in DATA["default"]}
+"""Kafka's, by key."""
 OTHER_RULES = {"group.initial.rebalance.delay.ms": "Kafka accepts a negative delay"}
 FREE_TEXT = ("non-", "partitionId")
 """Validators that say something about texts, which have no rule here."""
@@ -40,8 +35,8 @@ def test_the_brokers_keys_are_kafkas(jvm: Jvm) -> None:
     keys = BROKER_KEYS | IGNORED_KEYS | SECURITY_KEYS
     ours = {key.name: Facts(key.type, key.default, key.rule) for key in keys.values()}
     assert ours.keys() == theirs.keys()
-    differing = {name for name in ours if ours[name].default != theirs[name].default}
-    assert differing == set(OTHER_DEFAULTS)
+    differing = {name: theirs[name].default for name in ours if ours[name].default != theirs[name].default}
+    assert differing == OTHER_DEFAULTS
     assert {name for name in ours if ours[name].rule != theirs[name].rule} == set(OTHER_RULES)
     assert {name for name in ours if ours[name].type != theirs[name].type} == set()
 

@@ -7,6 +7,8 @@ import tomllib
 from typing import Any
 
 from kshim.config.ignored_keys import IGNORED_KEYS
+from kshim.config.keys import BROKER_KEYS
+from kshim.config.security_keys import SECURITY_KEYS
 from kshim.tools.api_table import versions_text
 from kshim.tools.kafka_apis import KAFKA_APIS
 from kshim.tools.scenario.library import load_scenarios
@@ -81,7 +83,17 @@ def _apis() -> list[str]:
 
 
 def _keys() -> list[str]:
+    keys = BROKER_KEYS | SECURITY_KEYS | IGNORED_KEYS
     return [
+        "## Defaults of configuration keys",
+        "",
+        "| Key | Kafka 4.4 | kshim | Why |",
+        "| --- | --- | --- | --- |",
+        *(
+            f"| `{entry['key']}` | {_value(entry.get('kafka'))} | {_value(keys[entry['key']].default)} | {entry['why']} |"
+            for entry in DATA["default"]
+        ),
+        "",
         "## Configuration keys without effect",
         "",
         f"kshim accepts these {len(IGNORED_KEYS)} broker keys of Kafka, checks and describes their values, and names them "
@@ -90,6 +102,10 @@ def _keys() -> list[str]:
         ", ".join(f"`{name}`" for name in sorted(IGNORED_KEYS)),
         "",
     ]
+
+
+def _value(default: str | None) -> str:
+    return f"`{default}`" if default else "none"
 
 
 def scenarios_that_differ() -> set[str]:
