@@ -7,14 +7,14 @@ from html import escape
 from importlib import import_module
 
 from tests.docs.blocks import DOCS
-from tests.repository.rooms import Imports, module_imports, reduced, room_imports, room_of
+from tests.repository.rooms import Imports, reduced, room_imports
 
 PAGE = DOCS / "design" / "architecture.md"
 PICTURE = DOCS / "design" / "rooms.svg"
 BEGIN = "<!-- rooms: written by `python -m tests.docs.rooms_page --write` -->"
 END = "<!-- end of rooms -->"
 
-_BOX_HEIGHT, _GAP_X, _GAP_Y, _MARGIN = 40, 28, 64, 20
+_BOX_HEIGHT, _GAP_X, _GAP_Y, _MARGIN = 40.0, 28.0, 64.0, 20.0
 _CHARACTER_WIDTH = 7.6
 _BLANK = 30
 _LONG = 2
@@ -31,14 +31,11 @@ def with_map(page: str) -> str:
 
 
 def folder_map() -> str:
-    """Each room: how many modules it has, what it is for, which rooms it imports."""
-    counts: dict[str, int] = {}
-    for module in module_imports():
-        counts[room_of(module)] = counts.get(room_of(module), 0) + 1
-    lines = ["| Room | Modules | Contents | Imports |", "| --- | ---: | --- | --- |"]
+    """Each room: what it is for, which rooms it imports."""
+    lines = ["| Room | Contents | Imports |", "| --- | --- | --- |"]
     for room in (room for row in rows_of(room_imports()) for room in row):
         others = ", ".join(f"`{_short(other)}`" for other in sorted(room_imports()[room]) if other in room_imports())
-        lines.append(f"| `{_short(room)}` | {counts[room]} | {_contents(room)} | {others} |")
+        lines.append(f"| `{_short(room)}` | {_contents(room)} | {others} |")
     return "\n".join(lines) + "\n"
 
 
@@ -68,7 +65,8 @@ def picture() -> str:
     inner_width = max(map(_row_width, inner))
     width = left + inner_width + right + 2 * _MARGIN
     height = len(rows) * (_BOX_HEIGHT + _GAP_Y) - _GAP_Y + 2 * _MARGIN
-    x = {room: float(_MARGIN) for room in sides[0]} | {room: width - _MARGIN - _width(room) for room in sides[1]}
+    x = {room: float(_MARGIN) for room in sides[0]}
+    x.update((room, width - _MARGIN - _width(room)) for room in sides[1])
     for row in inner:
         at = _MARGIN + left + (inner_width - _row_width(row)) / 2
         for room in row:

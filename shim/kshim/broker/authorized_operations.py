@@ -1,4 +1,4 @@
-"""What a client is told it may do: without ACLs everything (KIP-430). Bit numbers are those of AclOperation."""
+"""The operations that a client may do, as responses show them: without ACLs all (KIP-430). Bit numbers are those of AclOperation."""
 
 from __future__ import annotations
 

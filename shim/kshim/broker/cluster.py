@@ -52,7 +52,7 @@ class RandomIds:
 class Cluster:
     """Everything nodes share. `on_event` gets each coordinator event; `on_defect` each exception that should not be.
 
-    `on_corrupt` hears of a log that cannot be loaded because records in it are damaged: somebody has to decide. There are
+    `on_corrupt` is called with a log that cannot be loaded because records in it are damaged: an operator has to decide. There are
     `node_count` nodes, with ids from `config.node_id` on; `nodes` holds those that are live, by id.
     """
 
@@ -335,7 +335,7 @@ class Cluster:
         return self._producer_ids.next()
 
     def close(self) -> None:
-        """Close every log and give up the storage. Who still waits for a sync is not told any more."""
+        """Close every log and give up the storage. Requests that still wait for a sync are not answered."""
         if self._history is not None:
             self._history.close()
         try:

@@ -25,11 +25,11 @@ class Connection(Protocol):
     client_host: str
     """Peer address in Java's text form with the slash, e.g. `/127.0.0.1`."""
     listener_name: str
-    """Kafka's name of the listener it came by, upper case; clients hear the addresses of this listener only."""
+    """Kafka's name of the listener it came by, upper case; clients get the addresses of this listener only."""
     security_protocol: SecurityProtocol
     """That of its listener."""
     principal: str
-    """Who it is, e.g. `User:alice`; ANONYMOUS until TLS or SASL has told."""
+    """Who it is, e.g. `User:alice`; ANONYMOUS until TLS or SASL has authenticated the client."""
     is_authenticated: bool
     """False while a client of a SASL listener has not yet authenticated: then larger requests are refused, and time is
     short. The broker sets it, together with `principal`."""

@@ -22,7 +22,7 @@ class CoordinatorHost(Generic[C]):
     """`make(partition_count)` makes the coordinator; the count is that of its topic, None as long as there is none.
 
     `modules` are imported in slices before it is made to read shards; `make_topic` makes its topic and may raise
-    LogError; `apply` carries out a Step; `on_corrupt` hears of a log that was damaged when the broker started.
+    LogError; `apply` carries out a Step; `on_corrupt` is called with a log that was damaged when the broker started.
     """
 
     def __init__(

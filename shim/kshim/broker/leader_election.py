@@ -132,7 +132,7 @@ class LeaderElection:
         self.nodes = [self.known_nodes[node_id] for node_id in sorted(self.known_nodes) if node_id in live_ids]
 
     def _find_leaders(self) -> None:
-        """Give the partitions of nodes that are not live to live ones; without any, only say so to who waits."""
+        """Give the partitions of nodes that are not live to live ones; without any, only answer waiting requests."""
         live_ids = self._leadership.live_ids
         orphans = {
             partition: partition.leader.preferred_id
@@ -154,7 +154,7 @@ class LeaderElection:
             self._moved(orphans)
 
     def _lead(self, leader_ids: dict[Partition, int], preferred: Callable[[Partition], int]) -> None:
-        """Begin the new epochs, store them, and answer who waits. Raises LogError, with all as it was."""
+        """Begin the new epochs, store them, and answer waiting requests. Raises LogError, with all as it was."""
         if not leader_ids:
             return
         before = {partition: partition.leader for partition in leader_ids}
@@ -168,7 +168,7 @@ class LeaderElection:
         self._moved(leader_ids)
 
     def _moved(self, partitions: Iterable[Partition]) -> None:
-        """Whoever waits at the old leader has to hear that it is not the leader any more."""
+        """Answer the Fetches that wait at the old leader, and report each partition as moved."""
         is_led = bool(self._leadership.live_ids)
         for partition in partitions:
             partition.release_fetches()

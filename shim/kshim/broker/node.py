@@ -17,7 +17,7 @@ def _nothing() -> None:
 
 
 class Node:
-    """`host` and `port` are what clients are told to dial.
+    """`host` and `port` are the address that clients connect to.
 
     `addresses` holds the (host, port) of listeners by name, for those that clients find elsewhere.
     """

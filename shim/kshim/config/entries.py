@@ -61,12 +61,12 @@ class ConfigEntry(NamedTuple):
 
     @property
     def is_sensitive(self) -> bool:
-        """Whether nobody is told the value."""
+        """Whether the value is never shown."""
         return is_sensitive(self.key)
 
 
 def is_sensitive(key: Key) -> bool:
-    """Whether the values of a key are never told."""
+    """Whether the values of a key are never shown."""
     return key.type in ("password", "unknown")
 
 
@@ -103,7 +103,7 @@ def shown(key: Key, text: str) -> str | None:
 def broker_synonyms(
     config: BrokerConfig, key: Key, computed: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[Synonym]:
-    """All places that give a key of the broker, the one that counts first. What is secret is not told."""
+    """All places that give a key of the broker, the one that counts first. Secret values are left out."""
     name = key.name
     layers = (DYNAMIC_BROKER, config.own), (DYNAMIC_CLUSTER_WIDE, config.cluster_wide), (STATIC_BROKER, config.static)
     for source, pairs in layers:

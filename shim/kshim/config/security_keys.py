@@ -12,7 +12,7 @@ from kshim.config.keys import Key, KeyType
 
 # fmt: off
 _ROWS: Final[tuple[tuple[str, KeyType, str | None, str, str], ...]] = (
-    ("advertised.listeners",                                      "list",     None, "", "What clients of each listener are told to dial, NAME://HOST:PORT each; port 0 is the one bound."),
+    ("advertised.listeners",                                      "list",     None, "", "What clients of each listener connect to, NAME://HOST:PORT each; port 0 is the one bound."),
     ("authorizer.class.name",                                     "string",   "", "", "org.apache.kafka.metadata.authorizer.StandardAuthorizer: access rules decide who may do what."),
     ("connection.failed.authentication.delay.ms",                 "int",      "100", "0+", "How long the answer to a failed authentication is held back."),
     ("connections.max.reauth.ms",                                 "long",     "0", "", "How long a SASL session lasts until the client has to authenticate again; 0: for good."),

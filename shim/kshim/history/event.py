@@ -146,7 +146,7 @@ class Course(Why):
         self.protocol: str | None = None
         self.pending_sync: int | None = None
         self.size_bytes = 0
-        """Memory of `arrivals` and `kicked`, once an end has been told."""
+        """Memory of `arrivals` and `kicked`, once the end is known."""
         self._joined_json: tuple[str, str, str] | None = None
 
     def close(self) -> None:

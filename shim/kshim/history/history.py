@@ -33,7 +33,7 @@ class History:
 
     They are followed later, many at a time: code that runs now and then runs cold, at several times its cost. Whoever
     looks at `ring` sees all of them. `find_group` looks into the coordinator; `topic` None: the events stay in memory;
-    `on_defect(error, event)` hears of an event that could not be followed, `broker_of(partition)` is the node id of that
+    `on_defect(error, event)` is called with an event that could not be followed, `broker_of(partition)` is the node id of that
     coordinator. See `Tracker` for the others.
     """
 
@@ -97,7 +97,7 @@ class History:
         )
 
     def observe(self, event: Event) -> None:
-        """The coordinator has told of something."""
+        """Take in an event of the coordinator."""
         if type(event) not in self._tracker.followers:
             return
         self._pending.append((event, self._broker_of(event.partition)))

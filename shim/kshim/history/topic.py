@@ -33,7 +33,8 @@ BACKLOG_MAX_BYTES: Final = 32 << 20
 class EventsTopic:
     """A backlog of events and the topic it is appended to.
 
-    `find_topic()` is the topic, None while there is none; `after(delay_ms, action)` sets a timer; `on_failure(error)` hears of the first failure of a row. At most
+    `find_topic()` is the topic, None while there is none; `after(delay_ms, action)` sets a timer; `on_failure(error)` is called with the
+    first of failures in a row. At most
     `max_events` and about `max_bytes` wait; beyond that the oldest are dropped.
     """
 

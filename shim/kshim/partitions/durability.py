@@ -50,7 +50,7 @@ class Durability:
 
     `start` takes tasks that should begin at once. `on_durable(partition, log, offset)` is called when the durable
     position has moved on from `offset`; `on_lost(partition, error)` when a sync has failed, before those that waited
-    are told; `report` of exceptions that should not be. `replies_wait` says whether `when_durable` ever waits.
+    are called back; `report` of exceptions that should not be. `replies_wait` says whether `when_durable` ever waits.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Durability:
         self._leftovers.discard(partition)
 
     def stop(self) -> None:
-        """Nobody is told anything any more, and nothing more is begun."""
+        """Call nobody back any more, and begin nothing more."""
         self._is_started = True
         self._waits.clear()
 
@@ -232,7 +232,7 @@ class Durability:
         else:
             sync.failed(error)
         if partition.opened_log is not log:
-            return  # deleted or closed meanwhile; `closing` has told who waited
+            return  # deleted or closed meanwhile; `closing` has called back who waited
         if error is not None:
             self._lose(partition, error)
             return
@@ -240,7 +240,7 @@ class Durability:
             self._on_durable(partition, log, before)
         self._release(partition, log)
 
-    # Telling
+    # Calling back
 
     def _release(self, partition: Partition, log: Log) -> None:
         waits = self._waits.get(partition)
@@ -265,7 +265,7 @@ class Durability:
             return
         try:
             wait.done(wait.lost)
-        except Exception as error:  # must not be the trouble of the others who wait
+        except Exception as error:  # must not harm the others who wait
             self._report(error, None)
 
 

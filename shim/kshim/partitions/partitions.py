@@ -106,7 +106,7 @@ class Partitions:
             self.configured(topic)
 
     def close(self) -> None:
-        """Close every log. Who still waits for a sync is not told any more. Raises LogError, when all are closed."""
+        """Close every log. Requests that still wait for a sync are not answered. Raises LogError, when all are closed."""
         self.durability.stop()
         self.log_cleaner.compact_before_end()
         self.log_recovery.close()

@@ -70,11 +70,11 @@ async def serve(
     """Listen on `listeners`, or in plain text on `host` and `port`, and let `router` answer, until `Server.stop`.
 
     `transforms` makes, by a listener's name, what lies under each of its connections: TLS. `others` are further nodes of
-    the cluster that `router` is a node of, each with its listeners; they share the loop, and the timers and background_tasks of
+    the cluster that `router` is a node of, each with its listeners; they share the loop, and the timers and background tasks of
     `router`, and all can be stopped and started. `clock` drives group timers, `real_clock` fetch waits, idle limits and
-    pauses; both are the machine's by default. `on_listening(addresses)` is called, and `task_status` told, once
+    pauses; both are the machine's by default. `on_listening(addresses)` is called, and `task_status.started`, once
     connections are accepted. A graceful end stops accepting and reading, handles what was read whole, and gives the peers
-    `limits.shutdown_grace_ms` to take their answers; parked requests are not waited for. Then urgent background_tasks end, others
+    `limits.shutdown_grace_ms` to take their answers; parked requests are not waited for. Then urgent background tasks end, others
     are closed. Cancelled, all closes at once.
 
     Raises CannotBind; ValueError for a loop this platform lacks.
@@ -90,8 +90,8 @@ async def serve(
     )
     with contextlib.ExitStack() as sockets:
         nodes = ((router, listeners or (plain_listener(host, port),)), *others)
-        doors = [await _bound(Acceptor(*node, transforms or {}, limits), sockets) for node in nodes]
-        server = Server([address for door in doors for address in door.addresses])
+        acceptors = [await _bound(Acceptor(*node, transforms or {}, limits), sockets) for node in nodes]
+        server = Server([address for acceptor in acceptors for address in acceptor.addresses])
         async with trio.open_nursery() as nursery:
             await nursery.start(peers.run)
             nursery.start_soon(timers.run)
@@ -99,14 +99,14 @@ async def serve(
             async with trio.open_nursery() as working:
                 await working.start(background_tasks.run)
                 async with trio.open_nursery() as accepting:
-                    for door in doors:
-                        door.use(accepting, partial(_accept, peers, real_clock, log), peers, real_clock)
-                        door.open()
-                    _hand_over(doors if others else ())
+                    for acceptor in acceptors:
+                        acceptor.use(accepting, partial(_accept, peers, real_clock, log), peers, real_clock)
+                        acceptor.open()
+                    _hand_over(acceptors if others else ())
                     if on_listening is not None:
                         on_listening(server.addresses)
                     task_status.started(server)
-                    accepting.start_soon(_warm, [door.router for door in doors], peers, real_clock, log)
+                    accepting.start_soon(_warm, [acceptor.router for acceptor in acceptors], peers, real_clock, log)
                     await server._is_stopping.wait()
                     accepting.cancel_scope.cancel()
                 sockets.close()
@@ -115,18 +115,18 @@ async def serve(
             nursery.cancel_scope.cancel()
 
 
-async def _bound(door: Acceptor, sockets: contextlib.ExitStack) -> Acceptor:
-    """The door, bound; `sockets` closes it. Raises CannotBind."""
-    sockets.callback(door.close_sockets)
-    await door.bind()
-    return door
+async def _bound(acceptor: Acceptor, sockets: contextlib.ExitStack) -> Acceptor:
+    """The acceptor, bound; `sockets` closes it. Raises CannotBind."""
+    sockets.callback(acceptor.close_sockets)
+    await acceptor.bind()
+    return acceptor
 
 
-def _hand_over(doors: Sequence[Acceptor]) -> None:
-    """Let each node close and open its door."""
-    for door in doors:
-        node = cast("NodeRouter", door.router)
-        node.on_stop, node.on_start = door.close, door.open
+def _hand_over(acceptors: Sequence[Acceptor]) -> None:
+    """Let each node stop and start accepting connections."""
+    for acceptor in acceptors:
+        node = cast("NodeRouter", acceptor.router)
+        node.on_stop, node.on_start = acceptor.close, acceptor.open
 
 
 def _loop_class(name: LoopName) -> type[Loop]:

@@ -188,7 +188,7 @@ class DataDirectory:
         return path, usage.total, usage.free
 
     def close(self) -> None:
-        """Let others use the folder. Logs are closed before; unless one could not be, the next process is told so."""
+        """Let others use the folder. Logs are closed before. If all could be, the folder is marked as closed cleanly for the next process."""
         if (self.was_closed or self.is_checked) and all(log.is_safe for log in self._logs.values()):
             with contextlib.suppress(LogError):  # then the next start checks more than it needs to
                 self._write(_CLOSED_FILE, '{"version":0,"brokerEpoch":-1}')
@@ -240,7 +240,7 @@ class DataDirectory:
             self.was_closed = True
 
     def _adopt(self, new_topic_id: Callable[[], bytes]) -> None:
-        """Take over the folders of topics that nobody has told of."""
+        """Take over the folders of topics that are not known."""
         strays = [(topic, partition) for topic, partition in self.partitions() if topic not in self.topics]
         specs = adopt(self.path, strays, new_topic_id, self._calls) if strays else []
         self._write_meta()

@@ -38,7 +38,7 @@ class FileLog:
     """`Log` in files. Nothing is opened, read or made before first use, older segments not before their own.
 
     `was_closed`: the log was closed properly and nobody has changed it since, so that all of it is durable. `on_repair`
-    hears of what opening had to put right. Few descriptors stay open: the last segment's, that of the older one used
+    is called with what opening had to repair. Few descriptors stay open: the last segment's, that of the older one used
     last, and those of the few that wait to be synced.
 
     A segment ends before it grows beyond `segment_bytes`, or when a batch is more than `segment_ms` younger than its

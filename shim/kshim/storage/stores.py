@@ -73,7 +73,7 @@ class DirectoryStorage:
     """Keeps everything in `directory`, which belongs to this process until `close`.
 
     A log begins a new file at its topic's `segment.bytes`, or at `segment_bytes` where the topic sets none;
-    `on_repair` hears of what opening a log had to put right.
+    `on_repair` is called with what opening a log had to repair.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Subscriptions to clients' metrics (KIP-714): kept and described. No client is ever told of one: none may push here."""
+"""Subscriptions to clients' metrics (KIP-714): kept and described. No client gets one: pushing metrics is not supported here."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def find_coordinator(call: Call) -> Step:
 
 @guards("DescribeCluster")
 def telling_operations(call: Call) -> Step:
-    """For everybody; what the caller may do with the cluster is told to who may DESCRIBE it."""
+    """For everybody; the operations allowed on the cluster are shown to callers that may DESCRIBE it."""
 
     def merge(response: Any) -> Any:
         if response.cluster_authorized_operations == NOT_ASKED:
@@ -74,7 +74,7 @@ def describing(call: Call) -> Step:
 
 
 @guards("CreateAcls", "DeleteAcls", "AlterUserScramCredentials", "ElectLeaders", "AlterPartitionReassignments")
-def altering(call: Call) -> Step:
+def alter_cluster(call: Call) -> Step:
     """ALTER on the cluster."""
     return _whole(call, Operation.ALTER)
 

@@ -45,7 +45,7 @@ def join_group(call: Call) -> Step:
 
 @guards("SyncGroup")
 def sync_group(call: Call) -> Step:
-    """READ on the group; as in Kafka what is missing from the request is told before."""
+    """READ on the group; as in Kafka what the request lacks is refused before."""
     request = call.request
     if call.version >= 5 and (request.protocol_type is None or request.protocol_name is None):
         return call.answer(request.error_response(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, call.version))
@@ -63,9 +63,9 @@ def describe_groups(call: Call) -> Step:
         return call.answer(refusal)
 
     def merge(response: Any) -> Any:
-        return changed(response, groups=(*(told(group) for group in response.groups), *refusal.groups))
+        return changed(response, groups=(*(visible(group) for group in response.groups), *refusal.groups))
 
-    def told(group: Any) -> Any:
+    def visible(group: Any) -> Any:
         if group.authorized_operations == NOT_ASKED:
             return group
         return changed(group, authorized_operations=call.caller.operations(ResourceType.GROUP, group.group_id))
@@ -187,7 +187,7 @@ def _fetch_groups(call: Call) -> Step:
     if not asked:
         return call.answer(OffsetFetchResponse(groups=tuple(refused)))
 
-    def told(group: Any) -> Any:
+    def visible(group: Any) -> Any:
         rows = hidden.get(group.group_id)
         if rows is None:  # all topics were asked for
             return changed(group, topics=call.split_topics(group.topics, Operation.DESCRIBE)[0])
@@ -195,7 +195,7 @@ def _fetch_groups(call: Call) -> Step:
 
     return call.proceed(
         changed(call.request, groups=tuple(asked)),
-        lambda response: changed(response, groups=(*(told(group) for group in response.groups), *refused)),
+        lambda response: changed(response, groups=(*(visible(group) for group in response.groups), *refused)),
     )
 
 

@@ -74,7 +74,7 @@ def _named(call: Call) -> tuple[tuple[Any, ...], tuple[MetadataResponseTopic, ..
         if name is None or (has_ids and row.topic_id == ZERO_UUID):
             allowed.append(row)  # an unknown id, or a name that does not count beside ids
         elif not may_topic(call, Operation.DESCRIBE, name):
-            # A name is told as it was asked for, an id as well; neither tells of the other.
+            # The answer names a topic as the request did, by name or by id, and does not show the other.
             shown = (None, row.topic_id) if has_ids else (name, ZERO_UUID)
             refused.append(_metadata_refusal(*shown))
         elif (
@@ -131,7 +131,7 @@ def describe_topic_partitions(call: Call) -> Step:
 
 @guards("CreateTopics")
 def create_topics(call: Call) -> Step:
-    """CREATE on the cluster or on each topic; the configuration of a new one is told with DESCRIBE_CONFIGS on it."""
+    """CREATE on the cluster or on each topic; the configuration of a new one is shown with DESCRIBE_CONFIGS on it."""
     request = call.request
     may_create_all = call.caller.may(Operation.CREATE, ResourceType.CLUSTER)
     allowed = tuple(
@@ -143,9 +143,9 @@ def create_topics(call: Call) -> Step:
         return call.answer(refusal)
 
     def merge(response: Any) -> Any:
-        return changed(response, topics=(*(told(row) for row in response.topics), *refusal.topics))
+        return changed(response, topics=(*(visible(row) for row in response.topics), *refusal.topics))
 
-    def told(row: Any) -> Any:
+    def visible(row: Any) -> Any:
         if row.error_code or may_topic(call, Operation.DESCRIBE_CONFIGS, row.name):
             return row
         return changed(row, topic_config_error_code=REFUSED, num_partitions=-1, replication_factor=-1, configs=())

@@ -107,7 +107,7 @@ def describe_transactions(call: Call) -> Step:
     if not allowed and refused:
         return call.answer(refusal)
 
-    def told(state: Any) -> Any:
+    def visible(state: Any) -> Any:
         return changed(state, topics=call.split_topics(state.topics, Operation.DESCRIBE)[0])
 
     return call.proceed(
@@ -115,7 +115,7 @@ def describe_transactions(call: Call) -> Step:
         lambda response: changed(
             response,
             transaction_states=(
-                *(told(state) for state in response.transaction_states),
+                *(visible(state) for state in response.transaction_states),
                 *refusal.transaction_states,
             ),
         ),

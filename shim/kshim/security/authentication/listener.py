@@ -20,7 +20,7 @@ class SaslMechanism(NamedTuple):
 
 
 class SaslListener(NamedTuple):
-    """The mechanisms of a listener by name, in the order they are told to clients; how long a refusal is held back.
+    """The mechanisms of a listener by name, in the order that clients see; how long a refusal is held back.
 
     `has_users`: whether its configuration or `--users` names anybody who may log in.
     """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @handles(DeleteAclsRequest)
 def delete_acls(node: Node, request: DeleteAclsRequest, context: RequestContext, ticket: Ticket) -> Step:
-    """Remove them all at once; a rule that two filters match is told of by the first."""
+    """Remove them all at once; a rule that two filters match is named by the first."""
     authorizer = node.cluster.authorizer
     if authorizer is None:
         raise KafkaError(*DISABLED)

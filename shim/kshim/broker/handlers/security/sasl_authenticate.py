@@ -15,6 +15,6 @@ if TYPE_CHECKING:
 
 @handles(SaslAuthenticateRequest)
 def sasl_authenticate(node: Node, request: SaslAuthenticateRequest, context: RequestContext, ticket: Ticket) -> Step:
-    """Refuse it; the connection stays open. Where it has its place `authentication.gate` answers."""
+    """Refuse it; the connection stays open. On SASL listeners `SaslAuthenticator` answers before."""
     reason = "SaslAuthenticate request received after successful authentication"
     return answered(ticket, request.error_response(ErrorCode.ILLEGAL_SASL_STATE, context.api_version, reason))

@@ -40,9 +40,9 @@ def elect_leaders(node: Node, request: ElectLeadersRequest, context: RequestCont
     for topic, index in _wanted(node, request):
         error, message = _refusal(node, topic, index, request.election_type)
         result = PartitionResult(partition_id=index, error_code=error, error_message=message)
-        told = results.setdefault(topic, {})
+        of_topic = results.setdefault(topic, {})
         if error != ErrorCode.ELECTION_NOT_NEEDED or not names_all:
-            told[index] = result
+            of_topic[index] = result
         partition = node.cluster.topics.partition(topic, index)
         if error == ErrorCode.NONE and partition is not None:
             elected[partition] = result
