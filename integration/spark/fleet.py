@@ -1,4 +1,4 @@
-"""Real consumers, of kafka-python and of Java, whose trouble is told by method: joined, slowed, stopped, killed, rolled."""
+"""Real consumers, of kafka-python and of Java, that can be started, slowed, stopped, killed and rolled."""
 
 from __future__ import annotations
 

@@ -33,16 +33,16 @@ CONFIG: Final[Mapping[str, str]] = {
     "log.cleaner.enable": "false",
     "offsets.topic.num.partitions": "4",
 }
-"""The play is speeded up: sessions of 1.5 to 3.2 s. A pipeline lands records before compaction erases them; here they stay."""
+"""Sessions of 1.5 to 3.2 s make the play faster. A pipeline lands records before compaction removes them; here they stay."""
 
 INCIDENTS: Final = 1_250
-"""So that a thousand are left when some have to be left out."""
+"""Enough for a thousand after some are left out."""
 
 KSHIM_SEED: Final = 7001
 KAFKA_SEED: Final = 7002
 
 LEAST: Final[Mapping[str, float]] = {"events": 0.97, "log": 0.90}
-"""What cause and member have to reach, precision and recall. Of records alone nothing is asked but the truth."""
+"""Required precision and recall of cause and member. There is no requirement for records alone."""
 
 
 def score_on_kshim(spark: SparkSession, directory: Path, *, seed: int, service_count: int, incident_count: int) -> Run:
@@ -101,11 +101,11 @@ def _diagnose(
 
     cluster = Cluster(broker.bootstrap)
     decoded = decode(read_topics(spark, cluster, [OFFSETS_TOPIC])).cache()
-    told: DataFrame | None = None
+    of_events: DataFrame | None = None
     if with_events:
-        told = events(read_topics(spark, cluster, [EVENTS_TOPIC])).cache()
+        of_events = events(read_topics(spark, cluster, [EVENTS_TOPIC])).cache()
     lines = read_broker_log(spark, [str(log)]).cache() if log is not None else None
-    found = [found_of(row.asDict(recursive=True)) for row in incidents(decoded, told, lines).collect()]
+    found = [found_of(row.asDict(recursive=True)) for row in incidents(decoded, of_events, lines).collect()]
     spark.catalog.clearCache()
     return score(read_truth(_truth(directory)), found)
 

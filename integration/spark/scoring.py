@@ -10,7 +10,7 @@ from kshim.tools.incidents.play import Played
 from kshim.tools.incidents.truth import Accident, Play, SubjectKind, Truth
 
 _SLACK_MS = 500
-"""Clocks of one machine, and a group that settles a little after its script thinks so."""
+"""Clocks of one machine, and a group that becomes stable a little after its script ends."""
 
 MISSED = "(nothing)"
 """In the table of confusions: no finding for this truth, or no truth for this finding."""
@@ -178,7 +178,7 @@ def _unspoiled(play: Play, findings: Sequence[Found]) -> tuple[list[Truth], list
 
 
 def _is_spoiled(groups: frozenset[str], from_ms: int, to_ms: int, play: Play) -> bool:
-    """Whether the player's own lateness expelled somebody there and then, or made everybody slow."""
+    """Whether the player was late at that time, which removed members or slowed all of them."""
     is_late = any(late.from_ms <= to_ms + _SLACK_MS and late.to_ms >= from_ms - _SLACK_MS for late in play.late)
     return is_late or any(_concerns(accident, groups, from_ms, to_ms) for accident in play.accidents)
 

@@ -40,7 +40,7 @@ class StandaloneCluster:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a driver is told, as an operator tells it: by Spark's own variables and `spark-defaults.conf`."""
+        """The driver's configuration as an operator provides it: Spark's variables and `spark-defaults.conf`."""
         return {**_LOOPBACK, "SPARK_CONF_DIR": str(self._directory / "conf")}
 
     def __enter__(self) -> StandaloneCluster:
@@ -77,9 +77,9 @@ class StandaloneCluster:
         java = str(java_home_for_spark(find_java()) / "bin/java")
         command = [java, "-cp", f"{home}/jars/*", "-Xmx256m", "-XX:+UseSerialGC", f"-Dspark.home={home}"]
         command += [f"org.apache.spark.deploy.{role}", *options]
-        told = {"SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13", **_LOOPBACK}
-        before = {key: os.environ.get(key) for key in told}
-        os.environ |= told
+        variables = {"SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13", **_LOOPBACK}
+        before = {key: os.environ.get(key) for key in variables}
+        os.environ |= variables
         try:
             child = Child(command, self._directory / f"{name}.log")
         finally:

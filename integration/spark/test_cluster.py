@@ -43,7 +43,7 @@ def rows(folder: Path) -> list[str]:
     return sorted(json.dumps(row, sort_keys=True, default=repr) for row in found)
 
 
-def test_two_workers_work_out_the_same_tables_as_one_process(tmp_path: Path) -> None:
+def test_two_workers_compute_the_same_tables_as_one_process(tmp_path: Path) -> None:
     landed = landed_play(tmp_path)
     run_pipeline("analyse", "--landed", str(landed), "--out", str(tmp_path / "local"), "--master", "local[2]")
     with StandaloneCluster(tmp_path / "cluster") as cluster:

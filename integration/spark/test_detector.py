@@ -55,7 +55,7 @@ def next_alert(reader: Any, query: StreamingQuery) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(240)
-def test_a_group_that_waits_for_one_member_is_told_of_while_it_waits(
+def test_a_group_that_waits_for_one_member_has_alerts_while_it_waits(
     kshim: KshimProcess, spark: SparkSession, tmp_path: Path
 ) -> None:
     ann = consumer(kshim, "ann")

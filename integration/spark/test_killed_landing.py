@@ -103,7 +103,7 @@ def places(frame: DataFrame) -> Counter[tuple[str, int, int]]:
     return Counter(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
-def test_what_was_killed_four_times_has_every_record_once(
+def test_a_landing_killed_four_times_has_every_record_once(
     kshim: KshimProcess, spark: SparkSession, tmp_path: Path
 ) -> None:
     landed, log = tmp_path / "landed", tmp_path / "land.log"

@@ -198,7 +198,7 @@ def table(folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def test_the_commands_name_what_was_done_to_whom(case: Case, jvm: Jvm, tmp_path: Path) -> None:
+def test_the_commands_name_cause_and_client(case: Case, jvm: Jvm, tmp_path: Path) -> None:
     truths = played(case.broker, jvm)
     landed, results, report = tmp_path / "landed", tmp_path / "results", tmp_path / "report.html"
     run_pipeline("land", "--bootstrap-server", case.broker.bootstrap, "--out", str(landed))
@@ -206,9 +206,9 @@ def test_the_commands_name_what_was_done_to_whom(case: Case, jvm: Jvm, tmp_path:
 
     incidents = table(results / "incidents")
     judged = {next(iter(one.truth.groups)): one for one in judge(truths, incidents)}
-    told = {group_id: (one.named, one.is_culprit_right) for group_id, one in judged.items()}
-    assert told == {group_id: (one.truth.cause, True) for group_id, one in judged.items()}, incidents
-    assert set(told) == set(GROUPS)
+    diagnosed = {group_id: (one.named, one.is_culprit_right) for group_id, one in judged.items()}
+    assert diagnosed == {group_id: (one.truth.cause, True) for group_id, one in judged.items()}, incidents
+    assert set(diagnosed) == set(GROUPS)
 
     rebalances = table(results / "tables/rebalances")
     assert {row["basis"] for row in rebalances} == {"observed"}

@@ -25,7 +25,7 @@ def a_play(*truths: Truth, accidents: tuple[Accident, ...] = ()) -> Play:
     return Play(truths, accidents, 1_000_000)
 
 
-def test_what_is_named_right_counts_as_right() -> None:
+def test_a_correct_diagnosis_counts_as_right() -> None:
     assert score(a_play(a_truth(1, 10_000, "g")), [a_finding(10_500, "g")]).figures == (1, 1, 1, 1)
 
 
@@ -41,7 +41,7 @@ def test_the_cause_may_be_right_and_the_member_wrong_or_the_other_way_round() ->
     assert of.figures == (0.5, 0.5, 0.5, 0.5)
 
 
-def test_all_culprits_have_to_be_named_and_nobody_else() -> None:
+def test_exactly_the_responsible_clients_have_to_be_named() -> None:
     assert score(a_play(a_truth(1, 10_000, "g")), [a_finding(10_000, "g", clients="ab")]).figures == (1, 1, 0, 0)
 
 
@@ -55,7 +55,7 @@ def test_a_finding_counts_for_one_truth_only() -> None:
     assert of.figures == (0.5, 1, 0.5, 1)
 
 
-def test_what_an_accident_spoiled_is_left_out_on_both_sides() -> None:
+def test_incidents_near_an_accident_are_left_out_on_both_sides() -> None:
     accident = Accident("g", "z", 10_200)
     of = score(a_play(a_truth(1, 10_000, "g"), accidents=(accident,)), [a_finding(10_000, "g", cause="paused")])
     assert (of.truths, of.found, of.left_out) == (0, 0, 1)
@@ -77,7 +77,7 @@ def test_a_time_when_the_player_was_late_is_left_out() -> None:
     assert (of.truths, of.figures) == (1, (1, 1, 1, 1))
 
 
-def test_what_begins_after_the_play_is_only_its_end() -> None:
+def test_findings_after_the_play_are_ignored() -> None:
     assert score(a_play(a_truth(1, 10_000, "g")), [a_finding(10_000, "g"), a_finding(1_000_000, "g")]).found == 1
 
 

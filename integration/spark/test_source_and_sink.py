@@ -233,7 +233,7 @@ def commit_in_a_group(broker: Broker, topic: str, group_id: str) -> None:
         consumer.close(autocommit=False)
 
 
-def told_of(decoded: DataFrame, group_id: str) -> list[Row]:
+def decoded_rows(decoded: DataFrame, group_id: str) -> list[Row]:
     """What the records say of a group, but for member ids and times."""
     names = ("kind", "is_tombstone", "committed_topic", "committed_partition", "committed_offset", "metadata")
     more = ("protocol_type", "generation_id", "protocol_name")
@@ -252,19 +252,19 @@ def test_the_pipelines_own_reader_reads_the_offsets_topic_of_both_and_the_usual_
         commit_in_a_group(broker, topic, group_id)
 
     def read(broker: Broker) -> list[Row]:
-        return told_of(decode(read_topics(spark, Cluster(broker.bootstrap), [OFFSETS_TOPIC])), group_id)
+        return decoded_rows(decode(read_topics(spark, Cluster(broker.bootstrap), [OFFSETS_TOPIC])), group_id)
 
-    told = same_on_both(brokers, read)
-    assert [row[4] for row in told if row[0] == "offset_commit"] == [5] * 3 + [6] * 3 + [7] * 3
-    assert max(row[7] for row in told if row[0] == "group_metadata") == 2
+    found = same_on_both(brokers, read)
+    assert [row[4] for row in found if row[0] == "offset_commit"] == [5] * 3 + [6] * 3 + [7] * 3
+    assert max(row[7] for row in found if row[0] == "group_metadata") == 2
 
     def streamed(broker: Broker) -> list[Row]:
         out = str(tmp_path / broker.name / "out")
         records = stream_topics(spark, Cluster(broker.bootstrap), [OFFSETS_TOPIC])
         writer = records.writeStream.format("parquet").option("path", out).trigger(availableNow=True)
         writer.option("checkpointLocation", str(tmp_path / broker.name / "checkpoint")).start().awaitTermination()
-        return told_of(decode(spark.read.parquet(out)), group_id)
+        return decoded_rows(decode(spark.read.parquet(out)), group_id)
 
-    assert same_on_both(brokers, streamed) == told
+    assert same_on_both(brokers, streamed) == found
     # An admin client does not see internal topics: the trap that the reader is there for.
     assert same_on_both(brokers, lambda broker: rows(source(plain.read, broker, OFFSETS_TOPIC))) == []

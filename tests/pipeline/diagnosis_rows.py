@@ -72,7 +72,7 @@ def rebalanced(ts_ms: int, *, join_ms: int = 500, last: str | None = "a", sync_m
 
 
 def diagnosed(*snapshots: Snapshot, signals: list[Signal]) -> list[Diagnosed]:
-    """What the rules say of a group of which something was told."""
+    """What the rules diagnose for a group with observed signals."""
     return list(diagnose(GroupHistory("g", [*signals, *changes(list(snapshots))], snapshots)))
 
 

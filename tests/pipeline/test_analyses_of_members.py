@@ -1,4 +1,4 @@
-"""Analyses that ask memberships, ownership and commits. Expected numbers were worked out by hand."""
+"""Analyses that ask memberships, ownership and commits. Expected numbers were computed by hand."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ LIVES = [
 ]  # fmt: skip
 
 
-def test_a_crash_loop_is_one_client_coming_again_and_again(spark: SparkSession) -> None:
+def test_a_crash_loop_is_one_client_that_joins_repeatedly(spark: SparkSession) -> None:
     rows = crash_loops(table(spark, MEMBERSHIPS, LIVES)).drop("first", "last")
     assert rows_of(rows) == [
         ("loop", "c", "h", 0, 302_000, 4, 3, 0, 100_666, "session_timeout", "observed"),
@@ -70,7 +70,7 @@ WAITS = [
 ]
 
 
-def test_timeouts_are_held_against_waits_and_against_who_was_lost(spark: SparkSession) -> None:
+def test_timeouts_are_compared_with_waits_and_lost_members(spark: SparkSession) -> None:
     columns = ("group_id", "waits", "wait_p50_ms", "wait_p95_ms", "wait_max_ms", "kicked_by_session",
                "kicked_by_rebalance", "came_back", "back_p95_ms", "fit_session_timeout_ms",
                "fit_rebalance_timeout_ms")  # fmt: skip
@@ -166,7 +166,7 @@ def test_silence_and_replay_are_measured_at_the_first_commit_of_a_generation(spa
     ]
 
 
-def test_recovery_ends_when_lag_stays_where_it_was(spark: SparkSession) -> None:
+def test_recovery_ends_when_lag_is_back_at_its_previous_value(spark: SparkSession) -> None:
     commits = table(
         spark, COMMITS, [commit("g", 0, t, n) for t, n in ((5_000, 95), (125_000, 150), (185_000, 396), (245_000, 495))]
     )

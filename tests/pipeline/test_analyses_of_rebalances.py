@@ -1,4 +1,4 @@
-"""Analyses that ask the table rebalances. Ten rows; every expected number was worked out by hand from them."""
+"""Analyses that ask the table rebalances. Ten rows; every expected number was computed by hand from them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def rebalances(spark: SparkSession) -> DataFrame:
     return table(spark, REBALANCES, list(reversed(ROWS))).cache()
 
 
-def test_a_rebalance_goes_back_to_what_began_its_chain(rebalances: DataFrame) -> None:
+def test_a_rebalance_has_the_root_cause_of_its_chain(rebalances: DataFrame) -> None:
     columns = ("group_id", "ts_ms", "reason", "root_reason", "root_trigger.client_id", "root_ts_ms", "attempt",
                "waited_for.client_id", "basis", "explanation")  # fmt: skip
     rows = rows_of(why(rebalances), *columns, by=("group_id", "ts_ms"))
@@ -106,7 +106,9 @@ def test_phases_are_percentiles_of_completed_rebalances(rebalances: DataFrame) -
     ]
 
 
-def test_a_storm_is_rebalances_close_together_and_flapping_is_one_client_behind_most(rebalances: DataFrame) -> None:
+def test_a_storm_is_rebalances_close_together_and_flapping_is_one_client_that_triggers_most(
+    rebalances: DataFrame,
+) -> None:
     columns = ("group_id", "from_ts_ms", "to_ts_ms", "rebalances", "completed", "stopped_ms", "per_minute",
                "top_reason", "top_client_id", "top_client_host", "top_share", "is_flapping", "basis")  # fmt: skip
     assert rows_of(storms(rebalances), *columns) == [
@@ -144,7 +146,7 @@ def test_eager_rebalances_stop_all_partitions_and_cooperative_ones_those_that_mo
     ]
 
 
-def test_groups_that_move_at_once_are_joined_by_host_and_by_client(rebalances: DataFrame) -> None:
+def test_groups_that_rebalance_together_are_correlated_by_host_and_by_client(rebalances: DataFrame) -> None:
     # Windows of 300 s, 301 of them. In the first h1 began rebalances of a, b and d, and clients svc those of a, b and d;
     # over all windows that is 5 and 6 groups. Four groups at once are too few to be the fleet.
     assert rows_of(correlation(rebalances).drop("first", "last")) == [

@@ -49,7 +49,7 @@ def test_every_line_of_a_real_coordinator_but_the_one_without_a_group_is_read() 
     }
 
 
-def test_a_line_of_preparing_tells_the_reason() -> None:
+def test_a_preparing_line_has_the_reason() -> None:
     assert parsed(
         "Preparing to rebalance group my group in state PreparingRebalance with old generation 2 (reason: Adding new member "
         "c-1 with group instance id null; client reason: rebalance (again)). "
@@ -91,7 +91,7 @@ def test_a_line_of_preparing_tells_the_reason() -> None:
         ),
     ],
 )
-def test_what_kafka_says(message: str, expected: dict[str, Any]) -> None:
+def test_lines_of_kafka(message: str, expected: dict[str, Any]) -> None:
     assert parsed(message) == {"group_id": "g"} | expected
 
 
@@ -135,7 +135,7 @@ def test_what_kafka_says(message: str, expected: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_what_kshim_says(message: str, expected: dict[str, Any]) -> None:
+def test_lines_of_kshim(message: str, expected: dict[str, Any]) -> None:
     assert parsed(message) == {"group_id": "g"} | expected
 
 
@@ -148,7 +148,7 @@ def test_what_kshim_says(message: str, expected: dict[str, Any]) -> None:
         "Stabilized group g generation 3 with 2 members.",
     ],
 )
-def test_other_lines_are_passed_over(line: str) -> None:
+def test_other_lines_are_skipped(line: str) -> None:
     assert parse_line(line, UTC) is None
 
 

@@ -50,7 +50,7 @@ def test_client_properties_are_read_as_java_writes_them(tmp_path: Path) -> None:
         client_options(tmp_path / "none")
 
 
-def test_progress_is_one_line_that_is_written_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_one_line_that_is_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = StringIO()
     monkeypatch.setattr(stream, "isatty", lambda: True)
     times = iter([10.0, 10.05, 11.0])

@@ -145,7 +145,7 @@ def a_group(member_count: int) -> Bytes:
     return Bytes(build_group_metadata_key("g"), build_group_metadata_value(value))
 
 
-def test_a_group_is_read_with_what_its_members_asked_for_and_got() -> None:
+def test_a_group_is_read_with_subscriptions_and_assignments() -> None:
     (row,) = by_columns(a_batch([a_group(2)]))
     assert (row["kind"], row["group_id"], row["generation_id"]) == ("group_metadata", "g", 5)
     assert row["members"][1] == {
@@ -185,7 +185,7 @@ def test_types_that_are_not_read_are_named() -> None:
     assert {(row["group_id"], row["value_version"]) for row in rows} == {("g", 0)}
 
 
-def test_what_is_unknown_or_unreadable_is_a_row_with_the_reason() -> None:
+def test_unknown_and_unreadable_records_are_rows_with_the_reason() -> None:
     unknown_version = Bytes(COMMIT.key, b"\0\x09")
     rows = by_columns(a_batch([Bytes(b"\0\x63", None), unknown_version, Bytes(None, b"x"), Bytes(b"\0", b"x")]))
     assert [row["kind"] for row in rows] == ["unknown", "unreadable", "unreadable", "unreadable"]

@@ -17,7 +17,7 @@ def named(**fields: Any) -> dict[str, Any]:
     return row | {"clients": ["app-2@10.0.0.2"], "host": None} | fields
 
 
-def test_the_right_cause_of_the_right_member_at_the_right_time_is_right() -> None:
+def test_the_right_cause_and_member_at_the_right_time_is_correct() -> None:
     (judged,) = judge([KILLED], [named()])
     assert judged.is_cause_right
     assert judged.is_culprit_right
@@ -30,12 +30,12 @@ def test_another_member_or_cause_is_wrong() -> None:
     assert not judged.is_cause_right
 
 
-def test_what_happened_elsewhere_or_later_is_not_what_was_done() -> None:
+def test_an_incident_in_another_group_or_later_does_not_match() -> None:
     assert judge([KILLED], [named(groups=["billing"])])[0].named is None
     assert judge([KILLED], [named(from_ms=40_000, to_ms=50_000)])[0].named is None
 
 
-def test_one_answer_serves_one_truth() -> None:
+def test_one_incident_matches_one_truth() -> None:
     first, second = judge([KILLED, KILLED], [named()])
     assert [first.named, second.named] == ["killed", None]
 

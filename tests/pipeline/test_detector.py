@@ -1,4 +1,4 @@
-"""A rebalance that stays open is told while it is open, again after twice the time, and when it ends."""
+"""A rebalance that stays open has an alert while it is open, again after twice the time, and when it ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BEN = {"member_id": "ben-1", "instance_id": None, "client_id": "ben", "host": "1
 COUNTS = {"expected": 3, "joined": None, "kicked": 0, "pending_sync": None}
 
 
-def told(seq: int, ts_ms: int, kind: str, **fields: Any) -> dict[str, Any]:
+def an_event(seq: int, ts_ms: int, kind: str, **fields: Any) -> dict[str, Any]:
     return event(seq, ts_ms, kind, **{"members": COUNTS, "trigger": BEN, "outcome": None, **fields})
 
 
@@ -29,16 +29,18 @@ def play(watched: Watched, now_ms: int, *events: dict[str, Any]) -> tuple[Watche
     return after_events(watched, events, now_ms=now_ms, open_after_ms=AFTER_MS)
 
 
-def test_a_rebalance_that_ends_in_time_is_not_told() -> None:
-    watched, alerts = play(NOTHING, 5_000, told(1, 1_000, "rebalance_started"), told(2, 4_000, "join_completed"))
+def test_a_rebalance_that_ends_in_time_has_no_alert() -> None:
+    watched, alerts = play(
+        NOTHING, 5_000, an_event(1, 1_000, "rebalance_started"), an_event(2, 4_000, "join_completed")
+    )
     assert (watched.since_ts_ms, watched.phase, watched.due_ms) == (1_000, "SYNC", 61_000)
-    watched, ended = play(watched, 6_000, told(3, 5_000, "rebalance_completed", outcome="completed"))
+    watched, ended = play(watched, 6_000, an_event(3, 5_000, "rebalance_completed", outcome="completed"))
     assert alerts + ended == []
     assert watched == NOTHING._replace(run="run1", seq=3, ts_ms=5_000)
 
 
-def test_an_open_rebalance_is_told_after_the_time_then_after_twice_the_time_then_when_it_ends() -> None:
-    watched, _ = play(NOTHING, 1_000, told(1, 1_000, "rebalance_started", reason="session_timeout"))
+def test_an_open_rebalance_has_an_alert_after_the_time_after_twice_the_time_and_at_its_end() -> None:
+    watched, _ = play(NOTHING, 1_000, an_event(1, 1_000, "rebalance_started", reason="session_timeout"))
     assert after_time(watched, now_ms=60_999, open_after_ms=AFTER_MS) == (watched, [])
     watched, (first,) = after_time(watched, now_ms=61_000, open_after_ms=AFTER_MS)
     assert first == Alert(OPEN, 61_000, 1_000, 60_000, 1, 1, "JOIN", "session_timeout", "", "ben-1", "ben", "10.0.0.7",
@@ -46,34 +48,36 @@ def test_an_open_rebalance_is_told_after_the_time_then_after_twice_the_time_then
     assert watched.due_ms == 121_000
     watched, (second,) = after_time(watched, now_ms=125_000, open_after_ms=AFTER_MS)
     assert (second.type, second.open_ms, watched.due_ms) == (OPEN, 124_000, 241_000)
-    watched, (last,) = play(watched, 131_000, told(2, 130_000, "rebalance_aborted", outcome="aborted"))
+    watched, (last,) = play(watched, 131_000, an_event(2, 130_000, "rebalance_aborted", outcome="aborted"))
     assert (last.type, last.open_ms, last.outcome, watched.since_ts_ms) == (ENDED, 129_000, "aborted", None)
 
 
-def test_rebalances_that_supersede_each_other_are_one_and_keep_what_began_them() -> None:
+def test_rebalances_that_supersede_each_other_are_one_and_keep_the_first_reason() -> None:
     watched, alerts = NOTHING, []
     for n in range(4):
-        begin = told(2 * n + 1, n * 20_000, "rebalance_started", epoch=n + 1, reason=f"reason_{n}")
-        end = told(2 * n + 2, n * 20_000 + 19_999, "rebalance_aborted", epoch=n + 1, outcome="superseded")
+        begin = an_event(2 * n + 1, n * 20_000, "rebalance_started", epoch=n + 1, reason=f"reason_{n}")
+        end = an_event(2 * n + 2, n * 20_000 + 19_999, "rebalance_aborted", epoch=n + 1, outcome="superseded")
         watched, new = play(watched, n * 20_000 + 19_999, begin, end)
         alerts += new
     (alert,) = alerts
     assert (alert.attempts, alert.epoch, alert.reason, alert.open_ms) == (4, 4, "reason_0", 79_999)
 
 
-def test_what_comes_twice_changes_nothing_and_another_run_cuts_off() -> None:
-    begin = told(5, 1_000, "rebalance_started")
+def test_duplicate_events_change_nothing_and_another_run_ends_the_rebalance() -> None:
+    begin = an_event(5, 1_000, "rebalance_started")
     watched, alerts = play(NOTHING, 70_000, begin)
     assert [alert.type for alert in alerts] == [OPEN]
-    assert play(watched, 70_000, begin, told(4, 900, "rebalance_completed", outcome="completed")) == (watched, [])
-    loaded = told(1, 80_000, "coordinator_loaded", run="run2", trigger=None)
+    assert play(watched, 70_000, begin, an_event(4, 900, "rebalance_completed", outcome="completed")) == (watched, [])
+    loaded = an_event(1, 80_000, "coordinator_loaded", run="run2", trigger=None)
     watched, (ended,) = play(watched, 80_000, loaded)
     assert (ended.type, ended.outcome, watched.run) == (ENDED, "cut_off", "run2")
-    assert play(watched, 90_000, told(9, 79_000, "rebalance_started")) == (watched, [])
+    assert play(watched, 90_000, an_event(9, 79_000, "rebalance_started")) == (watched, [])
 
 
 @pytest.mark.timeout(120)
-def test_spark_keeps_a_state_a_group_and_tells_when_its_time_is_up(spark: SparkSession, tmp_path: Path) -> None:
+def test_spark_keeps_the_state_of_a_group_and_writes_alerts_when_its_timeout_passes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     """Group g, with two events, has been open for long when it is seen; h comes to it while nothing happens."""
     now_ms = int(time.time() * 1000)
     source = tmp_path / "records"
@@ -82,10 +86,10 @@ def test_spark_keeps_a_state_a_group_and_tells_when_its_time_is_up(spark: SparkS
         event_records(spark, *rows).coalesce(1).write.mode("append").parquet(str(source))
 
     write(
-        told(1, now_ms - 90_000, "rebalance_started"),
-        told(0, now_ms - 95_000, "rebalance_completed", event_id="g-0", outcome="completed"),
-        told(2, now_ms - 59_000, "rebalance_started", group="h", event_id="h-1", trigger=None),
-        {**told(3, now_ms, "rebalance_started"), "v": 2},
+        an_event(1, now_ms - 90_000, "rebalance_started"),
+        an_event(0, now_ms - 95_000, "rebalance_completed", event_id="g-0", outcome="completed"),
+        an_event(2, now_ms - 59_000, "rebalance_started", group="h", event_id="h-1", trigger=None),
+        {**an_event(3, now_ms, "rebalance_started"), "v": 2},
     )
     alerts = open_rebalances(spark.readStream.schema(RECORDS).parquet(str(source)), open_after_ms=AFTER_MS)
     query = (
@@ -98,7 +102,7 @@ def test_spark_keeps_a_state_a_group_and_tells_when_its_time_is_up(spark: SparkS
         assert (first.type, first.attempts, first.trigger_client_id, first.expected) == (OPEN, 1, "ben", 3)
         assert first.open_ms >= 90_000
         assert (second.type, second.trigger_client_id, second.open_ms >= 60_000) == (OPEN, None, True)
-        write(told(4, now_ms, "rebalance_completed", outcome="completed"))
+        write(an_event(4, now_ms, "rebalance_completed", outcome="completed"))
         (ended,) = _until(spark, query, ENDED, "g")
         assert (ended.type, ended.open_ms, ended.outcome) == (ENDED, 90_000, "completed")
         (record,) = alert_records(spark.table("alerts").where("type = 'rebalance_ended'")).collect()

@@ -35,34 +35,34 @@ def test_members_that_join_one_after_another_in_an_empty_group_are_a_one_by_one_
     assert (found.cause, found.subject) == (Cause.ONE_BY_ONE_START, Subject.GROUP)
 
 
-def test_a_member_that_dies_in_a_group_that_has_just_started_is_told_beside_the_start() -> None:
+def test_a_member_that_fails_in_a_group_that_has_just_started_is_reported_besides_the_start() -> None:
     signals = [joined("a", 100_000), joined("b", 102_000), *rebalanced(102_000), expired("b", 118_000)]
     start, death = diagnosed(a_snapshot(102_500, 2, a_member("a"), a_member("b")), signals=signals)
     assert (start.cause, start.from_ms, start.to_ms) == (Cause.ONE_BY_ONE_START, 100_000, 102_000)
     assert (death.cause, death.clients, death.from_ms) == (Cause.KILLED, ("b@hb",), 108_000)
 
 
-def test_a_member_that_joins_those_that_are_there_is_a_scale_up() -> None:
+def test_a_member_that_joins_existing_ones_is_a_scale_up() -> None:
     found = diagnosed(ABC, signals=[joined("d", 100_000), *rebalanced(100_000), joined("e", 102_000)])
     assert answers(found) == [("scale_up", ("d@hd", "e@he"))]
 
 
-def test_members_that_leave_and_stay_away_are_a_scale_down() -> None:
+def test_members_that_leave_and_do_not_rejoin_are_a_scale_down() -> None:
     found = diagnosed(ABC, signals=[left("b", 100_000), *rebalanced(100_000)])
     assert answers(found) == [("scale_down", ("b@hb",))]
 
 
-def test_a_member_that_leaves_and_comes_back_is_a_restart() -> None:
+def test_a_member_that_leaves_and_rejoins_is_a_restart() -> None:
     found = diagnosed(ABC, signals=[left("b", 100_000), joined("b.2", 103_000)])
     assert answers(found) == [("restart", ("b@hb",))]
 
 
-def test_a_member_that_leaves_while_another_comes_is_a_restart_under_a_new_name() -> None:
+def test_a_member_that_leaves_while_another_joins_is_a_restart_under_a_new_name() -> None:
     found = diagnosed(ABC, signals=[joined("d", 100_000), left("b", 103_000)])
     assert answers(found) == [("restart", ("b@hb",))]
 
 
-def test_all_members_leaving_and_coming_back_is_a_deploy() -> None:
+def test_all_members_leaving_and_rejoining_is_a_deploy() -> None:
     turns = [
         [left(name, at), joined(f"{name}.2", at + 2_000)]
         for name, at in zip("abc", range(100_000, 109_000, 3_000), strict=True)
@@ -71,7 +71,7 @@ def test_all_members_leaving_and_coming_back_is_a_deploy() -> None:
     assert (found.cause, found.subject) == (Cause.DEPLOY, Subject.GROUP)
 
 
-def test_all_static_members_coming_back_under_new_ids_is_a_deploy() -> None:
+def test_all_static_members_rejoining_with_new_ids_is_a_deploy() -> None:
     signals = [
         of(a_static_member(f"{name}.2"), at, Kind.REPLACED, other_id=name)
         for name, at in (("a", 100_000), ("b", 104_000), ("c", 108_000))
@@ -79,7 +79,7 @@ def test_all_static_members_coming_back_under_new_ids_is_a_deploy() -> None:
     assert answers(diagnosed(STATIC, signals=signals)) == [("deploy", ("s-a", "s-b", "s-c"))]
 
 
-def test_one_static_member_coming_back_is_a_static_restart() -> None:
+def test_one_static_member_rejoining_is_a_static_restart() -> None:
     signals = [of(a_static_member("b.2"), 100_000, Kind.REPLACED, other_id="b")]
     assert answers(diagnosed(STATIC, signals=signals)) == [("static_restart", ("s-b",))]
 
@@ -93,7 +93,7 @@ def test_a_static_member_that_alternates_between_hosts_is_a_duplicate_instance()
     assert answers(diagnosed(STATIC, signals=signals)) == [("duplicate_instance", ("s-b",))]
 
 
-def test_a_static_member_that_comes_back_again_and_again_from_one_host_is_a_crash_loop() -> None:
+def test_a_static_member_that_rejoins_repeatedly_from_one_host_is_a_crash_loop() -> None:
     signals = [
         of(a_static_member(f"b.{i + 1}"), 100_000 + 3_000 * i, Kind.REPLACED, other_id=f"b.{i}" if i > 1 else "b")
         for i in range(1, 4)
@@ -101,7 +101,7 @@ def test_a_static_member_that_comes_back_again_and_again_from_one_host_is_a_cras
     assert answers(diagnosed(STATIC, signals=signals)) == [("crash_loop", ("s-b",))]
 
 
-def test_a_client_that_dies_after_each_of_its_starts_is_in_a_crash_loop() -> None:
+def test_a_client_that_fails_after_each_start_is_in_a_crash_loop() -> None:
     signals = [
         joined("b.2", 100_000), expired("b", 108_000), joined("b.3", 110_000), expired("b.2", 118_000),
         joined("b.4", 119_000), expired("b.3", 128_000),
@@ -109,7 +109,7 @@ def test_a_client_that_dies_after_each_of_its_starts_is_in_a_crash_loop() -> Non
     assert answers(diagnosed(ABC, signals=signals)) == [("crash_loop", ("b@hb",))]
 
 
-def test_a_client_that_leaves_and_joins_again_and_again_is_flapping() -> None:
+def test_a_client_that_leaves_and_joins_repeatedly_is_flapping() -> None:
     signals = [
         left("b", 100_000), joined("b.2", 103_000), left("b.2", 106_000), joined("b.3", 109_000),
         left("b.3", 112_000), joined("b.4", 115_000),
@@ -117,12 +117,12 @@ def test_a_client_that_leaves_and_joins_again_and_again_is_flapping() -> None:
     assert answers(diagnosed(ABC, signals=signals)) == [("flapping", ("b@hb",))]
 
 
-def test_a_member_that_leaves_for_its_polls_is_a_slow_poll_in_its_own_words() -> None:
+def test_a_member_that_leaves_with_a_poll_timeout_as_its_reason_is_a_slow_poll() -> None:
     signals = [left("b", 100_000, client_reason="consumer poll timeout has expired."), joined("b.2", 103_000)]
     assert answers(diagnosed(ABC, signals=signals)) == [("slow_poll", ("b@hb",))]
 
 
-def test_a_member_that_leaves_without_a_word_after_a_poll_timeout_without_commits_is_a_slow_poll() -> None:
+def test_a_member_that_leaves_without_a_reason_after_a_poll_timeout_without_commits_is_a_slow_poll() -> None:
     silent = with_commits(ABC, {"a": 99_000, "b": 79_500, "c": 99_000})
     found = diagnosed(silent, signals=[left("b", 100_000), joined("b.2", 103_000)])
     assert answers(found) == [("slow_poll", ("b@hb",))]
@@ -134,7 +134,7 @@ def test_an_incident_does_not_reach_back_to_the_last_commit_of_a_group_without_t
     assert [one.from_ms for one in found] == [11_000, 100_000 - REBALANCE_MS]
 
 
-def test_a_member_that_was_not_back_within_the_rebalance_timeout_is_a_slow_poll() -> None:
+def test_a_member_that_did_not_rejoin_within_the_rebalance_timeout_is_a_slow_poll() -> None:
     signals = [joined("d", 80_000), of(a_member("b"), 100_000, Kind.KICKED, state="PreparingRebalance")]
     assert answers(diagnosed(ABC, signals=signals)) == [("slow_poll", ("b@hb",))]
 
@@ -145,13 +145,13 @@ def test_a_static_member_whose_commits_ended_long_before_its_heartbeats_is_a_slo
     assert answers(diagnosed(silent, signals=signals)) == [("slow_poll", ("s-b",))]
 
 
-def test_a_member_that_keeps_all_waiting_in_join_is_a_slow_poll_whatever_began_the_rebalance() -> None:
+def test_a_member_that_all_wait_for_in_join_is_a_slow_poll_whatever_triggered_the_rebalance() -> None:
     ordinary = [signal for at in (10_000, 40_000, 70_000) for signal in rebalanced(at)]
     signals = [*ordinary, joined("d", 130_000), *rebalanced(130_000, join_ms=9_000, last="c")]
     assert answers(diagnosed(ABC, signals=signals))[-1] == ("slow_poll", ("c@hc",))
 
 
-def test_where_nobody_tells_who_came_last_in_join_the_last_to_commit_did() -> None:
+def test_without_a_known_last_member_of_join_it_is_the_last_to_commit() -> None:
     commits = with_commits(ABC, {"a": 130_200, "b": 138_950, "c": 130_300})
     signals = [joined("d", 130_000), *rebalanced(130_000, join_ms=9_000, last=None)]
     assert answers(diagnosed(commits, signals=signals)) == [("slow_poll", ("b@hb",))]
@@ -172,33 +172,33 @@ def test_a_session_that_ends_while_the_assignment_is_awaited_is_a_slow_leader() 
     assert answers(diagnosed(ABC, signals=[joined("d", 100_000), dead])) == [("slow_leader", ("a@ha",))]
 
 
-def test_a_member_that_dies_and_stays_away_was_killed() -> None:
+def test_a_member_that_fails_and_does_not_rejoin_was_killed() -> None:
     assert answers(diagnosed(ABC, signals=[expired("b", 100_000)])) == [("killed", ("b@hb",))]
 
 
-def test_a_member_that_is_back_before_its_session_ended_was_killed_and_restarted() -> None:
+def test_a_member_that_rejoins_before_its_session_ended_was_killed_and_restarted() -> None:
     found = diagnosed(ABC, signals=[joined("b.2", 95_000), expired("b", 100_000)])
     assert answers(found) == [("killed", ("b@hb",))]
 
 
-def test_a_member_that_is_back_after_its_session_ended_was_paused() -> None:
+def test_a_member_that_rejoins_after_its_session_ended_was_paused() -> None:
     reason = "encountered UNKNOWN_MEMBER_ID from HEARTBEAT response"
     (found,) = diagnosed(ABC, signals=[expired("b", 100_000), joined("b.2", 102_000, client_reason=reason)])
     assert (found.cause, found.clients, found.confidence) == (Cause.PAUSED, ("b@hb",), Confidence.HIGH)
 
 
-def test_a_member_that_is_back_without_a_word_in_a_group_that_gives_reasons_was_killed() -> None:
+def test_a_member_that_rejoins_without_a_reason_in_a_group_with_reasons_was_killed() -> None:
     signals = [expired("b", 100_000), joined("b.2", 102_000), joined("d", 200_000, client_reason="hello")]
     assert answers(diagnosed(ABC, signals=signals))[0] == ("killed", ("b@hb",))
 
 
-def test_a_pause_that_nobody_speaks_of_is_said_with_doubt() -> None:
+def test_a_pause_without_a_reason_has_low_confidence() -> None:
     (found,) = diagnosed(ABC, signals=[expired("b", 100_000), joined("b.2", 102_000)])
     assert (found.cause, found.confidence) == (Cause.PAUSED, Confidence.LOW)
     assert "nearly the same evidence" in found.sentence
 
 
-def test_deaths_that_the_fleet_explains_are_a_stalled_host() -> None:
+def test_expired_sessions_on_one_host_are_a_stalled_host() -> None:
     (found,) = diagnosed(ABC, signals=[expired("b", 100_000, stall="hb"), joined("b.2", 103_000)])
     assert (found.cause, found.subject, found.host) == (Cause.HOST_STALLED, Subject.HOST, "hb")
 
@@ -212,42 +212,42 @@ def test_deaths_that_the_fleet_explains_are_a_stalled_host() -> None:
         (None, ("unexplained", ("a@ha",))),
     ],
 )
-def test_a_rebalance_that_a_member_asked_for_has_the_cause_it_gives(
+def test_a_rebalance_that_a_member_requested_has_its_reason(
     reason: str | None, answer: tuple[str, tuple[str, ...]]
 ) -> None:
     asked = of(a_member("a"), 100_000, Kind.REJOINED, client_reason=reason)
     assert answers(diagnosed(ABC, signals=[asked, *rebalanced(100_000)])) == [answer]
 
 
-def test_cooperative_members_that_give_up_partitions_are_not_asking_for_anything() -> None:
+def test_cooperative_members_that_revoke_partitions_did_not_request_a_rebalance() -> None:
     follow_up = of(a_member("a"), 101_000, Kind.REJOINED, client_reason="need to revoke partitions and re-join")
     assert answers(diagnosed(ABC, signals=[joined("d", 100_000), follow_up])) == [("scale_up", ("d@hd",))]
 
 
-def test_records_tell_of_other_topics_where_the_client_does_not() -> None:
+def test_records_show_a_changed_subscription_where_the_client_gives_no_reason() -> None:
     after = a_snapshot(100_500, 2, a_member("a"), a_member("b", topics=("t", "u")), a_member("c"))
     asked = of(a_member("b"), 100_000, Kind.REJOINED)
     assert answers(diagnosed(ABC, after, signals=[asked])) == [("subscription_changed", ("b@hb",))]
 
 
-def test_records_tell_of_added_partitions_where_the_client_does_not() -> None:
+def test_records_show_added_partitions_where_the_client_gives_no_reason() -> None:
     after = a_snapshot(100_500, 2, a_member("a", partitions=3), a_member("b"), a_member("c"))
     asked = of(a_member("a"), 100_000, Kind.REJOINED)
     assert answers(diagnosed(ABC, after, signals=[asked])) == [("partitions_added", ())]
 
 
-def test_what_comes_after_a_time_of_quiet_is_another_incident() -> None:
+def test_signals_after_a_quiet_period_are_another_incident() -> None:
     later_ms = 100_000 + QUIET_MS + 1
     found = diagnosed(ABC, signals=[joined("d", 100_000), joined("e", later_ms)])
     assert answers(found) == [("scale_up", ("d@hd",)), ("scale_up", ("e@he",))]
 
 
-def test_an_incident_begins_when_a_member_fell_silent_and_not_when_that_showed() -> None:
+def test_an_incident_begins_when_a_member_went_silent_and_not_when_that_was_noticed() -> None:
     (found,) = diagnosed(ABC, signals=[joined("d", 100_000), expired("b", 100_000 + QUIET_MS + 5_000)])
     assert found.from_ms == 100_000
 
 
-def test_an_id_that_was_issued_and_never_used_is_nobody() -> None:
+def test_an_id_that_was_issued_and_never_used_is_no_member() -> None:
     assert diagnosed(ABC, signals=[Signal(100_000, Kind.LEFT, member_id="z")]) == []
 
 

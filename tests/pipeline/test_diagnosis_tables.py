@@ -46,7 +46,7 @@ def test_members_have_the_last_commit_of_what_they_owned_before_the_next_record(
 
 def test_events_become_signals(spark: SparkSession) -> None:
     waits = [{**A, "is_new": False, "wait_ms": 900}, {**B, "is_new": True, "wait_ms": 4_000}]
-    told = events(
+    of_events = events(
         event_records(
             spark,
             event(1, 5_000, "member_joined", trigger={**B, "client_reason": "hello"}, state_from="Stable"),
@@ -59,7 +59,7 @@ def test_events_become_signals(spark: SparkSession) -> None:
         )
     )
     columns = ("ts_ms", "kind", "member_id", "client_reason", "other_id", "wait_ms", "is_new")
-    assert rows_of(signals_of_events(told), *columns, by=("ts_ms", "kind")) == [
+    assert rows_of(signals_of_events(of_events), *columns, by=("ts_ms", "kind")) == [
         (5_000, "joined", "b", "hello", None, None, False),
         (9_000, "join_over", "a", None, None, 900, False),
         (9_050, "sync_over", "a", None, None, 50, False),
@@ -187,7 +187,7 @@ def of_two_groups(spark: SparkSession) -> DataFrame:
     return incidents(decoded(spark, *records), events(event_records(spark, died))).cache()
 
 
-def test_what_befell_a_process_in_several_groups_is_one_incident(of_two_groups: DataFrame) -> None:
+def test_what_happened_to_a_process_in_several_groups_is_one_incident(of_two_groups: DataFrame) -> None:
     assert of_two_groups.schema.names == INCIDENTS.names
     rows = [row.asDict(recursive=True) for row in of_two_groups.where("cause = 'killed'").collect()]
     assert [(row["groups"], row["clients"], row["host"]) for row in rows] == [

@@ -54,7 +54,7 @@ def a_rebalance(**fields: Any) -> dict[str, Any]:
     return row | fields
 
 
-def test_everything_that_is_known_is_said_in_the_order_in_which_one_asks() -> None:
+def test_the_sentences_follow_a_fixed_order() -> None:
     incident = {"sentence": "app-1 exceeded max.poll.interval.ms.", "advice": "Raise it.", "confidence": "certain"}
     assert explain_rebalance(a_rebalance(), [incident], in_the_hour=14) == [
         "Group orders, generation 41 to 42, 2025-11-21 13:04:05.120 UTC, observed.",
@@ -70,7 +70,7 @@ def test_everything_that_is_known_is_said_in_the_order_in_which_one_asks() -> No
     ]
 
 
-def test_what_was_inferred_says_what_it_cannot_know() -> None:
+def test_an_inferred_rebalance_says_what_is_unknown() -> None:
     unknown = dict.fromkeys(("trigger", "join_ms", "sync_ms", "total_ms", "last_to_join", "partitions"))
     place = {"topic": "__consumer_offsets", "partition": 7, "offset": 3}
     row = a_rebalance(**unknown, reason="member_gone", basis="inferred", source="records", evidence=place)
@@ -93,14 +93,14 @@ def test_a_line_of_a_log_is_named_by_its_number() -> None:
 
 
 @pytest.mark.parametrize(("at_ms", "expected"), [(5, 10), (10, 10), (15, 10), (22, 20), (99, 30)])
-def test_the_rebalance_under_way_is_meant_or_else_the_last_before(at_ms: int, expected: int) -> None:
+def test_the_nearest_rebalance_is_the_current_one_or_else_the_previous(at_ms: int, expected: int) -> None:
     rows = [{"ts_ms": begin, "ended_ts_ms": begin + 4} for begin in (30, 10, 20)]
     found = nearest(rows, at_ms)
     assert found is not None
     assert found["ts_ms"] == expected
 
 
-def test_without_rebalances_none_is_meant() -> None:
+def test_without_rebalances_there_is_no_nearest() -> None:
     assert nearest([], 0) is None
 
 
@@ -113,10 +113,10 @@ def test_without_rebalances_none_is_meant() -> None:
         ("latest", None),
     ],
 )
-def test_instants_are_written_as_people_do(text: str, ms: int | None) -> None:
+def test_times_are_parsed(text: str, ms: int | None) -> None:
     assert instant(text) == ms
 
 
-def test_an_instant_that_is_none_is_refused_with_an_example() -> None:
+def test_a_malformed_time_is_refused_with_an_example() -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="write 2026"):
         instant("yesterday")

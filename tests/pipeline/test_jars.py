@@ -36,7 +36,7 @@ def test_jars_in_the_cache_are_used_without_a_network() -> None:
     assert kafka_jars() == tuple(home / name for name in NAMES)
 
 
-def test_a_missing_jar_is_named_and_the_cure_with_it() -> None:
+def test_a_missing_jar_is_named_with_the_command_that_fetches_it() -> None:
     a_folder(jars_dir(), without="b-2.jar")
     with pytest.raises(PipelineError, match=r"1 of 2 jars .*b-2\.jar.*kshim pipeline setup") as seen:
         kafka_jars()
@@ -94,7 +94,7 @@ def test_a_fetched_jar_with_another_checksum_never_enters_the_cache(
     assert not jars_dir().exists()
 
 
-def test_without_a_network_the_words_of_ivy_are_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_network_the_output_of_ivy_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in_for_spark_submit(tmp_path, monkeypatch, 'echo ":: UNRESOLVED DEPENDENCIES ::" >&2; exit 1')
     with pytest.raises(PipelineError, match=r"could not fetch a-1\.jar, b-2\.jar.*\n:: UNRESOLVED DEPENDENCIES ::\n.*"):
         fetch()

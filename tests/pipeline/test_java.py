@@ -47,7 +47,7 @@ def test_java_home_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("version", ["1.8", "11", "24", "25"])
-def test_a_java_of_another_age_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+def test_a_java_of_another_version_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     monkeypatch.setenv("JAVA_HOME", str(a_java(tmp_path / "named", version)))
     monkeypatch.setenv("PATH", str(a_java(tmp_path / "on-path", "17") / "bin"))
     assert find_java().home == tmp_path / "on-path"

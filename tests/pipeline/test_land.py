@@ -74,7 +74,7 @@ def landed(spark: SparkSession, folder: Path) -> list[tuple[str, int]]:
     return sorted((row.group_id, row.committed_offset) for row in rows)
 
 
-def test_each_run_lands_what_came_since_the_last(
+def test_each_run_lands_new_records(
     kafka_spark: SparkSession, kshim: KshimProcess, cluster: Cluster, tmp_path: Path
 ) -> None:
     commit(kshim, "first", 1)
@@ -160,14 +160,14 @@ def test_log_ends_are_sampled_once_a_minute(
     assert sorted(map(tuple, rows)) == [("orders", 0, 0), ("orders", 1, 1), ("orders", 2, 0)]
 
 
-def test_a_topic_or_cluster_that_is_not_there_is_named(kafka_spark: SparkSession, cluster: Cluster) -> None:
+def test_a_missing_topic_or_cluster_is_named(kafka_spark: SparkSession, cluster: Cluster) -> None:
     with pytest.raises(PipelineError, match="has no topic nothing"):
         read_topics(kafka_spark, cluster, ["nothing"])
     with pytest.raises(PipelineError, match="Cannot create a Kafka client for nowhere:x"):
         Cluster("nowhere:x").spans(kafka_spark, ["orders"])
 
 
-def test_what_was_deleted_before_it_was_landed_is_told() -> None:
+def test_records_deleted_before_they_were_landed_are_reported() -> None:
     spans = {"t": {0: Span(0, 9), 1: Span(8, 20), 2: Span(5, 5)}}
     assert losses({"t": {0: 9, 1: 3, 2: 5}}, spans, "out") == [Loss("t", 1, 3, 8)]
     assert str(Loss("t", 1, 3, 8)) == "t-1: offsets 3 to 7"

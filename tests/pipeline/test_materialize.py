@@ -1,4 +1,4 @@
-"""What is read often is worked out once, and what nobody asks for is not."""
+"""Frames that are read often are computed once, and unused ones never."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_a_frame_is_made_when_it_is_asked_for_and_once() -> None:
+def test_a_frame_is_computed_once_when_it_is_first_used() -> None:
     made: list[str] = []
 
     def make(name: str) -> Any:
@@ -32,7 +32,7 @@ def test_a_frame_is_made_when_it_is_asked_for_and_once() -> None:
     assert made == ["one"]
 
 
-def test_what_is_kept_in_a_folder_is_read_from_there(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_frame_in_a_folder_is_read_from_there(spark: SparkSession, tmp_path: Path) -> None:
     said: list[str] = []
     materialize = in_folder(spark, str(tmp_path), said.append)
     kept = materialize("tables/numbers", spark.range(3).select(F.col("id").alias("n"), F.rand(seed=7).alias("drawn")))
@@ -42,7 +42,7 @@ def test_what_is_kept_in_a_folder_is_read_from_there(spark: SparkSession, tmp_pa
     assert said == ["working out numbers"]
 
 
-def test_what_is_kept_for_a_session_is_gone_after_it(spark: SparkSession) -> None:
+def test_a_frame_of_a_session_is_deleted_after_it(spark: SparkSession) -> None:
     with in_session(spark, lambda _: None) as materialize:
         (file, *_) = materialize("numbers", spark.range(3).toDF("n")).inputFiles()
         place = Path(file.removeprefix("file://"))
@@ -50,7 +50,7 @@ def test_what_is_kept_for_a_session_is_gone_after_it(spark: SparkSession) -> Non
     assert not place.exists()
 
 
-def test_what_workers_keep_has_a_plan_of_its_own(spark: SparkSession) -> None:
+def test_a_frame_in_the_workers_has_a_plan_of_its_own(spark: SparkSession) -> None:
     numbers = spark.range(3).select((F.col("id") * 2).alias("n"))
     kept = by_workers(lambda _: None)("numbers", numbers)
     assert [row.n for row in kept.orderBy("n").collect()] == [0, 2, 4]

@@ -25,7 +25,7 @@ def row(ts_ms: int, change: str, owner: str = "", **fields: Any) -> Any:
     return SimpleNamespace(ts_ms=ts_ms, change=change, owner=owner, **(OPTIONAL | fields))
 
 
-def test_a_member_that_leaves_and_comes_back_from_the_same_host_was_restarted() -> None:
+def test_a_member_that_leaves_and_rejoins_from_the_same_host_was_restarted() -> None:
     found = changes_of_group(
         [
             row(0, "partitions", partitions=4),

@@ -22,7 +22,7 @@ A: Final = {"member_id": "a", "instance_id": None, "client_id": "client-a", "hos
 JOINED: Final[dict[str, Any]] = {"join_ms": 3_000, "to_generation": 2, "protocol": "range", "leader_id": "a"}
 COUNTS: Final[dict[str, Any]] = {"expected": 2, "joined": 2, "kicked": 0, "pending_sync": 1}
 WAITS: Final = [{**A, "is_new": False, "wait_ms": 3_000}, {**B, "is_new": True, "wait_ms": 0}]
-TOLD: Final[list[dict[str, Any]]] = [
+SENT: Final[list[dict[str, Any]]] = [
     event(1, 5_000, "rebalance_started", trigger={**B, "client_reason": "hello"}),
     event(2, 8_000, "join_completed", members=COUNTS, **JOINED),
     event(3, 8_050, "rebalance_completed", members=COUNTS, waits=WAITS, sync_ms=50, total_ms=3_050,
@@ -40,21 +40,21 @@ TOLD: Final[list[dict[str, Any]]] = [
 
 
 @pytest.fixture(scope="module")
-def told(spark: SparkSession) -> DataFrame:
+def sent_events(spark: SparkSession) -> DataFrame:
     """The events above as records, one twice, with one malformed and one of a later version."""
-    later, malformed = {**TOLD[0], "_offset": 40, "v": 9}, {**TOLD[0], "_offset": 41, "ts_ms": "soon"}
-    return event_records(spark, *TOLD, TOLD[3], later, malformed)
+    later, malformed = {**SENT[0], "_offset": 40, "v": 9}, {**SENT[0], "_offset": 41, "ts_ms": "soon"}
+    return event_records(spark, *SENT, SENT[3], later, malformed)
 
 
-def test_events_are_read_once_and_what_cannot_be_read_is_counted(told: DataFrame) -> None:
-    table_of_events = events(told)
+def test_events_are_read_once_and_what_cannot_be_read_is_counted(sent_events: DataFrame) -> None:
+    table_of_events = events(sent_events)
     assert table_of_events.schema.names == EVENTS.names
     assert rows_of(table_of_events, "ts_ms", "type", "trigger.client_reason", by=("ts_ms", "type"))[:2] == [
         (5_000, "rebalance_started", "hello"),
         (8_000, "join_completed", None),
     ]
     assert rows_of(table_of_events.agg(F.count("*"), F.countDistinct("event_id"))) == [(7, 7)]
-    assert rows_of(unreadable_events(told)) == [("incomplete", 1), ("version 9", 1)]
+    assert rows_of(unreadable_events(sent_events)) == [("incomplete", 1), ("version 9", 1)]
 
 
 RECORDS: Final = [
@@ -81,11 +81,13 @@ LINES: Final[list[dict[str, Any]]] = [
 
 
 def test_a_rebalance_is_a_row_by_events_else_by_the_log_else_inferred(
-    spark: SparkSession, told: DataFrame, materialize: Materialize
+    spark: SparkSession, sent_events: DataFrame, materialize: Materialize
 ) -> None:
     # The third rebalance: events saw it begin, the log saw it end. The fourth is in the log alone.
     lines = table(spark, LOG_LINES, LINES + LINES[1:2])
-    model = build(spark, decoded(spark, *RECORDS), materialize("events", events(told)), lines, materialize=materialize)
+    model = build(
+        spark, decoded(spark, *RECORDS), materialize("events", events(sent_events)), lines, materialize=materialize
+    )
     assert model["rebalances"].schema.names == REBALANCES.names
     columns = ("source", "from_generation", "to_generation", "started_ts_ms", "ended_ts_ms", "outcome", "reason",
                "trigger.member_id", "trigger.client_id", "trigger.client_host", "join_ms", "sync_ms", "total_ms",
@@ -123,7 +125,7 @@ def test_a_rebalance_is_a_row_by_events_else_by_the_log_else_inferred(
     ]
 
 
-def test_what_records_alone_tell_is_inferred_from_who_came_and_went(
+def test_with_records_alone_reasons_are_inferred_from_joins_and_departures(
     spark: SparkSession, materialize: Materialize
 ) -> None:
     cooperative = {"protocol_name": "cooperative-sticky"}
@@ -176,7 +178,7 @@ REASONS: Final = {
 }
 
 
-def test_the_words_of_the_log_become_keywords_and_members(spark: SparkSession) -> None:
+def test_reasons_of_the_log_become_keywords_and_members(spark: SparkSession) -> None:
     lines = [
         {
             "type": "preparing",

@@ -1,4 +1,4 @@
-"""Records -> generations, memberships, ownership, commits. The numbers were worked out by hand."""
+"""Records -> generations, memberships, ownership, commits. The numbers were computed by hand."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_generation_is_a_row_with_what_came_before_and_after_it(history: DataF
     ]
 
 
-def test_a_membership_says_who_came_stayed_was_replaced_and_left(history: DataFrame) -> None:
+def test_a_membership_shows_who_joined_stayed_was_replaced_and_left(history: DataFrame) -> None:
     table = memberships(snapshots(history))
     assert table.schema.names == MEMBERSHIPS.names
     columns = ("incarnation", "generation_id", "ts_ms", "member_id", "owner", "change", "replaced_member_id",

@@ -42,7 +42,9 @@ def a_page(**parts: Any) -> str:
         facts=[("groups", "10")],
         findings=[Finding("critical", HOSTILE, f"{HOSTILE} was late.", "Do something.", "observed", "p 3, offset 12")],
         sections=[
-            Section("Storms", "Who is restless?", {"mark": "bar", "data": {"values": [{"group": HOSTILE}]}}),
+            Section(
+                "Storms", "Which groups rebalance most?", {"mark": "bar", "data": {"values": [{"group": HOSTILE}]}}
+            ),
             Section("Lag", "Who catches up?", None, "No log ends were sampled."),
         ],
     )

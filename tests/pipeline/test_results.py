@@ -27,7 +27,7 @@ def options(*arguments: str) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def test_what_was_written_is_read_again(spark: SparkSession, tmp_path: Path) -> None:
+def test_written_results_are_read_again(spark: SparkSession, tmp_path: Path) -> None:
     ends = table(spark, LOG_ENDS, [{"topic": "t", "partition": 0, "ts_ms": 9_000, "log_end_offset": 5}])
     gathered = Gathered(decoded(spark, *RECORDS), None, None, ("by hand",), ends)
     written = write_results(spark, gathered, str(tmp_path), lambda _: None)
@@ -41,7 +41,7 @@ def test_what_was_written_is_read_again(spark: SparkSession, tmp_path: Path) -> 
     assert not (tmp_path / "work").exists()
 
 
-def test_what_is_not_asked_for_is_not_worked_out(spark: SparkSession) -> None:
+def test_unused_results_are_not_computed(spark: SparkSession) -> None:
     asked: list[str] = []
 
     def materialize(name: str, frame: DataFrame) -> DataFrame:
@@ -55,12 +55,12 @@ def test_what_is_not_asked_for_is_not_worked_out(spark: SparkSession) -> None:
     assert asked == ["tables/rebalances"]
 
 
-def test_a_folder_without_results_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_folder_without_results_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="contains no results"):
         read_results(spark, str(tmp_path))
 
 
-def test_what_lies_here_and_is_little_is_small(tmp_path: Path) -> None:
+def test_little_data_on_this_machine_is_small(tmp_path: Path) -> None:
     (tmp_path / "server.log").write_text("a line\n")
     log = f"--broker-log={tmp_path}/server.log*"
     assert is_small(options(f"--landed={tmp_path}", log))

@@ -1,4 +1,4 @@
-"""The strategies on cases worked out by hand; the arithmetic stands in `docs/design/what-if.md`."""
+"""The strategies on cases computed by hand; the arithmetic stands in `docs/design/what-if.md`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ BY_HAND = [
 
 
 @pytest.mark.parametrize(("strategy", "changes", "expected"), BY_HAND)
-def test_a_small_case_costs_what_was_worked_out_by_hand(
+def test_a_small_case_costs_what_was_computed_by_hand(
     strategy: Callable[[list[Change], Settings], Totals], changes: list[Change], expected: Totals
 ) -> None:
     assert strategy(changes, SETTINGS) == expected
@@ -60,14 +60,14 @@ def test_under_watchers_changes_close_to_each_other_split_the_views() -> None:
     assert after.stopped_partition_ms - before.stopped_partition_ms == 4 * 2_040 + 4 * 30
 
 
-def test_a_barrier_gathers_what_comes_before_its_join_phase_ends_and_watchers_do_not() -> None:
+def test_a_barrier_combines_changes_before_its_join_phase_ends_and_watchers_do_not() -> None:
     start = [Change(0, "partitions", partitions=6), Change(0, "join", "a")]
     burst = [Change(10_000 + index * 100, "join", name) for index, name in enumerate("bcdef")]
     assert eager(start + burst, SETTINGS).generations == 2
     assert zookeeper_watchers(start + burst, SETTINGS).generations == 6
 
 
-def test_static_members_that_stay_away_too_long_are_given_up() -> None:
+def test_static_members_that_stay_away_too_long_are_removed() -> None:
     gone = [*TWO_MEMBERS, Change(20_000, "restart", "b", away_ms=50_000)]
     noticed = detect(gone, session_ms=45_000, survives_restart_ms=45_000)
     assert [(event.detected_ms, event.effect) for event in noticed[-2:]] == [(65_000, "drop"), (70_000, "add")]
