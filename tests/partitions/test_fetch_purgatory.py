@@ -129,8 +129,8 @@ def test_deleting_a_topic_answers_those_who_wait_for_it(node: NodeUnderTest, ver
     node.cluster.delete_topic(topic, node.now)
     reply = consumer.take(FetchResponse)
     assert [answered.partitions[0].error_code for answered in reply.responses] == [
-        ErrorCode.NONE,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NONE,
     ]
 
 
