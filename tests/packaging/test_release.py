@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.gate.matrix import CELLS
 from tests.packaging.release import NotReleasable, notes
 from tests.repository.checkout import ROOT
 
@@ -51,21 +54,31 @@ def test_the_schemas_refuse_mistakes(schema: str, file: str, right: str, wrong: 
     assert check(schema, mistaken).returncode == 1
 
 
+def make_commands() -> Iterator[list[str]]:
+    """The arguments of every `make` of the workflows, once for each cell of a job's matrix."""
+    for file in (ROOT / ".github/workflows").glob("*.yml"):
+        for job in yaml.safe_load(file.read_text())["jobs"].values():
+            matrix = job.get("strategy", {}).get("matrix", {})
+            for values in itertools.product(*matrix.values()):
+                for step in job.get("steps", []):
+                    command = step.get("run", "")
+                    for name, value in zip(matrix, values, strict=True):
+                        command = command.replace(f"${{{{ matrix.{name} }}}}", value)
+                    if command.startswith("make "):
+                        yield command.split()[1:]
+
+
 def test_every_make_target_of_a_workflow_exists() -> None:
-    commands = [
-        step["run"]
-        for file in (ROOT / ".github/workflows").glob("*.yml")
-        for job in yaml.safe_load(file.read_text())["jobs"].values()
-        for step in job.get("steps", [])
-        if step.get("run", "").startswith("make ")
-    ]
+    commands = list(make_commands())
     assert commands
-    for command in commands:
-        assert "\n" not in command
-        done = subprocess.run(
-            ["make", "-n", *command.split()[1:]], cwd=ROOT, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, f"{command}: {done.stderr}"
+    for arguments in commands:
+        done = subprocess.run(["make", "-n", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"make {' '.join(arguments)}: {done.stderr}"
+
+
+def test_every_cell_of_the_matrix_is_run() -> None:
+    options = {option for arguments in make_commands() for option in arguments if option.startswith("CELLS=")}
+    assert options == {f"CELLS={name}" for name in CELLS}
 
 
 def test_hooks_before_a_commit_are_tools_of_this_environment() -> None:
