@@ -69,13 +69,15 @@ class StepApplier:
             undurable = self._durability.undurable(self.partitions_of(step))
             if undurable:
                 self._hold(step, undurable)
+                step.at_work = None
                 self._go_on(step)
                 return
         for ticket, response in step.replies:
             ticket.complete(response)  # type: ignore[attr-defined]
         if step.events:
             self._publish(step.events)
-        if step.at_work is not None or step.once_durable:
+        step.at_work = None
+        if step.once_durable or step.markers:
             self._go_on(step)
 
     def partitions_of(self, step: Step) -> list[Partition]:
@@ -128,8 +130,7 @@ class StepApplier:
     # What follows a step
 
     def _go_on(self, step: Step) -> None:
-        """The appends of a step were tried and its answers released, or held: its input is over."""
-        step.at_work = None
+        """The appends of a step were tried and its answers released, or held."""
         if step.once_durable:
             logs = self.partitions_of(step)
             for then in step.once_durable:

@@ -48,8 +48,7 @@ class CoordinatorShard:
 
     def new_step(self) -> Step:
         """The Step of something that follows from an earlier input."""
-        step = Step()
-        step.topic = self.topic
+        step = Step(self.topic)
         step.works_on(self.partition)
         return step
 
@@ -119,8 +118,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
 
     def begin(self) -> Step:
         """The Step of a new input."""
-        step = self.step = Step()
-        step.topic = self.topic
+        step = self.step = Step(self.topic)
         return step
 
     def refuse(
@@ -230,8 +228,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
 
         Works on a shard that a defect has left half changed.
         """
-        step = Step()  # not the step of an input, which may be at work in another shard
-        step.topic = self.topic
+        step = Step(self.topic)  # not the step of an input, which may be at work in another shard
         self._unloaded[partition] = error
         shard = self._shards.pop(partition, None)
         if shard is not None:

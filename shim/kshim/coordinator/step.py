@@ -157,13 +157,14 @@ class Step:
     changed when an exception ends the input or its application; None before a shard was found and after all is done.
     """
 
-    topic: str = OFFSETS_TOPIC
-    at_work: int | None = None
-    markers: Sequence[Marker] = ()
-    once_durable: Sequence[Callable[[], Step | None]] = ()
+    __slots__ = ("appends", "at_work", "events", "markers", "once_durable", "partitions", "replies", "topic")
 
-    def __init__(self) -> None:
+    def __init__(self, topic: str = OFFSETS_TOPIC) -> None:
+        self.topic = topic
+        self.at_work: int | None = None
         self.partitions: Sequence[int] = ()
+        self.markers: Sequence[Marker] = ()
+        self.once_durable: Sequence[Callable[[], Step | None]] = ()
         self.appends: list[Append] = []
         self.replies: list[tuple[Ticket, Any]] = []
         self.events: list[Event] = []
