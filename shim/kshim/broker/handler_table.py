@@ -26,6 +26,7 @@ _AREAS: Final = {
         "delete_records",
         "describe_producers",
         "offset_for_leader_epoch",
+        "init_producer_id",
     ),
     "security": (
         "sasl_handshake",
@@ -47,7 +48,6 @@ _AREAS: Final = {
         "list_partition_reassignments",
     ),
     "transactions": (
-        "init_producer_id",
         "txn_offset_commit",
         "write_txn_markers",
     ),

@@ -1,1 +1,1 @@
-"""APIs about the records of partitions: Produce, Fetch, offsets of logs."""
+"""APIs about the records of partitions and those who produce them: Produce, Fetch, offsets of logs, producer ids."""
