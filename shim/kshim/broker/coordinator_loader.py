@@ -66,7 +66,7 @@ class CoordinatorLoader:
         self._is_running = False
 
     def begin(self, now: Callable[[], Now]) -> None:
-        """After a start, once: read all there is. `now` is the group clock, for whoever loads later, too."""
+        """Begin to read all shards there are; only the first call does. `now` is the group clock, also for later loads."""
         if self._now is not None:
             return
         self._now = now
@@ -111,7 +111,7 @@ class CoordinatorLoader:
             self.load(index)
 
     def drop(self, index: int, error: ErrorCode = ErrorCode.COORDINATOR_NOT_AVAILABLE) -> None:
-        """Forget a shard's state; who waits in it, and who asks for it until `load`, is told `error`."""
+        """Forget a shard's state; requests that wait in it, and those that come until `load`, are answered `error`."""
         self._pending.pop(index, None)
         self._wanted.pop(index, None)
         step = self._coordinator().unload(index, error)

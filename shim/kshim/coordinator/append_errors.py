@@ -1,4 +1,4 @@
-"""What clients are told of records that could not be written. Source: Kafka's CoordinatorOperationExceptionHelper."""
+"""How errors of the log are answered to clients. Source: Kafka's CoordinatorOperationExceptionHelper."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ _APPEND_ERRORS = {
 
 
 def append_error(error: ErrorCode) -> ErrorCode:
-    """What a client is told when a record could not be written because of `error`."""
+    """The error of the response to a request whose record could not be written because of `error`."""
     return _APPEND_ERRORS.get(error, error)

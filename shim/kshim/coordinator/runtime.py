@@ -111,7 +111,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
         """A deadline of a shard is due."""
 
     def _error_for(self, error: KafkaError, request: Request[Any], context: RequestContext) -> ErrorCode:
-        """What the client is told of an error in this version of the API."""
+        """The error code of the response in this version of the API."""
         return error.code
 
     # Requests
@@ -134,7 +134,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
     def find(self, key: str, context: RequestContext, step: Step) -> S:
         """The shard of a key, made on first use; `step` works on it from now on.
 
-        Raises KafkaError: NOT_COORDINATOR where another node leads it, and what `unload` was told.
+        Raises KafkaError: NOT_COORDINATOR where another node leads it, and the error that `unload` was given.
         """
         shard = self._homes.get(key)
         partition = self.partition_for(key) if shard is None else shard.partition
@@ -147,7 +147,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
         return shard
 
     def _serving(self, partition: int, now: Now) -> S:
-        """A shard, perhaps one that is loading. Raises KafkaError: what `unload` was told."""
+        """A shard, perhaps one that is loading. Raises KafkaError: the error that `unload` was given."""
         shard = self._existing(partition)
         if shard is None:
             shard = self._shards[partition] = self._new_shard(partition, is_loading=False)

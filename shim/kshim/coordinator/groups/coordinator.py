@@ -120,7 +120,7 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
         """End a producer's transaction in a partition of the offsets topic; the pending offsets there go with it.
 
         `ended` is called when the marker was written, or with the error of the append. Raises KafkaError:
-        COORDINATOR_LOAD_IN_PROGRESS, and what `unload` was told.
+        COORDINATOR_LOAD_IN_PROGRESS, and the error that `unload` was given.
         """
         shard = self._serving(partition, now)
         shard.require_loaded()

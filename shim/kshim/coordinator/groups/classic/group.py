@@ -244,7 +244,7 @@ class Group:
         return self.is_consumer_group if self.topics is None else topic in self.topics
 
     def members_for_leader(self) -> tuple[JoinGroupResponseMember, ...]:
-        """What the leader is told: every member with its metadata for the chosen protocol."""
+        """The members of the leader's JoinGroup response: all, with their metadata for the chosen protocol."""
         return tuple(
             JoinGroupResponseMember(
                 member_id=member.member_id,

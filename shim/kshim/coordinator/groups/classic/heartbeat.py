@@ -17,7 +17,7 @@ _REBALANCE_IN_PROGRESS = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PRO
 
 
 def heartbeat(shard: Shard, request: HeartbeatRequest, now: Now) -> HeartbeatResponse:
-    """Restart the member's session. While the shard loads, everybody is told that all is well.
+    """Restart the member's session. While the shard loads, the answer is NONE for everybody.
 
     CompletingRebalance answers NONE, although a comment in Kafka says otherwise: checked on a live 4.4.
     Raises KafkaError: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.

@@ -148,7 +148,7 @@ def append_failed(group: Group, error: ErrorCode, what: str, now: Now) -> Append
 
 
 def join_response(group: Group, member: Member, api_version: int) -> JoinGroupResponse:
-    """The current generation as `member` is told of it: the leader gets the members.
+    """The JoinGroup response of `member` for the current generation: only the leader gets the members.
 
     A protocol may have the empty name; where null can be said Kafka then says null.
     """
