@@ -35,6 +35,7 @@ class Jvm:
         command = [
             java(),
             "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",  # few calls of many methods: the second compiler never earns its time back
             _LOGGING,
             *options,
             "-cp",
