@@ -38,19 +38,19 @@ class Side:
 
     def __init__(self, peer: Peer, node: NodeUnderTest | None) -> None:
         self.peer = peer
-        self._node = node
+        self.node = node
 
     def ask(self, request: Request[Any], version: int) -> Any:
         deadline = time.monotonic() + _TIMEOUT_S
         while True:
             answer = self.peer.ask(request, version)
-            if self._node is not None:
-                self._node.pass_ms(100)
-                self._node.run_background_tasks()
+            if self.node is not None:
+                self.node.pass_ms(100)
+                self.node.run_background_tasks()
             if getattr(answer, "error_code", 0) not in _RETRIABLE:
                 return answer
             assert time.monotonic() < deadline, answer
-            if self._node is None:
+            if self.node is None:
                 time.sleep(0.005)
 
     def init(self, transactional_id: str | None, timeout_ms: int = 60_000) -> InitProducerIdResponse:

@@ -17,7 +17,7 @@ from kshim_protocol.messages.metadata import MetadataRequest, MetadataRequestTop
 from kshim_protocol.records.batch import iter_batches
 from tests.broker.beside_kafka import Side
 from tests.broker.data_plane import a_batch, fetch_of
-from tests.broker.harness import a_node
+from tests.broker.harness import Client, a_node
 from tests.broker.test_transactions_like_kafka import Both
 
 pytestmark = pytest.mark.kafka
@@ -160,6 +160,35 @@ def test_what_does_not_exist_is_answered_last_alike(both: Both, epoch: int) -> N
     request = fetch_of((f"{topic}-not", 0, 0), (topic, 9, 0), (topic, 0, 0), (topic, 1, 0), session_epoch=epoch)
     answers = [plain(side.ask(request, 12))[2] for side in (both.kafka, both.node)]
     assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("version", [12, 13])
+def test_a_topic_deleted_while_a_fetch_waits_is_answered_in_its_place_alike(
+    both: Both, real_kafka: RealKafka, version: int
+) -> None:
+    gone, kept = both.create(), both.create()
+    ids = {name: topic_ids(both, name) for name in (gone, kept)}
+    host, _, port = real_kafka.bootstrap.rpartition(":")
+    at_kafka = WireClient(host, int(port), client_id="like-kafka", timeout_s=30)
+    at_node = a_client_beside(both)
+    for client, side in ((at_kafka, both.kafka), (at_node, both.node)):
+        wanted = [(ids[name][side] if version >= 13 else name, 0, 0) for name in (gone, kept)]
+        client.send(fetch_of(*wanted, max_wait_ms=10_000), version)
+    both.delete(gone)
+    answers = []
+    for answer, side in ((at_kafka.receive(30), both.kafka), (at_node.take(FetchResponse), both.node)):
+        names = {of_side[side]: name for name, of_side in ids.items()}
+        answers.append(
+            [(topic.topic or names[topic.topic_id], topic.partitions[0].error_code) for topic in answer.responses]
+        )
+    assert answers[0] == answers[1] == [(gone, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), (kept, ErrorCode.NONE)]
+    at_kafka.close()
+
+
+def a_client_beside(both: Both) -> Client:
+    """Another connection to our node."""
+    assert both.node.node is not None
+    return both.node.node.client()
 
 
 def topic_ids(both: Both, name: str) -> dict[Side, bytes]:
