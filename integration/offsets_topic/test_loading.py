@@ -42,8 +42,8 @@ def test_unknown_types_are_skipped_with_a_warning_that_names_them(stopped: Kshim
         assert scene.answers()["offsets"][group] == {("orders", 0): (42, -1, "")}
     stopped.stop()
     log = stopped.log.read_text()
-    assert "partition=0] Skipped 1 records of key type 3 (ConsumerGroupMetadata), which are not kept here" in log
-    assert "partition=0] Skipped 2 records of key type 99, which nobody knows here" in log
+    assert "partition=0] Skipped 1 records of key type 3 (ConsumerGroupMetadata), which is not supported" in log
+    assert "partition=0] Skipped 2 records of key type 99, which is unknown" in log
 
 
 def test_an_unknown_version_of_a_value_ends_the_start_with_a_sentence(stopped: KshimProcess) -> None:

@@ -139,7 +139,7 @@ def test_failures_and_unknown_records_stand_out() -> None:
 
 @pytest.mark.parametrize(
     ("key_type", "what"),
-    [(3, "3 (ConsumerGroupMetadata), which are not kept here"), (99, "99, which nobody knows here")],
+    [(3, "3 (ConsumerGroupMetadata), which is not supported"), (99, "99, which is unknown")],
 )
 def test_records_that_are_skipped_are_named(key_type: int, what: str) -> None:
     line = line_of(RecordsSkipped(partition=3, now=NOW, key_type=key_type, count=2))

@@ -111,15 +111,15 @@ def test_listeners_win_over_the_variables_of_the_plain_text_listener() -> None:
         ("KSHIM_TOPICS", "orders", "KSHIM_TOPICS: 'orders' is not NAME:PARTITIONS"),
         ("KSHIM_FSYNC", "sometimes", "KSHIM_FSYNC is always, interval or never, not 'sometimes'"),
         ("KSHIM_BROKERS", "many", "KSHIM_BROKERS: 'many' is not a number from 1 to 100"),
-        ("KSHIM_ACLS", "perhaps", "KSHIM_ACLS is true or false, not 'perhaps'"),
+        ("KSHIM_ACLS", "perhaps", "KSHIM_ACLS must be true or false, not 'perhaps'"),
         ("KSHIM_PROPERTIES", "/nonexistent", "KSHIM_PROPERTIES: cannot read /nonexistent"),
         (
             "KSHIM_CONFIG_GROUP_MAX_SIZ",
             "3",
-            "KSHIM_CONFIG_GROUP_MAX_SIZ: group.max.siz is no configuration key of Kafka; "
+            "KSHIM_CONFIG_GROUP_MAX_SIZ: group.max.siz is not a configuration key of Kafka; "
             "did you mean KSHIM_CONFIG_GROUP_MAX_SIZE?",
         ),
-        ("KSHIM_CONFIG_PINEAPPLE", "3", "KSHIM_CONFIG_PINEAPPLE: pineapple is no configuration key of Kafka"),
+        ("KSHIM_CONFIG_PINEAPPLE", "3", "KSHIM_CONFIG_PINEAPPLE: pineapple is not a configuration key of Kafka"),
         ("KSHIM_CONFIG_GROUP_MAX_SIZE", "x", "KSHIM_CONFIG_GROUP_MAX_SIZE: bad configuration value: group.max.size=x"),
     ],
 )

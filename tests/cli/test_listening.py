@@ -57,7 +57,7 @@ def test_listeners_of_the_configuration_are_taken_where_no_option_says_otherwise
 def test_an_option_goes_before_plain_listeners_of_the_configuration_and_says_so() -> None:
     started = Started("--listen=127.0.0.1:1", "--config=listeners=PLAINTEXT://127.0.0.1:9092")
     assert started.listeners() == (PLAIN._replace(port=1),)
-    assert "listeners has no effect: --listen goes before it" in started.said
+    assert "listeners has no effect: --listen takes precedence" in started.said
 
 
 def test_the_advertised_address_may_be_an_option_or_a_key() -> None:
@@ -67,20 +67,23 @@ def test_the_advertised_address_may_be_an_option_or_a_key() -> None:
     assert Started(key).listeners() == (PLAIN._replace(advertised=dialled),)
     started = Started("--advertised=other.example:1", key)
     assert started.listeners() == (PLAIN._replace(advertised=("other.example", 1)),)
-    assert "advertised.listeners has no effect: --advertised goes before it" in started.said
+    assert "advertised.listeners has no effect: --advertised takes precedence" in started.said
 
 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["--listen=127.0.0.1:1", "--config=listeners=SSL://127.0.0.1:2"], "--listen speaks plain text"),
-        (["--advertised=a:1", "--config=listeners=PLAINTEXT://127.0.0.1:2"], "there is advertised.listeners"),
-        (["--config=listeners=PLAINTEXT://0.0.0.0:2"], "clients cannot dial 0.0.0.0"),
-        (["--config=listeners=PLAINTEXT://[::]:2"], "clients cannot dial ::"),
+        (["--listen=127.0.0.1:1", "--config=listeners=SSL://127.0.0.1:2"], "is a PLAINTEXT listener"),
+        (
+            ["--advertised=a:1", "--config=listeners=PLAINTEXT://127.0.0.1:2"],
+            "use advertised.listeners together with listeners",
+        ),
+        (["--config=listeners=PLAINTEXT://0.0.0.0:2"], "clients cannot connect to 0.0.0.0"),
+        (["--config=listeners=PLAINTEXT://[::]:2"], "clients cannot connect to ::"),
         (["--config=listeners=nowhere"], "bad configuration value: listeners=nowhere"),
         (["--config=listeners=SSL://127.0.0.1:2"], "ssl.keystore of the listener SSL"),
         (["--config=max.connections.per.ip.overrides=a"], "HOST:COUNT"),
-        (["--config=max.connections.per.ip.overrides=host.invalid:1"], "hosts that are known"),
+        (["--config=max.connections.per.ip.overrides=host.invalid:1"], "hosts that can be resolved"),
         (
             ["--config=listener.name.plaintext.max.connections=many"],
             "listener.name.plaintext.max.connections=many",
@@ -176,4 +179,4 @@ def test_numbers_of_connections_stay_when_an_address_cannot_be_found() -> None:
     config.overlay({"max.connections": "20", "max.connections.per.ip.overrides": "nobody.invalid:1"}, {})
     follow_connection_limits([], limits, config, listeners, started.log)
     assert limits.max_connections == 10
-    assert "stay as they were" in started.said
+    assert "remain unchanged" in started.said

@@ -197,7 +197,7 @@ def test_a_full_disk_is_one_line_and_then_counted(log_format: LogFormat) -> None
     written.now_ms += 10_000
     written.log.defect(full_disk("orders-0"), object())
     assert len(written.lines) == 3
-    assert "24 more times" in written.lines[2]
+    assert "repeated 24 times" in written.lines[2]
 
 
 def test_a_log_that_nobody_reads_any_more_does_not_stop_the_broker() -> None:

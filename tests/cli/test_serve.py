@@ -100,7 +100,7 @@ def test_a_data_directory_keeps_topics_and_cluster_id_over_a_restart(log: Path, 
     with Kshim(log, *options, "--topic=orders:5") as kshim:
         assert ask(kshim, CLUSTER, 0).cluster_id == cluster_id
         assert partition_counts(kshim) == {"orders": 3}
-        assert "Topic orders is there already and keeps its 3 partitions" in kshim.log
+        assert "Topic orders exists and keeps its 3 partitions" in kshim.log
 
 
 def test_in_memory_every_start_is_another_cluster(log: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_key_that_is_none_of_kafka_s_is_named_once(log: Path) -> None:
         assert kshim.end(signal.SIGTERM)[0] == 0
         warnings = [json.loads(line) for line in kshim.log.splitlines() if '"WARN"' in line]
         assert [warning["message"] for warning in warnings] == [
-            "group.max.sise is no configuration key of Kafka; did you mean group.max.size?"
+            "group.max.sise is not a configuration key of Kafka; did you mean group.max.size?"
         ]
 
 
@@ -186,7 +186,7 @@ def test_requests_that_are_answered_with_an_error_are_logged_when_asked_for(log:
         ask(kshim, MetadataRequest(topics=(MetadataRequestTopic(name="nothing"),)), 12)
         (line,) = [line for line in kshim.log.splitlines() if "Metadata" in line]
         assert "DEBUG Metadata v12 of 127.0.0.1" in line
-        assert line.endswith("was answered UNKNOWN_TOPIC_OR_PARTITION")
+        assert line.endswith("was answered with UNKNOWN_TOPIC_OR_PARTITION")
 
 
 def test_the_environment_configures_it_too(log: Path) -> None:

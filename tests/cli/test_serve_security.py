@@ -43,9 +43,9 @@ def test_a_damaged_line_of_users_is_named_by_its_number(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((SASL,), "Nobody can log in on SASL_PLAINTEXT"),
+        ((SASL,), "No client can authenticate on SASL_PLAINTEXT"),
         (("--listen=127.0.0.1:0", "--users=/dev/null"), "--users has no effect"),
-        (("--listen=127.0.0.1:0", "--acls"), "nobody may do anything"),
+        (("--listen=127.0.0.1:0", "--acls"), "every request will be refused"),
     ],
 )
 def test_what_is_surely_a_mistake_is_said(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
@@ -71,7 +71,7 @@ def test_a_file_with_passwords_that_others_can_read_is_warned_about(
     file.chmod(mode)
     with Kshim(log, SASL, f"{option}={file}") as kshim:
         assert kshim.end(signal.SIGTERM) == (0, "")
-    assert (f"{file} holds passwords and can be read by other users" in log.read_text()) is is_warned_about
+    assert (f"{file} contains passwords and can be read by other users" in log.read_text()) is is_warned_about
 
 
 def test_a_file_without_passwords_may_be_read_by_everybody(tmp_path: Path) -> None:

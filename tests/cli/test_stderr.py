@@ -36,7 +36,7 @@ def everything_in(read_end: int) -> str:
 @pytest.mark.parametrize(
     ("log_format", "confession"),
     [
-        ("text", "(dropped {} lines: nobody reads this pipe)"),
+        ("text", "(dropped {} lines: this pipe is not being read)"),
         ("json", '{{"level": "WARN", "event": "lines_dropped", "count": {}}}'),
     ],
 )

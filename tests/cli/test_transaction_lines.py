@@ -26,7 +26,7 @@ TEXTS = {
         "Rolling back the ongoing transaction for transactionalId x due to timeout; its producer is fenced by "
         "producerId 7 and producer epoch 2"
     ),
-    TransactionCause.FENCED: "Rolling back the ongoing transaction for transactionalId x: a new producer takes over",
+    TransactionCause.FENCED: "Rolling back the ongoing transaction for transactionalId x because of a new producer",
     TransactionCause.EXPIRED: "Removed expired transactionalId x",
     TransactionCause.END_REQUESTED: (
         "Moved transactionalId x with producerId 7 and producer epoch 2 from Ongoing to PrepareCommit with 4 "
@@ -78,4 +78,4 @@ def test_as_json_the_partition_is_that_of_the_transactions() -> None:
 
 def test_skipped_records_are_a_warning() -> None:
     line = transaction_line_of(TransactionRecordsSkipped(partition=3, now=NOW, key_type=9, count=2))
-    assert line == ("WARN", "Skipped 2 records of key type 9, which nobody knows here")
+    assert line == ("WARN", "Skipped 2 records of key type 9, which is unknown")

@@ -92,10 +92,10 @@ def test_keys_without_effect_and_unknown_ones_are_warned_about_once_each() -> No
         {"num.io.threads": "8", "listener.name.external.ssl.provider": "x", "num.partitons": "3", "frobnicate": "1"}
     )
     assert warnings == [
-        "frobnicate is no configuration key of Kafka",
+        "frobnicate is not a configuration key of Kafka",
         "listener.name.external.ssl.provider has no effect here",
         "num.io.threads has no effect here",
-        "num.partitons is no configuration key of Kafka; did you mean num.partitions?",
+        "num.partitons is not a configuration key of Kafka; did you mean num.partitions?",
     ]
 
 

@@ -99,7 +99,8 @@ def test_lines_of_kafka(message: str, expected: dict[str, Any]) -> None:
     ("message", "expected"),
     [
         (
-            "Gave a new client the member id m-1 of client c at 10.0.0.1; it has to join group g in state Empty with it",
+            "Dynamic member with unknown member id joins group g in Empty state. Created a new member id m-1 and "
+            "requesting the member to rejoin with this id. (client c at 10.0.0.1)",
             {
                 "type": "member_created",
                 "member_id": "m-1",
@@ -109,7 +110,7 @@ def test_lines_of_kafka(message: str, expected: dict[str, Any]) -> None:
             },
         ),
         (
-            "Member m-1 of client c at 10.0.0.1 joins group g in state Stable",
+            "Pending dynamic member with id m-1 joins group g in Stable state. Adding to the group now. (client c at 10.0.0.1)",
             {
                 "type": "member_added",
                 "member_id": "m-1",
@@ -119,7 +120,8 @@ def test_lines_of_kafka(message: str, expected: dict[str, Any]) -> None:
             },
         ),
         (
-            "Static member i is back in group g in state Stable: m-2 of client c at 10.0.0.1 replaces m-1",
+            "Static member with groupInstanceId=i and unknown member id joins group g in Stable state. Replacing previously "
+            "mapped member m-1 with this groupInstanceId. (client c at 10.0.0.1, new member id m-2)",
             {
                 "type": "static_replaced",
                 "group_instance_id": "i",

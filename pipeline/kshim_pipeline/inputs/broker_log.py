@@ -30,7 +30,12 @@ LOG: Final = "log"
 
 _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[.,](\d{3})")
 _WITH_STATE: Final = r" (?:in state (?P<state>\w+)|in (?P<state2>\w+) state)"
-_CLIENT: Final = r"(?P<member_id>.+) of client (?P<client_id>.*) at (?P<client_host>\S+)"
+# kshim's log has Kafka's lines and adds the client.
+_CLIENT: Final = r"(?: \(client (?P<client_id>.*) at (?P<client_host>[^\s,)]+)(?:, new member id .*)?\)$)?"
+_STATIC: Final = (
+    r"Static member with groupInstanceId=(?P<group_instance_id>.+) and unknown member id joins group (?P<group_id>.+)"
+    + _WITH_STATE
+)
 _LEFT: Final = r" has left group through explicit `LeaveGroup`(?: request)?; client reason: (?P<client_reason>.*)"
 
 # In the order of how often they come. Groups and ids may hold anything, so every pattern is held by words on both sides.
@@ -71,41 +76,26 @@ _PATTERNS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
         ),
         (
             "static_replaced",
-            r"Static member with groupInstanceId=(?P<group_instance_id>.+) and unknown member id joins group "
-            r"(?P<group_id>.+)" + _WITH_STATE + r"\. Replacing previously mapped member (?P<member_id>.+) with this",
-        ),
-        (
-            "static_replaced",
-            r"Static member (?P<group_instance_id>.+) is back in group (?P<group_id>.+)"
-            + _WITH_STATE
-            + r": .+ of client "
-            r"(?P<client_id>.*) at (?P<client_host>\S+) replaces (?P<member_id>.+)$",
+            _STATIC + r"\. Replacing previously mapped member (?P<member_id>.+) with this groupInstanceId\.?" + _CLIENT,
         ),
         (
             "member_created",
-            r"Static member with groupInstanceId=(?P<group_instance_id>.+) and unknown member id joins group "
-            r"(?P<group_id>.+)" + _WITH_STATE + r"\. Created a new member id (?P<member_id>.+) for this member",
+            _STATIC
+            + r"\. Created a new member id (?P<member_id>.+) for this member and added to the group\.?"
+            + _CLIENT,
         ),
         (
             "member_created",
             r"Dynamic member with unknown member id joins group (?P<group_id>.+)" + _WITH_STATE + r"\. Created a new "
-            r"member id (?P<member_id>.+) and (?:requesting|added) the member",
-        ),
-        (
-            "member_created",
-            r"Gave a new client the member id " + _CLIENT + r"; it has to join group (?P<group_id>.+)" + _WITH_STATE,
+            r"member id (?P<member_id>.+) and (?:requesting|added) the member to[\w ]+\.?" + _CLIENT,
         ),
         (
             "member_added",
             r"Pending dynamic member with id (?P<member_id>.+) joins group (?P<group_id>.+)"
             + _WITH_STATE
-            + r"\. Adding",
+            + r"\. Adding to the group now\.?"
+            + _CLIENT,
         ),
-        (
-            "member_added",
-            r"Static member (?P<group_instance_id>.+), " + _CLIENT + r" joins group (?P<group_id>.+)" + _WITH_STATE,
-        ),
-        ("member_added", r"Member " + _CLIENT + r" joins group (?P<group_id>.+)" + _WITH_STATE),
     )
 )
 # What Kafka's default layout puts behind the message: " (org.apache.kafka.coordinator.group.GroupMetadataManager)".

@@ -1,4 +1,4 @@
-"""The coordinator's events in words. What people grep for in a Kafka broker's log is worded and placed as there."""
+"""Log lines for the events of the group coordinator, worded as in Kafka's log where it has the same line."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from kshim.coordinator.step import Event
 
 
 class Line(NamedTuple):
-    """One line: a level as Kafka names it, and the text, in which clients' own words stand as they came."""
+    """One line: a level in Kafka's terms, and the text, with what clients sent unchanged."""
 
     level: str
     text: str
 
 
 def line_of(event: Event) -> Line | None:
-    """The line for an event; None where another event of the same step says it already."""
+    """The line for an event; None if another event of the same step has the line."""
     if isinstance(event, AppendFailed):
         return Line("ERROR", f"Could not write {event.what} of group {event.group_id}: {event.error.name}")
     if isinstance(event, RecordsSkipped):
@@ -47,8 +47,8 @@ def _skipped(event: RecordsSkipped) -> str:
 
     known = RECORD_TYPES.get(event.key_type)
     if known is None:
-        return f"Skipped {event.count} records of key type {event.key_type}, which nobody knows here"
-    return f"Skipped {event.count} records of key type {event.key_type} ({known.name}), which are not kept here"
+        return f"Skipped {event.count} records of key type {event.key_type}, which is unknown"
+    return f"Skipped {event.count} records of key type {event.key_type} ({known.name}), which is not supported"
 
 
 def _text(event: Event) -> str | None:
@@ -74,7 +74,7 @@ def _text(event: Event) -> str | None:
         case RebalanceCompleted(group_id=group, generation_id=generation, member_count=count):
             return (
                 f"Completed the rebalance of group {group} to generation {generation} with {count} members: "
-                f"{event.join_ms} ms until all had joined, {event.sync_ms} ms until the assignment was there"
+                f"{event.join_ms} ms in the join phase, {event.sync_ms} ms in the sync phase"
             )
         case GroupLoaded(group_id=group, state=state, member_count=count):
             return f"Loaded classic group {group} with {count} members in state {state}."
@@ -97,23 +97,35 @@ def _transition(event: Transition) -> str | None:
         case GroupState.EMPTY:
             return f"Group {group} with generation {generation} is now empty."
         case GroupState.DEAD:
-            return f"Group {group} with generation {generation} is gone ({event.cause})"
+            return f"Group {group} with generation {generation} has been removed ({event.cause})"
         case GroupState.COMPLETING_REBALANCE | GroupState.STABLE:
             return None  # JoinCompleted and RebalanceCompleted
 
 
 def _arrival(event: MemberIdIssued | MemberAdded | MemberReplaced) -> str:
+    """Kafka's lines, with the client behind them, which Kafka's log does not have."""
     member = event.member
-    where = f"group {event.group_id} in state {event.state}"
-    who = f"{member.member_id} of client {member.client_id} at {member.client_host.removeprefix('/')}"
+    where = f"joins group {event.group_id} in {event.state} state."
+    client = f"client {member.client_id} at {member.client_host.removeprefix('/')}"
+    unknown = (
+        "Dynamic member with unknown member id"
+        if member.group_instance_id is None
+        else f"Static member with groupInstanceId={member.group_instance_id} and unknown member id"
+    )
+    created = f"Created a new member id {member.member_id}"
     match event:
         case MemberIdIssued():
-            return f"Gave a new client the member id {who}; it has to join {where} with it"
+            return f"{unknown} {where} {created} and requesting the member to rejoin with this id. ({client})"
         case MemberReplaced(replaced_member_id=replaced):
-            return f"Static member {member.group_instance_id} is back in {where}: {who} replaces {replaced}"
+            return (
+                f"{unknown} {where} Replacing previously mapped member {replaced} with this groupInstanceId. "
+                f"({client}, new member id {member.member_id})"
+            )
+        case MemberAdded(had_id=True):
+            return f"Pending dynamic member with id {member.member_id} {where} Adding to the group now. ({client})"
         case MemberAdded():
-            kind = "Member" if member.group_instance_id is None else f"Static member {member.group_instance_id},"
-            return f"{kind} {who} joins {where}"
+            added = "and added the member to" if member.group_instance_id is None else "for this member and added to"
+            return f"{unknown} {where} {created} {added} the group. ({client})"
 
 
 def _removal(event: MemberRemoved) -> str:

@@ -46,7 +46,7 @@ class Given:
             return bool(self._found[_attribute(option)])
         text = self._environment[_variable(option)]
         if text.lower() not in _FLAGS:
-            raise CommandError(f"{_variable(option)} is true or false, not {text!r}", EXIT_USAGE)
+            raise CommandError(f"{_variable(option)} must be true or false, not {text!r}", EXIT_USAGE)
         return _FLAGS[text.lower()]
 
     def count(self, option: str) -> int:
@@ -92,7 +92,7 @@ def _key_of(variable: str, text: str) -> str:
     if key is None:
         near = nearest_key(name)
         hint = f"; did you mean {_CONFIG_PREFIX}{near.upper().replace('.', '_')}?" if near else ""
-        raise CommandError(f"{variable}: {name} is no configuration key of Kafka{hint}", EXIT_USAGE)
+        raise CommandError(f"{variable}: {name} is not a configuration key of Kafka{hint}", EXIT_USAGE)
     try:
         parse_value(key, text)
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""From options and configuration to listeners: which there are, what clients dial, and what to warn about."""
+"""From options and configuration to listeners: their addresses, what they advertise, and warnings about them."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def listeners_for(options: ServeOptions, config: BrokerConfig, log: Log) -> tupl
         host = listener.host if listener.advertised is None else listener.advertised[0]
         if host and is_wildcard(host):
             raise CommandError(
-                f"clients cannot dial {host}: say with advertised.listeners (or --advertised HOST:PORT) where they find "
-                f"the listener {listener.name}",
+                f"clients cannot connect to {host}: set advertised.listeners (or --advertised HOST:PORT) for the listener "
+                f"{listener.name}",
                 EXIT_USAGE,
             )
     return listeners
@@ -59,13 +59,13 @@ def _listeners(options: ServeOptions, config: BrokerConfig, log: Log) -> tuple[L
     if has_own and options.listen is None:
         if options.advertised is not None:
             raise CommandError(
-                "--advertised goes with --listen; with listeners there is advertised.listeners (KSHIM_ADVERTISED counts, too)",
+                "--advertised (or KSHIM_ADVERTISED) requires --listen; use advertised.listeners together with listeners",
                 EXIT_USAGE,
             )
         return listeners_of(config)
     if has_own and any(listener.security_protocol != "PLAINTEXT" for listener in listeners_of(config)):
         raise CommandError(
-            "--listen speaks plain text, which listeners asks for otherwise; give one of them (KSHIM_LISTEN counts, too)",
+            "--listen (or KSHIM_LISTEN) is a PLAINTEXT listener and conflicts with listeners; use only one of them",
             EXIT_USAGE,
         )
     listener = plain_listener(*(options.listen or DEFAULT_ADDRESS))
@@ -75,7 +75,7 @@ def _listeners(options: ServeOptions, config: BrokerConfig, log: Log) -> tuple[L
         (listener,) = with_advertised([listener], config)
     for key, option in (("listeners", "--listen"), ("advertised.listeners", "--advertised")):
         if key in config.given and (options.listen is not None or (option == "--advertised" and options.advertised)):
-            log.caution("configuration", f"{key} has no effect: {option} goes before it")
+            log.caution("configuration", f"{key} has no effect: {option} takes precedence")
     return (listener,)
 
 
@@ -116,23 +116,23 @@ def _later(port: int, places: int) -> int:
 
 
 def advertised_address(listener: Listener, bound: tuple[str, int]) -> Address:
-    """What clients of a listener are told to dial. Without a host, as in Kafka, that is the machine's full name."""
+    """The address that clients of a listener connect to. Without a host, as in Kafka, it has the machine's full name."""
     host, port = (listener.host, bound[1]) if listener.advertised is None else listener.advertised
     return Address(host or socket.getfqdn(), port or bound[1])
 
 
 def caution_about(listener: Listener, bound: Address, config: BrokerConfig, log: Log) -> None:
-    """Say loudly what a listener that is reached from elsewhere lets happen."""
+    """Warn about what a listener that other machines can reach permits."""
     if is_loopback(bound.host):
         return
     if listener.security_protocol == "SASL_PLAINTEXT":
         log.caution(
-            "not_encrypted", f"LISTENING ON {bound} WITHOUT ENCRYPTION: passwords and records can be read on the way"
+            "not_encrypted", f"LISTENING ON {bound} WITHOUT ENCRYPTION: passwords and records can be read in transit"
         )
     elif not listener.has_sasl and client_auth_of(config, listener) != "required":
         log.caution(
             "not_loopback",
-            f"LISTENING ON {bound} WITHOUT AUTHENTICATION: whoever reaches it may read, write and delete everything",
+            f"LISTENING ON {bound} WITHOUT AUTHENTICATION: every client that can reach it may read, write and delete everything",
         )
 
 
@@ -178,7 +178,7 @@ def follow_connection_limits(
         try:
             limits.take_connections_of(limits_of(config, listeners))
         except CommandError as error:  # a host that has no address by now
-            log.caution("configuration", f"The numbers of connections stay as they were: {error}")
+            log.caution("configuration", f"The limits of connections remain unchanged: {error}")
 
     follow()
     on_change.append(follow)
@@ -191,11 +191,11 @@ def _overrides(text: str) -> dict[str, int]:
     for pair in text.split(","):
         host, _, count = pair.strip().rpartition(":")
         if not host or not (count.isascii() and count.isdigit()):
-            raise ConfigError(key, text, "HOST:COUNT, more of them after commas")
+            raise ConfigError(key, text, "HOST:COUNT, several separated by commas")
         try:
             addresses = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
         except OSError:
-            raise ConfigError(key, text, f"hosts that are known, which {host} is not") from None
+            raise ConfigError(key, text, f"hosts that can be resolved; {host} cannot") from None
         for *_, address in addresses:
             found[java_client_host(address)] = int(count)
     return found

@@ -1,6 +1,6 @@
-"""The log on stderr: lines shaped as Kafka's, or one JSON object a line. No `logging`: its import costs more than it.
+"""The log on stderr: lines in the format of Kafka's log, or JSON objects. `logging` is not used because of its import time.
 
-Nothing that clients send can forge a line: whatever is not printable is escaped.
+Characters that are not printable are escaped, so that no client can forge a line.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 _BURST: Final = 20
-"""Closed connections told of in one second; further ones are counted, so that a scanner does not fill a disk."""
+"""Closed connections that are logged in one second; further ones are counted, so that a scanner does not fill a disk."""
 
 _REPEAT_MS: Final = 10_000
 """How long a storage error that comes again is only counted: a full disk fails every write."""
@@ -74,22 +74,22 @@ class Log:
         self._closed_count = 0
         self._storage_errors: dict[str, tuple[int, int]] = {}  # when it was written last, how often it came since
 
-    # ---------------------------------------------------------------- what the command says
+    # ---------------------------------------------------------------- from the command
 
     def note(self, event: str, sentence: str, **fields: Any) -> None:
-        """Something worth knowing. `event` is a keyword for machines, `fields` go into the JSON form."""
+        """Log information. `event` is its keyword and `fields` its fields in the JSON format."""
         self._write(self._wall_ms(), "INFO", event, sentence, fields)
 
     def caution(self, event: str, sentence: str, **fields: Any) -> None:
-        """Something that is probably not meant so."""
+        """Log a warning."""
         self._write(self._wall_ms(), "WARN", event, sentence, fields)
 
     def detail(self, event: str, sentence: str, **fields: Any) -> None:
-        """For those who want details: with `-v`."""
+        """Log details, with `-v` only."""
         if self.verbosity:
             self._write(self._wall_ms(), "DEBUG", event, sentence, fields)
 
-    # ---------------------------------------------------------------- what the coordinator reports
+    # ---------------------------------------------------------------- from the coordinators
 
     def coordinator_event(self, event: Event) -> None:
         """One event of a coordinator; `Cluster.on_event`."""
@@ -105,16 +105,16 @@ class Log:
             prefix = f"[{event.coordinator} id={node_id} topic={event.topic} partition={event.partition}] "
             self._write_text(event.now.wall_ms, line.level, "", prefix + line.text, {})
 
-    # ---------------------------------------------------------------- what the server and the broker report
+    # ---------------------------------------------------------------- from the server and the broker
 
     def closing(self, client_host: str, reason: str) -> None:
         """See `ServerLog.closing`."""
         now_ms = self._wall_ms()
         if now_ms // 1000 != self._second:
-            unsaid = self._closed_count - _BURST
+            unlogged = self._closed_count - _BURST
             self._second, self._closed_count = now_ms // 1000, 0
-            if unsaid > 0:
-                self.note("connections_closed", f"Closed {unsaid} further connections", count=unsaid)
+            if unlogged > 0:
+                self.note("connections_closed", f"Closed {unlogged} further connections", count=unlogged)
         self._closed_count += 1
         if self._closed_count <= _BURST:
             host = client_host.removeprefix("/")
@@ -131,15 +131,15 @@ class Log:
         self._write(self._wall_ms(), "ERROR", "failed", sentence, {"what": what, "traceback": lines})
 
     def defect(self, error: BaseException, request: object) -> None:
-        """See `Cluster.on_defect`: an exception nobody planned for, or a log that could not be written."""
+        """See `Cluster.on_defect`: an unexpected exception, or a log that could not be written."""
         if isinstance(error, LogError):
             self._storage_failed(error)
         else:
             is_log = isinstance(request, Partition)
-            self.failed(f"keeping {request}" if is_log else f"handling {type(request).__name__}", error)
+            self.failed(f"storing {request}" if is_log else f"handling {type(request).__name__}", error)
 
     def _storage_failed(self, error: LogError) -> None:
-        """One line, and no more than one in ten seconds for each thing that goes wrong, whatever file it befalls."""
+        """Log a storage error, at most once in ten seconds for each error, whichever file it concerns."""
         now_ms = self._wall_ms()
         text = str(error)
         cause = error.__cause__
@@ -151,7 +151,7 @@ class Log:
         if len(self._storage_errors) >= _STORAGE_ERRORS:
             self._storage_errors.clear()
         self._storage_errors[what] = now_ms, 0
-        again = f" (and {count} more times since it was logged last)" if count else ""
+        again = f" (repeated {count} times since it was logged last)" if count else ""
         self._write(now_ms, "ERROR", "storage_error", f"Storage error: {text}{again}", {"count": count + 1})
 
     # ---------------------------------------------------------------- the two forms
@@ -178,7 +178,7 @@ class Log:
         try:
             self._stream.write(text)
             self._stream.flush()
-        except (OSError, ValueError):  # nobody reads it any more; serving goes on
+        except (OSError, ValueError):  # the reader has gone; the broker continues
             return
 
 

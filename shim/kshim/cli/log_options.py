@@ -44,9 +44,9 @@ def parse_log_command(
 def _dump_offsets_parser(parser_class: type[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     dump = parser_class(
         prog="kshim dump-offsets",
-        description="Print every record of __consumer_offsets, decoded, in the order of each partition: of a data "
-        "directory (kshim's, or one of Kafka's log.dirs; nothing is locked or written) or of a running broker.",
-        epilog="Exit codes: 0 all was decoded, 1 something could not be, 2 usage, 3 there is nothing to read.",
+        description="Print the records of __consumer_offsets, decoded, partition by partition: from a data directory "
+        "(of kshim, or one of Kafka's log.dirs; nothing is locked or written) or from a running broker.",
+        epilog="Exit codes: 0 all records were decoded, 1 one could not be decoded, 2 usage, 3 there is nothing to read.",
         allow_abbrev=False,
     )
     option = dump.add_argument
@@ -56,18 +56,18 @@ def _dump_offsets_parser(parser_class: type[argparse.ArgumentParser]) -> argpars
         metavar="DIR",
         action="append",
         default=[],
-        help="read the folders in DIR; may be repeated, for brokers with several log.dirs",
+        help="read from this directory; may be repeated, for brokers with several log.dirs",
     )
     source.add_argument("--bootstrap-server", metavar="HOST:PORT", help="read from this broker")
-    option("--group", metavar="GROUP", help="only the records of this group")
-    option("--partition", metavar="N", help="only this partition")
-    option("--from-offset", metavar="N", default="0", help="only records from this offset on, in each partition")
-    option("--to-offset", metavar="N", help="only records before this offset, in each partition")
+    option("--group", metavar="GROUP", help="print only the records of this group")
+    option("--partition", metavar="N", help="print only this partition")
+    option("--from-offset", metavar="N", default="0", help="print only records from this offset on, in each partition")
+    option("--to-offset", metavar="N", help="print only records before this offset, in each partition")
     option(
         "--output",
         choices=("text", "json"),
         default="text",
-        help="lines for people, or one JSON object a record (default text)",
+        help="text, or one JSON object per record (default: text)",
     )
     return dump
 
@@ -75,8 +75,8 @@ def _dump_offsets_parser(parser_class: type[argparse.ArgumentParser]) -> argpars
 def _import_parser(parser_class: type[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     parser = parser_class(
         prog="kshim import",
-        description="Copy __consumer_offsets, byte for byte, into a new directory for `kshim serve --data-dir`: from a "
-        "running broker, or from the folders of a stopped one.",
+        description="Copy __consumer_offsets, byte for byte, into a new directory for `kshim serve --data-dir`, from a "
+        "running broker or from the directories of a stopped one.",
         epilog="Exit codes: 0 imported, 1 the source cannot be read or is damaged, 2 usage, 3 the directory is not "
         "empty or cannot be written.",
         allow_abbrev=False,
@@ -88,17 +88,17 @@ def _import_parser(parser_class: type[argparse.ArgumentParser]) -> argparse.Argu
         metavar="DIR",
         action="append",
         default=[],
-        help="read the folders in DIR, one of a stopped Kafka's log.dirs; may be repeated",
+        help="read from one of the log.dirs of a stopped broker; may be repeated",
     )
     parser.add_argument(
-        "--data-dir", metavar="DIR", required=True, help="the directory to make; must not hold anything"
+        "--data-dir", metavar="DIR", required=True, help="the directory to create; must be empty or not exist"
     )
     parser.add_argument(
         "--topic",
         metavar="NAME",
         action="append",
         default=[],
-        help="take the records of this topic along; may be repeated",
+        help="also copy this topic; may be repeated",
     )
     return parser
 
@@ -135,5 +135,5 @@ def _address(text: str | None) -> Address | None:
 
 def _number(option: str, text: str) -> int:
     if not (text.isascii() and text.isdigit()) or len(text) > 19:
-        raise CommandError(f"{option}: {text!r} is not a number from 0 on", EXIT_USAGE)
+        raise CommandError(f"{option}: {text!r} is not a number of at least 0", EXIT_USAGE)
     return int(text)

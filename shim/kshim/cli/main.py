@@ -1,4 +1,4 @@
-"""`kshim`: finds the command, runs it, and turns what goes wrong into one sentence and an exit code."""
+"""`kshim`: runs the command and turns errors into one sentence and an exit code."""
 
 from __future__ import annotations
 

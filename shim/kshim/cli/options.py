@@ -120,7 +120,7 @@ def parse_command(arguments: Sequence[str], environment: Mapping[str, str]) -> C
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse, but a mistake is one sentence and not the whole usage again."""
+    """argparse, but a usage error is one sentence instead of the whole usage."""
 
     def error(self, message: str) -> NoReturn:
         raise CommandError(f"{message}; `{self.prog} --help` lists the options", EXIT_USAGE)
@@ -139,9 +139,9 @@ class _Version(argparse.Action):
 def _parser() -> _Parser:
     parser = _Parser(
         prog="kshim",
-        description="A broker that speaks Kafka's protocol; its heart is the consumer group coordinator.",
-        epilog="Without a command kshim serves. Exit codes: 0 ended cleanly, 1 failed, 2 usage, "
-        "3 cannot bind, or directory locked or damaged, 130 interrupted.",
+        description="A message broker that speaks Kafka's wire protocol.",
+        epilog="Without a command, kshim runs serve. Exit codes: 0 success, 1 failure, 2 usage, "
+        "3 address or data directory cannot be used, 130 interrupted.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
@@ -150,40 +150,39 @@ def _parser() -> _Parser:
     _add_demo(commands)
     _add_conform(commands)
     _add_health(commands)
-    commands.add_parser("dump-offsets", help="print every record of __consumer_offsets, of kshim or of Kafka")
-    commands.add_parser("import", help="copy groups and offsets, and topics if wanted, of a Kafka into a new directory")
-    commands.add_parser("pipeline", help="why did groups rebalance: read a coordinator's history with Spark")
+    commands.add_parser("dump-offsets", help="print the records of __consumer_offsets, of kshim or Kafka")
+    commands.add_parser("import", help="copy groups, offsets and topics of a Kafka cluster into a new data directory")
+    commands.add_parser("pipeline", help="analyse with Spark why consumer groups rebalanced")
     return parser
 
 
 def _add_serve(commands: argparse._SubParsersAction[_Parser]) -> None:
     serve = commands.add_parser(
         "serve",
-        help="run a broker (what kshim does without a command)",
-        description="Run a broker until SIGTERM or Ctrl-C. The first line on stdout is the address to bootstrap from, "
-        "printed once connections are accepted (of several brokers all, comma separated); logs go to stderr.",
-        epilog="Each option can be set by a variable instead: KSHIM_DATA_DIR for --data-dir, KSHIM_TOPICS (comma separated) "
-        "for --topic, KSHIM_ACLS=true for --acls. Any configuration key of Kafka can, too: "
-        "KSHIM_CONFIG_GROUP_MAX_SIZE=10 for --config group.max.size=10. "
-        "The command line wins over the environment, the environment over the properties file.",
+        help="run a broker (the default command)",
+        description="Run a broker until SIGTERM or Ctrl-C. The first line on stdout is the bootstrap address (those of all "
+        "brokers, separated by commas), printed once connections are accepted. Logs go to stderr.",
+        epilog="Environment variables set options, too: KSHIM_DATA_DIR for --data-dir, KSHIM_TOPICS (comma separated) "
+        "for --topic, KSHIM_ACLS=true for --acls, and KSHIM_CONFIG_GROUP_MAX_SIZE=10 for --config group.max.size=10. "
+        "The command line takes precedence over the environment, and the environment over the properties file.",
         allow_abbrev=False,
     )
     option = serve.add_argument
     option(
         "--listen",
         metavar="HOST:PORT",
-        help="where to listen, in plain text; port 0 takes a free one (default 127.0.0.1:9092); for TLS, SASL or more "
-        "than one listener there is --config listeners=...",
+        help="address to listen on, without TLS and SASL; port 0 takes a free port (default: 127.0.0.1:9092); use "
+        "--config listeners=... for TLS, SASL or several listeners",
     )
     option(
         "--advertised",
         metavar="HOST:PORT",
-        help="what clients are told to dial; port 0 means the port bound (default: where it listens)",
+        help="address that clients connect to; port 0 means the port of --listen (default: the address of --listen)",
     )
     option(
         "--brokers",
         metavar="N",
-        help="how many brokers to be, in this one process, with ids and ports that count up (default 1)",
+        help="number of brokers in this process, with consecutive ids and ports (default: 1)",
     )
     _add_durability(serve)
     _add_security(serve)
@@ -192,18 +191,18 @@ def _add_serve(commands: argparse._SubParsersAction[_Parser]) -> None:
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="one of Kafka's own configuration keys; may be repeated, wins over --properties",
+        help="a configuration key of Kafka; may be repeated; takes precedence over --properties",
     )
     option(
         "--properties",
         metavar="FILE",
-        help="read configuration keys from FILE, in the format of Kafka's server.properties",
+        help="read configuration keys from a file in the format of Kafka's server.properties",
     )
     option(
         "--topic",
         metavar="NAME:PARTITIONS",
         action="append",
-        help="make a topic at start; may be repeated",
+        help="create a topic at the start; may be repeated",
     )
     _add_output(serve)
 
@@ -214,18 +213,18 @@ def _add_output(serve: _Parser) -> None:
         "--events-topic",
         action="store_true",
         default=None,
-        help="also write why groups rebalance, as JSON, to the topic __kshim_events",
+        help="write the rebalance history, as JSON, to the topic __kshim_events",
     )
     option(
         "--log-format",
         metavar="text|json",
-        help="lines as Kafka's coordinator writes them, or one JSON object a line (default text)",
+        help="log lines in the format of Kafka's log, or JSON objects (default: text)",
     )
     option(
         "-v",
         "--verbose",
         action="count",
-        help="also log every request that is answered with an error, and details of groups; -vv: every request",
+        help="also log requests that are answered with an error, and details about groups; -vv: every request",
     )
 
 
@@ -234,13 +233,13 @@ def _add_security(serve: _Parser) -> None:
     option(
         "--users",
         metavar="FILE",
-        help="who may log in on SASL listeners: NAME:PASSWORD lines, or SCRAM credentials; see docs/security.md",
+        help="users of SASL listeners, as lines NAME:PASSWORD or SCRAM credentials",
     )
     option(
         "--acls",
         action="store_true",
         default=None,
-        help="let access rules decide who may do what, as with Kafka's authorizer.class.name",
+        help="enable ACLs, as Kafka's authorizer.class.name does",
     )
 
 
@@ -249,86 +248,87 @@ def _add_durability(serve: _Parser) -> None:
     option(
         "--data-dir",
         metavar="DIR",
-        help="keep topics, records and groups in DIR (default: in memory)",
+        help="directory for topics, records and groups (default: in memory)",
     )
     option(
         "--fsync",
         metavar="always|interval|never",
-        help="what power loss may take: nothing that was acknowledged, the last --fsync-interval-ms (default), or more",
+        help="what a power failure may lose: nothing acknowledged (always), the last --fsync-interval-ms (interval, the "
+        "default), or more (never)",
     )
     option(
         "--fsync-interval-ms",
         metavar="MS",
-        help="with --fsync=interval: how long appended records may stay unsynced (default 100)",
+        help="interval between syncs with --fsync=interval (default: 100)",
     )
     option(
         "--recover",
         metavar="skip-corrupt",
-        help="start although a log is damaged in the middle: damaged batches are put aside and left out",
+        help="start although a log is damaged: put damaged batches aside and continue without them",
     )
 
 
 def _add_demo(commands: argparse._SubParsersAction[_Parser]) -> None:
     demo = commands.add_parser(
         "demo",
-        help="watch a consumer group rebalance, and why",
-        description="Start a broker, a producer and three kafka-python consumers; one joins late, one crashes. Shows "
-        "who owns what and why each rebalance happened, and ends by itself after about half a minute.",
+        help="watch a consumer group rebalance",
+        description="Start a broker, a producer and three kafka-python consumers; one joins late, one is killed, one leaves. "
+        "Shows the owner of each partition and the cause of each rebalance. Ends after about half a minute.",
         allow_abbrev=False,
     )
-    demo.add_argument("--plain", action="store_true", help="plain lines, as when the output is not a terminal")
+    demo.add_argument(
+        "--plain", action="store_true", help="print plain lines, which is the default if the output is not a terminal"
+    )
 
 
 def _add_conform(commands: argparse._SubParsersAction[_Parser]) -> None:
     conform = commands.add_parser(
         "conform",
-        help="check what a broker's group coordinator does otherwise than Kafka's",
-        description="Ask any broker for the behaviours of Kafka 4.4's group coordinator and say which it has: a verdict "
-        "each, with what was expected and seen. Uses topics and groups named conform-*; deletes the topics afterwards.",
-        epilog="Exit codes: 0 all that could be asked passed, 1 something failed or nothing could be asked, 2 usage.",
+        help="compare the group coordinator of a broker with Kafka's",
+        description="Check whether a broker has the behaviours of Kafka 4.4's group coordinator, and report for each one what "
+        "was expected and what was received. Uses topics and groups named conform-*, and deletes the topics afterwards.",
+        epilog="Exit codes: 0 all behaviours that could be checked passed, 1 one failed or none could be checked, 2 usage.",
         allow_abbrev=False,
     )
     option = conform.add_argument
-    option("--bootstrap-server", metavar="HOST:PORT", required=True, help="the broker to ask")
+    option("--bootstrap-server", metavar="HOST:PORT", required=True, help="the broker to check")
     option(
         "--suite",
         metavar="NAME",
         action="append",
         default=[],
-        help="only the behaviours of this suite; may be repeated",
+        help="check only this suite; may be repeated",
     )
-    option(
-        "--output", choices=("text", "json", "junit"), default="text", help="what the report looks like (default text)"
-    )
+    option("--output", choices=("text", "json", "junit"), default="text", help="format of the report (default: text)")
     option(
         "--assume",
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="a configuration key that the broker has but does not tell in DescribeConfigs; may be repeated",
+        help="a configuration key that the broker does not report in DescribeConfigs; may be repeated",
     )
     option(
         "--max-version",
         metavar="API=N",
         action="append",
         default=[],
-        help="speak no newer version of an API, e.g. JoinGroup=5, though the broker says it serves it; may be repeated",
+        help="the newest version of an API to use, for example JoinGroup=5; may be repeated",
     )
-    option("--jobs", metavar="N", default="8", help="how many behaviours are asked for at a time (default 8)")
+    option("--jobs", metavar="N", default="8", help="number of behaviours to check at the same time (default: 8)")
 
 
 def _add_health(commands: argparse._SubParsersAction[_Parser]) -> None:
     health = commands.add_parser(
         "health",
-        help="check whether a broker answers, for health checks",
-        description="Send ApiVersions to a broker, in plain text: also on SASL_PLAINTEXT listeners, but not through TLS.",
-        epilog="Exit codes: 0 answered, 1 not answered within two seconds, 2 usage.",
+        help="check whether a broker answers",
+        description="Send ApiVersions to a broker. Works on PLAINTEXT and SASL_PLAINTEXT listeners, not with TLS.",
+        epilog="Exit codes: 0 the broker answered, 1 it did not answer within two seconds, 2 usage.",
         allow_abbrev=False,
     )
     health.add_argument(
         "--bootstrap-server",
         metavar="HOST:PORT",
-        help="the broker to ask (default: the first of KSHIM_CONFIG_LISTENERS, KSHIM_LISTEN or 127.0.0.1:9092)",
+        help="the broker to check (default: the first of KSHIM_CONFIG_LISTENERS, KSHIM_LISTEN, or 127.0.0.1:9092)",
     )
 
 
@@ -352,10 +352,10 @@ def _serve_options(found: argparse.Namespace, environment: Mapping[str, str]) ->
     config, has_listeners = _config(given, properties, found.config, environment)
     listen = _address_given(given, "--listen", gives_way=has_listeners)
     advertised = _address_given(given, "--advertised", gives_way=has_listeners)
-    dialled = advertised or listen
-    if dialled is not None and is_wildcard(dialled.host):
+    reached = advertised or listen
+    if reached is not None and is_wildcard(reached.host):
         raise CommandError(
-            f"clients cannot dial {dialled.host}: say with --advertised HOST:PORT where they find this broker",
+            f"clients cannot connect to {reached.host}: set --advertised HOST:PORT to the address of this broker",
             EXIT_USAGE,
         )
     return ServeOptions(
@@ -464,7 +464,7 @@ def _topics(given: Given) -> dict[str, int]:
         is_legal = 0 < len(name) <= MAX_TOPIC_NAME_LENGTH and name not in (".", "..")
         if not is_legal or not _TOPIC_NAME_CHARACTERS.issuperset(name):
             raise CommandError(
-                f"{option}: {name!r} is no topic name (1 to 249 of letters, digits, dot, underscore, hyphen)",
+                f"{option}: {name!r} is not a topic name (1 to 249 letters, digits, dots, underscores and hyphens)",
                 EXIT_USAGE,
             )
         if name in topics:

@@ -1,4 +1,4 @@
-"""Lines of the log about requests: with `-v` those that are answered with an error, with `-vv` every one."""
+"""Log lines about requests: with `-v` those that are answered with an error, with `-vv` all."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from kshim.coordinator.step import Now
 
 EVERY_REQUEST: Final = 2
-"""The verbosity from which on every request has a line."""
+"""The verbosity from which on every request is logged."""
 
 
 def log_requests(router: Router, log: Log) -> None:
-    """Have the requests of a node logged, as `log.verbosity` says. To be called before requests come."""
+    """Log the requests of a node, according to `log.verbosity`. Must be called before the first request."""
 
     class LoggedReply(PendingReply):
-        """Writes a line when its answer holds errors."""
+        """Writes a line if the response has errors."""
 
         __slots__ = ()
 
@@ -38,7 +38,7 @@ def log_requests(router: Router, log: Log) -> None:
                 log.detail(
                     "request_failed",
                     f"{api.name} v{self.route.version} of {host.removeprefix('/')}, correlation id "
-                    f"{self.correlation_id}, was answered {names}",
+                    f"{self.correlation_id}, was answered with {names}",
                     api=api.name,
                     version=self.route.version,
                     host=host,
@@ -52,7 +52,7 @@ def log_requests(router: Router, log: Log) -> None:
 
 
 def errors_in(answer: Any) -> Iterator[int]:
-    """The error codes in a response, wherever they stand."""
+    """The error codes anywhere in a response."""
     if isinstance(answer, tuple):
         for part in answer:
             yield from errors_in(part)

@@ -1,4 +1,4 @@
-"""Who may log in: the users of `--users` and of the configuration, before the broker's SASL listeners."""
+"""Authentication on SASL listeners, with the users of `--users` and of the configuration."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def authenticate(
     router: Router, listeners: Sequence[Listener], config: BrokerConfig, users: list[UserLine], log: Log
 ) -> None:
-    """Have clients of SASL listeners authenticated; say so when nobody could get through it. Raises CommandError (usage); LogError when credentials cannot be read."""
+    """Require authentication on SASL listeners; warn if there are no users. Raises CommandError (usage); LogError when credentials cannot be read."""
     names = [listener.name for listener in listeners if listener.has_sasl]
     try:
         found = sasl_listeners(
@@ -34,8 +34,8 @@ def authenticate(
         names_text = ", ".join(names)
         log.caution(
             "no_users",
-            f"Nobody can log in on {names_text}: name users with sasl.jaas.config or --users, or make SCRAM credentials "
-            "on another listener",
+            f"No client can authenticate on {names_text}: define users with sasl.jaas.config or --users, or create SCRAM "
+            "credentials through another listener",
         )
     SaslAuthenticator(router, found)
 

@@ -1,4 +1,4 @@
-"""`kshim serve`: puts a broker together from its options and runs it until a signal."""
+"""`kshim serve`: creates a broker from its options and runs it until a signal."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ DEFAULT_FSYNC_INTERVAL_MS = 100
 
 
 _WAYS_OUT = (
-    "bring that file back from a copy, or start with --recover=skip-corrupt, which puts the damaged batches aside and "
-    "goes on without them"
+    "restore that file from a copy, or start with --recover=skip-corrupt, which puts the damaged batches aside and "
+    "continues without them"
 )
 
 
@@ -64,7 +64,7 @@ def run_serve(options: ServeOptions) -> int:
     damages: list[LogError] = []
 
     def end_for(damage: LogError) -> None:
-        """The broker serves nothing rather than less than was acknowledged; it ends as if it had been told to."""
+        """A broker that cannot serve everything that was acknowledged serves nothing: it ends as after SIGTERM."""
         damages.append(damage)
         raise_signal(SIGTERM)
 
@@ -93,8 +93,8 @@ def run_serve(options: ServeOptions) -> int:
     if options.broker_count > 1:
         log.leader_of = cluster.leader_of
     if cluster.authorizer is not None and cluster.authorizer.locks_everybody_out:
-        sentence = "Access rules are on, but there is none and super.users names nobody: nobody may do anything"
-        log.caution("nobody_may", sentence)
+        sentence = "ACLs are enabled, but there are none and super.users is empty: every request will be refused"
+        log.caution("no_acls", sentence)
     try:
         _create_topics(cluster, options.topics, log)
         exit_code = _listen(cluster, config, listening, users, log)
@@ -129,10 +129,10 @@ def _users(options: ServeOptions, listening: Listening, log: Log) -> list[UserLi
 
         users = read_users(options.users_file)
         if not any(listener.has_sasl for listener in listening.listeners):
-            log.caution("configuration", "--users has no effect: no listener speaks SASL_PLAINTEXT or SASL_SSL")
+            log.caution("configuration", "--users has no effect: no listener uses SASL_PLAINTEXT or SASL_SSL")
     for file in options.secret_files:
         if os.stat(file).st_mode & (S_IRGRP | S_IROTH):
-            log.caution("readable", f"{file} holds passwords and can be read by other users: chmod 600 {file}")
+            log.caution("readable", f"{file} contains passwords and can be read by other users: chmod 600 {file}")
     return users
 
 
@@ -157,7 +157,7 @@ def _storage(options: ServeOptions, config: BrokerConfig, log: Log) -> tuple[Sto
         directory, segment_bytes=config.log_segment_bytes, recover=options.recover, on_repair=on_repair
     )
     for name in directory.adopted:
-        sentence = f"Took over topic {name} with {directory.topics[name].partition_count} partitions from its folders"
+        sentence = f"Adopted topic {name} with {directory.topics[name].partition_count} partitions from its folders"
         log.note("adopted", sentence, topic=name)
     try:
         storage.check()
@@ -186,7 +186,7 @@ def _fsync(options: ServeOptions, config: BrokerConfig) -> tuple[FsyncPolicy, in
 
 
 def _create_topics(cluster: Cluster, topics: dict[str, int], log: Log) -> None:
-    """Make the topics of `--topic`; those of an earlier run stay as they are. Raises CommandError (usage)."""
+    """Create the topics of `--topic`; those of an earlier run remain unchanged. Raises CommandError (usage)."""
     for name, partition_count in topics.items():
         topic = cluster.topics.named(name)
         if topic is None:
@@ -195,9 +195,7 @@ def _create_topics(cluster: Cluster, topics: dict[str, int], log: Log) -> None:
             except KafkaError as error:
                 raise CommandError(f"--topic: {error.message}", EXIT_USAGE) from None
         elif len(topic.partitions) != partition_count:
-            log.caution(
-                "topic_exists", f"Topic {name} is there already and keeps its {len(topic.partitions)} partitions"
-            )
+            log.caution("topic_exists", f"Topic {name} exists and keeps its {len(topic.partitions)} partitions")
 
 
 def _listen(cluster: Cluster, config: BrokerConfig, listening: Listening, users: list[UserLine], log: Log) -> int:
@@ -232,10 +230,10 @@ def _listen(cluster: Cluster, config: BrokerConfig, listening: Listening, users:
                 caution_about(listener, Address(*bound), config, log)
                 protocol = "" if listener.security_protocol == "PLAINTEXT" else f" for {listener.security_protocol}"
                 who = f"Broker {node.node_id} listening" if len(routers) > 1 else "Listening"
-                log.note("listening", f"{who} on {Address(*bound)}{protocol}, clients dial {address}")
+                log.note("listening", f"{who} on {Address(*bound)}{protocol}, advertised as {address}")
             node.host, node.port = node.addresses[own[0].name]
-            bootstrap.append(_dialable(Address(*bounds[0]), own[0].host))
-        _tell_bootstrap(bootstrap)
+            bootstrap.append(_bootstrap_address(Address(*bounds[0]), own[0].host))
+        _print_bootstrap(bootstrap)
         gc.freeze()  # what a start leaves behind stays; `main` put collecting off until here
         gc.enable()
 
@@ -252,14 +250,14 @@ def _listen(cluster: Cluster, config: BrokerConfig, listening: Listening, users:
     return EXIT_INTERRUPTED if signal_number == SIGINT else EXIT_OK
 
 
-def _dialable(bound: Address, asked_host: str) -> Address:
-    """What a client on this machine dials: the host as it was asked for, loopback for all interfaces."""
+def _bootstrap_address(bound: Address, asked_host: str) -> Address:
+    """The address for a client on this machine: the host as it was requested, loopback for all interfaces."""
     if is_wildcard(asked_host):
         return Address("::1" if ":" in bound.host else "127.0.0.1", bound.port)
     return Address(asked_host, bound.port)
 
 
-def _tell_bootstrap(addresses: list[Address]) -> None:
+def _print_bootstrap(addresses: list[Address]) -> None:
     """The first and only line on stdout."""
     try:
         sys.stdout.write(",".join(map(str, addresses)) + "\n")

@@ -1,4 +1,4 @@
-"""Standard error as the log writes it: a pipe that nobody reads must not stop the broker."""
+"""Standard error for the log: a pipe that is not read must not block the broker."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class UnreadPipe:
         self._poll.register(descriptor, select.POLLOUT)
 
     def write(self, text: str) -> int:
-        """Write `text` if the pipe takes it now. Raises OSError when nobody has its other end."""
+        """Write `text` if the pipe has room. Raises OSError when the reader has gone."""
         if self._dropped and self._has_room():
-            os.write(self._descriptor, self._confession().encode())
+            os.write(self._descriptor, self._dropped_line().encode())
             self._dropped = 0
         # Ready means that PIPE_BUF bytes fit; each such piece is written whole, without waiting.
         data = text.encode("utf-8", "backslashreplace")
@@ -40,12 +40,12 @@ class UnreadPipe:
         return len(text)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Nothing is buffered."""
 
-    def _confession(self) -> str:
+    def _dropped_line(self) -> str:
         if self._is_json:
             return f'{{"level": "WARN", "event": "lines_dropped", "count": {self._dropped}}}\n'
-        return f"(dropped {self._dropped} lines: nobody reads this pipe)\n"
+        return f"(dropped {self._dropped} lines: this pipe is not being read)\n"
 
     def _has_room(self) -> bool:
         return bool(self._poll.poll(0))

@@ -1,4 +1,4 @@
-"""The transaction coordinator's events in words. Where Kafka's log has a line for them it is worded as there."""
+"""Log lines for the events of the transaction coordinator, worded as in Kafka's log where it has the same line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def transaction_line_of(event: Event) -> Line:
     """The line for an event."""
     match event:
         case TransactionRecordsSkipped():
-            return Line("WARN", f"Skipped {event.count} records of key type {event.key_type}, which nobody knows here")
+            return Line("WARN", f"Skipped {event.count} records of key type {event.key_type}, which is unknown")
         case TransactionAdvanced():
             return Line("DEBUG", _transition(event))
         case TransactionTransition():
@@ -36,7 +36,7 @@ def _transition(event: TransactionTransition) -> str:
                 f"Rolling back the ongoing transaction for {who} due to timeout; its producer is fenced by {producer}"
             )
         case TransactionCause.FENCED:
-            return f"Rolling back the ongoing transaction for {who}: a new producer takes over"
+            return f"Rolling back the ongoing transaction for {who} because of a new producer"
         case TransactionCause.EXPIRED:
             return f"Removed expired {who}"
         case _:

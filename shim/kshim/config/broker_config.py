@@ -219,7 +219,7 @@ class BrokerConfig:
         if name.startswith(_FREE_PREFIXES):
             return f"{name} has no effect here"
         near = nearest_key(name)
-        return f"{name} is no configuration key of Kafka" + (f"; did you mean {near}?" if near else "")
+        return f"{name} is not a configuration key of Kafka" + (f"; did you mean {near}?" if near else "")
 
     def _settle_node_id(self) -> None:
         old = self.given.get("broker.id")

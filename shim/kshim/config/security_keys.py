@@ -18,7 +18,7 @@ _ROWS: Final[tuple[tuple[str, KeyType, str | None, str, str], ...]] = (
     ("connections.max.reauth.ms",                                 "long",     "0", "", "How long a SASL session lasts until the client has to authenticate again; 0: for good."),
     ("controller.listener.names",                                 "list",     None, "", "Listeners of a KRaft controller, which are not opened here."),
     ("listener.security.protocol.map",                            "string",   "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT", "", "The security protocol of each listener by its name, NAME:PROTOCOL each."),
-    ("listeners",                                                 "list",     "PLAINTEXT://:9092", "", "Where to listen, NAME://HOST:PORT each; --listen goes before it."),
+    ("listeners",                                                 "list",     "PLAINTEXT://:9092", "", "Where to listen, NAME://HOST:PORT each; --listen takes precedence."),
     # Kafka's default is GSSAPI, which is not spoken here.
     ("sasl.enabled.mechanisms",                                   "list",     "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512", "", "How clients of SASL listeners may authenticate: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512."),
     ("sasl.jaas.config",                                          "password", None, "", "Behind the name of a listener and a mechanism: who may log in with PLAIN, as options user_NAME of Kafka's PlainLoginModule."),
