@@ -28,10 +28,10 @@ def test_without_a_terminal_it_tells_the_story_in_lines_and_ends_by_itself() -> 
     reasons = re.findall(r"rebalance +begins: (.*)", text)
     assert reasons[0] == "anna joined"
     # In this order, whatever else the clients asked for in between.
-    story = ["anna joined", "ben joined", "cleo joined", "ben fell silent and its session ended", "cleo left"]
+    story = ["anna joined", "ben joined", "cleo joined", "the session of ben expired", "cleo left"]
     assert [reason for reason in reasons if reason in story] == story
     assert re.search(r"ben +is killed", text)
-    assert re.search(r"ben crashed: nobody read its partitions for [5-9]\.\d s", text)
+    assert re.search(r"ben crashed: its partitions had no reader for [5-9]\.\d s", text)
     written, read = re.findall(r"(\d+) records were written, (\d+) read", text)[0]
     assert written == read
     assert int(written) > 100

@@ -45,7 +45,7 @@ def test_every_record_kafka_writes_is_decoded(tmp_path: Path) -> None:
     count = golden_logs(tmp_path)
     code, documents, said = dump(tmp_path)
     assert code == 0
-    assert "41 records, of these 12 tombstones and 2 transaction markers" in said
+    assert "41 records, including 12 tombstones and 2 transaction markers" in said
     assert len(documents) == count
     by_place = {(document["partition"], document["offset"]): document for document in documents}
     for record in GOLDEN_RECORDS:
@@ -132,11 +132,11 @@ def test_an_unknown_key_type_is_a_warning_that_is_counted(tmp_path: Path) -> Non
     write_log(tmp_path, 0, [batch_of(0, (b"\x00\x63future", b"value"), (b"\x00\x63future", None), (KEY, VALUE))])
     code, documents, said = dump(tmp_path)
     assert code == 0
-    assert documents[0]["warning"] == "key type 99 is not known here"
+    assert documents[0]["warning"] == "key type 99 is unknown"
     assert documents[0]["key"] == {"type": 99, "name": None}
     assert documents[2]["key"]["group"] == "g"
-    assert "WARNING: 2 records of key type 99, which is not known here" in said
-    assert "WARNING key type 99 is not known here" in text(tmp_path)[0]
+    assert "WARNING: 2 records of key type 99, which is unknown" in said
+    assert "WARNING key type 99 is unknown" in text(tmp_path)[0]
 
 
 def test_an_unknown_value_version_is_told_and_the_dump_goes_on(tmp_path: Path) -> None:
@@ -147,9 +147,9 @@ def test_an_unknown_value_version_is_told_and_the_dump_goes_on(tmp_path: Path) -
     assert documents[0]["error"] == "OffsetCommitValue v99: version at byte 0: unknown version 99"
     assert documents[0]["key"]["group"] == "g"
     assert documents[1]["value"]["offset"] == 7
-    assert "1 values of unknown version" in said
+    assert "1 values of an unknown version" in said
     assert re.match(
-        r" 4@10 \S+ OffsetCommit group=g topic=t partition=0 REFUSED value: .*unknown version 99", text(tmp_path)[0]
+        r" 4@10 \S+ OffsetCommit group=g topic=t partition=0 UNREADABLE value: .*unknown version 99", text(tmp_path)[0]
     )
 
 
@@ -239,12 +239,12 @@ def test_other_files_and_folders_are_left_alone(tmp_path: Path) -> None:
 
 
 def test_where_there_is_nothing_to_read_it_says_so(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="holds no partition of __consumer_offsets"):
+    with pytest.raises(SourceError, match="has no partition of __consumer_offsets"):
         dump(tmp_path)
     with pytest.raises(SourceError, match=r"cannot list .*missing: No such file or directory"):
         dump(tmp_path / "missing")
     write_log(tmp_path, 0, [])
-    with pytest.raises(SourceError, match="holds no partition 5 of __consumer_offsets"):
+    with pytest.raises(SourceError, match="has no partition 5 of __consumer_offsets"):
         dump(tmp_path, partition=5)
 
 

@@ -17,7 +17,7 @@ def test_a_broker_that_answers_is_healthy() -> None:
 def test_one_that_accepts_connections_but_does_not_answer_is_not() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         problem = problem_of("127.0.0.1", silent.getsockname()[1], timeout_s=0.05)
-    assert problem == "no answer to ApiVersionsRequest within 0.05 s"
+    assert problem == "no response to ApiVersionsRequest within 0.05 s"
 
 
 def test_one_that_is_not_there_is_not() -> None:

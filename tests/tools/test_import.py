@@ -85,7 +85,7 @@ def test_kshim_opens_the_directory_as_its_own(tmp_path: Path) -> None:
     write_log(tmp_path / "kafka", 1, [])
     write_log(tmp_path / "kafka", 0, [batch_of(3, (b"key", b"value"))], topic="orders")
     said = imported(tmp_path / "kafka", tmp_path / "new", "orders")
-    assert "the settings of orders are not in its folders" in said
+    assert "the folders of orders do not contain its configuration" in said
     directory = DataDirectory.open(str(tmp_path / "new"), cluster_id="not used", node_id=1)
     try:
         assert {name: spec.partition_count for name, spec in directory.topics.items()} == {TOPIC: 2, "orders": 1}
@@ -124,7 +124,7 @@ def test_a_directory_that_holds_something_is_refused_and_kept(tmp_path: Path, en
 def test_an_import_that_was_killed_is_told(tmp_path: Path) -> None:
     write_log(tmp_path / "kafka", 0, [])
     target.Target(str(tmp_path / "new"))
-    with pytest.raises(TargetError, match="holds an import that did not finish"):
+    with pytest.raises(TargetError, match="contains an incomplete import"):
         imported(tmp_path / "kafka", tmp_path / "new")
 
 
@@ -132,7 +132,7 @@ def test_a_torn_write_is_left_out_and_told(tmp_path: Path) -> None:
     whole = batch_of(0, (KEY, None))
     write_log(tmp_path / "kafka", 0, [whole, whole[:30]])
     said = imported(tmp_path / "kafka", tmp_path / "new")
-    assert "left out a torn write of 30 bytes" in said
+    assert "skipped an incomplete write of 30 bytes" in said
     assert batches(tmp_path / "new", 0) == [whole]
 
 

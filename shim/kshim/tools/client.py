@@ -45,7 +45,7 @@ class Client:
         self.send(request, version)
         response = self.receive(self._timeout_s)
         if response is None:
-            raise TimeoutError(f"no answer to {request.info.name} within {self._timeout_s} s")
+            raise TimeoutError(f"no response to {request.info.name} within {self._timeout_s} s")
         return response
 
     def send(self, request: Request[Any], version: int) -> None:

@@ -47,7 +47,7 @@ def test_text_has_a_verdict_a_behaviour_and_expected_below_seen() -> None:
     assert lines[at + 1 : at + 4] == [
         "           bad.txt, line 7: join a -> NONE",
         "             expected  NONE <ok>",
-        "             seen      X \x00",
+        "             received  X \x00",
     ]
     at = lines.index("  skipped  The story of none")
     assert lines[at - 1] == "leave"
@@ -94,11 +94,11 @@ def test_suites_are_chosen_by_name_and_virtual_scenarios_left_out() -> None:
 
 
 def test_an_unknown_suite_is_told_with_those_there_are() -> None:
-    with pytest.raises(UnknownName, match=r"there is no suite dance; there are admin, .*, versions"):
+    with pytest.raises(UnknownName, match=r"unknown suite dance; the suites are admin, .*, versions"):
         select(load_scenarios(), ["dance"])
 
 
 @pytest.mark.parametrize("cap", [("Dance", "1"), ("JoinGroup", "10"), ("JoinGroup", "x"), ("OffsetCommit", "1")])
 def test_a_version_must_be_one_of_an_api(cap: tuple[str, str]) -> None:
-    with pytest.raises(UnknownName, match=f"{cap[0]}={cap[1]} is no API with one of its versions"):
+    with pytest.raises(UnknownName, match=f"{cap[0]}={cap[1]} is not an API with one of its versions"):
         run_conform("127.0.0.1", 1, caps=dict([cap]))

@@ -1,1 +1,1 @@
-"""`kshim conform`: plays the scenarios against any broker and says what it does as Kafka does, and what not."""
+"""`kshim conform`: runs the scenarios against any broker and reports which behaviours match Kafka's."""

@@ -1,4 +1,4 @@
-"""What was found, as text for people, as JSON, or as JUnit's XML for build servers."""
+"""The report of `kshim conform`, as text, JSON or JUnit XML."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kshim.tools.scenario.verdict import Failure, Result, Verdict
 
 
 class Report(Protocol):
-    """Made for one broker; gets each result in order, then `end`."""
+    """Created for one broker; receives each result in order, then `end`."""
 
     def __init__(self, bootstrap_server: str, stream: TextIO) -> None: ...
 
@@ -17,11 +17,11 @@ class Report(Protocol):
         """One more behaviour."""
 
     def end(self, *, unplayed: int) -> None:
-        """That was all; `unplayed` scenarios exist that no broker can be asked."""
+        """Called at the end; `unplayed` scenarios cannot be run over the network."""
 
 
 class TextReport:
-    """A line a behaviour, by suite; below those that failed what was expected and seen."""
+    """A line per behaviour, by suite; below a failed one what was expected and received."""
 
     def __init__(self, bootstrap_server: str, stream: TextIO) -> None:
         self.stream = stream
@@ -30,12 +30,12 @@ class TextReport:
         self.write(f"Group protocol of {bootstrap_server}, compared with Apache Kafka 4.4")
 
     def write(self, line: str = "") -> None:
-        """One line, seen at once."""
+        """Write one line and flush it."""
         self.stream.write(line.rstrip() + "\n")
         self.stream.flush()
 
     def add(self, result: Result) -> None:
-        """Verdict, name, title; why it was skipped or what went wrong."""
+        """Verdict and title; why it was skipped, or how it failed."""
         scenario = result.scenario
         self.counts[result.verdict] += 1
         if scenario.suite != self.suite:
@@ -59,7 +59,9 @@ class TextReport:
             f"{count[Verdict.SKIPPED]} skipped"
         )
         if unplayed:
-            self.write(f"{unplayed} more take longer than anybody waits, or need a broken disk: kshim's own tests only")
+            self.write(
+                f"{unplayed} more behaviours take too long or need a failing disk; only kshim's own tests check them"
+            )
 
 
 def _failure_lines(name: str, failure: Failure) -> list[str]:
@@ -67,7 +69,7 @@ def _failure_lines(name: str, failure: Failure) -> list[str]:
     return [
         f"{where}{' '.join(failure.step.split())}",
         f"  expected  {failure.expected}",
-        f"  seen      {failure.seen}",
+        f"  received  {failure.seen}",
     ]
 
 

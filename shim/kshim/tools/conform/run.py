@@ -1,4 +1,4 @@
-"""Plays all wire scenarios against one broker, several at a time, and reports in the scenarios' order."""
+"""Runs all scenarios against one broker, several at a time, and reports them in order."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def select(scenarios: Sequence[Scenario], suites: Sequence[str]) -> list[Scenari
     known = sorted({scenario.suite for scenario in scenarios if scenario.limit_ms is not None})
     for suite in suites:
         if suite not in known:
-            raise UnknownName(f"there is no suite {suite}; there are {', '.join(known)}")
+            raise UnknownName(f"unknown suite {suite}; the suites are {', '.join(known)}")
     chosen = [
         scenario for scenario in scenarios if scenario.limit_ms is not None and scenario.suite in (suites or known)
     ]
@@ -73,7 +73,7 @@ def _caps(versions: Mapping[str, str]) -> dict[int, int]:
     for name, version in versions.items():
         api = next((api for api in API_TABLE.values() if api.name == name), None)
         if api is None or not version.isdecimal() or not api.min_version <= int(version) <= api.max_version:
-            raise UnknownName(f"{name}={version} is no API with one of its versions, as JoinGroup=5 is")
+            raise UnknownName(f"{name}={version} is not an API with one of its versions, such as JoinGroup=5")
         found[api.key] = int(version)
     return found
 

@@ -57,7 +57,7 @@ def draw(story: Story, now_ms: int, *, bootstrap: str, topic: str, session_timeo
     lines.append([Span("MEMBERS", "bold"), Span("      "), Span(state, "dim" if is_calm else "yellow")])
     for member in story.members.values():
         lines.append(_member_line(member, colours[member.name], now_ms, session_timeout_ms))
-    lines += [[], [Span("PARTITIONS", "bold"), Span("   who reads them, each column half a second", "dim")]]
+    lines += [[], [Span("PARTITIONS", "bold"), Span("   reader of each partition; a column is half a second", "dim")]]
     for partition in range(story.partition_count):
         lines.append(_strip(story, partition, now_ms, end_ms, colours))
     lines += [[], [Span("REBALANCES", "bold")]]
@@ -82,7 +82,7 @@ def _member_line(member: Member, colour: str, now_ms: int, session_timeout_ms: i
     silent_ms = now_ms - member.state_since_ms
     if member.state == "crashed" and member.partitions:
         left_s = max(0, session_timeout_ms - silent_ms) / 1000
-        line.append(Span(f"   still owner for {left_s:.0f} s" if left_s else "   session over", "red"))
+        line.append(Span(f"   still owner for {left_s:.0f} s" if left_s else "   session expired", "red"))
     return line
 
 
@@ -134,19 +134,19 @@ def _rebalance_lines(story: Story, now_ms: int, colours: dict[str, str]) -> list
 
 
 def summary(story: Story, now_ms: int, session_timeout_ms: int) -> list[Line]:
-    """What is to be learnt from it, once it is over."""
+    """The summary at the end."""
     count = len(story.rebalances)
-    texts = [f"{count} rebalances in {now_ms / 1000:.0f} s, and the broker could say why each of them happened."]
+    texts = [f"{count} rebalances in {now_ms / 1000:.0f} s, and the broker recorded the cause of each."]
     for member in story.members.values():
         gaps = [gap.ended_ms - gap.started_ms for gap in story.gaps if gap.last_reader == member.name]
         if member.state == "crashed" and gaps:
             texts += [
-                f"{member.name} crashed: nobody read its partitions for {max(gaps) / 1000:.1f} s, for only the end of",
-                f"  its session (session.timeout.ms={session_timeout_ms}) told the broker that it was gone.",
+                f"{member.name} crashed: its partitions had no reader for {max(gaps) / 1000:.1f} s, because only the",
+                f"  end of its session (session.timeout.ms={session_timeout_ms}) informed the broker.",
             ]
         elif member.state in ("leaving", "left") and gaps:
             texts.append(f"{member.name} left cleanly: its partitions had a new reader after {gaps[-1] / 1000:.1f} s.")
     read_once = story.read_count - story.repeated_count
     texts.append(f"{story.produced_count} records were written, {read_once} read, {story.repeated_count} of them twice")
-    texts.append("  (twice: read, but not yet committed, when their reader went).")
+    texts.append("  (twice: read but not yet committed when their reader ended).")
     return [[Span("SUMMARY", "bold")], *([Span(f"  {text}")] for text in texts)]

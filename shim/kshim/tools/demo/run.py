@@ -1,4 +1,4 @@
-"""`kshim demo`: starts the processes, plays the script, shows the story, cleans up."""
+"""`kshim demo`: starts the processes, runs the script, shows the story, cleans up."""
 
 from __future__ import annotations
 
@@ -160,7 +160,9 @@ class Demo:
         """Go on until `is_so()`; on a quick machine it is. Raises DemoFailed where it does not come to that."""
         while not is_so():
             if self._elapsed_ms() > LONGEST_MS:
-                raise DemoFailed("the group did not get as far as the demo is to show; the last lines tell how far")
+                raise DemoFailed(
+                    "the group did not reach the expected state; the last lines show the state that it reached"
+                )
             self._show_until(self._elapsed_ms() + FRAME_MS)
 
     def _hear(self, timeout_s: float) -> None:

@@ -1,4 +1,4 @@
-"""What happened in the demo so far, told by its children's reports and the broker's JSON log. No clock, no I/O."""
+"""What happened in the demo so far, from the reports of its processes and the broker's JSON log. No clock, no I/O."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 CAUSES = {
     "member-joined": "{who} joined",
     "member-left": "{who} left",
-    "session-expired": "{who} fell silent and its session ended",
+    "session-expired": "the session of {who} expired",
     "rebalance-timeout": "{who} did not rejoin in time",
     "sync-timeout": "{who} did not fetch its assignment in time",
     "leader-rejoined": "{who}, the leader, asked for a new assignment",
@@ -102,7 +102,7 @@ class Story:
         """A consumer process was killed."""
         member = self.members[name]
         self._move(member, "crashed", at_ms)
-        self.note(at_ms, name, "is killed (kill -9): no goodbye, the broker cannot know yet")
+        self.note(at_ms, name, "is killed (kill -9); the broker does not know yet")
         for partition in member.partitions:
             self._reader(at_ms, partition, "!" + name)
 
@@ -124,7 +124,7 @@ class Story:
         elif kind in ("joining", "leaving", "left"):
             self._move(member, kind, at_ms)
             if kind == "leaving":
-                self.note(at_ms, member.name, "leaves, and says so")
+                self.note(at_ms, member.name, "leaves the group")
         elif kind == "revoked":
             if member.partitions and member.state == "reading":
                 self._move(member, "rejoining", at_ms)
@@ -144,7 +144,7 @@ class Story:
         self.group_state = str(entry["to"])
         self.generation = int(entry["generation"])
         if self.group_state == "PreparingRebalance":
-            who = str(entry.get("client_id") or entry.get("member") or "somebody")
+            who = str(entry.get("client_id") or entry.get("member") or "a member")
             rebalance = Rebalance(at_ms - self.began_ms, str(entry["cause"]), who)
             self.rebalances.append(rebalance)
             self.note(at_ms, "rebalance", f"begins: {rebalance.reason}")

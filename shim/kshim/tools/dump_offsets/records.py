@@ -140,7 +140,7 @@ class PartitionDump:
         }
         try:
             if record.key is None:
-                raise ProtocolError("there is none", message="Record", field="key", offset=0)
+                raise ProtocolError("a record without a key", message="Record", field="key", offset=0)
             number, key = parse_typed_key(record.key)
         except ProtocolError as error:
             return self._malformed(document, record, error)
@@ -180,7 +180,7 @@ class PartitionDump:
             return None  # nobody knows whose it is
         self._tally.record_count += 1
         self._tally.unknown_types[number] = self._tally.unknown_types.get(number, 0) + 1
-        warning = f"key type {number} is not known here"
+        warning = f"key type {number} is unknown"
         return {**document, "key": {"type": number, "name": None}, **_raw(record), "warning": warning}
 
 

@@ -61,7 +61,7 @@ def run_dump_offsets(
     wanted = logs.partitions(OFFSETS_TOPIC)
     if partition is not None:
         if partition not in wanted:
-            raise SourceError(f"{logs} holds no partition {partition} of {OFFSETS_TOPIC}")
+            raise SourceError(f"{logs} has no partition {partition} of {OFFSETS_TOPIC}")
         wanted = [partition]
     for index in wanted:
         part = PartitionDump(index, tally, group=group, start=start, end=end)
@@ -78,15 +78,15 @@ def run_dump_offsets(
 
 def _tell(tally: Tally, messages: TextIO) -> None:
     print(
-        f"{tally.partition_count} partitions, {tally.batch_count} batches, {tally.record_count} records, of these "
+        f"{tally.partition_count} partitions, {tally.batch_count} batches, {tally.record_count} records, including "
         f"{tally.tombstone_count} tombstones and {tally.marker_count} transaction markers",
         file=messages,
     )
     for number, count in sorted(tally.unknown_types.items()):
-        print(f"WARNING: {count} records of key type {number}, which is not known here", file=messages)
+        print(f"WARNING: {count} records of key type {number}, which is unknown", file=messages)
     if tally.unknown_version_count:
         known = f"key types 0 to {max(RECORD_TYPES)} in the versions of Kafka 4.4"
-        print(f"{tally.unknown_version_count} values of unknown version; known are {known}", file=messages)
+        print(f"{tally.unknown_version_count} values of an unknown version; known are {known}", file=messages)
     if tally.malformed_count:
         print(f"{tally.malformed_count} records or batches that are malformed", file=messages)
     if tally.damage_count:

@@ -19,7 +19,7 @@ def lines_of(document: Document) -> Iterator[str]:
     """The lines of one document."""
     match document["kind"]:
         case "damage":
-            what = "TORN TAIL" if document["is_torn_tail"] else "DAMAGED"
+            what = "INCOMPLETE WRITE" if document["is_torn_tail"] else "DAMAGED"
             yield f"{document['partition']:>2} {what} {document['size_bytes']} bytes, {document['place']}: {document['error']}"
         case "malformed_batch":
             yield f"{_place(document)} MALFORMED BATCH {document['place']}: {document['error']}"
@@ -53,7 +53,7 @@ def _record(document: Document) -> Iterator[str]:
     subject = " ".join([key["name"], *(_pair(name, key[name]) for name in key if name not in ("type", "name"))])
     batch = _batch(document["batch"])
     if "error" in document:
-        yield f"{place} {subject} REFUSED value: {document['error']}, bytes {document['value_base64']}{batch}"
+        yield f"{place} {subject} UNREADABLE value: {document['error']}, bytes {document['value_base64']}{batch}"
         return
     value = document["value"]
     if value is None:

@@ -80,7 +80,7 @@ def _all_partitions(logs: BrokerLogs | FolderLogs, topic: str) -> int:
     missing = sorted(set(range(found[-1] + 1)) - set(found))
     if missing:
         listed = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
-        raise SourceError(f"{logs} lacks partitions {listed} of {topic}: say where all of them are")
+        raise SourceError(f"{logs} lacks partitions {listed} of {topic}: all directories of the broker are needed")
     return len(found)
 
 
@@ -89,7 +89,10 @@ def _configs(logs: BrokerLogs | FolderLogs, topic: str, messages: TextIO) -> dic
     if topic == OFFSETS_TOPIC:
         return {**OFFSETS_CONFIGS, **(configs or {})}
     if configs is None:
-        print(f"the settings of {topic} are not in its folders: kshim will keep its records for ever", file=messages)
+        print(
+            f"the folders of {topic} do not contain its configuration: its records will be retained for ever",
+            file=messages,
+        )
         return dict(KEPT_FOR_EVER)
     return configs
 
@@ -122,7 +125,9 @@ def _copy_partition(
             copied.record_count += found.header.record_count
             copied.size_bytes += len(found.data)
         elif found.is_tail:
-            print(f"left out a torn write of {found.size_bytes} bytes, {found.place}: {found.reason}", file=messages)
+            print(
+                f"skipped an incomplete write of {found.size_bytes} bytes, {found.place}: {found.reason}", file=messages
+            )
         else:
             raise SourceError(f"{found.size_bytes} damaged bytes, {found.place}: {found.reason}")
     writer.close(logs.end_offset(topic, partition))

@@ -19,7 +19,7 @@ _MAX_RELATIVE_OFFSET: Final = (1 << 31) - 1
 
 
 class TargetError(Exception):
-    """The directory holds something, or cannot be written; `str(error)` is one sentence."""
+    """The directory is not empty, or cannot be written; `str(error)` is one sentence."""
 
 
 class Target:
@@ -33,9 +33,9 @@ class Target:
             os.makedirs(directory, exist_ok=True)
             entries = sorted(os.listdir(directory))
             if _UNFINISHED in entries:
-                raise TargetError(f"{directory} holds an import that did not finish: remove it and try again")
+                raise TargetError(f"{directory} contains an incomplete import: remove it and try again")
             if entries:
-                raise TargetError(f"{directory} is not empty ({entries[0]}): kshim imports into new directories only")
+                raise TargetError(f"{directory} is not empty ({entries[0]}): the directory must be empty or not exist")
             os.mkdir(self._aside)
         except OSError as error:
             raise _cannot_write(directory, error) from None

@@ -111,7 +111,7 @@ class BrokerLogs:
                     yield checked(data, f"{topic}-{partition} of {self}")
             empty_answers = empty_answers + 1 if position == before else 0
             if empty_answers == _MAX_EMPTY_ANSWERS:
-                raise SourceError(f"{self} gives nothing of {topic}-{partition} from offset {position} up to {end}")
+                raise SourceError(f"{self} returned no records of {topic}-{partition} from offset {position} to {end}")
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:
         """(start, end) of a log as consumers see it. Raises SourceError."""
@@ -153,7 +153,7 @@ class BrokerLogs:
         if error_code != ErrorCode.NONE:
             known = error_code in ErrorCode._value2member_map_
             name = ErrorCode(error_code).name if known else f"error {error_code}"
-            raise SourceError(f"{self} does not give {what}: {name}")
+            raise SourceError(f"{self} refused {what}: {name}")
 
     def _ask(self, node: tuple[str, int], request: Request[Any]) -> Any:
         try:
@@ -178,5 +178,5 @@ class BrokerLogs:
         first, last = self._versions[node].get(api_key, (0, -1))
         version = min(last, _NEWEST_BY_NAME[api.name])
         if version < max(first, api.min_version):
-            raise SourceError(f"{node[0]}:{node[1]} speaks no version of {api.name} that is known here")
+            raise SourceError(f"{node[0]}:{node[1]} has no version of {api.name} that kshim supports")
         return version

@@ -59,7 +59,7 @@ class FolderLogs:
         """
         found = {*self._folders.get(topic, {}), *range(self._kshims.get(topic, {}).get("partitions", 0))}
         if not found:
-            raise SourceError(f"{self._name} holds no partition of {topic}")
+            raise SourceError(f"{self._name} has no partition of {topic}")
         return sorted(found)
 
     def topic_id(self, topic: str) -> str | None:
@@ -126,7 +126,7 @@ class FolderLogs:
                 continue  # removed since it was listed
             except OSError as error:
                 raise SourceError(f"cannot open {error.filename}: {error.strerror or error}") from None
-        raise SourceError(f"the files in {folder} change too fast to be read")
+        raise SourceError(f"the files in {folder} change too quickly to be read")
 
     @staticmethod
     def _segments(folder: str) -> list[tuple[int, str]]:
