@@ -15,6 +15,17 @@ from cryptography.x509.oid import NameOID
 
 Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
+_SIGNS_CERTIFICATES = x509.KeyUsage(
+    digital_signature=True,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
 _VALID = datetime.timedelta(days=2)
 
 
@@ -59,14 +70,18 @@ class Authority(Identity):
     def __init__(self, common_name: str = "an authority") -> None:
         key = ec.generate_private_key(ec.SECP256R1())
         subject = name(common_name)
-        builder = _builder(subject, subject, key).add_extension(x509.BasicConstraints(True, None), critical=True)
+        builder = (
+            _builder(subject, subject, key, issuer_key=key)
+            .add_extension(x509.BasicConstraints(True, None), critical=True)
+            .add_extension(_SIGNS_CERTIFICATES, critical=True)
+        )
         super().__init__(key, builder.sign(key, hashes.SHA256()))
 
     def signs(self, subject: x509.Name | str, *, hosts: Sequence[str] = (), key: Key | None = None) -> Identity:
         """A new key, or the one given, whose certificate holds for `hosts`, names or addresses."""
         key = key or ec.generate_private_key(ec.SECP256R1())
         subject = name(subject) if isinstance(subject, str) else subject
-        builder = _builder(subject, self.certificate.subject, key)
+        builder = _builder(subject, self.certificate.subject, key, issuer_key=self.key)
         if hosts:
             builder = builder.add_extension(x509.SubjectAlternativeName([_alternative(host) for host in hosts]), False)
         return Identity(key, builder.sign(self.key, hashes.SHA256()))
@@ -84,7 +99,8 @@ class Authority(Identity):
         return context
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: Key) -> x509.CertificateBuilder:
+def _builder(subject: x509.Name, issuer: x509.Name, key: Key, *, issuer_key: Key) -> x509.CertificateBuilder:
+    """One with the identifiers of both keys, without which Python 3.13 trusts no certificate (RFC 5280, strictly)."""
     now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
@@ -94,6 +110,8 @@ def _builder(subject: x509.Name, issuer: x509.Name, key: Key) -> x509.Certificat
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _VALID)
         .not_valid_after(now + _VALID)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
     )
 
 
