@@ -82,6 +82,8 @@ class Authority(Identity):
         key = key or ec.generate_private_key(ec.SECP256R1())
         subject = name(subject) if isinstance(subject, str) else subject
         builder = _builder(subject, self.certificate.subject, key, issuer_key=self.key)
+        if not hosts and not list(subject):
+            hosts = ("nobody.example",)  # without a subject Java asks for an alternative name, as RFC 5280 does
         if hosts:
             builder = builder.add_extension(x509.SubjectAlternativeName([_alternative(host) for host in hosts]), False)
         return Identity(key, builder.sign(self.key, hashes.SHA256()))
