@@ -82,10 +82,9 @@ class Authority(Identity):
         key = key or ec.generate_private_key(ec.SECP256R1())
         subject = name(subject) if isinstance(subject, str) else subject
         builder = _builder(subject, self.certificate.subject, key, issuer_key=self.key)
-        if not hosts and not list(subject):
-            hosts = ("nobody.example",)  # without a subject Java asks for an alternative name, as RFC 5280 does
-        if hosts:
-            builder = builder.add_extension(x509.SubjectAlternativeName([_alternative(host) for host in hosts]), False)
+        is_nameless = not list(subject)  # then Java asks for a critical alternative name, as RFC 5280 does
+        if names := [_alternative(host) for host in hosts or (("nobody.example",) if is_nameless else ())]:
+            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=is_nameless)
         return Identity(key, builder.sign(self.key, hashes.SHA256()))
 
     def server(self) -> Identity:
