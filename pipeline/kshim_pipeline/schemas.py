@@ -32,8 +32,6 @@ INFERRED: Final = "inferred"
 """Concluded from records, which do not show when a rebalance began, why, or who triggered it."""
 BASES: Final = (OBSERVED, INFERRED)
 
-SEVERITIES: Final = ("info", "warning", "critical")
-
 INFERRED_REASONS: Final[Mapping[str, str]] = {
     "member_gone": "a member of the previous generation is missing in this one; whether it left or timed out is not recorded",
     "member_restarted": "a member was replaced by one with the same client id and host",

@@ -39,7 +39,7 @@ def test_a_frame_in_a_folder_is_read_from_there(spark: SparkSession, tmp_path: P
     assert sorted(row.n for row in kept.collect()) == [0, 1, 2]
     assert kept.inputFiles() != []
     assert (tmp_path / "tables/numbers/_SUCCESS").exists()
-    assert said == ["working out numbers"]
+    assert said == ["computing numbers"]
 
 
 def test_a_frame_of_a_session_is_deleted_after_it(spark: SparkSession) -> None:

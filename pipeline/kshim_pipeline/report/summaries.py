@@ -8,6 +8,7 @@ import pandas as pd
 from pyspark.sql import functions as F
 
 from kshim_pipeline.analyses.phases import phases
+from kshim_pipeline.analyses.stickiness import by_assignor
 from kshim_pipeline.what_if.compare import STRATEGIES, fleet_totals
 
 if TYPE_CHECKING:
@@ -87,10 +88,8 @@ def lanes(events: DataFrame) -> tuple[str, pd.DataFrame] | None:
 
 def sticky(stickiness: DataFrame) -> pd.DataFrame:
     """`protocol`, `kept`, `rebalances`: one row an assignor."""
-    rows = stickiness.groupBy("protocol").agg(
-        (1 - F.sum("moved") / F.sum("assigned")).alias("kept"), F.sum("generations").alias("rebalances")
-    )
-    return _pandas(rows.where("kept is not null"))
+    rows = by_assignor(stickiness).where("kept_share is not null")
+    return _pandas(rows.selectExpr("protocol", "kept_share as kept", "generations as rebalances"))
 
 
 def stuck_ones(stuck: DataFrame) -> pd.DataFrame:
