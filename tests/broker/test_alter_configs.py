@@ -188,7 +188,7 @@ class TestBrokers:
     ) -> None:
         answer = alter(node, BROKER, "1", **{key: "1"})
         assert answer.error_code == ErrorCode.INVALID_REQUEST
-        assert "at the start only" in (answer.error_message or "")
+        assert "only at the start" in (answer.error_message or "")
 
     def test_values_of_keys_that_nobody_knows_are_kept_and_not_told(self, node: NodeUnderTest) -> None:
         assert is_altered(alter(node, BROKER, "1", example__password="secret"))

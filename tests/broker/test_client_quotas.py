@@ -29,7 +29,7 @@ def test_none_are_there() -> None:
 def test_none_can_be_set_and_the_answer_says_why() -> None:
     error, message = outcome((("user", "u"), ("client-id", None)))
     assert error == ErrorCode.POLICY_VIOLATION
-    assert "not enforced" in (message or "")
+    assert "not supported" in (message or "")
 
 
 def test_removing_what_is_not_there_succeeds() -> None:

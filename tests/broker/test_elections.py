@@ -152,7 +152,10 @@ def test_a_reassignment_that_cannot_be_changes_nothing(
 def test_another_replication_factor_is_refused_as_such_if_the_client_asks_so() -> None:
     node = a_node(topics={"orders": 3}, node_count=3)
     error, message = reassign(node, 0, (2, 3), allow_replication_factor_change=False)
-    assert (error, message) == (ErrorCode.INVALID_REPLICATION_FACTOR, "the replication factor would become 2, from 1")
+    assert (error, message) == (
+        ErrorCode.INVALID_REPLICATION_FACTOR,
+        "the replication factor cannot be changed from 1 to 2",
+    )
 
 
 def test_a_partition_cannot_go_to_a_node_that_is_stopped() -> None:

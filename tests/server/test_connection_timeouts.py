@@ -37,7 +37,7 @@ async def test_a_client_that_takes_no_answers_is_cut_off_after_its_time(loop: Lo
         assert running.log.closings == []
         await passes(running, 2_000)
         ((_, reason),) = running.log.closings
-        assert reason.endswith("bytes of its answers untaken for 10000 ms")
+        assert reason.endswith("bytes of responses unread for 10000 ms")
         assert await other.ask(b"echo") == b"echo"
         assert len(await slow.receive_end()) < 20_000_000
 
@@ -71,7 +71,7 @@ async def test_while_memory_is_short_the_slowest_goes_first_and_at_once(loop: Lo
         await router.until(lambda: len(router.frames) == 2)
         await passes(running, 2_000)
         ((_, reason),) = running.log.closings
-        assert reason.endswith("bytes of its answers untaken, and memory is short")
+        assert reason.endswith("bytes of responses unread while memory was short")
         assert len(await second.receive_frame()) == 20_000_000
         assert len(await first.receive_end()) < 20_000_000
 
@@ -96,7 +96,7 @@ async def test_twice_the_bound_is_never_held(loop: LoopName) -> None:
         await router.until(lambda: len(router.frames) == 3)
         await trio.testing.wait_all_tasks_blocked()
         reasons = [reason for _, reason in running.log.closings]
-        assert all(reason.endswith("bytes of its answers untaken, and memory is very short") for reason in reasons)
+        assert all(reason.endswith("bytes of responses unread while memory was exhausted") for reason in reasons)
         assert len(reasons) == 1
 
 
@@ -115,7 +115,7 @@ async def test_half_requests_cannot_keep_the_memory_that_others_wait_for(loop: L
         await send(honest, framed(body)[:100_000])
         assert running.log.closings == []
         await passes(running, 1_000)
-        assert running.log.closings == [("/127.0.0.1", "memory is short, and one request has taken 5000 ms")]
+        assert running.log.closings == [("/127.0.0.1", "it took 5000 ms to send a request while memory was short")]
         await send(honest, framed(body)[100_000:])
         assert await honest.receive_frame() == body
 

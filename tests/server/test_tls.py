@@ -213,7 +213,7 @@ def test_a_handshake_without_end_is_cut_off_by_its_bytes(keys: dict[str, str]) -
     stream = b"\x16\x03\x01\x00\x04\x01\x01\xff\x00" + b"\x16\x03\x01\x00\x04\0\0\0\0" * 32_000
     assert len(stream) > HANDSHAKE_MAX_BYTES
     assert transform.receive(stream[:HANDSHAKE_MAX_BYTES]) == b""
-    with pytest.raises(ConnectionClosing, match="more than 262144 bytes of handshake"):
+    with pytest.raises(ConnectionClosing, match="the handshake has more than 262144 bytes"):
         transform.receive(stream[HANDSHAKE_MAX_BYTES:])
 
 
@@ -239,7 +239,7 @@ async def test_tls_on_a_plain_listener_is_named_in_the_log(loop: LoopName) -> No
             with pytest.raises(trio.BrokenResourceError):
                 await stream.do_handshake()
         ((_, reason),) = running.log.closings
-        assert reason.endswith("which is how a TLS client begins; this listener speaks no TLS")
+        assert reason.endswith("which is the start of a TLS handshake; this listener does not use TLS")
         assert router.frames == []
 
 

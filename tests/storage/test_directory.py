@@ -146,9 +146,9 @@ def test_logs_live_in_folders_named_as_kafkas(tmp_path: Path) -> None:
 @pytest.mark.parametrize("topic", ["", "../up", "a/b", "a b", "ü", "x" * 250])
 def test_names_that_are_no_topics_get_no_folder(tmp_path: Path, topic: str) -> None:
     directory = opened(tmp_path)
-    with pytest.raises(ValueError, match="names no partition"):
+    with pytest.raises(ValueError, match="is not a partition"):
         directory.log(topic, 0)
-    with pytest.raises(ValueError, match="names no partition"):
+    with pytest.raises(ValueError, match="is not a partition"):
         directory.log("topic", -1)
     directory.close()
 
@@ -211,7 +211,7 @@ def test_a_folder_that_cannot_be_renamed_is_an_error(tmp_path: Path) -> None:
 
 def test_a_folder_with_topics_of_an_unknown_cluster_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "topics.json").write_text('{"version": 2, "topics": []}')
-    with pytest.raises(LogError, match="holds topics but no meta"):
+    with pytest.raises(LogError, match="has topics but no meta"):
         DataDirectory.open(str(tmp_path), cluster_id="c", node_id=1)
     assert not (tmp_path / "meta.properties").exists()
 
@@ -229,7 +229,10 @@ def test_files_of_others_may_lie_in_the_folder(tmp_path: Path) -> None:
     ("meta", "reason"),
     [
         ("version=1\nnode.id=1\ncluster.id=c\n", "belongs to another program"),
-        ("kshim.format.version=3\nnode.id=1\ncluster.id=c\n", "has kshim.format.version 3; this kshim knows 2"),
+        (
+            "kshim.format.version=3\nnode.id=1\ncluster.id=c\n",
+            "has kshim.format.version 3; this kshim supports versions up to 2",
+        ),
         ("kshim.format.version=1\nnode.id=2\ncluster.id=c\n", "belongs to node 2, not to 1"),
         ("kshim.format.version=1\ncluster.id=c\n", "belongs to node None"),
         ("kshim.format.version=1\nnode.id=1\n", "has no cluster.id"),
@@ -277,7 +280,7 @@ def test_a_damaged_topics_file_is_an_error(tmp_path: Path, text: str) -> None:
 def test_a_newer_topics_file_is_refused(tmp_path: Path) -> None:
     opened(tmp_path).close()
     (tmp_path / "topics.json").write_text('{"version": 3, "topics": []}')
-    with pytest.raises(LogError, match="has version 3; this kshim knows 2"):
+    with pytest.raises(LogError, match="has version 3; this kshim supports 2"):
         opened(tmp_path)
 
 

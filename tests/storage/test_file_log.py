@@ -248,9 +248,9 @@ def test_segments_that_overlap_are_an_error(folder: Path) -> None:
     log.append(a_batch("a", "b", "c"))
     log.close()
     (folder / "00000000000000000002.log").write_bytes(set_base_offset(a_batch("x"), 2))
-    with pytest.raises(LogError, match=r"reaches offset 3, into 00000000000000000002\.log"):
+    with pytest.raises(LogError, match=r"ends at offset 3 and overlaps 00000000000000000002\.log"):
         FileLog(str(folder)).read(0, 1)
-    with pytest.raises(LogError, match="reaches offset 3"):
+    with pytest.raises(LogError, match="ends at offset 3"):
         FileLog(str(folder)).check_tails()
 
 

@@ -82,7 +82,7 @@ def test_a_failed_roll_leaves_the_log_as_it_was(folder: Path, disk: FailingDisk,
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     log = FileLog(str(tmp_path / "missing" / "topic-0"))
-    with pytest.raises(LogError, match=r"cannot make .*No such file"):
+    with pytest.raises(LogError, match=r"cannot create .*No such file"):
         log.append(a_batch("a"))
     assert log.end_offset == 0
 
@@ -152,7 +152,7 @@ def test_a_file_changed_behind_our_back_is_an_error(folder: Path) -> None:
     with (folder / FIRST).open("r+b") as file:
         file.seek(8)
         file.write(b"\x7f\0\0\0")
-    with pytest.raises(LogError, match="was changed by others"):
+    with pytest.raises(LogError, match="was changed by another program"):
         list(log.batches())
 
 

@@ -287,7 +287,7 @@ class Cluster:
         """The id of the node that leads a partition. Raises LookupError for one there is not."""
         found = self.topics.partition(topic, partition)
         if found is None:
-            raise LookupError(f"there is no partition {topic}-{partition}")
+            raise LookupError(f"partition {topic}-{partition} does not exist")
         return found.leader.leader_id
 
     # Topics

@@ -59,7 +59,7 @@ class LeaderElection:
         """A node is there, and live. To be called before requests come. Raises ValueError for an id not foreseen."""
         node_ids = self._leadership.node_ids
         if node.node_id not in node_ids:
-            raise ValueError(f"no node {node.node_id}: the nodes of this cluster are {node_ids}")
+            raise ValueError(f"unknown node {node.node_id}: the nodes of this cluster are {node_ids}")
         self.known_nodes[node.node_id] = node
         self._find_live()
 
@@ -67,9 +67,7 @@ class LeaderElection:
         """A node, live or not. Raises LookupError for one there never was."""
         node = self.known_nodes.get(node_id)
         if node is None:
-            raise LookupError(
-                f"there is no broker {node_id}: the brokers of this cluster are {sorted(self.known_nodes)}"
-            )
+            raise LookupError(f"unknown broker {node_id}: the brokers of this cluster are {sorted(self.known_nodes)}")
         return node
 
     def stop_node(self, node_id: int) -> None:
@@ -110,7 +108,7 @@ class LeaderElection:
         """
         found = self._topics.partition(topic, partition)
         if found is None:
-            raise LookupError(f"there is no partition {topic}-{partition}")
+            raise LookupError(f"partition {topic}-{partition} does not exist")
         self.move_all({found: to})
 
     def move_all(self, leader_ids: dict[Partition, int]) -> None:

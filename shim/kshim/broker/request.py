@@ -117,4 +117,4 @@ def find_handler(api: Api) -> Handler:
             if getattr(value, "request_class", None) is api.request_class():
                 handler: Handler = value
                 return handler
-    raise LookupError(f"nothing handles {api.name}Request")
+    raise LookupError(f"there is no handler for {api.name}")

@@ -70,7 +70,7 @@ class Router:
     def handle(self, frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
         """Handle one request of a client that may ask; see `FrameRouter.route`."""
         if len(frame) < 4:
-            raise ConnectionClosing(f"frame of {len(frame)} bytes")
+            raise ConnectionClosing(f"a frame of {len(frame)} bytes")
         key_and_version = _KEY_AND_VERSION.unpack_from(frame)
         route = self._routes.get(key_and_version)
         if route is None:
@@ -79,7 +79,7 @@ class Router:
                 self._refuse_version(frame, connection)
                 return
         if not connection.is_authenticated:  # without an authenticator nobody gets in, rather than everybody
-            raise ConnectionClosing("nobody authenticates clients of this listener")
+            raise ConnectionClosing("authentication is not configured for this listener")
         try:
             header = parse_request_header(frame, flexible=route.request_is_flexible)
             request, _ = route.request_codec.parse(frame, header.body_at)
@@ -146,7 +146,9 @@ class Router:
         if not api.min_version <= version <= api.max_version:
             if api.key == API_VERSIONS:
                 return None
-            raise ConnectionClosing(f"{api.name} has no version {version} here ({api.min_version}-{api.max_version})")
+            raise ConnectionClosing(
+                f"unsupported version {version} of {api.name} (supported: {api.min_version}-{api.max_version})"
+            )
         handler = find_handler(api)
         authorizer = self.node.cluster.authorizer
         if authorizer is not None:

@@ -76,7 +76,7 @@ class SaslAuthenticator:
         if len(frame) >= 4 and _key_and_version(frame)[0] == SASL_HANDSHAKE:
             return not session.may_begin_again(real_ms)
         if real_ms > session.expires_ms:
-            raise ConnectionClosing("the session has expired and the client did not authenticate again")
+            raise ConnectionClosing("the session has expired without re-authentication")
         return True
 
     # Requests
@@ -152,7 +152,7 @@ class SaslAuthenticator:
     def _parsed(self, frame: bytes, connection: Connection) -> PendingReply:
         """The request and the way to answer it. Raises ConnectionClosing."""
         if len(frame) < 4:
-            raise ConnectionClosing(f"frame of {len(frame)} bytes")
+            raise ConnectionClosing(f"a frame of {len(frame)} bytes")
         route: Route | None = self._router.resolve(*_key_and_version(frame))
         if route is None:
             raise ConnectionClosing("ApiVersions in an unknown version during SASL authentication")

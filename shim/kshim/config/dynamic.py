@@ -94,7 +94,7 @@ def _read(text: str) -> _Stored:
 
     document = json.loads(text)
     if not isinstance(document, dict) or document.pop("version", None) != _VERSION:
-        raise ValueError("it is damaged, or of another version")
+        raise ValueError("it is damaged or has another version")
     for owners in document.values():
         if not isinstance(owners, dict) or not all(_is_configs(configs) for configs in owners.values()):
             raise ValueError("it is damaged")

@@ -80,9 +80,9 @@ def with_advertised(listeners: Iterable[Listener], config: BrokerConfig) -> tupl
     values = cast("Sequence[str]", config.listener_value("advertised.listeners") or ())
     for name, host, port in _endpoints("advertised.listeners", values, text):
         if name not in by_name:
-            raise ConfigError("advertised.listeners", text, f"only names of listeners ({', '.join(by_name)})")
+            raise ConfigError("advertised.listeners", text, f"names of listeners ({', '.join(by_name)})")
         if host in ("0.0.0.0", "::"):
-            raise ConfigError("advertised.listeners", text, f"an address that clients can dial, which {host} is not")
+            raise ConfigError("advertised.listeners", text, f"an address that clients can connect to; {host} is not")
         if port < 0:
             raise ConfigError("advertised.listeners", text, "ports from 0 to 65535")
         by_name[name] = by_name[name]._replace(advertised=(host, port))
@@ -113,7 +113,7 @@ def _endpoints(key: str, values: Sequence[str], text: str | None) -> list[tuple[
             raise ConfigError(key, text, _LIST)
         name = match[1].upper()
         if name in names:
-            raise ConfigError(key, text, f"each name once, {name} is there twice")
+            raise ConfigError(key, text, f"unique names; {name} is repeated")
         names.add(name)
         found.append((name, match[2], int(match[3])))
     return found
@@ -128,17 +128,17 @@ def _protocols(config: BrokerConfig) -> dict[str, SecurityProtocol]:
         protocol = next((known for known in _PROTOCOLS if known == protocol_name), None)
         if not colon or not name or protocol is None:
             raise ConfigError(
-                key, text, f"NAME:PROTOCOL, more of them after commas; protocols: {', '.join(_PROTOCOLS)}"
+                key, text, f"NAME:PROTOCOL, several separated by commas; the protocols are {', '.join(_PROTOCOLS)}"
             )
         if name in protocols:
-            raise ConfigError(key, text, f"each name once, {name} is there twice")
+            raise ConfigError(key, text, f"unique names; {name} is repeated")
         protocols[name] = protocol
     return protocols
 
 
 def _check_distinct(listeners: Sequence[Listener], text: str | None) -> None:
     if not listeners:
-        raise ConfigError("listeners", text, "at least one listener that is not a controller's")
+        raise ConfigError("listeners", text, "at least one listener that is not for controllers")
     ports: dict[int, Listener] = {}
     for listener in listeners:
         if listener.port < 0:
@@ -146,4 +146,4 @@ def _check_distinct(listeners: Sequence[Listener], text: str | None) -> None:
         other = ports.setdefault(listener.port, listener)
         # One of each IP version may share a port, as in Kafka (KIP-797).
         if other is not listener and listener.port and (":" in other.host) == (":" in listener.host):
-            raise ConfigError("listeners", text, f"each port once, {listener.port} is there twice")
+            raise ConfigError("listeners", text, f"unique ports; {listener.port} is repeated")

@@ -97,7 +97,10 @@ class BatchValidator:
     def check_size(self, size_bytes: int) -> None:
         """Raises KafkaError MESSAGE_TOO_LARGE. It is the whole batch that counts, header included."""
         if size_bytes > self.max_bytes:
-            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{size_bytes} bytes, at most {self.max_bytes} are taken")
+            raise KafkaError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"the batch has {size_bytes} bytes, more than the maximum of {self.max_bytes}",
+            )
 
     def admit(self, batch: bytes, header: BatchHeader, checked: CheckedRecords, now_ms: int) -> tuple[bytes, int]:
         """(the batch as the log shall hold it, log append time in ms or -1). `now_ms` is Unix time.
@@ -109,7 +112,7 @@ class BatchValidator:
         if facts is not None and facts.largest_bytes > self._max_record_bytes and header.attributes & COMPRESSION_BITS:
             raise KafkaError(
                 ErrorCode.INVALID_RECORD,
-                f"a record of {facts.largest_bytes} bytes, at most {self._max_record_bytes} are taken",
+                f"a record has {facts.largest_bytes} bytes, more than the maximum of {self._max_record_bytes}",
             )
         if self._is_compacted and (facts is None or facts.lacks_key):
             self._require_keys(batch)
@@ -118,7 +121,9 @@ class BatchValidator:
             batch = checked.batch
             attributes = int.from_bytes(batch[ATTRIBUTES_AT : ATTRIBUTES_AT + 2], "big")
             if len(batch) > self.max_bytes:
-                raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{len(batch)} bytes once it is compressed anew")
+                raise KafkaError(
+                    ErrorCode.MESSAGE_TOO_LARGE, f"the batch has {len(batch)} bytes after it was recompressed"
+                )
         if self._is_log_append_time:
             return _stamped(batch, attributes | LOG_APPEND_TIME_BIT, now_ms), now_ms
         latest_ms = now_ms + self._after_max_ms
@@ -142,7 +147,8 @@ class BatchValidator:
         """Raises KafkaError RECORD_LIST_TOO_LARGE for a batch, as the log shall hold it, that no segment can hold."""
         if len(batch) > self._segment_bytes:
             raise KafkaError(
-                ErrorCode.RECORD_LIST_TOO_LARGE, f"{len(batch)} bytes, a segment has at most {self._segment_bytes}"
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"the batch has {len(batch)} bytes, more than a segment ({self._segment_bytes})",
             )
 
     def check_coordinator_batch(self, batch: bytes) -> None:

@@ -141,7 +141,7 @@ class Partition:
         if self.producers is None:
             _ = self.log  # opening it reads them, or begins to
             if self.producers is None:
-                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the producers of the partition are being read")
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the producers of the partition are being loaded")
         return self.producers
 
     # Epochs of leaders

@@ -102,7 +102,7 @@ class ProducerEntry:
         if epoch < self.epoch:
             raise KafkaError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {self.producer_id} has epoch {self.epoch} by now, not {epoch}",
+                f"epoch {epoch} of producer {self.producer_id} is older than {self.epoch}",
             )
 
     def check_sequence(self, header: BatchHeader) -> None:

@@ -98,7 +98,8 @@ class ProducerState:
         entry.check_sequence(header)
         if entry.first_offset >= 0 and not header.is_transactional:
             raise KafkaError(
-                ErrorCode.INVALID_TXN_STATE, f"producer {header.producer_id} has a transaction open, and this is none"
+                ErrorCode.INVALID_TXN_STATE,
+                f"producer {header.producer_id} has an open transaction, but the batch is not transactional",
             )
         return None
 
@@ -116,7 +117,7 @@ class ProducerState:
         if coordinator_epoch < entry.coordinator_epoch:
             raise KafkaError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-                f"the coordinator has epoch {entry.coordinator_epoch} by now, not {coordinator_epoch}",
+                f"coordinator epoch {coordinator_epoch} is older than {entry.coordinator_epoch}",
             )
 
     def appended(self, batch: bytes, base_offset: int, now_ms: int = -1) -> None:

@@ -29,12 +29,12 @@ def check_new_topic(topics: Topics, name: str, configs: Iterable[tuple[str, str 
     INVALID_CONFIG.
     """
     if name == METADATA_TOPIC:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{METADATA_TOPIC} cannot be made by clients")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"clients cannot create {METADATA_TOPIC}")
     if name in topics:
-        raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"the topic {name!r} exists already")
+        raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic {name!r} already exists.")
     check_name(name)
     if name in INTERNAL_TOPICS:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} is made by the broker when it is first needed")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} is created by the broker when it is first needed")
     check_no_collision(name, topics.alike(name))
     return checked_configs(configs)
 
@@ -79,15 +79,13 @@ def check_no_collision(name: str, existing: Iterable[str]) -> None:
     folded = name.replace(".", "_")
     for other in existing:
         if other != name and other.replace(".", "_") == folded:
-            raise KafkaError(
-                ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name!r} differs from the topic {other!r} only in '.' and '_'"
-            )
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic {name!r} collides with existing topic: {other}")
 
 
 def check_partition_count(count: int) -> None:
     """Raises KafkaError INVALID_PARTITIONS."""
     if count < 1:
-        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"a topic has at least one partition, not {count}")
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"the number of partitions must be at least 1, not {count}")
 
 
 def check_replication_factor(factor: int, node_count: int) -> None:
@@ -122,7 +120,7 @@ def checked_configs(configs: Iterable[tuple[str, str | None]]) -> dict[str, str]
     checked: dict[str, str] = {}
     for name, value in configs:
         if value is None:
-            raise KafkaError(ErrorCode.INVALID_CONFIG, f"{name} needs a value")
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"{name} requires a value")
         checked[name] = value
     for name, value in checked.items():
         _check_config(name, value)
@@ -140,17 +138,17 @@ def checked_configs(configs: Iterable[tuple[str, str | None]]) -> dict[str, str]
 def _check_config(name: str, value: str) -> None:
     key = TOPIC_KEYS.get(name)
     if key is None:
-        raise KafkaError(ErrorCode.INVALID_CONFIG, f"there is no topic configuration {name}")
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}")
     try:
         parsed = parse_value(key, value)
     except ConfigError as error:
         raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
     if isinstance(parsed, tuple) and "" in parsed:
-        raise KafkaError(ErrorCode.INVALID_CONFIG, f"{name} holds an empty entry")
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"{name} has an empty entry")
     if name.endswith(".throttled.replicas") and not _names_replicas(parsed):
-        raise KafkaError(ErrorCode.INVALID_CONFIG, f"{name} is * or a list of PARTITION:BROKER, not {value}")
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"{name} must be * or a list of PARTITION:BROKER, not {value}")
     if name == "remote.storage.enable" and parsed is True:
-        raise KafkaError(ErrorCode.INVALID_CONFIG, "there is no tiered storage here")
+        raise KafkaError(ErrorCode.INVALID_CONFIG, "tiered storage is not supported")
 
 
 def _names_replicas(parsed: object) -> bool:

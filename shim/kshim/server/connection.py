@@ -452,7 +452,7 @@ class ServerConnection:
 
 
 def _size_problem(size: int) -> str:
-    """Why a frame cannot be so large; bytes that are no size at all are named."""
+    """Why the size of a frame is invalid; recognises a TLS handshake."""
     if 0x16030000 <= size <= 0x160304FF:
-        return f"invalid frame size {size}, which is how a TLS client begins; this listener speaks no TLS"
+        return f"invalid frame size {size}, which is the start of a TLS handshake; this listener does not use TLS"
     return f"invalid frame size {size}"

@@ -45,19 +45,19 @@ class ConnectionTimeouts:
         self._has_newcomer.set()
 
     def _note_slow(self) -> None:
-        """Twice the bound is never held; up to then there is time until the next look."""
+        """Close the slowest above twice the limit; below that the next check is soon enough."""
         self._has_slow.set()
         slow = self._peers.slow
         while self._peers.slow_bytes > 2 * self._limits.unsent_total_max_bytes and len(slow) > 1:
             first = next(iter(slow))
             unsent_bytes = first.connection.unsent_bytes
-            self._close(first, f"it left {unsent_bytes} bytes of its answers untaken, and memory is very short")
+            self._close(first, f"it left {unsent_bytes} bytes of responses unread while memory was exhausted")
 
     def _note_line(self) -> None:
         self._has_line.set()
 
     async def _close_idle(self) -> None:
-        """Look over all peers every sixteenth of the limit, some hundred at a time."""
+        """Check all connections every sixteenth of the limit, some hundred at a time."""
         idle_ms = self._limits.connections_max_idle_ms
         if idle_ms < 0:
             return
@@ -98,16 +98,16 @@ class ConnectionTimeouts:
             for peer, (since_ms, _) in list(self._peers.slow.items()):
                 unsent_bytes = peer.connection.unsent_bytes
                 if now_ms - since_ms >= slow_ms:
-                    self._close(peer, f"it left {unsent_bytes} bytes of its answers untaken for {now_ms - since_ms} ms")
+                    self._close(peer, f"it left {unsent_bytes} bytes of responses unread for {now_ms - since_ms} ms")
                 elif self._peers.slow_bytes > self._limits.unsent_total_max_bytes:
-                    self._close(peer, f"it left {unsent_bytes} bytes of its answers untaken, and memory is short")
+                    self._close(peer, f"it left {unsent_bytes} bytes of responses unread while memory was short")
                 else:
                     break
 
     async def _cut_slow_senders(self) -> None:
-        """While some wait for room, nobody keeps his for one request longer than `slow_sender_ms`.
+        """While connections wait for memory, close those that keep it for one request longer than `slow_sender_ms`.
 
-        Nor if he himself waits: half requests that fill the memory together would all be waiting.
+        Those that wait themselves, too: incomplete requests that fill the memory together would all be waiting.
         """
         parked_total, slow_ms = self._peers.parked_total, self._limits.slow_sender_ms
         while True:
@@ -118,7 +118,7 @@ class ConnectionTimeouts:
             for peer in list(self._peers.peers.values()):
                 held_ms = now_ms - peer.connection.held_since_ms
                 if peer.connection.request_memory and held_ms >= slow_ms:
-                    self._close(peer, f"memory is short, and one request has taken {held_ms} ms")
+                    self._close(peer, f"it took {held_ms} ms to send a request while memory was short")
             await self._sleep(min(_LOOK_MS, slow_ms))
 
     def _close(self, peer: Peer, reason: str) -> None:

@@ -69,7 +69,7 @@ class TlsTransform:
     def _shake_hands(self, received_bytes: int) -> None:
         self._handshake_bytes += received_bytes
         if self._handshake_bytes > HANDSHAKE_MAX_BYTES:
-            raise ConnectionClosing(f"TLS: more than {HANDSHAKE_MAX_BYTES} bytes of handshake")
+            raise ConnectionClosing(f"TLS: the handshake has more than {HANDSHAKE_MAX_BYTES} bytes")
         self._tls.do_handshake()
         self.is_open = True
         certificate = self._tls.getpeercert(binary_form=True)

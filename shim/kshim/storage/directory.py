@@ -127,7 +127,7 @@ class DataDirectory:
     ) -> FileLog:
         """The log of a partition, whether its folder is there yet or not. Raises ValueError for an illegal name."""
         if not _TOPIC_NAME.fullmatch(topic) or partition < 0:
-            raise ValueError(f"{topic!r}-{partition} names no partition")
+            raise ValueError(f"{topic!r}-{partition} is not a partition")
         folder = os.path.join(self.path, f"{topic}-{partition}")
         if on_repair is not None and topic in self.adopted:
             on_repair = _without_indexes(on_repair)
@@ -184,7 +184,7 @@ class DataDirectory:
         try:
             usage = disk_usage(path)
         except OSError as error:
-            raise LogError(f"cannot look at the volume of {path}: {error.strerror or error}") from error
+            raise LogError(f"cannot get the size of the volume of {path}: {error.strerror or error}") from error
         return path, usage.total, usage.free
 
     def close(self) -> None:
@@ -199,18 +199,18 @@ class DataDirectory:
         if not os.path.exists(path):
             # Files of others may lie beside ours, folders of a Kafka too; topics of a kshim whose cluster is unknown not.
             if os.path.exists(os.path.join(self.path, _TOPICS_FILE)):
-                raise LogError(f"{self.path} holds topics but no {_META_FILE}: whose they are is unknown")
+                raise LogError(f"{self.path} has topics but no {_META_FILE}, so their cluster is unknown")
             self._format_version = 0
             return
         meta = _properties(_read(path))
         if _FORMAT_KEY not in meta:
             raise LogError(
-                f"{path} has no {_FORMAT_KEY}: the directory belongs to another program. To take over topics of a Kafka, "
-                f"stop it and copy their folders, such as __consumer_offsets-0, into a directory of their own"
+                f"{path} has no {_FORMAT_KEY}: the directory belongs to another program. To adopt topics of a Kafka broker, "
+                f"stop it and copy their folders, such as __consumer_offsets-0, into a new directory"
             )
         if meta[_FORMAT_KEY] not in ("1", str(FORMAT_VERSION)):
             raise LogError(
-                f"{path} has {_FORMAT_KEY} {meta[_FORMAT_KEY]}; this kshim knows {FORMAT_VERSION} and those before"
+                f"{path} has {_FORMAT_KEY} {meta[_FORMAT_KEY]}; this kshim supports versions up to {FORMAT_VERSION}"
             )
         self._format_version = int(meta[_FORMAT_KEY])
         if meta.get("node.id") != str(self.node_id):
@@ -255,7 +255,7 @@ class DataDirectory:
         try:
             document = json.loads(_read(path))
             if document["version"] not in (1, FORMAT_VERSION):
-                raise LogError(f"{path} has version {document['version']}; this kshim knows {FORMAT_VERSION}")
+                raise LogError(f"{path} has version {document['version']}; this kshim supports {FORMAT_VERSION}")
             self._deleted = [str(name) for name in document.get("deleted", ())]
             self.topics = {row["name"]: _topic(row) for row in document["topics"]}
         except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -203,7 +203,7 @@ class FileLog:
                 yield batch
                 size_bytes += len(batch)
             if size_bytes < len(run):
-                raise LogError(f"{self.path} was changed by others: a batch in it no longer ends where it did")
+                raise LogError(f"{self.path} was changed by another program: the end of a batch has moved")
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
         """(offset, timestamp_ms) of the first record with timestamp >= `timestamp_ms`, or None."""

@@ -81,4 +81,4 @@ def _remove_indexes(folder: str, calls: OsCalls) -> None:
                 with contextlib.suppress(FileNotFoundError):
                     calls.unlink(os.path.join(folder, name))
     except OSError as error:
-        raise LogError(f"cannot take over {folder}: {error.strerror or error}") from error
+        raise LogError(f"cannot adopt {folder}: {error.strerror or error}") from error

@@ -1,4 +1,4 @@
-"""What opening a log had to put right, for whoever reports it."""
+"""Repairs that were made when a log was opened."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class TailCut(NamedTuple):
-    """What was cut off the end of a log: a write that power loss or a crash had torn."""
+    """An incomplete write was removed from the end of a log, after a power failure or a crash."""
 
     path: str
     position: int
@@ -15,34 +15,34 @@ class TailCut(NamedTuple):
 
     @property
     def event(self) -> str:
-        """For machines."""
+        """The keyword in the log."""
         return "tail_cut"
 
     @property
     def sentence(self) -> str:
-        """For people."""
-        return f"Removed a torn write of {self.bytes_cut} bytes from the end of {self.path}: {self.reason}"
+        """The message in the log."""
+        return f"Removed an incomplete write of {self.bytes_cut} bytes from the end of {self.path}: {self.reason}"
 
 
 class IndexRebuilt(NamedTuple):
-    """The index of the segment `path` was missing or wrong and was made anew from the segment, which is sound."""
+    """The index of the segment `path` was missing or wrong and was rebuilt from the segment."""
 
     path: str
     reason: str
 
     @property
     def event(self) -> str:
-        """For machines."""
+        """The keyword in the log."""
         return "index_rebuilt"
 
     @property
     def sentence(self) -> str:
-        """For people."""
-        return f"Read all of {self.path} to make its index again, which {self.reason}"
+        """The message in the log."""
+        return f"Rebuilt the index of {self.path}, which {self.reason}"
 
 
 class DamageSkipped(NamedTuple):
-    """Damaged bytes were taken out of a segment, from `offset` on, and are kept in the file `kept_in`."""
+    """Damaged bytes were removed from a segment, from `offset` on, and are kept in the file `kept_in`."""
 
     path: str
     position: int
@@ -53,12 +53,12 @@ class DamageSkipped(NamedTuple):
 
     @property
     def event(self) -> str:
-        """For machines."""
+        """The keyword in the log."""
         return "damage_skipped"
 
     @property
     def sentence(self) -> str:
-        """For people."""
+        """The message in the log."""
         return (
             f"Skipped {self.bytes_skipped} damaged bytes at byte {self.position}, offset {self.offset} of {self.path}"
             f" ({self.reason}); they are kept in {self.kept_in}"

@@ -40,4 +40,4 @@ def _timestamps(batch: bytes) -> Iterable[tuple[int, int]]:
         yield from iter_timestamps(batch)
     except (ProtocolError, CompressionUnavailableError) as error:
         base_offset = LOG_FIELDS.unpack_from(batch)[0]
-        raise LogError(f"cannot look inside the batch at offset {base_offset}: {error}") from error
+        raise LogError(f"cannot read the batch at offset {base_offset}: {error}") from error

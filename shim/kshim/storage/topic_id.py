@@ -16,7 +16,7 @@ def id_bytes(text: str) -> bytes:
     try:
         topic_id = a2b_base64(text.replace("-", "+").replace("_", "/") + "==", strict_mode=True)
     except Base64Error as error:
-        raise ValueError(f"{text!r} is no topic id: {error}") from None
+        raise ValueError(f"{text!r} is not a topic id: {error}") from None
     if len(topic_id) != 16:
-        raise ValueError(f"{text!r} is no topic id")
+        raise ValueError(f"{text!r} is not a topic id")
     return topic_id

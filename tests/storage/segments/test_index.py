@@ -257,7 +257,7 @@ def test_a_log_reads_the_same_whatever_became_of_its_indexes(folder: Path, suffi
     is_seen = suffix == INDEX and name in ("beyond the file", "first entry of nothing")
     if is_seen or name in ("missing", "rubbish", "shuffled"):
         assert [repair.path for repair in repairs] == [str(folder / FIRST)]
-        assert "Read all of" in repairs[0].sentence
+        assert "Rebuilt the index of" in repairs[0].sentence
     assert (again.end_offset, again.max_timestamp()) == facts
     assert again.read(0, UNLIMITED) == data
     for batch in iter_batches(data):

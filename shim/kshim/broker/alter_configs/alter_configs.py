@@ -67,7 +67,7 @@ def alter(
             outcomes.append(error)
         except LogError as error:
             node.cluster.defect(error, request)
-            outcomes.append(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the change cannot be stored"))
+            outcomes.append(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the change could not be stored"))
         else:
             outcomes.append(None)
     return outcomes
@@ -83,7 +83,7 @@ def _alter(
     """Raises KafkaError, LogError."""
     resource, name = _RESOURCES.get(row.resource_type), row.resource_name
     if resource is None:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"resources of type {row.resource_type} have no configuration here")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"resource type {row.resource_type} is not supported")
     before = resource.configs(node, name)
     after = configure(row, resource, before)
     resource.check(node, name, before, after)

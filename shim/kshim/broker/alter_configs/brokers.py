@@ -33,7 +33,7 @@ class BrokerResource:
             if not node.cluster.dynamic_configs.has_own:
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST,
-                    "the brokers of this process share one configuration: alter it for all, with an empty broker id",
+                    "the brokers of this process share one configuration; alter it with an empty broker id",
                 )
         return node.cluster.dynamic_configs.of("brokers", name)
 
@@ -80,13 +80,11 @@ def _check_alterable(name: str, *, is_cluster_wide: bool) -> None:
         if base in LISTENER_KEYS:
             return
         if is_cluster_wide:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST, f"{name} is not altered for all brokers, only for one by its id"
-            )
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} can only be altered for a single broker")
         if any(base == key or base.endswith(f".{key}") for key in START_KEYS):
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} is read at the start only here")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"kshim reads {name} only at the start")
     elif name in START_KEYS:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} is read at the start only here")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"kshim reads {name} only at the start")
     elif name in known_broker_keys():
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} cannot be altered while the broker runs")
 
@@ -96,4 +94,4 @@ def _check_overrides(text: str) -> None:
     for pair in filter(None, map(str.strip, text.split(","))):
         host, _, count = pair.rpartition(":")
         if not host or not (count.isascii() and count.isdigit()):
-            raise ConfigError("max.connections.per.ip.overrides", text, "HOST:COUNT, more of them after commas")
+            raise ConfigError("max.connections.per.ip.overrides", text, "HOST:COUNT, several separated by commas")

@@ -65,9 +65,9 @@ def changed(
     check_distinct([change.name for change in changes])
     for change in changes:
         if change.config_operation not in (SET, DELETE, APPEND, SUBTRACT):
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"there is no operation {change.config_operation}")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"unknown operation {change.config_operation}")
         if change.config_operation != DELETE and change.value is None:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{change.name} needs a value")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{change.name} requires a value")
     after = dict(before)
     for change in changes:
         if change.config_operation == DELETE:
@@ -77,7 +77,9 @@ def changed(
         else:
             key = key_of(change.name)
             if key is None or key.type != "list":
-                raise KafkaError(ErrorCode.INVALID_CONFIG, f"{change.name} is no list to add to or take from")
+                raise KafkaError(
+                    ErrorCode.INVALID_CONFIG, f"{change.name} is not a list, so values cannot be appended or subtracted"
+                )
             after[change.name] = _changed_list(before.get(change.name, key.default or ""), change)
     return after
 
@@ -98,7 +100,7 @@ def replaced(entries: Sequence[tuple[str, str | None]]) -> dict[str, str]:
     after = {}
     for name, value in entries:
         if value is None:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} needs a value")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} requires a value")
         after[name] = value
     return after
 

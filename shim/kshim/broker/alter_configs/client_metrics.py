@@ -44,7 +44,7 @@ class ClientMetricsResource:
     def configs(self, node: Node, name: str) -> Mapping[str, str]:
         """See `Resource.configs`."""
         if not name:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "a subscription to client metrics has a name")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "the name of a client metrics subscription is required")
         return node.cluster.dynamic_configs.of("clientMetrics", name)
 
     def key(self, name: str) -> Key | None:
@@ -55,7 +55,7 @@ class ClientMetricsResource:
         """Kafka: ClientMetricsConfigs.validate."""
         for key, text in after.items():
             if key not in _KEYS:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, f"there is no client metrics configuration {key}")
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"unknown client metrics configuration {key}")
             try:
                 value = parse_value(_KEYS[key], text)
             except ConfigError as error:
@@ -63,11 +63,11 @@ class ClientMetricsResource:
             if isinstance(value, int) and not _INTERVAL_MS[0] <= value <= _INTERVAL_MS[1]:
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST,
-                    f"{key} lies between {_INTERVAL_MS[0]} and {_INTERVAL_MS[1]}, not {value}",
+                    f"{key} must be between {_INTERVAL_MS[0]} and {_INTERVAL_MS[1]}, not {value}",
                 )
             for part in value if isinstance(value, tuple) else ():
                 if not part:
-                    raise KafkaError(ErrorCode.INVALID_CONFIG, f"{key} holds an empty entry")
+                    raise KafkaError(ErrorCode.INVALID_CONFIG, f"{key} has an empty entry")
                 if key == "match":
                     _check_pattern(part)
 
@@ -97,4 +97,4 @@ def _check_pattern(text: str) -> None:
     except re.error:
         is_pattern = False
     if not is_pattern:
-        raise KafkaError(ErrorCode.INVALID_CONFIG, f"{text!r} does not match clients: it is PROPERTY=PATTERN")
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"{text!r} is not of the form PROPERTY=PATTERN")

@@ -27,7 +27,7 @@ class GroupResource:
     def configs(self, node: Node, name: str) -> Mapping[str, str]:
         """See `Resource.configs`."""
         if not name:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "a group has a name")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "a group id is required")
         return node.cluster.dynamic_configs.of("groups", name)
 
     def key(self, name: str) -> Key | None:
@@ -39,7 +39,7 @@ class GroupResource:
         for key, text in after.items():
             found = GROUP_KEYS.get(key)
             if found is None:
-                raise KafkaError(ErrorCode.INVALID_CONFIG, f"there is no group configuration {key}")
+                raise KafkaError(ErrorCode.INVALID_CONFIG, f"unknown group configuration {key}")
             try:
                 _check_value(node.cluster.config, found, text)
             except ConfigError as error:

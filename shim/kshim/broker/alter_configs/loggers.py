@@ -28,7 +28,7 @@ class LoggerResource:
     def check(self, node: Node, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
         """There is no logger."""
         for logger in after:
-            raise KafkaError(ErrorCode.INVALID_CONFIG, f"there is no logger {logger!r} here")
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"unknown logger {logger!r}")
 
     def check_exists(self, node: Node, name: str) -> None:
         """It was found already."""

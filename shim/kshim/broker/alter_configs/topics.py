@@ -22,7 +22,7 @@ class TopicResource:
     def configs(self, node: Node, name: str) -> Mapping[str, str]:
         """See `Resource.configs`; nothing for a topic there is not."""
         if not name:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "there are no topics in general to alter")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic name is required")
         check_name(name)
         topic = node.cluster.topics.named(name)
         return {} if topic is None else topic.configs
@@ -53,5 +53,5 @@ class TopicResource:
     def _topic(self, node: Node, name: str) -> Topic:
         topic = node.cluster.topics.named(name)
         if topic is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist")
         return topic

@@ -184,5 +184,5 @@ def super_users(text: str) -> list[str]:
     for principal in principals:
         kind, colon, name = principal.partition(":")
         if not (kind and colon and name):
-            raise ConfigError("super.users", text, "TYPE:NAME, more of them after semicolons")
+            raise ConfigError("super.users", text, "TYPE:NAME, several separated by semicolons")
     return principals

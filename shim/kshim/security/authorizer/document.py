@@ -22,7 +22,7 @@ def read_rules(text: str) -> list[AclRule]:
     try:
         document = json.loads(text)
         if document["version"] != _VERSION:
-            raise ValueError(f"version {document['version']} is not known here")
+            raise ValueError(f"unknown version {document['version']}")
         return [
             AclRule(
                 ResourceType[row["resourceType"]],
@@ -36,7 +36,7 @@ def read_rules(text: str) -> list[AclRule]:
             for row in document["acls"]
         ]
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"not a list of access rules: {error!r}") from error
+        raise ValueError(f"not a list of ACLs: {error!r}") from error
 
 
 def _row(rule: AclRule) -> dict[str, str]:
@@ -53,5 +53,5 @@ def _row(rule: AclRule) -> dict[str, str]:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value!r} is not a string")
     return value

@@ -206,13 +206,13 @@ class SegmentIndex:
     def _fault(self, segment_bytes: int) -> str | None:
         offsets, positions, times, time_offsets = self._last_offsets, self._positions, self._times, self._time_offsets
         if positions and (positions[0] <= 0 or offsets[0] <= 0):
-            return "began with what cannot be"
+            return "began with invalid entries"
         if not all(map(lt, positions, positions[1:])) or not all(map(lt, offsets, offsets[1:])):
             return "was not in order"
         if positions and positions[-1] >= segment_bytes:
             return f"reached to byte {positions[-1]}, but the file ends at {segment_bytes}"
         if times and (times[0] < 0 or time_offsets[0] < 0):
-            return "began with a time that cannot be"
+            return "began with an invalid timestamp"
         if not all(map(lt, times, times[1:])) or any(map(gt, time_offsets, time_offsets[1:])):
             return "was not in order of time"
         return None

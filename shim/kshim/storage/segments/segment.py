@@ -300,7 +300,7 @@ class Segment(SegmentFile):
             piece = batches[at : at + max(_PIECE_BYTES, size_bytes)]
             end, reason = self._scan_chunk(piece, self.size_bytes)
             if not end:
-                raise ValueError(f"no sound batch at byte {at}: {reason or 'it is cut short'}")
+                raise ValueError(f"no valid batch at byte {at}: {reason or 'it is incomplete'}")
             try:
                 self._write(piece[:end], self.size_bytes)
             except OSError as error:

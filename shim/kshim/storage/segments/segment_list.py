@@ -87,7 +87,7 @@ class SegmentList:
         end_offset = segment.end_offset
         if index + 1 < len(self.all) and end_offset > self.all[index + 1].base_offset:
             following = os.path.basename(self.all[index + 1].path)
-            raise LogError(f"{segment.path} reaches offset {end_offset}, into {following}")
+            raise LogError(f"{segment.path} ends at offset {end_offset} and overlaps {following}")
         return segment
 
     def using(self, index: int) -> Segment:
@@ -107,7 +107,7 @@ class SegmentList:
                 with contextlib.suppress(FileExistsError):
                     self._calls.mkdir(self.path)
             except OSError as error:
-                raise LogError(f"cannot make {self.path}: {error.strerror or error}") from error
+                raise LogError(f"cannot create {self.path}: {error.strerror or error}") from error
         segment.open()
         if self.active is not None:
             self.active.seal()

@@ -40,8 +40,10 @@ def _check(entry: EntryData) -> None:
     """Raises KafkaError."""
     types = [part.entity_type for part in entry.entity]
     if not types or len(set(types)) < len(types) or not ENTITY_TYPES.issuperset(types):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "an entity is a user, a client id or both, or an address")
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, "an entity must be a user, a client id, both of them, or an IP address"
+        )
     if "ip" in types and len(types) > 1:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "an address goes together with no other entity")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "an IP address cannot be combined with other entities")
     if any(not op.remove for op in entry.ops):
-        raise KafkaError(ErrorCode.POLICY_VIOLATION, "quotas are not enforced here, so none can be set")
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, "quotas are not supported")

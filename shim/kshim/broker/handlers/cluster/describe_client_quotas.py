@@ -30,20 +30,20 @@ def describe_client_quotas(
     for component in request.components:
         _check(component)
         if component.entity_type in seen:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{component.entity_type} stands in the filter twice")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"entity type {component.entity_type} is in the filter twice")
         seen.add(component.entity_type)
     if "ip" in seen and len(seen) > 1:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "a filter by address goes together with no other")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a filter by IP address cannot be combined with others")
     return answered(ticket, DescribeClientQuotasResponse(error_code=ErrorCode.NONE, error_message="", entries=()))
 
 
 def _check(component: ComponentData) -> None:
     """Raises KafkaError."""
     if not component.entity_type:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "an entity has a type")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "an entity type is required")
     if component.entity_type not in ENTITY_TYPES:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"there are no entities of type {component.entity_type}")
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"unknown entity type {component.entity_type}")
     if component.match_type not in (_EXACT, _DEFAULT, _ANY):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"there is no match type {component.match_type}")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"unknown match type {component.match_type}")
     if (component.match_type == _EXACT) != (component.match is not None):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "a name stands in a filter if it is to be matched exactly")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a name is required for an exact match, and only then")

@@ -29,7 +29,7 @@ def describe_cluster(
     """Describe the brokers; this listener speaks for no controllers (endpoint type 2), as Kafka's broker listeners."""
     if request.endpoint_type != BROKERS:
         if request.endpoint_type == CONTROLLERS:
-            error, reason = ErrorCode.MISMATCHED_ENDPOINT_TYPE, "this is a broker, not a controller"
+            error, reason = ErrorCode.MISMATCHED_ENDPOINT_TYPE, "the request was sent to a broker, not to a controller"
         else:
             error = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
             reason = f"there is no endpoint type {request.endpoint_type}"

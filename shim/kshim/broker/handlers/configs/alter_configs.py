@@ -31,7 +31,7 @@ def alter_configs(node: Node, request: AlterConfigsRequest, context: RequestCont
 
     def configure(row: AlterConfigsResource, resource: Resource, before: Mapping[str, str]) -> Mapping[str, str]:
         if row.resource_type == BROKER_LOGGER:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "loggers are altered by single entries")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "loggers can only be altered with IncrementalAlterConfigs")
         return replaced([(config.name, config.value) for config in row.configs])
 
     outcomes = alter(node, request, request.resources, configure, validate_only=request.validate_only)

@@ -95,12 +95,12 @@ def _entries(node: Node, resource: DescribeConfigsResource) -> Iterable[ConfigEn
         check_broker_id(node, name)
         return ()
     if kind in (GROUP, CLIENT_METRICS) and not name:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "groups and subscriptions to client metrics have a name")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a resource name is required")
     if kind == GROUP:
         return group_entries(config, dynamic.of("groups", name))
     if kind == CLIENT_METRICS:
         return client_metrics_entries(dynamic.of("clientMetrics", name))
-    raise KafkaError(ErrorCode.INVALID_REQUEST, f"resources of type {kind} have no configuration here")
+    raise KafkaError(ErrorCode.INVALID_REQUEST, f"resource type {kind} is not supported")
 
 
 def _computed(node: Node) -> dict[str, str]:

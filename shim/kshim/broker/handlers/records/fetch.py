@@ -50,7 +50,7 @@ def fetch(node: Node, request: FetchRequest, context: RequestContext, ticket: Pe
     Raises KafkaError UNKNOWN_SERVER_ERROR for an isolation level that does not exist.
     """
     if request.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level}")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"unknown isolation level {request.isolation_level}")
     try:
         session = _session(node, request, context)
     except KafkaError as error:

@@ -18,7 +18,7 @@ def init_producer_id(node: Node, request: InitProducerIdRequest, context: Reques
     Raises KafkaError: INVALID_REQUEST, COORDINATOR_NOT_AVAILABLE.
     """
     if (request.producer_id == -1) != (request.producer_epoch == -1):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "producer id and epoch go together")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "producer id and epoch must either both be set or both be -1")
     if request.transactional_id is not None:
         return node.cluster.transactions.coordinator.init_producer_id(request, context, ticket)
     try:

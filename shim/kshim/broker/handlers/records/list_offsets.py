@@ -49,7 +49,7 @@ def list_offsets(node: Node, request: ListOffsetsRequest, context: RequestContex
     Raises KafkaError UNKNOWN_SERVER_ERROR for an isolation level that does not exist.
     """
     if request.isolation_level not in (0, 1):
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level}")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"unknown isolation level {request.isolation_level}")
     topics = tuple(
         ListOffsetsTopicResponse(
             name=topic.name,

@@ -260,7 +260,7 @@ def _append(
     check_leader(node, partition)
     batch = data.records
     if batch is None:
-        raise KafkaError(ErrorCode.INVALID_RECORD, "no records")
+        raise KafkaError(ErrorCode.INVALID_RECORD, "a partition without records")
     rules = topic.batch_validator(node.cluster.config)
     _begin_transaction(node.cluster, request, partition, batch, context)
     header = rules.check(batch)
@@ -314,9 +314,9 @@ def _refuse_what_may_not_be_written(
     would not see such records before its next start.
     """
     if topic.is_internal:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is written by the broker only")
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"only the broker may write to {topic.name}")
     if header.attributes & 7 == Compression.ZSTD and api_version < _ZSTD_FROM:
-        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce version {_ZSTD_FROM}")
+        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd requires Produce version {_ZSTD_FROM}")
     if header.is_transactional and request.transactional_id is None:
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
@@ -369,6 +369,6 @@ def _require_verified(
             | ErrorCode.COORDINATOR_NOT_AVAILABLE
             | ErrorCode.NOT_COORDINATOR
         ):
-            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"the transaction could not be looked up: {error.name}")
+            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"the transaction could not be verified: {error.name}")
         case _:
             raise KafkaError(error)

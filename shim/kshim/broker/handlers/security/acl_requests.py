@@ -89,7 +89,7 @@ def check_known(wanted: AclFilter) -> None:
 
 def _known(numbers: type[E], number: int) -> E:
     if number == 0:
-        raise ConnectionClosing(f"an access rule without {numbers.__name__}")
+        raise ConnectionClosing(f"an ACL without {numbers.__name__}")
     try:
         return numbers(number)
     except ValueError:

@@ -70,7 +70,7 @@ def _move(node: Node, request: AlterPartitionReassignmentsRequest, topic: str, w
     cluster = node.cluster
     if cluster.topics.partition(topic, wanted.partition_index) is None:
         raise KafkaError(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{wanted.partition_index}"
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {topic}-{wanted.partition_index} does not exist"
         )
     if wanted.replicas is None:
         raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
@@ -93,7 +93,8 @@ def _check(node: Node, request: AlterPartitionReassignmentsRequest, replicas: tu
     elif len(replicas) > 1:
         if not request.allow_replication_factor_change:
             raise KafkaError(
-                ErrorCode.INVALID_REPLICATION_FACTOR, f"the replication factor would become {len(replicas)}, from 1"
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"the replication factor cannot be changed from 1 to {len(replicas)}",
             )
         reason = "kshim keeps one log of each partition, for all its nodes: name the one that shall lead"
     elif replicas[0] not in cluster.leadership.live_ids:

@@ -37,7 +37,7 @@ def create_partitions(node: Node, request: CreatePartitionsRequest, context: Req
     for topic in {topic.name: topic for topic in request.topics}.values():
         try:
             if counts[topic.name] > 1:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, "the request names this topic more than once")
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
             _check(node, topic)
             if not request.validate_only:
                 _grow(node, topic, request)
@@ -63,22 +63,22 @@ def _check(node: Node, wanted: CreatePartitionsTopic) -> None:
     if additional <= 0:
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS,
-            f"{wanted.name!r} has {len(topic.partitions)} partitions, not fewer than {wanted.count}",
+            f"the topic {wanted.name} currently has {len(topic.partitions)} partition(s); {wanted.count} would not be an increase",
         )
     if topic.name in INTERNAL_TOPICS:
-        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"{topic.name} keeps its number of partitions")
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"the number of partitions of {topic.name} cannot be changed")
     if wanted.assignments is None:
         return
     if len(wanted.assignments) != additional:
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"{additional} partitions are new, and {len(wanted.assignments)} are assigned",
+            f"{additional} partition(s) would be added, but {len(wanted.assignments)} assignment(s) were specified",
         )
     node_ids = [other.node_id for other in node.cluster.nodes]
     for assignment in wanted.assignments:
         check_assignment(assignment.broker_ids, node_ids)
         if len(assignment.broker_ids) > 1:
-            raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "the partitions of this topic have one replica")
+            raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "the partitions of this topic must have one replica")
 
 
 def _grow(node: Node, wanted: CreatePartitionsTopic, request: CreatePartitionsRequest) -> None:

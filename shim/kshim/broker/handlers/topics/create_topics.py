@@ -67,7 +67,7 @@ def create_topics(node: Node, request: CreateTopicsRequest, context: RequestCont
         else _accepted(node, outcome, topics[name].topic_id if topics else ZERO_UUID)
         for name, outcome in checked
     ]
-    duplicate = KafkaError(ErrorCode.INVALID_REQUEST, "the request names this topic more than once")
+    duplicate = KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     results.extend(_refused(name, duplicate) for name, count in counts.items() if count > 1)
     return answered(ticket, CreateTopicsResponse(topics=tuple(results)))
 
@@ -87,7 +87,8 @@ def _check(node: Node, topic: CreatableTopic, *, is_too_large: bool) -> NewTopic
     """Raises KafkaError."""
     if is_too_large and topic.name != METADATA_TOPIC:
         raise KafkaError(
-            ErrorCode.POLICY_VIOLATION, f"a request makes at most {MAX_PARTITIONS_PER_REQUEST} topics and partitions"
+            ErrorCode.POLICY_VIOLATION,
+            f"a request may create at most {MAX_PARTITIONS_PER_REQUEST} topics and partitions",
         )
     configs = check_new_topic(
         node.cluster.topics, topic.name, ((config.name, config.value) for config in topic.configs)
@@ -102,9 +103,13 @@ def _partition_count(node: Node, topic: CreatableTopic) -> int:
     node_ids = [other.node_id for other in node.cluster.nodes]
     if topic.assignments:
         if topic.replication_factor != DEFAULT:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "with an assignment the replication factor is -1")
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, "the replication factor must be -1 if an assignment is specified"
+            )
         if topic.num_partitions != DEFAULT:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "with an assignment the number of partitions is -1")
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, "the number of partitions must be -1 if an assignment is specified"
+            )
         _check_assignments(topic, node_ids)
         return len(topic.assignments)
     if topic.replication_factor < 1:
@@ -122,10 +127,11 @@ def _check_assignments(topic: CreatableTopic, node_ids: list[int]) -> None:
     indexes = sorted(assignment.partition_index for assignment in topic.assignments)
     if indexes != list(range(len(indexes))):
         raise KafkaError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"assigned partitions count from 0 without gaps, not {indexes}"
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"assigned partitions must be numbered from 0 without gaps, not {indexes}",
         )
     if len({len(assignment.broker_ids) for assignment in topic.assignments}) > 1:
-        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "all partitions have the same number of replicas")
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "all partitions must have the same number of replicas")
 
 
 def _accepted(node: Node, new: NewTopic, topic_id: bytes = ZERO_UUID) -> CreatableTopicResult:

@@ -75,17 +75,17 @@ def delete_topics(node: Node, request: DeleteTopicsRequest, context: RequestCont
 def _check(name: str | None, topic_id: bytes, topic: Topic | None, *, is_repeated: bool) -> None:
     """Raises KafkaError."""
     if name is not None and topic_id != ZERO_UUID:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic is given by name or by id, not by both")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
     if name is None and topic_id == ZERO_UUID:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic without name and id")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
     if is_repeated:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "the request gives this topic more than once")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     if topic is None:
         if name is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic with this id")
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist")
     if topic.name in INTERNAL_TOPICS:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{topic.name} holds a coordinator's state and cannot be deleted")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{topic.name} is an internal topic and cannot be deleted")
 
 
 def _refused(name: str | None, topic_id: bytes, error: KafkaError) -> DeletableTopicResult:

@@ -40,7 +40,7 @@ def describe_topic_partitions(
     cursor = request.cursor
     if cursor is not None:
         if cursor.partition_index < 0 or (request.topics and cursor.topic_name not in names):
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "the cursor stands on none of the topics named")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "the topic of the cursor is not among the requested topics")
         names = [name for name in names if name >= cursor.topic_name]
         if names and names[0] == cursor.topic_name:
             first_index = cursor.partition_index

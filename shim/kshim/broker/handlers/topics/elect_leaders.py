@@ -33,7 +33,7 @@ def elect_leaders(node: Node, request: ElectLeadersRequest, context: RequestCont
     Raises KafkaError INVALID_REQUEST for an election type there is not.
     """
     if request.election_type not in (PREFERRED, UNCLEAN):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"no election type {request.election_type}")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"unknown election type {request.election_type}")
     names_all = request.topic_partitions is None
     results: dict[str, dict[int, PartitionResult]] = {}
     elected: dict[Partition, PartitionResult] = {}
@@ -69,10 +69,10 @@ def _wanted(node: Node, request: ElectLeadersRequest) -> Iterable[tuple[str, int
 def _refusal(node: Node, topic: str, index: int, election_type: int) -> tuple[ErrorCode, str | None]:
     """Why no leader is elected, or NONE when one is to be."""
     if topic not in node.cluster.topics:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic!r}"
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic!r} does not exist"
     partition = node.cluster.topics.partition(topic, index)
     if partition is None:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{index}"
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {topic}-{index} does not exist"
     leader = partition.leader
     if election_type == UNCLEAN or leader.leader_id == leader.preferred_id:
         return ErrorCode.ELECTION_NOT_NEEDED, None

@@ -44,7 +44,7 @@ def metadata(node: Node, request: MetadataRequest, context: RequestContext, tick
         and version < FIRST_VERSION_BY_ID
         and any(topic.name is None or topic.topic_id != ZERO_UUID for topic in asked)
     ):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "topic ids can be used from version 12 on")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "topic ids require version 12")
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
     if asked is None or (version == 0 and not asked):
         topics = [_described(node, topic, operations) for topic in node.cluster.topics]
@@ -53,7 +53,7 @@ def metadata(node: Node, request: MetadataRequest, context: RequestContext, tick
     else:
         names = {topic.name: None for topic in asked}
         if None in names:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic without name and id")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "neither topic name nor id were specified")
         failed = _make_missing(node, [name or "" for name in names], request)
         topics = [_named(node, name or "", operations, failed) for name in names]
     return answered(
