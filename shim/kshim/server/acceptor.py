@@ -44,7 +44,7 @@ class Acceptor:
         self._accepting: trio.CancelScope | None = None
 
     async def bind(self) -> None:
-        """Listen on each, accepting nobody yet. Raises CannotBind, and then `close_sockets` has to be called."""
+        """Listen on each address, without accepting connections yet. Raises CannotBind, and then `close_sockets` has to be called."""
         for listener in self._listeners:
             sock = await bind(listener.host, listener.port, backlog_size=self._limits.listen_backlog_size)
             self._add(listener, sock)

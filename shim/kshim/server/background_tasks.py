@@ -98,7 +98,7 @@ class BackgroundTaskRunner:
                 result = error = None
                 self._after_slice()
                 if job is None:
-                    await trio.lowlevel.checkpoint()  # trio looks at the sockets
+                    await trio.lowlevel.checkpoint()  # trio checks the sockets
                     if turn is not None:
                         await self._give_way(turns, took_s)
                     continue

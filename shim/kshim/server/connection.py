@@ -39,7 +39,7 @@ def _nothing() -> None:
 
 
 class ServerLog(Protocol):
-    """Where the server tells what happened; called in its loop, so brief. `kshim.cli` gives it Kafka's shape."""
+    """Receives the events of the server. Called in its loop, so it must not block. `kshim.cli` writes them to the log."""
 
     def closing(self, client_host: str, reason: str) -> None:
         """The peer's bytes, or its silence, end its connection."""
@@ -327,11 +327,11 @@ class ServerConnection:
     # ---------------------------------------------------------------- its end
 
     def close(self) -> None:
-        """Forget everything and tell the router. The socket is the caller's. Twice is once."""
+        """Discard everything and inform the router. The caller closes the socket. Idempotent."""
         if self.is_closed:
             return
         self.is_closed = True
-        self.wake = _nothing  # it holds on to whoever made this connection
+        self.wake = _nothing  # it refers to the creator of this connection
         self._transform = None
         self._drop()
         self._out.clear()

@@ -15,7 +15,7 @@ from kshim.server.peer import Peer
 _IDLE_SLICES: Final = 16
 _IDLE_SLICE_PEERS: Final = 512
 _LOOK_MS: Final = 1_000
-"""How often slow peers are looked at, while there are any."""
+"""The interval of checks for slow peers, while there are any."""
 
 
 class ConnectionTimeouts:
@@ -68,7 +68,7 @@ class ConnectionTimeouts:
                     await trio.lowlevel.checkpoint()
                 connection = peer.connection
                 is_silent = self._real_clock.now().mono_ms - peer.active_ms >= idle_ms
-                # Who is owed an answer is not idle, but whether one of the deaf is still there nobody would notice.
+                # A peer that waits for a response is not idle, unless it is not being read: its end would go unnoticed.
                 if is_silent and (not connection.is_parked or connection.is_deaf):
                     self._close(peer, f"idle for more than {idle_ms} ms")
 

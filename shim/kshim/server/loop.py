@@ -51,7 +51,7 @@ class Loop(ABC):
         self.newcomers: dict[Peer, int] = {}
         """Who had a handshake or authentication before it when it came, and since when, in this order."""
         self.on_slow: Callable[[], None] = _nothing
-        """Called when somebody is added to `slow`."""
+        """Called when a peer is added to `slow`."""
         self.on_newcomer: Callable[[], None] = _nothing
         """The same for `newcomers`."""
         self._router = router
@@ -83,7 +83,7 @@ class Loop(ABC):
         listener = bound.listener
         router = bound.router or self._router
         sock.setblocking(False)
-        with contextlib.suppress(OSError):  # the peer may be gone already; reading will tell
+        with contextlib.suppress(OSError):  # the peer may have disconnected already; reading will show
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         connection = ServerConnection(

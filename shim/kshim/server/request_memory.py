@@ -24,10 +24,10 @@ def _nothing() -> None:
 class RequestMemory:
     """Sum of the input that waits on all connections of a server, bounded by `limit_bytes`.
 
-    What is there counts, not what was announced, so that announcing costs nobody else anything (Kafka's
+    Received bytes count, not announced ones, so that announcing costs others nothing (Kafka's
     SimpleMemoryPool counts that). Once the sum is reached, who needs more of a request stands in line. One of them may
     go on over the bound until his request is whole, so that half requests never wait for each other; the bound may be
-    passed by that one, and by one read of each connection. `on_line` is called when somebody begins to stand in line.
+    passed by that one, and by one read of each connection. `on_line` is called when a connection begins to wait.
     """
 
     __slots__ = ("_ahead", "_limit_bytes", "_line", "on_line", "total_bytes")
@@ -41,7 +41,7 @@ class RequestMemory:
 
     @property
     def has_line(self) -> bool:
-        """Whether somebody waits for room."""
+        """Whether a connection waits for memory."""
         return bool(self._line)
 
     def hold(self, connection: Parked, held_bytes: int) -> None:

@@ -167,7 +167,7 @@ async def _accept(peers: Loop, real_clock: GroupClock, log: ServerLog, bound: Bo
         except BlockingIOError:
             continue
         except OSError as error:
-            # A peer that is gone before it was accepted is nobody's trouble (ECONNABORTED and its like).
+            # A peer that disconnected before it was accepted is not an error (ECONNABORTED and similar).
             if error.errno in _OUT_OF_RESOURCES:
                 log.failed("accepting a connection", error)
                 await real_clock.sleep_until(real_clock.now().mono_ms + _ACCEPT_RETRY_MS)

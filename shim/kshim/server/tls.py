@@ -58,7 +58,7 @@ class TlsTransform:
         return self._out.read() if self._out.pending else b""
 
     def end(self) -> bytes:
-        """See `TransportLayer.end`: the alert close_notify, which tells an end from a cut."""
+        """See `TransportLayer.end`: the alert close_notify, which distinguishes an end from an interruption."""
         try:
             if self.is_open:
                 self._tls.unwrap()

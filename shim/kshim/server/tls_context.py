@@ -129,7 +129,7 @@ class _NoPassword(Exception):
 
 
 def _no_password() -> str:
-    raise _NoPassword  # or else OpenSSL would ask whoever sits at the terminal
+    raise _NoPassword  # otherwise OpenSSL would ask on the terminal
 
 
 @contextmanager

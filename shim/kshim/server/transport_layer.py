@@ -21,7 +21,7 @@ class TransportLayer(Protocol):
         """Wire bytes this layer owes the peer by itself (handshake, alert); asked after each `receive`."""
 
     def end(self) -> bytes:
-        """Wire bytes that tell the peer of the end, if any; nothing is asked after this."""
+        """Wire bytes that inform the peer of the end, if any. Nothing is called after this."""
 
     @property
     def is_open(self) -> bool:

@@ -271,7 +271,7 @@ class Filter:
     ) -> None:
         self.kept: list[bytes] = []
         self.decoded_count = 0
-        """Records looked at so far."""
+        """Records processed so far."""
         self.latest_offset = keys.latest_offset
         self.next_horizon_ms: int | None = None
         """When the first of the tombstones and markers that stayed may go (Unix time); None if there is none."""

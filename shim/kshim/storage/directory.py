@@ -45,7 +45,7 @@ class DataDirectory:
     names them. `topics` is what `topics.json` says, by name; `write_topics` replaces both.
 
     Folders of topics that are in no `topics.json` are taken over as those of a Kafka: `adopted` names these topics.
-    `was_closed`: all logs were closed properly by the process before. Else their tails are to be checked before use,
+    `was_closed`: the previous process closed all logs cleanly. Otherwise their ends must be checked before use,
     and `is_checked` set; only then does `close` say so to the next process.
     """
 
@@ -227,7 +227,7 @@ class DataDirectory:
             )
 
     def _forget_end(self) -> None:
-        """Find out how the process before ended; as long as this one lives, nobody is to know that it ended well."""
+        """Determine whether the previous process ended cleanly, and remove its mark while this one runs."""
         path = os.path.join(self.path, _CLOSED_FILE)
         if os.path.exists(path):
             self.was_closed = self._format_version == FORMAT_VERSION
@@ -339,7 +339,7 @@ def _row(topic: TopicSpec) -> dict[str, Any]:
 
 
 def _without_indexes(on_repair: Callable[[Repair], None]) -> Callable[[Repair], None]:
-    """That the indexes of a Kafka are made anew is nothing to report."""
+    """Rebuilding the indexes of a Kafka broker is not reported."""
 
     def report(repair: Repair) -> None:
         if not isinstance(repair, IndexRebuilt):

@@ -13,7 +13,7 @@ class DirectoryLocked(LogError):
 
 
 class DirectoryLock:
-    """An exclusive lock on a file, which ends with the process however that ends. The file tells the process id.
+    """An exclusive lock on a file, which ends with the process in any case. The file contains the process id.
 
     Raises DirectoryLocked; OSError when the file cannot be made.
     """

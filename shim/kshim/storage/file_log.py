@@ -37,7 +37,7 @@ _unpack_fields = LOG_FIELDS.unpack_from
 class FileLog:
     """`Log` in files. Nothing is opened, read or made before first use, older segments not before their own.
 
-    `was_closed`: the log was closed properly and nobody has changed it since, so that all of it is durable. `on_repair`
+    `was_closed`: the log was closed cleanly and has not been changed since, so all of it is durable. `on_repair`
     is called with what opening had to repair. Few descriptors stay open: the last segment's, that of the older one used
     last, and those of the few that wait to be synced.
 
@@ -420,7 +420,7 @@ class FileLog:
             self._segments.checked(index)
 
     def check_all(self) -> None:
-        """Check every batch, whatever the indexes say, and make those anew. Raises CorruptLog, LogError."""
+        """Check every batch, whatever the indexes say, and rebuild the indexes. Raises CorruptLog, LogError."""
         if not self._is_open:
             self._open()
         self._unsynced.take_back(self._segments.all)

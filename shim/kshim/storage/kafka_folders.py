@@ -1,7 +1,7 @@
 """Taking over partition folders that a Kafka has written, copied from where it was stopped.
 
 What is in them is Kafka's format and so ours. Their indexes are not ours: Kafka writes them before it syncs, and ahead
-of use with zeros at the end. They are removed, so that every batch is checked once and they are made anew. Other files
+of use with zeros at the end. They are removed, so that every batch is checked once and they are rebuilt. Other files
 (`partition.metadata`, `leader-epoch-checkpoint`, snapshots of producers) are left alone.
 """
 
@@ -28,7 +28,7 @@ _METADATA_FILE = "partition.metadata"
 def adopt(
     path: str, partitions: Collection[tuple[str, int]], new_topic_id: Callable[[], bytes], calls: OsCalls
 ) -> list[TopicSpec]:
-    """Make folders in `path` fit to be used, and tell which topics they are.
+    """Prepare the folders in `path` for use, and return their topics.
 
     A topic has the id its folders agree on, else a new one, and as many partitions as there are up to the last folder;
     the offsets topic at least 50 when folders are missing in between, for its count decides where groups are.

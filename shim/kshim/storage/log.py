@@ -215,14 +215,14 @@ class Log(Protocol):
     def cut_unsynced(self) -> None:
         """After a failed sync: drop what lies behind `durable_offset`, and go on from there.
 
-        Blocks; may run in a thread while nobody uses the log. Raises LogError, and may then be tried again.
+        Blocks; may run in a thread while the log is not in use. Raises LogError, and may then be called again.
         """
 
     def rewrite_unsynced(self) -> None:
         """After a failed sync: write what lies behind `durable_offset` once more, to be synced by the next sync.
 
         Batches that cannot be read back whole are lost, with all behind them, and reported as a tail that was cut.
-        Blocks; may run in a thread while nobody uses the log. Raises LogError, and may then be tried again.
+        Blocks; may run in a thread while the log is not in use. Raises LogError, and may then be called again.
         """
 
     def sync(self) -> None:

@@ -23,7 +23,7 @@ class SavedProducer(NamedTuple):
 
 
 class AbortedTransaction(NamedTuple):
-    """Records of a producer from `first_offset` to the marker at `last_offset` that nobody shall see.
+    """Records of a producer from `first_offset` to the marker at `last_offset`, which READ_COMMITTED consumers must not see.
 
     `last_stable_offset` is what that was when the marker had been written.
     """

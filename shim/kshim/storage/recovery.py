@@ -32,7 +32,7 @@ def mend(
     calls: OsCalls,
     report: Callable[[Repair], None],
 ) -> None:
-    """Take damage out of `segment`, whose batches are to be looked at anew then. Raises CorruptLog, LogError."""
+    """Take damage out of `segment`, whose batches must then be read again. Raises CorruptLog, LogError."""
     sound_at = segment.find_whole_batch(damage.position)
     if (
         sound_at is None
@@ -100,7 +100,7 @@ def _ranges(segment: Segment, damage: Damage, sound_at: int | None) -> list[tupl
 
 
 def _skip(segment: Segment, ranges: list[tuple[Damage, int]], calls: OsCalls) -> list[DamageSkipped]:
-    """Write the segment anew without these parts, each of which goes to a file of its own."""
+    """Write the segment again without these parts, each of which is saved to a file of its own."""
     skipped = []
     kept = []
     position = 0

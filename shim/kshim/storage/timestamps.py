@@ -1,4 +1,4 @@
-"""Looking for timestamps inside batches, where their headers cannot tell."""
+"""Search for timestamps inside batches whose headers are not sufficient."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class PartitionLeader(NamedTuple):
     epochs: tuple[tuple[int, int], ...] = ()
 
     def replicas(self, live_ids: Collection[int]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """Ids of (replicas, those in sync, those offline) as Kafka would tell of this partition.
+        """Ids of (replicas, those in sync, those offline) as Kafka would report them for this partition.
 
         Its one log is every node's. Said to have it are the preferred leader, first, and the leader if that is another.
         """

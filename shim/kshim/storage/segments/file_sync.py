@@ -189,7 +189,7 @@ class Unsynced:
     def seal(self, segment: Segment, end_offset: int) -> None:
         """A new segment begins behind `segment`."""
         if self.has_active(end_offset) or segment.index.unwritten() is not None:
-            # It stays open, for a descriptor opened later might not be told of an error.
+            # It stays open, because an error might not be reported to a descriptor that is opened later.
             self.sealed.append(segment)
             if len(self.sealed) > _MOST_OPEN:
                 self.sealed[-1 - _MOST_OPEN].close()

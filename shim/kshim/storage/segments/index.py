@@ -221,7 +221,7 @@ class SegmentIndex:
         try:
             with open(self._stem + suffix, "rb") as file:
                 return file.read()
-        except OSError:  # not there, or not to be read: made anew
+        except OSError:  # missing or unreadable: rebuilt
             return None
 
     def unwritten(self) -> IndexEntries | None:

@@ -41,7 +41,7 @@ class Damage(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """What a segment tells its log. `damaged(segment, damage)` repairs the file and returns, or raises CorruptLog."""
+    """What a segment reports to its log. `damaged(segment, damage)` repairs the file and returns, or raises CorruptLog."""
 
     calls: OsCalls
     damaged: Callable[[Segment, Damage], None]
@@ -81,7 +81,7 @@ class Segment(SegmentFile):
         self.size_bytes = size_bytes
         self.index = SegmentIndex(os.path.join(os.path.dirname(path), f"{base_offset:020}"), base_offset, owner.calls)
         self.checked_position = 0
-        """The CRC of every batch from here on has been checked, or was made by whoever appended it."""
+        """The CRC of every batch from here on has been checked, or was computed when it was appended."""
         self.synced_position = 0
         """What lies before this was found synced when the segment was loaded."""
         self._owner = owner
@@ -134,7 +134,7 @@ class Segment(SegmentFile):
             self._owner.index_rebuilt(self, reason or "was missing")
 
     def check_all(self) -> None:
-        """Check every header and CRC, whatever the index says, and make the index anew. Raises as `load`."""
+        """Check every header and CRC, whatever the index says, and rebuild the index. Raises as `load`."""
         self.index.clear()
         self._scan()
 
@@ -382,7 +382,7 @@ class Segment(SegmentFile):
             raise self._corrupt(place.position, "no batch header")
 
     def _corrupt(self, position: int, reason: str) -> CorruptLog:
-        """A header at `position` is none. Whoever goes by headers only cannot know where the damage begins: look."""
+        """There is no valid header at `position`: find where the damage begins, which headers alone do not show."""
         damage = self.first_damage(0, self.base_offset) or Damage(position, self.base_offset, reason)
         return CorruptLog(self.path, damage.offset, damage.position, damage.reason)
 
@@ -447,7 +447,7 @@ class Segment(SegmentFile):
     def run(self, position: int, max_bytes: int, next_offset: int) -> bytes:
         """Sound whole batches from the one at `position` on, up to `max_bytes` but at least one.
 
-        Those whose CRC nobody has checked yet are checked. Raises as `load` when damage was found; b"" when it was
+        Those whose CRC has not been checked yet are checked. Raises as `load` when damage was found; b"" when it was
         repaired, and at the end.
         """
         if not self._is_loaded:

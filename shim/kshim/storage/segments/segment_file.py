@@ -35,7 +35,7 @@ class SegmentFile:
                 self._calls.close(descriptor)
 
     def duplicate(self) -> int:
-        """A descriptor of the same open file, for whoever closes it; -1 when the file is not open. Raises LogError."""
+        """A descriptor of the same open file, which the caller closes; -1 if the file is not open. Raises LogError."""
         try:
             return self._calls.dup(self._descriptor) if self._descriptor >= 0 else -1
         except OSError as error:
@@ -87,7 +87,7 @@ class SegmentFile:
         return data
 
     def _write(self, data: bytes, position: int) -> None:
-        while data:  # a disk that is filling up takes a part first, and tells why next time
+        while data:  # a full disk accepts a part first, and reports the error next time
             written = self._calls.pwrite(self._descriptor, data, position)
             if written <= 0:
                 raise OSError(errno.EIO, "nothing was written")

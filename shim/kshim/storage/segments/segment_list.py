@@ -71,7 +71,7 @@ class SegmentList:
         self.version += 1
 
     def recount(self) -> None:
-        """Count the bytes anew."""
+        """Count the bytes again."""
         self.size_bytes = sum(segment.size_bytes for segment in self.all)
 
     def index_of(self, offset: int) -> int:

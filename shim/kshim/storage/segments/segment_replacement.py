@@ -82,7 +82,7 @@ def finish_leftovers(folder: str, names: set[str], owner: Owner) -> bool:
 
 
 def _is_orphan(name: str, names: set[str]) -> bool:
-    """Whether a file is the index of a segment that is gone, or Kafka's index of a swapped one, which is made anew."""
+    """Whether a file is the index of a segment that is gone, or Kafka's index of a replaced one, which is rebuilt."""
     name = name.removesuffix(SWAP_SUFFIX) if name.endswith(SWAP_SUFFIX) and not is_segment(name[:24]) else name
     base, suffix = name[:20], name[20:]
     if suffix not in INDEX_SUFFIXES or not base.isdecimal():
