@@ -35,7 +35,7 @@ _SYNONYMS = {
 }
 """Topic keys that more than one key of the broker decides, strongest first (ServerTopicConfigSynonyms).
 
-Of the weaker ones Kafka tells no defaults."""
+Kafka reports no defaults of the weaker ones."""
 
 
 class Synonym(NamedTuple):
@@ -153,7 +153,7 @@ def known_broker_keys() -> dict[str, Key]:
 
 
 def broker_key(name: str) -> Key:
-    """A key of a broker: Kafka's own, the same for one listener, or one that nobody knows."""
+    """A key of a broker: Kafka's own, the same for one listener, or an unknown one."""
     keys = known_broker_keys()
     if name in keys:
         return keys[name]

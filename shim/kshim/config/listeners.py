@@ -92,7 +92,7 @@ def with_advertised(listeners: Iterable[Listener], config: BrokerConfig) -> tupl
 def client_auth_of(config: BrokerConfig, listener: Listener) -> ClientAuth:
     """Whether clients of a listener show a certificate.
 
-    As in Kafka, ssl.client.auth of a SASL_SSL listener counts only under its own prefix: SASL says who a client is.
+    As in Kafka, ssl.client.auth of a SASL_SSL listener counts only with its prefix, because SASL authenticates the client.
     """
     key = "ssl.client.auth"
     if not listener.has_tls or (

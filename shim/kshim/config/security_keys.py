@@ -1,6 +1,6 @@
 """Kafka's keys of listeners: where they are, what they speak, and how TLS and SASL are set up; most for each by itself.
 
-Facts from AbstractKafkaConfig of Kafka 4.4; columns and rules as in `config_keys.py`. They are looked at only when one
+Facts from AbstractKafkaConfig of Kafka 4.4; columns and rules as in `keys.py`. They are loaded only when one
 of them is given. A key under `listener.name.<listener in lower case>.` goes before the same key without it.
 """
 

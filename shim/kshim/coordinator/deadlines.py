@@ -43,7 +43,7 @@ class Deadlines:
         self._due.pop(key, None)
 
     def cancel_where(self, is_gone: Callable[[Key], bool]) -> None:
-        """Forget every deadline whose key is gone. Looks at all of them."""
+        """Remove every deadline whose key no longer exists. Checks all of them."""
         self._due = {key: deadline_ms for key, deadline_ms in self._due.items() if not is_gone(key)}
         self._rebuild()
 

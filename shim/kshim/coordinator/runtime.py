@@ -66,7 +66,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
     load again (None: none is touched).
 
     A shard exists from its first use on and is then active at once, unless `begin_load` was called for it.
-    `on_load_wanted(partition)` is called when somebody asks for one that is still loading.
+    `on_load_wanted(partition)` is called when a request needs one that is still loading.
     """
 
     def __init__(self, topic: str, partition_count: int) -> None:
@@ -100,7 +100,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
 
     @abstractmethod
     def _unload(self, shard: S, error: ErrorCode, step: Step) -> None:
-        """A shard is given up: whoever waits in it is answered `error`, its deadlines go."""
+        """A shard is unloaded: its waiting requests are answered with `error`, and its deadlines are removed."""
 
     @abstractmethod
     def _shard_of_deadline(self, key: Key) -> S:
@@ -224,7 +224,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
         return step
 
     def unload(self, partition: int, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> Step:
-        """Give a shard up; who waits in it is answered `error`, and so is everybody until `begin_load`.
+        """Unload a shard; its waiting requests are answered with `error`, and so are all others until `begin_load`.
 
         Works on a shard that a defect has left half changed.
         """

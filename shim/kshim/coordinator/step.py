@@ -133,7 +133,7 @@ class Marker:
 class Event(Fact):
     """Base of all events. `partition` is that of `topic` concerned, `now` the time of the input.
 
-    `is_routine`: it comes with ordinary work, so often that only who looks closely wants to read it.
+    `is_routine`: it occurs so often in normal operation that it is logged with -v only.
     """
 
     coordinator: ClassVar[str] = "GroupCoordinator"
@@ -152,7 +152,7 @@ class Step:
     Each of `once_durable` is called once what the logs of the Step's partitions hold by then is as durable as was
     promised, and not at all when that is lost; what it returns is to be applied.
 
-    `partitions`: those of `topic` whose state this step is made from, written or only read; nobody may hear of it
+    `partitions`: those of `topic` whose state this step is made from, written or only read; no response may be sent
     before what is in their logs by now is as durable as was promised. `at_work`: the one of them that may be half
     changed when an exception ends the input or its application; None before a shard was found and after all is done.
     """

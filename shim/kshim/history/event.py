@@ -1,7 +1,7 @@
-"""One event of the history, kept as it was made; its JSON is built when somebody reads it.
+"""One event of the history, kept as an object; its JSON is built when it is read.
 
 The page `docs/design/events.md` says what each field means. The events of a rebalance share what is the same in all of
-them, so that an event costs little while nobody reads it, and its JSON not much more.
+them, so that an event costs little until it is read, and its JSON not much more.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class Course(Why):
         self.size_bytes = size_bytes
 
     def joined_json(self) -> tuple[str, str, str]:
-        """What stands in the events after the join phase: leader, who joined last, delay and protocol; made once."""
+        """What the events after the join phase have in common: leader, last member to join, delay and protocol."""
         if self._joined_json is None:
             self._joined_json = (
                 f'"leader_id":{_text(self.leader_id)},"members":{{"expected":{self.expected},'
@@ -329,7 +329,7 @@ def _member(member: MemberRef | None) -> str:
 
 
 def _names(member: MemberRef) -> str:
-    """Who a member is; made once, for the same ones come again and again."""
+    """A member; cached, because the same ones occur again and again."""
     try:
         return member.rendered  # type: ignore[attr-defined, no-any-return]
     except AttributeError:

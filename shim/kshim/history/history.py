@@ -29,10 +29,10 @@ _TELLING: Final = (JoinCompleted, GroupLoaded)
 
 
 class History:
-    """`observe` takes the coordinator's events, in order, once what they tell of is done.
+    """`observe` takes the coordinator's events, in order, after what they report has been done.
 
-    They are followed later, many at a time: code that runs now and then runs cold, at several times its cost. Whoever
-    looks at `ring` sees all of them. `find_group` looks into the coordinator; `topic` None: the events stay in memory;
+    They are followed later, many at a time: code that runs only now and then runs with cold caches, at several times its cost.
+    `ring` always returns all of them. `find_group` looks into the coordinator; `topic` None: the events stay in memory;
     `on_defect(error, event)` is called with an event that could not be followed, `broker_of(partition)` is the node id of that
     coordinator. See `Tracker` for the others.
     """
@@ -123,7 +123,7 @@ class History:
                 self._on_defect(error, event)
 
     def _learn(self, event: Event) -> None:
-        """See whether its group reads the topic, as long as the members are there that the event tells of."""
+        """Check whether the group of an event reads the topic, while its members still exist."""
         if isinstance(event, _TELLING) or (
             isinstance(event, MemberAdded) and event.group_id not in self._tracker.groups
         ):

@@ -379,7 +379,7 @@ def _is_of_admin(member: MemberRef) -> bool:
 
 
 def _last_of(arrivals: Arrivals) -> Arrival | None:
-    """Who came last; of several at once the one that stands last in the group."""
+    """The member that was last; of several at the same time, the last one in the group."""
     if not arrivals.members:
         return None
     greatest_ms = max(arrivals.wait_ms)

@@ -30,7 +30,7 @@ _CODECS = {
     "zstd": Compression.ZSTD,
 }
 _FRAMING = frozenset({"magic", "base_offset", "batch_length"})
-"""Fields that Kafka looks at before it asks the log (ProduceRequest.validateRecords)."""
+"""Fields that Kafka checks before the log (ProduceRequest.validateRecords)."""
 _pack_crc_and_attributes = struct.Struct(">Ih").pack_into
 _pack_timestamp = struct.Struct(">q").pack_into
 
@@ -47,9 +47,9 @@ class RejectedRecords(KafkaError):
 
 
 class BatchValidator:
-    """The part of a topic's configuration that Produce goes by, parsed once.
+    """The part of a topic's configuration that Produce uses, parsed once.
 
-    Batches go through untouched as far as possible; `codec` is what they are to be compressed with, None for as they
+    Batches are passed through unchanged if possible; `codec` is the required codec, None for as they
     come. Records are decoded only to say which of them are refused. Kafka: LogValidator; the levels of
     `compression.<codec>.level` have no effect here.
     """
@@ -106,7 +106,7 @@ class BatchValidator:
         """(the batch as the log shall hold it, log append time in ms or -1). `now_ms` is Unix time.
 
         Raises RejectedRecords: INVALID_RECORD (no key in a compacted topic), INVALID_TIMESTAMP. Raises KafkaError:
-        INVALID_RECORD for a compressed record larger than is taken, MESSAGE_TOO_LARGE for what has grown when it was compressed anew, UNSUPPORTED_COMPRESSION_TYPE.
+        INVALID_RECORD for a compressed record that is too large, MESSAGE_TOO_LARGE for a batch that has grown when it was recompressed, UNSUPPORTED_COMPRESSION_TYPE.
         """
         facts = checked.facts
         if facts is not None and facts.largest_bytes > self._max_record_bytes and header.attributes & COMPRESSION_BITS:

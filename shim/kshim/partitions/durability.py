@@ -1,8 +1,8 @@
-"""When what was appended is safe from power loss, and who waits until it is (docs/design/storage.md).
+"""When appended data is durable, and what waits for it (docs/design/storage.md).
 
     always     synced as soon as something is appended; `when_durable` waits for it
-    interval   each log that has grown is synced every `interval_ms`; nobody waits
-    never      only at roll and close; nobody waits
+    interval   each log that has grown is synced every `interval_ms`; nothing waits
+    never      only at roll and close; nothing waits
 
 A sync runs as a task: some logs one after the other in a thread, several of them side by side. Appends go on meanwhile;
 what they add is for the next sync, which begins when this one has ended (group commit).
@@ -31,7 +31,7 @@ Done = Callable[[Collection["Partition"]], None]
 _LOGS_A_TASK: Final = 8
 """A thread for every log would cost more than most syncs; one for all would have them wait for each other."""
 _ROLL_CHECK_MS: Final = 1_000
-"""Under `never`: how often logs that have grown are looked at for a segment that is finished and not synced."""
+"""Under `never`: the interval of checks for segments that are complete and not synced."""
 
 
 class _Wait:
@@ -74,7 +74,7 @@ class Durability:
         self._on_durable = on_durable
         self._on_lost = on_lost
         self._report = report
-        self._grown: dict[Partition, None] = {}  # since the last timer, where nobody waits
+        self._grown: dict[Partition, None] = {}  # since the last timer, if nothing waits
         self._due: dict[Partition, None] = {}  # to be synced as soon as may be
         self._syncing: set[Partition] = set()
         self._is_started = False  # a task is on its way that will look at _due
@@ -86,7 +86,7 @@ class Durability:
         """A log is used for the first time. What an earlier process has left may not be durable yet. Raises LogError.
 
         Where it has to be, it becomes so here and now, on the loop: to show less than that process had shown would be
-        worse. After a clean end, or a start that has looked at all tails, nothing is left to do.
+        worse. After a clean shutdown, or a start that has checked the ends of all logs, nothing is left to do.
         """
         if not _has_undurable(partition):
             return
@@ -124,7 +124,7 @@ class Durability:
             self._wake()
 
     def closing(self, partition: Partition) -> None:
-        """The partition goes away with what it holds: nobody waits for it any longer."""
+        """The partition is deleted: nothing waits for it any longer."""
         self._grown.pop(partition, None)
         self._due.pop(partition, None)
         for _, wait in self._waits.pop(partition, ()):
@@ -139,7 +139,7 @@ class Durability:
         self._leftovers.discard(partition)
 
     def stop(self) -> None:
-        """Call nobody back any more, and begin nothing more."""
+        """Call no callback and start no sync any more."""
         self._is_started = True
         self._waits.clear()
 
@@ -232,7 +232,7 @@ class Durability:
         else:
             sync.failed(error)
         if partition.opened_log is not log:
-            return  # deleted or closed meanwhile; `closing` has called back who waited
+            return  # deleted or closed meanwhile; `closing` has called the waiting callbacks
         if error is not None:
             self._lose(partition, error)
             return
@@ -265,7 +265,7 @@ class Durability:
             return
         try:
             wait.done(wait.lost)
-        except Exception as error:  # must not harm the others who wait
+        except Exception as error:  # must not affect other waiting callbacks
             self._report(error, None)
 
 

@@ -33,7 +33,7 @@ def make_internal_topic(name: str, topics: Topics, config: BrokerConfig) -> Topi
 def make_events_topic(topics: Topics, config: BrokerConfig) -> None:
     """Make the topic of the history if the configuration asks for it and it is not there. Raises LogError.
 
-    To be called before clients come, so that nobody who subscribes by pattern is rebalanced because of it.
+    Must be called before clients connect, so that it causes no rebalance of consumers that subscribe to a pattern.
     """
     if config.kshim_history_topic_enable and EVENTS_TOPIC not in topics:
         topics.create(EVENTS_TOPIC, 1, {"cleanup.policy": "delete", "retention.ms": "604800000"})

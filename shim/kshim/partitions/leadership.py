@@ -1,6 +1,6 @@
 """Which nodes of a cluster are live, and whose turn it is to lead a partition.
 
-All nodes share the logs, so a partition can move at once: what changes is who answers for it, and its leader epoch.
+All nodes share the logs, so a partition can move at once: what changes is the node that serves it, and its leader epoch.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Leadership:
         return self._new[self.next_id() if node_id is None else node_id]
 
     def restored(self, stored: PartitionLeader) -> PartitionLeader:
-        """Who leads a partition after a restart: as before, unless there is no such node any more."""
+        """The leader of a partition after a restart: as before, unless that node no longer exists."""
         preferred_id, leader_id, leader_epoch, _ = stored
         if leader_id in self.node_ids:
             self._turn += 1

@@ -1,7 +1,7 @@
 """Which log is compacted, and when (docs/design/storage.md). No clock: `now` is passed in.
 
 Logs of internal topics are compacted by what they hold: as soon as what is replaced may outweigh what is live, and
-earlier when they are idle. Those of other topics follow their configuration as in Kafka, looked at every
+earlier when they are idle. Those of other topics follow their configuration as in Kafka, checked every
 `log.cleaner.backoff.ms`. Kafka: LogCleaner, LogCleanerManager.
 """
 
@@ -58,7 +58,7 @@ class _DirtyLog:
         self.clean_bytes = 0
         self.dirty_bytes = 0
         self.limit_bytes = _NEVER
-        """Dirty bytes at which somebody should have a look."""
+        """Dirty bytes from which on the log must be checked."""
         self.horizon_ms: int | None = None
         """When the first tombstone may go, in Unix time; None if there is none, or nothing is known of it."""
         self.idle_bytes = -1
@@ -68,7 +68,7 @@ class _DirtyLog:
         self.is_busy = False
 
     def measure(self, log: Log) -> None:
-        """Take the sizes anew from the log. Raises LogError."""
+        """Read the sizes from the log again. Raises LogError."""
         segments = log.segments()
         self.clean_offset = min(self.clean_offset, segments[-1].base_offset if segments else 0)
         self.clean_bytes = sum(segment.size_bytes for segment in segments if segment.end_offset <= self.clean_offset)
@@ -127,7 +127,7 @@ class LogCleaner:
                     self._watch(partition)
 
     def _consider(self, topic: Topic, rules: CleanerConfig) -> None:
-        """There is a topic with these rules: if it is compacted, see that it is looked at from time to time."""
+        """Register the configuration of a topic: if it is compacted, its logs are checked regularly."""
         if self._now is not None and rules.compacts and not topic.is_internal and not self._is_armed:
             self._is_armed = True
             self._timers.after(self._config.log_cleaner_backoff_ms, self._look_over_later)
@@ -187,7 +187,7 @@ class LogCleaner:
             self._queue(partition, dirty)
 
     def start_moved(self, partition: Partition) -> None:
-        """The beginning of a log is gone: its sizes are to be taken anew."""
+        """The beginning of a log was removed: its sizes must be read again."""
         self._dirty_logs.pop(partition, None)
         self._watched.pop(partition, None)
 
@@ -369,7 +369,7 @@ class LogCleaner:
                 self._report(error, None)
 
     def _may_replace(self, partition: Partition, log: Log) -> bool:
-        """Whether nobody else has taken the log, or is reading it slice by slice."""
+        """Whether no other task has taken the log or is reading it in slices."""
         return partition.opened_log is log and self._is_readable(partition)
 
     def _is_readable(self, partition: Partition) -> bool:

@@ -78,7 +78,7 @@ class LogRecovery:
             log.close()
 
     def _repair_now(self, partition: Partition, log: Log) -> None:
-        """Cut what cannot be trusted if no client has seen it, else write it anew; then sync. Blocks; raises LogError."""
+        """Remove what cannot be trusted if no client has seen it, else write it again; then sync. Blocks; raises LogError."""
         if self._durability.was_shown(partition):
             log.rewrite_unsynced()
         else:

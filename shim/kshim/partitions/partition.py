@@ -53,7 +53,7 @@ class PartitionServices(Protocol):
 
 
 class Partition:
-    """One partition: its log, the state of its producers, and who waits for its records.
+    """One partition: its log, the state of its producers, and the requests that wait for its records.
 
     `log` is opened on first use. `leader` says which node answers for it, in which epoch. Kafka: Partition, UnifiedLog.
     """
@@ -247,7 +247,7 @@ class Partition:
         return log
 
     def give_back(self, log: Log) -> bool:
-        """The log that was taken can be used again; False when nobody wants it any more."""
+        """The log that was taken can be used again; False if it is no longer needed."""
         if self._failure is None:
             return False
         self._failure = None

@@ -171,7 +171,7 @@ class ProducerState:
         entry.last_timestamp_ms = header.max_timestamp_ms
 
     def _forget_idle(self, now_ms: int) -> None:
-        # Each sweep looks at all producers, so it waits until they are twice as many as the last one left.
+        # A sweep checks all producers, so it waits until there are twice as many as after the last one.
         oldest_ms = now_ms - EXPIRATION_MS
         self._entries = {
             key: entry

@@ -1,4 +1,4 @@
-"""Whether the records that a producer sends can be read: looked at one by one, a lot of them slice by slice.
+"""Validation of the records that a producer sends: one by one, and in slices if there are many.
 
 A batch of few bytes may hold a hundred million bytes of records. What is large is unpacked in a thread and checked as a
 task; the others are checked at once. Kafka: LogValidator.
@@ -35,7 +35,7 @@ Place = tuple[str, int]
 
 
 class CheckedRecords:
-    """What was found in one batch. `batch` is None unless it was compressed anew.
+    """What was found in one batch. `batch` is None unless it was recompressed.
 
     `facts` are None where the package that reads the codec is not installed: then the batch is taken as it is.
     """
@@ -57,7 +57,7 @@ class RecordValidator:
         self._heavy: list[tuple[Place, bytes, Compression | None]] = []
 
     def add(self, place: Place, batch: bytes, codec: Compression | None) -> None:
-        """Look at a batch if it is not heavy. Whatever is wrong is for `of` to tell."""
+        """Validate a batch if it is small. Errors are reported by `of`."""
         if len(batch) < HEADER_BYTES:
             return
         is_compressed = bool(batch[ATTRIBUTES_AT + 1] & COMPRESSION_BITS)

@@ -47,7 +47,7 @@ class Retention:
             self.consider(CleanerConfig(self._config, topic))
 
     def consider(self, rules: CleanerConfig) -> None:
-        """There is a topic with these rules: if it deletes, see that it is looked at from time to time."""
+        """Register the configuration of a topic: if it has retention, its logs are checked regularly."""
         if rules.deletes and self.next_ms is None and self._now is not None:
             self.next_ms = self._now().mono_ms + self._config.log_retention_check_interval_ms
 

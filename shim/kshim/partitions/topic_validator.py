@@ -73,7 +73,7 @@ def check_name(name: str) -> None:
 
 
 def check_no_collision(name: str, existing: Iterable[str]) -> None:
-    """Raises KafkaError INVALID_TOPIC_EXCEPTION when a topic differs only in '.' and '_': metrics cannot tell them."""
+    """Raises KafkaError INVALID_TOPIC_EXCEPTION when a topic differs only in '.' and '_', which metrics cannot distinguish."""
     if "." not in name and "_" not in name:
         return
     folded = name.replace(".", "_")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kshim_protocol.records.batch import BatchHeader
 
 MAX_PRODUCERS = 10_000
-"""Whoever was refused longest ago is forgotten then; Kafka has no such limit."""
+"""Then the oldest entry is removed; Kafka has no such limit."""
 
 
 class _Unverified(NamedTuple):

@@ -1,7 +1,7 @@
 """Slow work, cut into slices: what a broker has to do besides answering.
 
 A task does at most about 1 ms of work between two yields. `yield None` gives way to requests; `yield job` has `job()`
-run in a thread and gets its result, or its exception thrown in. Whoever drives it (the server, a test, a simulation)
+run in a thread and receives its result, or its exception. The caller that drives it (the server, a test, a simulation)
 may close it at any yield; what it changes must be whole at each.
 """
 

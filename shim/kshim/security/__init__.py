@@ -1,1 +1,1 @@
-"""Who clients are, and what they may do."""
+"""Authentication and authorization of clients."""

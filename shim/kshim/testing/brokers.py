@@ -40,9 +40,9 @@ class Brokers:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        """All of it, for those who want to look inside."""
+        """The cluster itself, for tests of its internals."""
         self.defects: list[BaseException] = []
-        """Exceptions that should not have been; empty unless kshim has a defect, or a disk failed."""
+        """Unexpected exceptions; empty unless kshim has a defect, or a disk failed."""
 
     @property
     def bootstrap(self) -> str:
@@ -77,7 +77,7 @@ class Brokers:
         return self.leader_of(OFFSETS_TOPIC, self.cluster.groups.coordinator.partition_for(group_id))
 
     def stop_node(self, broker: int) -> None:
-        """End a broker: what it leads and coordinates goes to others, its clients are cut off. Twice is once.
+        """Stop a broker: its partitions and groups move to others, and its clients are disconnected. Idempotent.
 
         Raises LookupError.
         """

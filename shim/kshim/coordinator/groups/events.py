@@ -44,9 +44,9 @@ class Cause(Enum):
 
 
 class MemberRef(Fact):
-    """Who a fact is about, as it was then. `client_reason` is the client's own text (KIP-800), verbatim.
+    """The member that an event concerns, as it was then. `client_reason` is the client's own text (KIP-800), verbatim.
 
-    `rendered` is no part of the fact: whoever writes facts down may keep the member's text here, for it comes often.
+    `rendered` is not part of the event: a writer of events may cache the text of the member here.
     """
 
     __slots__ = ("rendered",)
@@ -70,7 +70,7 @@ class Arrivals(NamedTuple):
 
 
 class Trigger(Fact):
-    """Why something is being done: the cause, a sentence for people, and the member who brought it about."""
+    """Why something is done: the cause, a sentence, and the member that caused it."""
 
     cause: Cause
     detail: str
@@ -96,7 +96,7 @@ class GroupEvent(Event):
 class Transition(GroupEvent):
     """The group went from `previous` to `new`. `generation_id` is the one after the transition.
 
-    `pending_sync_count`: members whose Sync had not come when a rebalance began anew.
+    `pending_sync_count`: members whose SyncGroup had not arrived when another rebalance began.
     """
 
     previous: GroupState
@@ -119,7 +119,7 @@ class MemberIdIssued(GroupEvent):
 class MemberAdded(GroupEvent):
     """A member entered. `had_id` is True when it came with the id it was issued before.
 
-    Its reason is then that of the Join which asked for the id: the second only says that it was told to come again.
+    Its reason is then that of the JoinGroup that requested the id: the second only states that it was asked to rejoin.
     """
 
     state: GroupState

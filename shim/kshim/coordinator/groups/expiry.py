@@ -1,4 +1,4 @@
-"""What time and deleted topics take away: offsets that nobody has needed for long, groups without members or offsets.
+"""Removal by expiry and with deleted topics: of offsets that were not used for long, groups without members or offsets.
 
 Source: Kafka's GroupCoordinatorShard.cleanupGroupMetadata, OffsetMetadataManager (cleanupExpiredOffsets,
 onTopicsDeleted), ClassicGroup.offsetExpirationCondition; KIP-211, KIP-496.
@@ -20,7 +20,7 @@ from kshim.coordinator.step import Now, Step
 from kshim_protocol.errors import ErrorCode
 
 SLICE: Final = 200
-"""How many groups and offsets are looked at in one step when topics are deleted: about a millisecond's work."""
+"""Groups and offsets that are checked in one step when topics are deleted: about a millisecond of work."""
 _TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 
 
@@ -102,7 +102,7 @@ def _is_of_a_deleted_topic(shard: Shard, group_id: str, topic: str, partition: i
 
 
 def _write(shard: Shard, tombstones: Tombstones, now: Now, step: Step) -> None:
-    """Have the tombstones written. As in Kafka nobody waits for them to be in one batch: it may be too large."""
+    """Write the tombstones. As in Kafka they need not be in one batch, which may be too large."""
     if not tombstones.pairs:
         return
 

@@ -35,7 +35,7 @@ def finish_load(shard: Shard, now: Now, step: Step) -> None:
 
 
 def release_parked(shard: Shard, error: ErrorCode, step: Step) -> None:
-    """Send everybody who waits in this shard to look for the coordinator again: `error` says so."""
+    """Answer everything that waits in this shard with `error`, so that clients look up the coordinator again."""
     for group in shard.groups.values():
         for member_id, join in group.parked_joins.items():
             step.reply(join.ticket, join_error(error, member_id, join.api_version))

@@ -53,7 +53,7 @@ _SHAPE_FROM, _SHAPE_END = HEADER_BYTES - 4, HEADER_BYTES + 9
 _MOST_SHAPES = 10_000
 _Shape = tuple[int, int]
 """Where key and value begin, the value with its length, whose first byte is odd for a tombstone; (0, 0) for what has to
-be looked at record by record."""
+be read record by record."""
 
 _LEGACY_OFFSET_COMMIT, _OFFSET_COMMIT, _GROUP_METADATA = b"\0\0", b"\0\1", b"\0\2"
 _KEPT = (_OFFSET_COMMIT, _GROUP_METADATA)

@@ -177,7 +177,7 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
                 end_decided(shard, transaction, now, step)
 
     def _unload(self, shard: TransactionShard, error: ErrorCode, step: Step) -> None:
-        """Nobody waits in a shard."""
+        """No request waits in a shard."""
         for transaction in shard.transactions.values():
             self._deadlines.cancel(shard.key_of(transaction))
         shard.transactions.clear()  # what is on its way finds that it is not wanted any more

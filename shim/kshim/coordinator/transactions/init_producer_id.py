@@ -1,4 +1,4 @@
-"""InitProducerId with a transactional id: who comes later gets a higher epoch, and what was open is aborted.
+"""InitProducerId with a transactional id: a later producer gets a higher epoch, and an open transaction is aborted.
 
 Source: Kafka's TransactionCoordinator.handleInitProducerId, prepareInitProducerIdTransit; KIP-98, KIP-360, KIP-588.
 """
@@ -75,7 +75,7 @@ def init_producer_id(
 
 
 def _require_newest(facts: Facts, request: InitProducerIdRequest) -> None:
-    """Whether a producer that names itself is the newest, as far as its id tells. Raises KafkaError: PRODUCER_FENCED."""
+    """Whether a producer that sends its id and epoch is the latest one. Raises KafkaError: PRODUCER_FENCED."""
     if request.producer_id == _NOT_GIVEN or facts.producer_epoch == NO_EPOCH:
         return
     if request.producer_id == facts.producer_id:

@@ -1,7 +1,7 @@
 """What follows once the outcome of a transaction is durable: a marker for every partition, then the Complete record.
 
 Source: Kafka's TransactionMarkerChannelManager. There a marker is sent to the leader of the partition; here it is handed
-to whoever applies the step.
+to the caller that applies the step.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def write_markers(shard: TransactionShard, transaction: Transaction, now: Now, s
 
     def settled(where: TransactionPartition, error: ErrorCode) -> Step | None:
         if not shard.holds(transaction, facts):
-            return None  # given up meanwhile: whoever loads it begins anew
+            return None  # unloaded meanwhile: the next load begins again
         underway.waiting -= 1
         if error is ErrorCode.NONE:
             transaction.unmarked.discard(where)

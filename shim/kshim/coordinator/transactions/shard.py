@@ -46,7 +46,7 @@ class TransactionShard(CoordinatorShard):
         """The transaction of an id. Raises KafkaError: INVALID_PRODUCER_ID_MAPPING."""
         transaction = self.transactions.get(transactional_id)
         if transaction is None:
-            raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"nobody has begun with id {transactional_id!r}")
+            raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"unknown transactional id {transactional_id!r}")
         return transaction
 
     def holds(self, transaction: Transaction, facts: Facts) -> bool:

@@ -55,7 +55,7 @@ VALID_PREVIOUS: dict[TransactionState, frozenset[TransactionState]] = {
 """For each state, the states an id may come from.
 
 Kafka passes through PrepareEpochFence in memory while it fences a producer; here the fence and the abort are one record,
-so nobody is ever in that state, and Kafka writes it to no log either.
+so the state does not occur, and Kafka does not write it to its log either.
 """
 
 

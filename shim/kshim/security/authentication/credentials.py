@@ -56,7 +56,7 @@ class ScramCredentials:
         return self.stored.get(key) or self.fixed.get(key)
 
     def users(self) -> list[str]:
-        """Everybody with a credential, sorted."""
+        """All users with a credential, sorted."""
         return sorted({user for user, _ in (*self.stored, *self.fixed)})
 
     def change(self, upserts: Mapping[Key, ScramCredential], deletions: Iterable[Key]) -> None:

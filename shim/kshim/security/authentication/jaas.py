@@ -55,7 +55,7 @@ def _unquoted(token: str) -> str:
 
 
 def _tokens(text: str) -> list[str]:
-    """Words, `=`, `;`, and quoted strings (their opening quote is kept to tell them from words)."""
+    """Words, `=`, `;`, and quoted strings (their opening quote is kept to distinguish them from words)."""
     tokens: list[str] = []
     at = 0
     while at < len(text):

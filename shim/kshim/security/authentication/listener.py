@@ -22,7 +22,7 @@ class SaslMechanism(NamedTuple):
 class SaslListener(NamedTuple):
     """The mechanisms of a listener by name, in the order that clients see; how long a refusal is held back.
 
-    `has_users`: whether its configuration or `--users` names anybody who may log in.
+    `has_users`: whether its configuration or `--users` defines any user.
     """
 
     mechanisms: dict[str, SaslMechanism]

@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class AuthenticationFailed(Exception):
-    """The client is not who it says. `message` is for the client: None where a reason would help somebody who guesses.
+    """Authentication failed. `message` is for the client, None if a reason would help an attacker.
 
     `reason` is for the log, cut short as a peer may have named itself at length; neither ever holds a secret.
     """
@@ -21,7 +21,7 @@ class Mechanism(Protocol):
     """The server's side of one authentication. Kafka: javax.security.sasl.SaslServer."""
 
     user: str | None
-    """Who it is, once `evaluate` has proved it; None before."""
+    """The authenticated user; None before `evaluate` has succeeded."""
 
     def evaluate(self, token: bytes) -> bytes:
         """Take the client's next token, return the server's. Raises AuthenticationFailed."""

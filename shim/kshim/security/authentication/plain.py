@@ -1,4 +1,4 @@
-"""SASL PLAIN (RFC 4616): the password itself, so only for a connection that nobody reads."""
+"""SASL PLAIN (RFC 4616): the password itself, so it should be used with TLS only."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class ScramServer:
             raise AuthenticationFailed(f"no SCRAM credential for {user!r}")
         if match["authzid"] and _plain_name(match["authzid"]) != user:
             raise AuthenticationFailed(
-                f"{user!r} asks to be somebody else",
+                f"{user!r} requests another authorization id",
                 "Authentication failed: Client requested an authorization id that is different from username",
             )
         self._client_first = match

@@ -1,4 +1,4 @@
-"""Who may do what. Pure: rules in, decisions out; Kafka's StandardAuthorizer."""
+"""Authorization with ACLs, as Kafka's StandardAuthorizer. Pure: rules in, decisions out."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 _CACHED_DECISIONS = 10_000
 _CACHED_NAME_LENGTH = 249
-"""Longer names are no topic's: whoever makes them up is not to fill the memory."""
+"""Longer names are not those of topics; they are not cached, so that clients cannot exhaust the memory."""
 
 
 class Authorizer:
@@ -56,7 +56,7 @@ class Authorizer:
     def configured(cls, config: BrokerConfig, storage: Storage) -> Authorizer | None:
         """The one that a configuration asks for, with the rules that its storage holds; None: none is asked for.
 
-        Raises LogError when the rules cannot be read, without which nobody knows who may do what; ConfigError.
+        Raises LogError when the rules cannot be read, without which no decision is possible; ConfigError.
         """
         name = config.given.get("authorizer.class.name", "").strip()
         if not name:
@@ -77,7 +77,7 @@ class Authorizer:
 
     @property
     def locks_everybody_out(self) -> bool:
-        """Whether nobody may do anything, not even make rules."""
+        """Whether every request is refused, also those that create rules."""
         return not (self._super_users or self.rules.all or self._allows_unruled)
 
     def allows(self, principal: str, host: str, operation: Operation, resource_type: ResourceType, name: str) -> bool:
@@ -148,7 +148,7 @@ class Authorizer:
 
 
 class Caller:
-    """Who asks, and of whom: the principal and host of one request."""
+    """The principal and the host of one request."""
 
     __slots__ = ("_authorizer", "host", "principal")
 

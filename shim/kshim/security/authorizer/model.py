@@ -77,7 +77,7 @@ SUPPORTED_OPERATIONS: Final[dict[ResourceType, tuple[Operation, ...]]] = {
     ResourceType.DELEGATION_TOKEN: (_O.DESCRIBE,),
     ResourceType.USER: (_O.CREATE_TOKENS, _O.DESCRIBE_TOKENS),
 }  # fmt: skip
-"""What the bit fields of authorized operations tell of (AclEntry.supportedOperations)."""
+"""The operations in the bit fields of authorized operations (AclEntry.supportedOperations)."""
 
 ALLOWS_TOO: Final[dict[Operation, frozenset[Operation]]] = {
     _O.DESCRIBE: frozenset({_O.READ, _O.WRITE, _O.DELETE, _O.ALTER}),

@@ -22,7 +22,7 @@ from kshim_protocol.messages.join_group import JoinGroupResponseMember
 class InitialDelay:
     """The wait of a group that was Empty for further members (group.initial.rebalance.delay.ms).
 
-    `remaining_ms` is how much longer it may still be extended, `has_new_member` whether somebody came meanwhile.
+    `remaining_ms` is how much longer it may be extended, `has_new_member` whether a member has joined meanwhile.
     """
 
     __slots__ = ("delay_ms", "has_new_member", "remaining_ms")
@@ -131,7 +131,7 @@ class Group:
 
     @property
     def has_everybody_joined(self) -> bool:
-        """Whether every member is parked in Join and nobody else was asked to come again."""
+        """Whether every member is parked in JoinGroup and no member id is pending."""
         return len(self.parked_joins) == len(self.members) and not self.pending_joins
 
     # Checks
@@ -233,7 +233,7 @@ class Group:
         return member.protocols.get(self.protocol_name or "", b"")
 
     def read_topics(self) -> None:
-        """Work out `topics` anew, as is done once a generation."""
+        """Compute `topics`, once per generation."""
         if not self.is_consumer_group:
             self.topics = None
         else:

@@ -1,4 +1,4 @@
-"""Heartbeat: keep a member's session alive and tell it whether to rejoin.
+"""Heartbeat: keep a member's session alive and inform it of a rebalance.
 
 Source: Kafka's classicGroupHeartbeatToClassicGroup.
 """
@@ -11,13 +11,13 @@ from kshim.coordinator.step import Now
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
-# Shared by all answers: nobody changes a response.
+# Shared by all responses, which are never modified.
 _NONE = HeartbeatResponse(error_code=ErrorCode.NONE)
 _REBALANCE_IN_PROGRESS = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
 
 
 def heartbeat(shard: Shard, request: HeartbeatRequest, now: Now) -> HeartbeatResponse:
-    """Restart the member's session. While the shard loads, the answer is NONE for everybody.
+    """Restart the member's session. While the shard is being loaded, the response is always NONE.
 
     CompletingRebalance answers NONE, although a comment in Kafka says otherwise: checked on a live 4.4.
     Raises KafkaError: INVALID_GROUP_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.

@@ -94,7 +94,7 @@ def _create_group(shard: Shard, request: JoinGroupRequest, context: RequestConte
 
     def failed(error: ErrorCode, step: Step) -> None:
         step.events.append(append_failed(Group(group_id, shard.partition), error, "a new group", now))
-        if _wants_id(request, context):  # it gets one all the same, which nobody will know when it comes back
+        if _wants_id(request, context):  # it gets one nevertheless, which will be unknown when it is used
             member_id = _new_id(shard, context.client_id)
             step.reply(ticket, join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id, context.api_version))
         else:
@@ -165,7 +165,7 @@ class _Join:
                 return self.request.member_id in group.members or len(group.members) < max_size
 
     def turn_away(self, step: Step) -> None:
-        """The group is full: whoever asked is no longer part of it."""
+        """The group is full: the client is no longer a member."""
         group, member_id = self.group, self.request.member_id
         if member_id in group.pending_joins:
             remove_pending(self.shard, group, member_id, Cause.GROUP_TOO_LARGE, self.now, step)
@@ -278,7 +278,7 @@ class _Join:
         rebalance_or_complete_join(self.shard, self.group, trigger, self.now, step)
 
     def park(self, member_id: str, step: Step) -> None:
-        """Let the Join wait. One that waited before for the same member is answered: nobody reads two answers."""
+        """Park the JoinGroup. An earlier one of the same member is answered, because its client no longer waits for it."""
         since_ms = self.now.mono_ms
         older = self.group.parked_joins.get(member_id)
         if older is not None:
@@ -290,7 +290,7 @@ class _Join:
     # A static member coming back without its id
 
     def replace(self, old: Member, new_id: str, step: Step) -> None:
-        """Give the slot of a static member to its new id; whoever still uses the old one is fenced."""
+        """Give the slot of a static member to its new member id; the old one is fenced."""
         group = self.group
         new = self.new_member(new_id)
         new.client_id, new.client_host = old.client_id, old.client_host  # as Kafka: the slot's first client is named
@@ -384,7 +384,7 @@ class _Join:
     # For events
 
     def ref(self, member_id: str) -> MemberRef:
-        """Who sent this Join."""
+        """The client that sent this JoinGroup."""
         return MemberRef(
             member_id=member_id,
             group_instance_id=self.request.group_instance_id,

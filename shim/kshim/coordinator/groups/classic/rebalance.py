@@ -42,7 +42,7 @@ def rebalance_or_complete_join(shard: Shard, group: Group, trigger: Trigger, now
 
 
 def start_rebalance(shard: Shard, group: Group, trigger: Trigger, now: Now, step: Step) -> None:
-    """Go to PreparingRebalance; ends the join phase at once when nobody is missing."""
+    """Go to PreparingRebalance; ends the join phase at once if no member is missing."""
     if group.state is GroupState.COMPLETING_REBALANCE:
         fail_syncs(shard, group, ErrorCode.REBALANCE_IN_PROGRESS, now, step)
     shard.deadlines.cancel(group.sync_key)
@@ -65,13 +65,13 @@ def start_rebalance(shard: Shard, group: Group, trigger: Trigger, now: Now, step
 
 
 def complete_join_if_all_joined(shard: Shard, group: Group, trigger: Trigger, now: Now, step: Step) -> None:
-    """End the join phase if there is one and nobody is missing."""
+    """End the join phase if there is one and no member is missing."""
     if group.state is GroupState.PREPARING_REBALANCE and group.has_everybody_joined:
         _complete_join(shard, group, trigger, now, step)
 
 
 def _complete_join(shard: Shard, group: Group, trigger: Trigger, now: Now, step: Step) -> None:
-    """End the join phase: drop who is not here, elect, vote, answer. A group without members becomes Empty."""
+    """End the join phase: remove missing members, elect, vote, respond. A group without members becomes Empty."""
     shard.deadlines.cancel(group.join_key)
     group.initial_delay = None
     for member in list(group.members.values()):
@@ -114,7 +114,7 @@ def _become_empty(shard: Shard, group: Group, trigger: Trigger, now: Now, step: 
         group.move_to(GroupState.EMPTY, trigger=trigger, now=now, step=step)
 
     def failed(error: ErrorCode, step: Step) -> None:
-        # As in Kafka the group is Empty all the same: nobody is left who could be told or who could try again.
+        # As in Kafka the group is Empty nevertheless: no member is left that could be informed or retry.
         written(-1, step)
         step.events.append(append_failed(group, error, "the empty group", now))
 
@@ -296,7 +296,7 @@ def sync_timer_fired(shard: Shard, group: Group, now: Now, step: Step) -> None:
 def session_expired(shard: Shard, group: Group, member_id: str, now: Now, step: Step) -> None:
     """A member has not been heard of for its session timeout, or an issued member id has not come back.
 
-    Who is parked in Join or Sync counts as alive (the answer restarts the session), except a new member, whose session
+    A member that is parked in JoinGroup or SyncGroup counts as alive (the response restarts the session), except a new member, whose session
     bounds how long a Join of a client that is gone can hold up the group.
     """
     if member_id in group.pending_joins:

@@ -1,4 +1,4 @@
-"""SyncGroup: the leader hands in the assignments, everybody gets their own.
+"""SyncGroup: the leader sends the assignments, and every member receives its own.
 
 Source: Kafka's classicGroupSyncToClassicGroup. One difference: when a member's second Sync arrives while its first is
 parked, the newer one waits on and the older is answered REBALANCE_IN_PROGRESS (Kafka never answers it).

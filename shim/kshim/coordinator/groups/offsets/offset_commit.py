@@ -47,7 +47,7 @@ def offset_commit(
 ) -> None:
     """Check topics, then the group, then each value; answer once everything valid is written, as one batch.
 
-    A refusal of the group stands on every partition that exists; without any such the group is not looked at.
+    An error of the group is returned for every partition that exists; without any, the group is not checked.
     """
     topics = _resolve(shard.topics, request, context)
     has_valid = any(
@@ -174,5 +174,5 @@ def _partition_error(
 
 @lru_cache(maxsize=4096)
 def _partition_response(index: int, error: ErrorCode) -> OffsetCommitResponsePartition:
-    """Shared by all answers: nobody changes a response."""
+    """Shared by all responses, which are never modified."""
     return OffsetCommitResponsePartition(partition_index=index, error_code=error)

@@ -1,4 +1,4 @@
-"""OffsetDelete: forget positions of a group that nobody consumes with.
+"""OffsetDelete: remove committed offsets of a group that are not in use.
 
 Source: Kafka's KafkaApis.handleOffsetDeleteRequest and OffsetMetadataManager.deleteOffsets.
 """

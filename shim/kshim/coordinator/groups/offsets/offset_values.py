@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 NEVER = -1
-"""The expire timestamp of an offset that goes by the broker's retention."""
+"""The expire timestamp of an offset to which the broker's retention applies."""
 _NO_EPOCH = -1
 
 Errors = dict[str, ErrorCode]

@@ -27,7 +27,7 @@ _LOAD_IN_PROGRESS_SINCE = 2
 
 
 def exists(shard: Shard, request: TxnOffsetCommitRequest) -> bool:
-    """Whether any partition of the request exists; else neither the group nor the transaction is looked at."""
+    """Whether any partition of the request exists; otherwise neither the group nor the transaction is checked."""
     return any(
         0 <= partition.partition_index < (shard.topics.partition_count(topic.name) or 0)
         for topic in request.topics
@@ -74,7 +74,7 @@ def txn_offset_commit(
 
 
 def _check_member(group: Group, request: TxnOffsetCommitRequest) -> None:
-    """Clients from before KIP-447 do not say who they are; that is fine, whatever the group is doing.
+    """Clients from before KIP-447 do not identify themselves, which is accepted in every state of the group.
 
     Raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
     """
@@ -87,7 +87,7 @@ def response_of(
     shard: Shard, request: TxnOffsetCommitRequest, error: ErrorCode, api_version: int, errors: Errors | None = None
 ) -> TxnOffsetCommitResponse:
     """`error` on all partitions that exist, except those with their own in `errors`."""
-    told = _told(error, api_version)
+    returned = _returned(error, api_version)
     own = errors or {}
     topics = []
     for topic in request.topics:
@@ -95,7 +95,7 @@ def response_of(
         partitions = tuple(
             TxnOffsetCommitResponsePartition(
                 partition_index=partition.partition_index,
-                error_code=own.get(partition.committed_metadata or "", told)
+                error_code=own.get(partition.committed_metadata or "", returned)
                 if 0 <= partition.partition_index < count
                 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             )
@@ -105,7 +105,7 @@ def response_of(
     return TxnOffsetCommitResponse(topics=tuple(topics))
 
 
-def _told(error: ErrorCode, api_version: int) -> ErrorCode:
+def _returned(error: ErrorCode, api_version: int) -> ErrorCode:
     """How Kafka names the errors here. Checked live on 4.4, but for those of loading."""
     if error is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
