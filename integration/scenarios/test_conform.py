@@ -41,7 +41,7 @@ def test_what_the_brokers_configuration_does_not_allow_is_skipped_with_the_reaso
     assert done.returncode == 1  # nothing could be asked
     assert (found["passed"], found["failed"]) == (0, 0)
     assert {one["reason"] for one in found["behaviours"]} == {
-        "needs group.min.session.timeout.ms=500, the broker has 6000"
+        "needs group.min.session.timeout.ms=500; the broker has 6000"
     }
 
 

@@ -88,7 +88,7 @@ class Codec(Generic[S]):
         self.build = compile_build(self.tree, self._name(), self._explain_build)
 
     def _parse_first(self, data: bytes, offset: int = 0) -> tuple[S, int]:
-        if self.parse == self._parse_first:  # else somebody kept this method from before
+        if self.parse == self._parse_first:  # otherwise a caller has kept this method
             self._compile_parse()
         return self.parse(data, offset)
 

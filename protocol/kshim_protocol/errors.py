@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """Numbers of the protocol's errors. `ErrorCode.X in RETRIABLE` tells whether clients try again."""
+    """Numbers of the protocol's errors. `ErrorCode.X in RETRIABLE` says whether clients retry."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0

@@ -67,7 +67,7 @@ class Committed(NamedTuple):
 
 
 class GroupMember(NamedTuple):
-    """Who asks. A member that has not joined yet has no member id and generation -1."""
+    """The sender of a request. A member that has not joined yet has no member id and generation -1."""
 
     group_id: str
     member_id: str = ""

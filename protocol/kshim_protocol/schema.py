@@ -114,7 +114,7 @@ class Struct:
         cls.__init__(self, **values)
 
     def __eq__(self, other: object) -> bool:
-        if other is self:  # the usual case of a tagged row that nobody set: its default
+        if other is self:  # the usual case of a tagged field: its default
             return True
         if other.__class__ is not self.__class__:
             return NotImplemented
@@ -197,7 +197,7 @@ def _declare(cls: type[S], api_key: int | None, versions: Range | None, flexible
 
 
 class _LazyFields(dict[str, Any]):
-    """`__dataclass_fields__`, filled when somebody asks."""
+    """`__dataclass_fields__`, filled on first use."""
 
     __slots__ = ("cls",)
 

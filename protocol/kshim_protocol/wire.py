@@ -46,11 +46,11 @@ class WireStream(io.BytesIO):
         """Take that many elements off the budget, where there is one."""
         self._budget -= count
         if self._budget < 0:
-            raise WireFault(f"more than {self.max_elements} elements in all", path, self.tell())
+            raise WireFault(f"more than {self.max_elements} elements in total", path, self.tell())
 
     def take(self, count: int, path: str) -> bytes:
         if count > self.size - self.tell():
-            raise WireFault(f"{count} bytes wanted, {self.size - self.tell()} left", path, self.tell())
+            raise WireFault(f"{count} bytes expected, {self.size - self.tell()} left", path, self.tell())
         return self.read(count)
 
 
@@ -63,7 +63,7 @@ class Fixed(c.Construct):  # type: ignore[misc]
 
     def _parse(self, stream: WireStream, context: Any, path: str) -> Any:
         if self.width > stream.size - stream.tell():
-            raise WireFault(f"{self.width} bytes wanted, {stream.size - stream.tell()} left", path, stream.tell())
+            raise WireFault(f"{self.width} bytes expected, {stream.size - stream.tell()} left", path, stream.tell())
         return self.subcon._parsereport(stream, context, path)
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
@@ -235,7 +235,7 @@ class Tagged(c.Construct):  # type: ignore[misc]
         count = self.varint._parsereport(stream, context, f"{path}tagged_fields")
         if count * 2 > stream.size - stream.tell():
             raise WireFault(
-                f"{count} tags claimed, {stream.size - stream.tell()} bytes left", f"{path}tagged_fields", start
+                f"{count} tags announced, {stream.size - stream.tell()} bytes left", f"{path}tagged_fields", start
             )
         if count > MAX_SECTION_TAGS:
             raise WireFault(f"{count} tags, at most {MAX_SECTION_TAGS}", f"{path}tagged_fields", start)
@@ -251,7 +251,9 @@ class Tagged(c.Construct):  # type: ignore[misc]
             stream.seek(at)
             values[row.name] = subcon._parsereport(stream, context, f"{path}{row.name}")
             if stream.tell() != at + size:
-                raise WireFault(f"tag {tag} says {size} bytes, holds {stream.tell() - at}", f"{path}{row.name}", at)
+                raise WireFault(
+                    f"tag {tag} announces {size} bytes but has {stream.tell() - at}", f"{path}{row.name}", at
+                )
         stream.spend(len(unknown), f"{path}tagged_fields")
         return values, tuple(unknown)
 
@@ -390,7 +392,7 @@ def _primitive(type_: str, *, is_flexible: bool, is_nullable: bool) -> c.Constru
 
 
 def max_elements_of(info: MessageInfo) -> int | None:
-    """How many array elements and tags a message may hold; None: any. Only requests come from whoever likes to send."""
+    """How many array elements and tags a message may hold; None: any. Only requests come from untrusted clients."""
     return MAX_REQUEST_ELEMENTS if info.api_key is not None and info.name.endswith("Request") else None
 
 

@@ -60,7 +60,7 @@ def test_a_protocol_error_names_message_version_field_and_offset() -> None:
     error = raised.value
     assert (error.message, error.version, error.field) == ("JoinGroupRequest", 5, "protocols[1].metadata")
     assert data[error.offset :] == b"12345"
-    assert str(error) == f"JoinGroupRequest v5: protocols[1].metadata at byte {error.offset}: 5 bytes wanted, 3 left"
+    assert str(error) == f"JoinGroupRequest v5: protocols[1].metadata at byte {error.offset}: 5 bytes expected, 3 left"
     # Neither the generated code nor construct shows in the peer's error.
     assert error.__cause__ is None
     assert error.__suppress_context__

@@ -9,7 +9,7 @@ from kshim_protocol.schema import ZERO_UUID, Struct, int32, int64, message, stri
 
 @message(versions="0", flexible="none")
 class LegacyOffsetCommitKey(Struct):
-    """Record key of type 0: written by nobody today, still read."""
+    """Record key of type 0: no longer written, still read."""
 
     group:     str = string("0+")
     topic:     str = string("0+")

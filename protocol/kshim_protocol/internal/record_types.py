@@ -1,4 +1,4 @@
-"""All types of records in `__consumer_offsets`, for those who read everything: tools, not the coordinator.
+"""All types of records in `__consumer_offsets`, for tools that read everything; the coordinator does not import it.
 
 The coordinator reads what it keeps (`records.py`). Types 9 and 18 are not in use. Kafka: CoordinatorRecordType.
 """

@@ -1,7 +1,7 @@
 """Records of `__consumer_offsets`: the classic group's keys and values, each behind its int16 version.
 
 The version of a key is the record's type: 0 and 1 committed offsets, 2 classic groups; other types (new consumer
-groups, share groups, streams groups) come back as `UnknownKey` and are to be skipped with a warning, as Kafka does.
+groups, share groups, streams groups) are returned as `UnknownKey`, to be skipped with a warning, as Kafka does.
 A null value is a tombstone and the caller's business.
 Kafka: GroupCoordinatorRecordSerde, GroupCoordinatorRecordHelpers.
 """

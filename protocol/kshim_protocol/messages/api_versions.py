@@ -58,7 +58,7 @@ class ApiVersionsResponse(Struct):
     """The APIs with their version ranges, and (tagged) the cluster's features.
 
     v1 throttle time. v3 flexible, features (KIP-584). v4 shows features whose minimum is 0. v5 REBOOTSTRAP_REQUIRED
-    (KIP-1242). A version nobody knows is answered with UNSUPPORTED_VERSION in the shape of v0.
+    (KIP-1242). An unknown version is answered with UNSUPPORTED_VERSION in the format of v0.
     """
 
     error_code:               int                             = int16("0+")

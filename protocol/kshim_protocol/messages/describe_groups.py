@@ -12,7 +12,7 @@ from kshim_protocol.schema import Request, Struct, array, boolean, bytes_, int16
 class DescribeGroupsRequest(Request["DescribeGroupsResponse"]):
     """Ask about groups.
 
-    v3 authorized operations on request (KIP-430). v5 flexible. v6 tells unknown groups apart (KIP-1043).
+    v3 authorized operations on request (KIP-430). v5 flexible. v6 has an error for unknown groups (KIP-1043).
     """
 
     groups:                        tuple[str, ...] = array("string", "0+")

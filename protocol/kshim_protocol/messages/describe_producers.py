@@ -1,4 +1,4 @@
-"""DescribeProducers: who writes to partitions."""
+"""DescribeProducers: the producers of partitions."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from kshim_protocol.schema import (
 
 @struct
 class ReplicaState(Struct):
-    """Who fetches, when it is a broker."""
+    """The replica that fetches, if it is a broker."""
 
     replica_id:    int = int32("15+", default=-1)
     replica_epoch: int = int64("15+", default=-1)
@@ -120,7 +120,7 @@ class EpochEndOffset(Struct):
 
 @struct
 class LeaderIdAndEpoch(Struct):
-    """The leader as the broker knows it; -1, -1: not told."""
+    """The leader as the broker knows it; -1, -1: not known."""
 
     leader_id:    int = int32("12+", default=-1)
     leader_epoch: int = int32("12+", default=-1)

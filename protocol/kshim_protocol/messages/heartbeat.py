@@ -10,7 +10,7 @@ from kshim_protocol.schema import Request, Struct, int16, int32, message, string
 
 @message(api_key=12, versions="0-4", flexible="4+")
 class HeartbeatRequest(Request["HeartbeatResponse"]):
-    """Tell the coordinator that a member lives. v3 group instance id (KIP-345). v4 flexible."""
+    """Keep the session of a member alive. v3 group instance id (KIP-345). v4 flexible."""
 
     group_id:          str        = string("0+")
     generation_id:     int        = int32("0+")

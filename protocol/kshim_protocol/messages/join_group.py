@@ -46,7 +46,7 @@ class JoinGroupRequest(Request["JoinGroupResponse"]):
 
 @struct
 class JoinGroupResponseMember(Struct):
-    """A member, as the leader is told of it."""
+    """A member, in the list that the leader receives."""
 
     member_id:         str        = string("0+")
     group_instance_id: str | None = string("5+", nullable="5+", default=None, ignorable=True)
@@ -55,7 +55,7 @@ class JoinGroupResponseMember(Struct):
 
 @message(api_key=11, versions="0-9", flexible="6+")
 class JoinGroupResponse(Struct):
-    """Generation, chosen protocol, leader; only the leader is told the members.
+    """Generation, chosen protocol, leader; only the leader receives the members.
 
     v2 throttle time. v4 MEMBER_ID_REQUIRED (KIP-394). v5 group instance id (KIP-345). v6 flexible. v7 protocol type,
     nullable protocol name (KIP-559). v9 skip assignment (KIP-814).

@@ -1,4 +1,4 @@
-"""LeaveGroup: members say goodbye, so that nobody waits for their session to end."""
+"""LeaveGroup: members leave, so that the group does not wait for their sessions to expire."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kshim_protocol.schema import Request, Struct, array, int16, int32, message,
 
 @struct
 class MemberIdentity(Struct):
-    """Who leaves: member id, or "" with a group instance id."""
+    """A member that leaves: its member id, or "" with a group instance id."""
 
     member_id:         str        = string("3+", default="")
     group_instance_id: str | None = string("3+", nullable="3+", default=None)

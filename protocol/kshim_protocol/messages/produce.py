@@ -80,7 +80,7 @@ class BatchIndexAndErrorMessage(Struct):
 
 @struct
 class LeaderIdAndEpoch(Struct):
-    """The leader as the broker knows it; -1, -1: not told."""
+    """The leader as the broker knows it; -1, -1: not known."""
 
     leader_id:    int = int32("10+", default=-1)
     leader_epoch: int = int32("10+", default=-1)

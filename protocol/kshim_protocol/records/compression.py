@@ -42,7 +42,7 @@ class CompressionUnavailableError(Exception):
 
 
 class DecompressedTooLongError(ProtocolError):
-    """More bytes than were allowed. Whether they are sound nobody has looked."""
+    """More bytes than allowed. They have not been validated."""
 
 
 def compress(codec: Compression, data: bytes) -> bytes:
@@ -140,7 +140,7 @@ def _snappy_blocks(data: bytes) -> Iterator[bytes]:
     if not data.startswith(_XERIAL_MAGIC):
         yield data
         return
-    # The two version numbers are not looked at: some producers write them little-endian.
+    # The two version numbers are ignored: some producers write them little-endian.
     at = len(_XERIAL_HEADER)
     if len(data) < at:
         raise _malformed("snappy", "data ends inside the header")

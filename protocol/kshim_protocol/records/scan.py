@@ -1,6 +1,6 @@
 """Scanning the bytes of a log: which are sound batches, where each lies, and where damage ends.
 
-Used by whoever reads segment files: the broker's storage, the tools and the pipeline.
+Used by everything that reads segment files: storage, tools and the pipeline.
 """
 
 from __future__ import annotations

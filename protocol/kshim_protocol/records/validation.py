@@ -125,9 +125,7 @@ def recompressed(batch: bytes, plain: bytes, codec: Compression) -> bytes:
     """The batch with its records, which are `plain`, compressed by another codec. Raises CompressionUnavailableError."""
     packed = bytearray(batch[:HEADER_BYTES])
     packed += compress(codec, plain)
-    given = int.from_bytes(
-        batch[ATTRIBUTES_AT : ATTRIBUTES_AT + 2], "big", signed=True
-    )  # bits nobody has named yet stay
+    given = int.from_bytes(batch[ATTRIBUTES_AT : ATTRIBUTES_AT + 2], "big", signed=True)  # unknown bits are kept
     attributes = given & ~COMPRESSION_BITS | codec
     _pack_length(packed, LENGTH_AT, len(packed) - OVERHEAD_BYTES)
     _pack_crc_and_attributes(packed, CRC_AT, 0, attributes)

@@ -105,7 +105,7 @@ class Cluster:
         self.on_event, self.on_corrupt = on_event, on_corrupt
         self.report = on_defect
         self.authorizer = _authorizer(config, storage)
-        """Decides who may do what; None: everybody may do everything."""
+        """Evaluates ACLs; None: every request is allowed."""
         self._scram_credentials: ScramCredentials | None = None
         self._producer_ids = _producer_ids(storage, identities, is_new=not len(self.topics))
         self.coordinators: dict[str, CoordinatorHost[Any]] = {}
@@ -127,7 +127,7 @@ class Cluster:
     def start(self, now: Callable[[], Now]) -> None:
         """Begin all services, once, when every node is there. `now` is the group clock. The order, and why:
 
-        1. The topic of the history is made before clients come, so that nobody who subscribes by pattern is rebalanced.
+        1. The topic of the history is created before clients connect, so that it causes no rebalance of consumers that subscribe to a pattern.
         2. All coordinators begin to read their shards: a request that comes before its shard was read is refused with
            COORDINATOR_LOAD_IN_PROGRESS, never answered from less than was stored.
         3. The log cleaner and the retention begin. They leave a log alone as long as its shard is being read.
@@ -268,7 +268,7 @@ class Cluster:
             host.loader.load(partition.index)
 
     def defect(self, error: BaseException, request: Request[Any] | None) -> None:
-        """An exception nobody planned for: report it, and load the shard it may have left half changed again.
+        """An unexpected exception: report it, and load the shard again that it may have left inconsistent.
 
         `request` is what was being handled, None for a timer.
         """
@@ -318,7 +318,7 @@ class Cluster:
             self.background_tasks.add(forgetting, urgent=True)
 
     def _forget_offsets(self, coordinator: GroupCoordinator, names: list[str], now: Now) -> BackgroundTask:
-        """What was committed for topics that are gone. As in Kafka whoever deleted them does not wait for it."""
+        """Remove the offsets of deleted topics. As in Kafka the deletion does not wait for it."""
         try:
             for step in coordinator.topics_deleted(names, now):
                 self.apply(step)
@@ -353,5 +353,5 @@ def _authorizer(config: BrokerConfig, storage: Storage) -> Authorizer | None:
 
 
 def _producer_ids(storage: Storage, identities: RandomIds, *, is_new: bool) -> ProducerIds:
-    """Logs that came from elsewhere remember producers nobody has counted: ids begin where theirs will not be."""
+    """Logs of another broker have unknown producer ids: new ids start far from them."""
     return ProducerIds(storage, lambda: 0 if is_new else int.from_bytes(identities.new_topic_id()[:6], "big") << 8)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kshim.config.listeners import SecurityProtocol
 
 ANONYMOUS: Final = "User:ANONYMOUS"
-"""The principal of whoever did not say who it is (KafkaPrincipal.ANONYMOUS)."""
+"""The principal of a client that has not authenticated (KafkaPrincipal.ANONYMOUS)."""
 
 
 class ConnectionClosing(Exception):
@@ -29,7 +29,7 @@ class Connection(Protocol):
     security_protocol: SecurityProtocol
     """That of its listener."""
     principal: str
-    """Who it is, e.g. `User:alice`; ANONYMOUS until TLS or SASL has authenticated the client."""
+    """The principal, e.g. `User:alice`; ANONYMOUS until TLS or SASL has authenticated the client."""
     is_authenticated: bool
     """False while a client of a SASL listener has not yet authenticated: then larger requests are refused, and time is
     short. The broker sets it, together with `principal`."""

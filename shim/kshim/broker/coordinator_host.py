@@ -95,7 +95,7 @@ class CoordinatorHost(Generic[C]):
         self.loader.load(index)
 
     def reload_after_defect(self) -> None:
-        """An exception nobody planned for: load the shard again that it may have left half changed, if there is one."""
+        """An unexpected exception: load the shard again that it may have left inconsistent, if there is one."""
         if self.made is not None:
             step = self.made.step
             if step.at_work is not None:

@@ -1,6 +1,6 @@
 """Reading shards of the coordinator from their logs: after a start, and after a log or a shard was given up.
 
-One task reads them one after the other, in slices; those that somebody has asked for come first.
+One task reads them one after the other, in slices; those that requests wait for come first.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class CoordinatorLoader:
         self._report = report
         self._on_corrupt = on_corrupt
         self._now: Callable[[], Now] | None = None
-        self._pending: dict[int, object] = {}  # a new object each time: it tells one reading from the next
+        self._pending: dict[int, object] = {}  # a new object each time, which identifies one load
         self._wanted: dict[int, None] = {}
         self._at_start: set[int] = set()
         self._leaderless: set[int] = set()
@@ -82,7 +82,7 @@ class CoordinatorLoader:
             coordinator.begin_load(index)
 
     def wanted(self, index: int) -> None:
-        """Somebody has asked for a shard that is still loading."""
+        """A request needs a shard that is still loading."""
         if index in self._pending:
             self._wanted[index] = None
 
@@ -97,9 +97,9 @@ class CoordinatorLoader:
         self._run()
 
     def moved(self, index: int, *, is_led: bool = True) -> None:
-        """A shard has another leader: who waits in it has to look for that one, which reads it from the log.
+        """A shard has another leader, which loads it from the log; waiting clients have to look it up.
 
-        With nobody to lead it, it is only given up, until there is somebody. A shard nobody has asked for yet has
+        Without a leader it is only unloaded until there is one. A shard that was not used yet has
         nothing to forget; one that could not be read, or whose log is under repair, is read when that is over.
         """
         coordinator = self._made_coordinator()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 MAX_PARTITIONS: Final = 10_000
-"""Who fetches more has no session: they are kept in memory."""
+"""A consumer of more partitions gets no session, because sessions are kept in memory."""
 MAX_ALL_PARTITIONS: Final = 200_000
 """Of all sessions of a node, some 100 MB."""
 _MAX_NAME_LENGTH: Final = 249  # no topic has a longer one
@@ -48,7 +48,7 @@ class FetchSession:
         self.used_ms = now_ms
         self.partitions: dict[Key, FetchPartition] = {}
         self.names: dict[bytes, str] = {}
-        """What the topics of a session with ids were called when they were found; tells deleted from re-created."""
+        """What the topics of a session with ids were called when they were found; distinguishes deleted from re-created topics."""
         self._reported: dict[Key, tuple[int, int]] = {}  # high watermark and log start offset
         self._grouped: list[FetchTopic] | None = None
 

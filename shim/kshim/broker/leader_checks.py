@@ -29,7 +29,7 @@ def check_leader(node: Node, partition: Partition, current_leader_epoch: int = N
 
 
 def endpoints(node: Node, listener_name: str, leader_ids: Iterable[int], endpoint: Callable[..., E]) -> tuple[E, ...]:
-    """How to reach live leaders, each once, as a Fetch or Produce response tells it (KIP-951)."""
+    """The addresses of live leaders, each once, for Fetch and Produce responses (KIP-951)."""
     found = []
     for leader_id in dict.fromkeys(leader_ids):
         if leader_id in node.cluster.leadership.live_ids:

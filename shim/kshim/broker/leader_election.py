@@ -1,7 +1,7 @@
-"""Giving partitions to other nodes: because one ends, because one is back, or because somebody says so.
+"""Moving partitions to other nodes: when a node stops or returns, or on request.
 
 The logs are shared, so nothing is copied. A partition that moves gets a new leader epoch; Fetches that wait in it are
-answered NOT_LEADER_OR_FOLLOWER; a coordinator's shard is given up (who is parked in it gets NOT_COORDINATOR) and read
+answered NOT_LEADER_OR_FOLLOWER; a coordinator's shard is unloaded (waiting requests get NOT_COORDINATOR) and read
 from its log again (COORDINATOR_LOAD_IN_PROGRESS meanwhile), as Kafka's new leader does.
 """
 
@@ -35,8 +35,8 @@ class ClusterNode(Protocol):
 
 
 class LeaderElection:
-    """The nodes of a cluster, and who leads what. `on_moved(partition, is_led)` is called for each partition whose
-    leader is another now, or that nobody leads any more."""
+    """The nodes of a cluster, and the leaders of its partitions. `on_moved(partition, is_led)` is called for each partition whose
+    leader has changed, or that has no leader any more."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class LeaderElection:
     def stop_node(self, node_id: int) -> None:
         """End a node as SIGTERM ends a Kafka: what it leads goes to live nodes first, then its clients are cut off.
 
-        It stays the preferred leader of its partitions. The last one may be stopped, too: then nobody leads anything
+        It stays the preferred leader of its partitions. The last one may be stopped, too: then no partition has a leader
         until one is started. Nothing, if the node is not live. Raises LookupError for a node there never was.
         """
         node = self.known_node(node_id)
@@ -88,7 +88,7 @@ class LeaderElection:
     def start_node(self, node_id: int) -> None:
         """Have a node that was stopped accept clients again, on the port it had.
 
-        It leads new partitions in its turn, and those that nobody leads. As in Kafka, others come back to it only when
+        It leads new partitions in turn, and those without a leader. As in Kafka, others return to it only when
         they are moved or their preferred leader is elected. Nothing, if the node is live. Raises LookupError for a node
         there never was; OSError when its port is taken.
         """

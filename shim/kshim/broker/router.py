@@ -78,7 +78,7 @@ class Router:
             if route is None:
                 self._refuse_version(frame, connection)
                 return
-        if not connection.is_authenticated:  # without an authenticator nobody gets in, rather than everybody
+        if not connection.is_authenticated:  # without an authenticator no client is accepted
             raise ConnectionClosing("authentication is not configured for this listener")
         try:
             header = parse_request_header(frame, flexible=route.request_is_flexible)

@@ -45,7 +45,7 @@ class StepApplier:
         self._report = report
 
     def apply(self, step: Step) -> None:
-        """Carry out a Step: append, tell the coordinator how it went, then release replies, then publish events.
+        """Apply a Step: append, inform the coordinator of the result, then release replies, then publish events.
 
         Where replies wait until they are safe from power loss, they and the events are released after that. An exception
         is a defect; `step.at_work` then says which shard it may have left half changed.
@@ -97,7 +97,7 @@ class StepApplier:
                 self._publish(step.events)
 
         self._durability.when_durable(undurable, release)
-        if len(undurable) > 1:  # nobody's events wait for another shard
+        if len(undurable) > 1:  # events do not wait for another shard
             for partition in undurable:
                 events = [event for event in step.events if event.partition == partition.index]
                 self._durability.when_durable((partition,), partial(self._publish_unless_lost, events))
@@ -124,7 +124,7 @@ class StepApplier:
             for listener in listeners:
                 try:
                     listener(event)
-                except Exception as error:  # whoever listens must not disturb the group
+                except Exception as error:  # a listener must not affect the group
                     self._report(error, event)
 
     # What follows a step

@@ -1,4 +1,4 @@
-"""`HOST:PORT` as users write it and as clients are told."""
+"""`HOST:PORT`, as users write it and as it is advertised."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Log:
         self.verbosity = verbosity
         self.node_id = -1
         self.leader_of: Callable[[str, int], int] | None = None
-        """Who coordinates a partition of a topic, where there are several nodes."""
+        """The leader of a partition of a topic, if there are several nodes."""
         self._stream = stream
         self._wall_ms = wall_ms
         self._write: Callable[[int, str, str, str, dict[str, Any]], None]

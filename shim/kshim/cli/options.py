@@ -44,7 +44,7 @@ class ServeOptions(NamedTuple):
     fsync_interval_ms: int | None = None
     recover: RecoverPolicy = "refuse"
     users_file: str | None = None
-    """Who may log in on SASL listeners, besides those of the configuration."""
+    """Users of SASL listeners, in addition to those of the configuration."""
     broker_count: int = 1
     secret_files: tuple[str, ...] = ()
     """Those of the files given that hold passwords or keys."""
@@ -57,7 +57,7 @@ class DemoOptions(NamedTuple):
 
 
 class ConformOptions(NamedTuple):
-    """What `kshim conform` was asked for. No suites: all of them; `assume` is what the broker need not tell.
+    """What `kshim conform` was asked for. No suites: all of them; `assume` is configuration that the broker does not report.
 
     `caps`: newest version to speak of an API, by the API's name.
     """

@@ -122,7 +122,7 @@ def _configuration(options: ServeOptions, log: Log) -> BrokerConfig:
 
 
 def _users(options: ServeOptions, listening: Listening, log: Log) -> list[UserLine]:
-    """Who `--users` names. Warns about files with passwords that others can read, as ssh does of its keys."""
+    """The users of `--users`. Warns about files with passwords that others can read, as ssh does of its keys."""
     users: list[UserLine] = []
     if options.users_file is not None:
         from kshim.cli.sasl import read_users
@@ -262,7 +262,7 @@ def _print_bootstrap(addresses: list[Address]) -> None:
     try:
         sys.stdout.write(",".join(map(str, addresses)) + "\n")
         sys.stdout.flush()
-    except OSError:  # nobody reads it; then at exit Python must not try again
+    except OSError:  # the reader has gone; at exit Python must not try again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

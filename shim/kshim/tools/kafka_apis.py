@@ -1,6 +1,6 @@
-"""The APIs that a broker of Apache Kafka 4.4 offers to clients, as its ApiVersions tells them: key, name and versions.
+"""The APIs that a broker of Apache Kafka 4.4 offers to clients, as its ApiVersions reports them: key, name and versions.
 
-Produce is told from version 0, for old clients, and served from 3.
+Produce is listed from version 0, for old clients, and served from 3.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _LISTENER = "listener.name."
 class BrokerResource:
     """A `Resource`: the broker that is asked, by its id, or "" for all of them.
 
-    Several brokers of one process share what is configured; altering one of them alone is refused. Keys that nobody
+    Several brokers of one process share what is configured; altering only one of them is refused. Keys that nobody
     knows are kept and never shown, as in Kafka, where plug-ins of the broker read them.
     """
 

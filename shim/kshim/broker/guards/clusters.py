@@ -51,7 +51,7 @@ def find_coordinator(call: Call) -> Step:
 
 @guards("DescribeCluster")
 def telling_operations(call: Call) -> Step:
-    """For everybody; the operations allowed on the cluster are shown to callers that may DESCRIBE it."""
+    """For all clients; the operations allowed on the cluster are shown to callers that may DESCRIBE it."""
 
     def merge(response: Any) -> Any:
         if response.cluster_authorized_operations == NOT_ASKED:
@@ -81,7 +81,7 @@ def alter_cluster(call: Call) -> Step:
 
 @guards("WriteTxnMarkers")
 def acting_as_broker(call: Call) -> Step:
-    """CLUSTER_ACTION on the cluster, or ALTER, as for admins who abort a hanging transaction."""
+    """CLUSTER_ACTION on the cluster, or ALTER, as for administrators who abort a hanging transaction."""
     if call.caller.may(Operation.ALTER, CLUSTER):
         return call.proceed()
     return _whole(call, Operation.CLUSTER_ACTION)

@@ -54,7 +54,7 @@ def sync_group(call: Call) -> Step:
 
 @guards("DescribeGroups")
 def describe_groups(call: Call) -> Step:
-    """DESCRIBE on each group; tells what may be done with those described."""
+    """DESCRIBE on each group; adds the authorized operations."""
     request = call.request
     allowed = tuple(name for name in request.groups if may_group(call, Operation.DESCRIBE, name))
     refused = tuple(name for name in request.groups if name not in allowed)
@@ -75,7 +75,7 @@ def describe_groups(call: Call) -> Step:
 
 @guards("ListGroups")
 def list_groups(call: Call) -> Step:
-    """All groups for who may DESCRIBE the cluster; else those it may DESCRIBE."""
+    """All groups for clients that may DESCRIBE the cluster; otherwise those that they may DESCRIBE."""
     if call.caller.may(Operation.DESCRIBE, ResourceType.CLUSTER):
         return call.proceed()
 

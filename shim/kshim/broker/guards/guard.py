@@ -1,4 +1,4 @@
-"""How a request is held to the access rules: its handler sees only what is allowed, its answer tells of the rest.
+"""How ACLs apply to a request: its handler receives only what is allowed, and its response has errors for the rest.
 
 A guard is a function of one API, in `guards/`: it gets a `Call` and either answers or lets the handler run, on a part
 of the request, and merges what it refused into the answer, whenever that comes. Without an authorizer none is loaded.
@@ -30,7 +30,7 @@ Guard = Callable[["Call"], Step]
 G = TypeVar("G", bound=Guard)
 
 UNGUARDED: Final = frozenset({"ApiVersions", "SaslHandshake", "SaslAuthenticate"})
-"""What everybody may ask."""
+"""Requests that every client may send."""
 GUARD_MODULES: Final = ("records", "groups", "topics", "transactions", "configs", "clusters")
 """Modules of `guards/`; the guards of an API are found by its name."""
 
@@ -67,7 +67,7 @@ def guarded(api: Api, handler: Handler, authorizer: Authorizer) -> Handler:
 
 
 def find_guard(api: Api) -> Guard:
-    """The guard of an API. One that nobody wrote a guard for is only for those who may alter the cluster."""
+    """The guard of an API. An API without one is restricted to clients that may alter the cluster."""
     for name in GUARD_MODULES:
         for value in vars(import_module(f"kshim.broker.guards.{name}")).values():
             if api.name in getattr(value, "api_names", ()):
@@ -77,14 +77,14 @@ def find_guard(api: Api) -> Guard:
 
 
 def closed(call: Call) -> Step:
-    """Let through only who may alter the cluster."""
+    """Allow only clients that may alter the cluster."""
     if call.caller.may(Operation.ALTER, ResourceType.CLUSTER):
         return call.proceed()
     return call.refuse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
 
 class Call:
-    """One request before its handler, and who sent it."""
+    """One request before its handler, and its principal."""
 
     __slots__ = ("_handler", "caller", "context", "node", "request", "ticket")
 
@@ -138,7 +138,7 @@ class Call:
         return None if topic is None else topic.name
 
     def split_topics(self, rows: Iterable[S], operation: Operation) -> tuple[tuple[S, ...], tuple[S, ...]]:
-        """(allowed, refused). An unknown id is nobody's secret: the handler says so."""
+        """(allowed, refused). Unknown ids are allowed: the handler reports them."""
         allowed: list[S] = []
         refused: list[S] = []
         for row in rows:

@@ -15,7 +15,7 @@ REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 def produce(call: Call) -> Step:
     """WRITE on the topics; on the transactional id too when there is one.
 
-    With acks=0 nothing tells a client of a refusal but the end of its connection.
+    With acks=0 only the end of its connection informs a client of a refusal.
     """
     request = call.request
     transactional_id = request.transactional_id
@@ -39,7 +39,7 @@ def _unheard(call: Call, step: Step) -> Step:
 
 @guards("Fetch")
 def fetch(call: Call) -> Step:
-    """READ on the topics; who fetches as a replica needs CLUSTER_ACTION instead."""
+    """READ on the topics; a replica needs CLUSTER_ACTION instead."""
     request = call.request
     replica_id = request.replica_id if call.version < 15 else request.replica_state.replica_id
     if replica_id >= 0:

@@ -55,7 +55,7 @@ def metadata(call: Call) -> Step:
 
 
 def cluster_operations(call: Call) -> int:
-    """The bit field of the cluster: 0 for who may not even DESCRIBE it."""
+    """The bit field of the cluster: 0 for clients that may not DESCRIBE it."""
     if call.caller.may(Operation.DESCRIBE, ResourceType.CLUSTER):
         return call.caller.operations(ResourceType.CLUSTER)
     return 0

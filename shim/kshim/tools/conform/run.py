@@ -38,7 +38,7 @@ def run_conform(
     `caps` is the newest version to speak of an API, by the API's name.
 
     Returns the exit code: 0 when all that could be played passed, 1 when something failed or nothing could be played.
-    Raises UnknownName, and BrokerGone when nobody listens.
+    Raises UnknownName, and BrokerGone when the broker cannot be reached.
     """
     scenarios = load_scenarios()
     wanted = select(scenarios, suites)

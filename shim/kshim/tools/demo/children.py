@@ -78,7 +78,7 @@ class Children:
             stderr=errors if errors is not None else subprocess.PIPE,
             # The user's settings are for the user's broker.
             env={name: value for name, value in os.environ.items() if not name.startswith("KSHIM_")},
-            # Ctrl-C is for the demo alone: it tells the children what to do.
+            # Only the demo handles Ctrl-C; it ends its children.
             start_new_session=_IS_POSIX,
         )
         child = Child(name, process, errors)

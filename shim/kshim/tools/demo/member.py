@@ -15,7 +15,7 @@ POLL_TIMEOUT_MS = 200
 
 
 def consume(name: str, bootstrap: str, topic: str, group: str, session_timeout_ms: int) -> None:
-    """Read until told to stop, then commit and leave."""
+    """Read until stopped, then commit and leave."""
     from kafka import ConsumerRebalanceListener, KafkaConsumer
 
     class Reporter(ConsumerRebalanceListener):  # type: ignore[misc]

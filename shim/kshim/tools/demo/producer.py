@@ -14,7 +14,7 @@ REPORT_EVERY = 10
 
 
 def produce(bootstrap: str, topic: str, partition_count: int, records_per_s: float) -> None:
-    """Write until told to stop; then wait until all of it is written."""
+    """Write until stopped; then wait until all records are written."""
     from kafka import KafkaProducer
 
     stop = StopSignal()

@@ -47,6 +47,6 @@ class StopSignal:
 
 
 def wait_for_end_of_stdin() -> None:
-    """Return when whoever holds the other end has closed it, or has ended."""
+    """Return when the process at the other end has closed it or ended."""
     while os.read(sys.stdin.fileno(), 4096):
         pass

@@ -101,7 +101,7 @@ class Demo:
         ]
 
     def _is_calm(self) -> bool:
-        """Whether everybody who is there reads, and nothing belongs to anybody who is not."""
+        """Whether all live consumers read, and every partition belongs to one of them."""
         living = [member for member in self.story.members.values() if member.state not in ("crashed", "left")]
         owned = [partition for member in living for partition in member.partitions]
         is_all_read = len(owned) == PARTITION_COUNT and all(member.state == "reading" for member in living)

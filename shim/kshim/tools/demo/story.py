@@ -83,7 +83,7 @@ class Story:
         self.gaps: list[Gap] = []
         self.notes: list[Note] = []
         self.readers: list[tuple[int, int, str]] = []
-        """(ms, partition, name): who reads a partition from then on; `` nobody, `!name` a crashed owner."""
+        """(ms, partition, name): who reads a partition from then on; `` none, `!name` a crashed owner."""
         self._read_ends = [0] * partition_count
         self._orphaned: dict[int, tuple[int, str]] = {}
 
@@ -158,7 +158,7 @@ class Story:
     # ---------------------------------------------------------------- details
 
     def reader_at(self, partition: int, at_ms: int) -> str:
-        """Who read `partition` at `at_ms` of the story; see `readers`."""
+        """The reader of `partition` at `at_ms` of the story; see `readers`."""
         found = ""
         for changed_ms, changed, name in self.readers:
             if changed_ms > at_ms:

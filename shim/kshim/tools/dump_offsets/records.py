@@ -177,7 +177,7 @@ class PartitionDump:
 
     def _unknown_type(self, document: Document, record: Record, number: int) -> Document | None:
         if self._group is not None:
-            return None  # nobody knows whose it is
+            return None  # its group is unknown
         self._tally.record_count += 1
         self._tally.unknown_types[number] = self._tally.unknown_types.get(number, 0) + 1
         warning = f"key type {number} is unknown"

@@ -132,7 +132,7 @@ def _pair(name: str, value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    """Bare where nobody can misread it, else as JSON."""
+    """Without quotes where that is unambiguous, otherwise as JSON."""
     if value is None:
         return "-"
     if isinstance(value, str):

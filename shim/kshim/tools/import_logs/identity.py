@@ -18,7 +18,7 @@ OFFSETS_CONFIGS: Final = {"cleanup.policy": "compact", "compression.type": "prod
 """What brokers make the offsets topic with."""
 
 KEPT_FOR_EVER: Final = {"retention.ms": "-1", "retention.bytes": "-1"}
-"""For topics whose settings nobody told: the defaults would delete what is older than a week."""
+"""For topics whose configuration is unknown: the defaults would delete records after a week."""
 
 
 def new_id() -> str:

@@ -75,7 +75,7 @@ def run_import(
 
 
 def _all_partitions(logs: BrokerLogs | FolderLogs, topic: str) -> int:
-    """How many partitions a topic has; a topic of which some are elsewhere is refused, for nobody could go on with it."""
+    """How many partitions a topic has; a topic with missing partitions is refused, because it could not be served."""
     found = logs.partitions(topic)
     missing = sorted(set(range(found[-1] + 1)) - set(found))
     if missing:

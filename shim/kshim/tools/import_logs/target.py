@@ -1,6 +1,6 @@
 """A new data directory in Kafka's layout: a folder a partition, segments named by their first offset.
 
-Indexes are left to whoever opens the logs: they are rebuilt.
+Indexes are not written: they are rebuilt when the logs are opened.
 """
 
 from __future__ import annotations

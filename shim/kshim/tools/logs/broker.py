@@ -73,7 +73,7 @@ class BrokerLogs:
         return None if found == ZERO_UUID else uuid_text(found)
 
     def cluster_id(self) -> str | None:
-        """The cluster's id; None when the broker is too old to tell."""
+        """The cluster's id; None if the broker is too old to report it."""
         return self._cluster_id
 
     def configs(self, topic: str) -> dict[str, str]:

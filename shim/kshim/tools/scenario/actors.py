@@ -1,4 +1,4 @@
-"""Who acts in a scenario, and what the runner remembers of the group: ids by actor, so that files need none."""
+"""The actors of a scenario, and the ids of the group by actor, so that files need none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Actor:
 
 
 class Cast:
-    """Everybody in one run. `unique` makes group and topic names of this run different from those of any other.
+    """All actors of one run. `unique` makes group and topic names of this run different from those of any other.
 
     `max_versions` is what the broker serves (api key -> newest version), None when it serves everything there is.
     """

@@ -89,7 +89,7 @@ def _check_version(step: Step, cast: Cast, name: str, version: int) -> None:
     if version < needed:
         raise Unsupported(f"needs {name} v{needed}, the broker serves it up to v{version}")
     if step.verb in ("leave", "sync") and actor is not None and not actor.member_id and "id" not in step.options:
-        raise Unsupported(f"nobody knows the member id of {step.actor} before its Join is answered")
+        raise Unsupported(f"the member id of {step.actor} is unknown until its JoinGroup is answered")
 
 
 def _number(step: Step, key: str, default: int) -> int:
@@ -115,7 +115,7 @@ def subscription(topics: tuple[str, ...]) -> bytes:
 
 
 def _member(step: Step, cast: Cast) -> GroupMember:
-    """Who asks: what the actor knows of its membership, unless the step says otherwise."""
+    """The sender: what the actor knows of its membership, unless the step says otherwise."""
     actor = cast.actor(step.actor)
     instance = step.options.get("instance", actor.group_instance_id)
     return GroupMember(

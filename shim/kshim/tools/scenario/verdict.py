@@ -50,7 +50,7 @@ class Mismatch(Exception):
 
 
 def judge(step: Step, who: str, expected: Outcome, seen: Outcome | None) -> None:
-    """Hold an answer to what `step` expects of `who` ("" is the actor of the step). Raises Mismatch."""
+    """Compare a response with what `step` expects of `who` ("" is the actor of the step). Raises Mismatch."""
     name = f"{who}: " if who else ""
     if seen is None:
         raise Mismatch(step, f"{name}{expected}", f"{name}no answer")

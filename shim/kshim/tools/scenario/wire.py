@@ -36,7 +36,7 @@ def play(
 ) -> Result:
     """Run one scenario. Never raises for what the broker does.
 
-    `assume` is configuration to take for granted, for brokers that do not tell theirs. `is_kshim` also plays what
+    `assume` is configuration to take for granted, for brokers that do not report theirs. `is_kshim` also plays what
     only kshim is held to. `caps` is the newest version to speak of an API (by key), where the broker's own word is no use.
     """
     started = time.monotonic()
@@ -111,7 +111,7 @@ class _Player:
         self.parked.pop(name, None)
 
     def _client(self, name: str, group_id: str) -> Client:
-        """The connection of an actor ("" for nobody's) to the coordinator of a group."""
+        """The connection of an actor ("" for none) to the coordinator of a group."""
         home = self.setting.home(group_id)
         if not name:
             return self.setting.at(home)
@@ -155,7 +155,7 @@ class _Player:
         self._still_parked(step, 0)
 
     def _still_parked(self, step: Step, wait_s: float) -> None:
-        """Nobody has been answered whom the file does not speak of; what is on its way is seen at a later step."""
+        """Check that no unexpected response has arrived; one that is in transit is found at a later step."""
         for name, parked in self.parked.items():
             response = parked.client.receive(wait_s)
             if response is not None:
@@ -163,7 +163,7 @@ class _Player:
                 raise Mismatch(step, f"{name} stays parked", f"{name}: {seen}")
 
     def _needs_no_id(self, step: Step) -> bool:
-        """Whether a Join that is to be told MEMBER_ID_REQUIRED can be left out: before v4 nobody needs an id to join.
+        """Whether a Join that expects MEMBER_ID_REQUIRED can be omitted: before v4 no member id is needed to join.
 
         Raises Unsupported when the actor does something else with that id than to join.
         """

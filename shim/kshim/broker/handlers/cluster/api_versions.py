@@ -49,7 +49,7 @@ def _answer(node: Node, request: ApiVersionsRequest, version: int) -> ApiVersion
 
 
 def unsupported_version() -> ApiVersionsResponse:
-    """The v0 answer to a version of ApiVersions that nobody knows here (KIP-511): only what to retry with."""
+    """The v0 response to an unknown version of ApiVersions (KIP-511): only the versions to retry with."""
     api = API_TABLE[API_VERSIONS_KEY]
     return ApiVersionsResponse(
         error_code=ErrorCode.UNSUPPORTED_VERSION,

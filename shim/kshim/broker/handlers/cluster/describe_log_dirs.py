@@ -27,7 +27,7 @@ def describe_log_dirs(node: Node, request: DescribeLogDirsRequest, context: Requ
     """Describe the one directory, "memory" where there is none, with the partitions that this node leads.
 
     Partitions that are unknown, led by others or whose log cannot be read are left out, as Kafka leaves out what it does
-    not have. All nodes share the directory: its volume is told by each.
+    not have. All nodes share the directory: each reports its volume.
     """
     path, total_bytes, usable_bytes = node.cluster.storage.volume()
     topics: list[DescribeLogDirsTopic] = []
@@ -78,5 +78,5 @@ def _described(node: Node, topic: Topic, indexes: Iterable[int]) -> Iterator[Des
 
 
 def _size_and_lag(partition: Partition) -> tuple[int, int]:
-    """Bytes of the log, and how many records of it nobody may read yet. Raises LogError."""
+    """Bytes of the log, and the number of records that consumers cannot read yet. Raises LogError."""
     return partition.log.size_bytes, partition.log.end_offset - partition.high_watermark

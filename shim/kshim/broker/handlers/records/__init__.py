@@ -1,1 +1,1 @@
-"""APIs about the records of partitions and those who produce them: Produce, Fetch, offsets of logs, producer ids."""
+"""APIs about the records of partitions and their producers: Produce, Fetch, offsets of logs, producer ids."""

@@ -1,4 +1,4 @@
-"""DescribeProducers: who writes to partitions, and where open transactions begin (KIP-664)."""
+"""DescribeProducers: the producers of partitions, and where open transactions begin (KIP-664)."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def fetch(node: Node, request: FetchRequest, context: RequestContext, ticket: Pe
     """Answer with the records that are there, or park until `min_bytes` of them are or `max_wait_ms` have passed.
 
     An error of a partition that exists (offset out of range, wrong epoch) is answered at once; an unknown partition
-    does not end the wait for the others (checked live on 4.4). A parked Fetch is read anew when it is woken. Where it
+    does not end the wait for the others (checked live on 4.4). A parked Fetch is read again when it is woken. Where it
     is up to the broker, a full request begins a session (KIP-227), see docs/design/data-plane.md.
     Raises KafkaError UNKNOWN_SERVER_ERROR for an isolation level that does not exist.
     """
@@ -84,7 +84,7 @@ def fetch(node: Node, request: FetchRequest, context: RequestContext, ticket: Pe
 def _session(node: Node, request: FetchRequest, context: RequestContext) -> FetchSession | None:
     """The session that a request begins or goes on with; None for a full one without.
 
-    With an authorizer there are none: it looks at what a request names. Raises KafkaError.
+    With an authorizer there are none, because it decides by what a request names. Raises KafkaError.
     """
     sessions = node.fetch_sessions
     by_id = context.api_version >= _TOPIC_IDS_FROM
@@ -294,7 +294,7 @@ class _Reading:
     def _name_leaders(
         self, responses: list[FetchableTopicResponse], topics: list[Topic | None]
     ) -> tuple[NodeEndpoint, ...]:
-        """Tell with each refusal who leads the partition instead, and how to reach that node."""
+        """Add the current leader and its address to each refusal."""
         if self._api_version < _LEADERS_NAMED_FROM or not self._cluster.leadership.is_spread:
             return ()
         leader_ids = []

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: where a leader's epoch ended, so that a consumer can tell whether its log was cut."""
+"""OffsetForLeaderEpoch: where a leader's epoch ended, so that a consumer can detect truncation."""
 
 from __future__ import annotations
 

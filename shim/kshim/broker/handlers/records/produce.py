@@ -145,7 +145,7 @@ def _produced(
 def _name_leaders(
     node: Node, responses: list[TopicProduceResponse], api_version: int, listener_name: str
 ) -> tuple[NodeEndpoint, ...]:
-    """Tell with each refusal who leads the partition instead, and how to reach that node."""
+    """Add the current leader and its address to each refusal."""
     cluster = node.cluster
     if api_version < _LEADERS_NAMED_FROM or not cluster.leadership.is_spread:
         return ()
@@ -310,7 +310,7 @@ def _refuse_what_may_not_be_written(
 ) -> None:
     """Raises KafkaError.
 
-    Kafka lets clients that call themselves `__admin_client` write to internal topics. Here nobody may: the coordinator
+    Kafka lets clients that call themselves `__admin_client` write to internal topics. kshim does not: the coordinator
     would not see such records before its next start.
     """
     if topic.is_internal:
@@ -324,7 +324,7 @@ def _refuse_what_may_not_be_written(
 def _begin_transaction(
     cluster: Cluster, request: ProduceRequest, partition: Partition, batch: bytes, context: RequestContext
 ) -> None:
-    """What Kafka does for the first batch of a transaction in a partition, before the log looks at it (KIP-890).
+    """What Kafka does for the first batch of a transaction in a partition, before it reaches the log (KIP-890).
 
     Raises LogError; KafkaError as `_require_verified` does.
     """
@@ -349,7 +349,7 @@ def _require_verified(
 
     Later ones need not be asked for: a marker ends what the partition knows to be open.
     Raises KafkaError: INVALID_TXN_STATE, TRANSACTION_ABORTABLE, INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING;
-    NOT_ENOUGH_REPLICAS, which every client tries again, while the coordinator cannot tell.
+    NOT_ENOUGH_REPLICAS, which every client retries, while the coordinator is not available.
     Kafka: ReplicaManager.handleProduceAppend, AddPartitionsToTxnManager.
     """
     assert request.transactional_id is not None

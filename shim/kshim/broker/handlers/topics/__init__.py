@@ -1,1 +1,1 @@
-"""APIs about topics, and about who leads their partitions."""
+"""APIs about topics and the leaders of their partitions."""

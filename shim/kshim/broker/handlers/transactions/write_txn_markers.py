@@ -34,7 +34,7 @@ def write_txn_markers(
 ) -> Step:
     """Write each marker to each partition that this node leads; answered when they survive what replies wait for.
 
-    The coordinator of the transaction is not asked, nor told: here its own markers do not come in this way. Those of
+    The coordinator of the transaction is neither consulted nor informed: here its own markers do not come in this way. Those of
     the offsets topic end what is pending for groups.
     """
     errors: dict[Place, ErrorCode] = {}
