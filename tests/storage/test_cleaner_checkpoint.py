@@ -44,7 +44,7 @@ def test_a_topic_of_the_same_name_inherits_nothing(tmp_path: Path) -> None:
     for topic in ("orders", "orders-2"):
         offsets.note(topic, 0, 5)
     saved(offsets)
-    offsets.forget("orders")
+    offsets.forget(["orders"])
     again = CleanerCheckpoint(str(tmp_path), OsCalls())
     assert (again.get("orders", 0), again.get("orders-2", 0)) == (0, 5)
 

@@ -159,10 +159,12 @@ def test_the_partitions_of_a_topic_are_deleted_and_no_others(tmp_path: Path) -> 
         log = directory.log(topic, partition)
         log.append(a_batch("x"))
         log.close()
-    directory.delete_partitions("a")
+    remove = directory.delete_partitions(["a"])
     assert directory.partitions() == [("a-1", 0), ("aa", 0)]
+    assert remove is not None
+    remove()
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["a-1-0", "aa-0"]
-    directory.delete_partitions("unknown")
+    assert directory.delete_partitions(["unknown"]) is None
     directory.close()
 
 
@@ -191,7 +193,9 @@ def test_a_deletion_beside_leftovers_of_an_earlier_one_works(tmp_path: Path) -> 
     log = directory.log("a", 0)
     log.append(a_batch("x"))
     log.close()
-    directory.delete_partitions("a")
+    remove = directory.delete_partitions(["a"])
+    assert remove is not None
+    remove()
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["a-0.0-delete"]
     directory.close()
 
@@ -203,8 +207,10 @@ def test_a_folder_that_cannot_be_renamed_is_an_error(tmp_path: Path) -> None:
     log.append(a_batch("x"))
     log.close()
     disk.broken.add("rename")
+    remove = directory.delete_partitions(["a"])
+    assert remove is not None
     with pytest.raises(LogError, match="cannot delete a from"):
-        directory.delete_partitions("a")
+        remove()
     assert directory.partitions() == [("a", 0)]
     directory.close()
 

@@ -224,7 +224,7 @@ def test_a_folder_brought_in_after_its_topic_was_deleted_is_taken_over(tmp_path:
     filled(tmp_path / "there", "b")
     store = Store(tmp_path / "here")
     store.storage.save_topics([])
-    store.storage.delete_topic("orders")
+    store.storage.delete_topics(["orders"])
     store.storage.close()
     (tmp_path / "there" / "orders-0").rename(tmp_path / "here" / "orders-0")
     again = Store(tmp_path / "here").checked()

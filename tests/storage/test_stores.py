@@ -51,7 +51,7 @@ def test_a_deleted_topic_comes_back_empty(storage: Storage) -> None:
     log.append(a_batch("x"))
     log.close()
     storage.save_topics([])
-    storage.delete_topic("orders")
+    storage.delete_topics(["orders"])
     storage.save_topics([ORDERS])
     assert storage.open_log("orders", 1).end_offset == 0
 

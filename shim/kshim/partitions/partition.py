@@ -256,12 +256,18 @@ class Partition:
         return True
 
     def close(self) -> None:
-        """Close the log if it is open."""
+        """Close the log if it is open. Raises LogError."""
+        log = self._log
+        self.forget()
+        if log is not None:
+            log.close()
+
+    def forget(self) -> None:
+        """Use the log no more, without closing it: its topic is deleted, and the storage closes its files."""
         self._failure = None
         if self._log is not None:
             self._services.closing(self)
-            log, self._log = self._log, None
-            log.close()
+            self._log = None
 
     def __repr__(self) -> str:
         return f"<{self.topic.name}-{self.index}>"

@@ -68,7 +68,7 @@ class Partitions:
         self.log_recovery = LogRecovery(
             self.durability, timers, background_tasks, on_taken=on_taken, on_repaired=self._repaired, report=report
         )
-        self.topics = Topics(storage, new_topic_id, leadership, self)
+        self.topics = Topics(storage, new_topic_id, leadership, self, start=background_tasks.add, report=report)
         self.producer_snapshots = ProducerSnapshots(
             config, timers, background_tasks, exists=lambda topic: self.topics.named(topic.name) is topic, report=report
         )

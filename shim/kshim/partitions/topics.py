@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kshim.partitions.partition import Partition, PartitionServices, Topic
@@ -12,6 +11,7 @@ from kshim.storage.topic_spec import PartitionLeader, TopicSpec
 
 if TYPE_CHECKING:
     from kshim.partitions.leadership import Leadership
+    from kshim.scheduling.background_tasks import BackgroundTask
     from kshim.storage.storage import Storage
 
 
@@ -30,7 +30,7 @@ class NewTopic:
 
 
 class Topics:
-    """All topics, by name and by id. Also the coordinator's `TopicCatalog`."""
+    """All topics, by name and by id. Also the coordinator's `TopicCatalog`. `start` is given background tasks."""
 
     def __init__(
         self,
@@ -38,9 +38,14 @@ class Topics:
         new_topic_id: Callable[[], bytes],
         leadership: Leadership,
         services: PartitionServices,
+        *,
+        start: Callable[[BackgroundTask], None],
+        report: Callable[[BaseException, object], None],
     ) -> None:
         self._storage = storage
         self._services = services
+        self._start = start
+        self._report = report
         self._new_topic_id = new_topic_id
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
@@ -121,7 +126,10 @@ class Topics:
             raise
 
     def delete_all(self, topics: Sequence[Topic]) -> None:
-        """Remove topics and their records, or none; waiting Fetches are answered. Raises LogError."""
+        """Remove topics and their records, or none; waiting Fetches are answered. Raises LogError.
+
+        Space is freed by a background task. Whatever fails after the topics were saved is reported.
+        """
         for topic in topics:
             self._drop(topic)
         try:
@@ -132,12 +140,19 @@ class Topics:
             raise
         for topic in topics:
             for partition in topic.partitions:
-                with suppress(LogError):  # what cannot be synced is not wanted any more
-                    partition.close()
-            self._storage.delete_topic(topic.name)
+                partition.forget()
+        remove = self._storage.delete_topics({topic.name for topic in topics})
+        if remove is not None:
+            self._start(self._remove(remove))
         for topic in topics:
             for partition in topic.partitions:
                 partition.release_fetches()
+
+    def _remove(self, remove: Callable[[], None]) -> BackgroundTask:
+        try:
+            yield remove
+        except LogError as error:
+            self._report(error, None)
 
     def save(self) -> None:
         """Remember topics whose configuration changed. Raises LogError."""

@@ -7,7 +7,7 @@ Kafka: OffsetCheckpointFile, `cleaner-offset-checkpoint`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from kshim.storage.log import LogError
 from kshim.storage.os_calls import OsCalls
@@ -37,10 +37,10 @@ class CleanerCheckpoint:
         """Writes the file: blocks, in any thread; raises LogError. None when there is no news."""
         return self._write(self._loaded()) if self._has_news else None
 
-    def forget(self, topic: str) -> None:
-        """The topic is deleted; one of the same name must not inherit. Raises LogError."""
+    def forget(self, topics: Collection[str]) -> None:
+        """The topics are deleted; others of the same names must not inherit. Raises LogError."""
         offsets = self._loaded()
-        gone = [key for key in offsets if key[0] == topic]
+        gone = [key for key in offsets if key[0] in topics]
         for key in gone:
             del offsets[key]
         if gone:

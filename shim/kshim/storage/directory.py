@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from kshim.storage.cleaner_checkpoint import CleanerCheckpoint
@@ -99,6 +99,8 @@ class DataDirectory:
     def write_topics(self, topics: Iterable[TopicSpec]) -> None:
         """Replace what is stored of all topics, in one step that survives power loss. Raises LogError, unchanged."""
         by_name = {topic.name: topic for topic in topics}
+        if any(name in by_name for name in self._deleted):  # its old records must not come back
+            self._delete_rest()
         gone = dict.fromkeys([*self._deleted, *self.topics])  # `delete_partitions` is to follow
         self._write_topics(by_name, [name for name in gone if name not in by_name])
 
@@ -141,31 +143,58 @@ class DataDirectory:
         )
         return log
 
-    def delete_partitions(self, topic: str) -> None:
-        """Remove all partition folders of a topic; their logs are closed already. Raises LogError.
+    def delete_partitions(self, topics: Collection[str]) -> Callable[[], None] | None:
+        """Put the partition folders of topics out of use, by new names; their logs are closed without a sync.
 
-        Every folder is renamed before any is removed, so that after a crash the next start removes the rest.
+        What is returned removes the folders: it blocks, in any thread, and raises LogError, also for those that could
+        not be renamed. None when there are none. The next start removes what is left then. A rename is tried again with
+        the next deletion, and before a topic of that name is stored.
         """
-        try:
-            self._remove_partitions(topic)
-            self.cleaner_checkpoint.forget(topic)
-            if topic in self._deleted:
-                self._write_topics(self.topics, [name for name in self._deleted if name != topic])
-        except OSError as error:
-            raise LogError(f"cannot delete {topic} from {self.path}: {error.strerror or error}") from error
-
-    def _remove_partitions(self, topic: str) -> None:
+        topics = {*topics, *self._deleted}
         doomed: list[str] = []
-        for name, partition in self.partitions():
-            if name == topic:
-                folder = os.path.join(self.path, f"{name}-{partition}")
-                self._logs.pop(folder, None)
-                doomed.append(free_doomed_name(folder))
-                self._calls.rename(folder, doomed[-1])
-        if doomed:
-            self._calls.sync_directory(self.path)
-        for folder in doomed:
-            remove_folder(folder)
+        failures: list[Exception] = []
+        try:
+            for topic, partition in self.partitions():
+                if topic in topics:
+                    self._doom(os.path.join(self.path, f"{topic}-{partition}"), doomed, failures)
+            if doomed:
+                self._calls.sync_directory(self.path)
+            self.cleaner_checkpoint.forget(topics)
+            if self._deleted and not failures:
+                self._write_topics(self.topics, [])
+        except (OSError, LogError) as error:
+            failures.append(error)
+
+        def remove() -> None:
+            for folder in doomed:
+                try:
+                    remove_folder(folder)
+                except OSError as error:
+                    failures.append(error)
+            if failures:
+                reason = getattr(failures[0], "strerror", None) or failures[0]
+                raise LogError(f"cannot delete {', '.join(sorted(topics))} from {self.path}: {reason}") from failures[0]
+
+        return remove if doomed or failures else None
+
+    def _doom(self, folder: str, doomed: list[str], failures: list[Exception]) -> None:
+        """Rename a folder; its new name is added to `doomed`, or what kept it from getting one to `failures`."""
+        log = self._logs.pop(folder, None)
+        if log is not None:
+            log.forget()
+        name = free_doomed_name(folder)
+        try:
+            self._calls.rename(folder, name)
+        except OSError as error:
+            failures.append(error)
+        else:
+            doomed.append(name)
+
+    def _delete_rest(self) -> None:
+        """Finish the deletions that the topics' document still speaks of. Raises LogError."""
+        remove = self.delete_partitions(()) if self._deleted else None
+        if remove is not None:
+            remove()
 
     def read_document(self, name: str) -> str | None:
         """A file of the broker's own beside the logs, None when there is none. Raises LogError."""
@@ -266,8 +295,7 @@ class DataDirectory:
             if name.endswith(_DOOMED_SUFFIX):
                 with contextlib.suppress(OSError):  # another start may succeed; nothing in there is read
                     remove_folder(os.path.join(self.path, name))
-        for topic in list(self._deleted):
-            self.delete_partitions(topic)
+        self._delete_rest()
 
     def _names(self) -> list[str]:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -22,8 +22,12 @@ class Storage(Protocol):
     def save_topics(self, topics: Iterable[TopicSpec]) -> None:
         """Remember the topics; whole or not at all."""
 
-    def delete_topic(self, topic: str) -> None:
-        """Forget the records of a topic whose logs are closed."""
+    def delete_topics(self, topics: Collection[str]) -> Callable[[], None] | None:
+        """Forget the records of topics that `save_topics` has left out; their logs are no longer used. Never raises.
+
+        What is returned frees their space: to be called in any thread; it blocks, and raises LogError, also for what
+        has failed before. None when there is nothing to free.
+        """
 
     def clean_offset(self, topic: str, partition: int) -> int:
         """Up to where a log was compacted, by what an earlier run has saved; 0 when nothing is known."""

@@ -5,7 +5,7 @@ Both have the methods of `kshim.partitions.topics.Storage`. Nothing here imports
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
 from kshim.storage.topic_spec import TopicSpec
@@ -40,8 +40,8 @@ class MemoryStorage:
     def save_topics(self, topics: Iterable[TopicSpec]) -> None:
         """Nothing outlives the process."""
 
-    def delete_topic(self, topic: str) -> None:
-        """The logs went with their topic."""
+    def delete_topics(self, topics: Collection[str]) -> None:
+        """The logs went with their topics."""
 
     def clean_offset(self, topic: str, partition: int) -> int:
         """Nothing is known of an earlier run."""
@@ -127,11 +127,11 @@ class DirectoryStorage:
         """Remember the topics; whole or not at all. Raises LogError."""
         self._directory.write_topics(topic._replace(configs=dict(topic.configs)) for topic in topics)
 
-    def delete_topic(self, topic: str) -> None:
-        """Remove the records of a topic whose logs are closed. Raises LogError."""
-        for key in [key for key in self._checked if key[0] == topic]:
+    def delete_topics(self, topics: Collection[str]) -> Callable[[], None] | None:
+        """Put the records of topics out of use. What is returned removes them: it blocks, and raises LogError."""
+        for key in [key for key in self._checked if key[0] in topics]:
             self._checked.pop(key).forget()
-        self._directory.delete_partitions(topic)
+        return self._directory.delete_partitions(topics)
 
     def clean_offset(self, topic: str, partition: int) -> int:
         """Up to where a log was compacted."""
