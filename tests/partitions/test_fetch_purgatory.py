@@ -16,6 +16,7 @@ from kshim_protocol.messages.fetch import FetchResponse
 from tests.broker.data_plane import a_batch, fetch_of, only_partition, produce, values_in
 from tests.broker.harness import Client, NodeUnderTest, a_node, files_in
 from tests.broker.test_fetch import CountingReads
+from tests.broker.test_read_committed import Transactions
 
 
 def values(response: FetchResponse) -> list[list[bytes | None]]:
@@ -186,6 +187,23 @@ def test_what_goes_wrong_when_a_fetch_wakes_is_no_matter_of_the_producer(
     reply = consumer.take(FetchResponse)
     assert (reply.error_code, only_partition(reply).error_code) == (request_error, error)
     assert len(node.defects) == 1
+    node.close()
+
+
+def test_what_cannot_be_read_after_an_append_is_reported_and_the_fetches_are_answered(tmp_path: Path) -> None:
+    disk = CountingReads()
+    node = a_node(storage=files_in(tmp_path, disk), topics={"orders": 1}, tolerates_defects=True)
+    transactions = Transactions(node)
+    transactions.write(7, b"a")
+    transactions.plain(b"b")
+    node.log("orders").roll()
+    consumer = waiting(node, ("orders", 0, 0), isolation_level=1)
+    disk.failure = OSError(errno.EIO, "Input/output error")
+    assert transactions.end(7, commit=True) == 2
+    assert only_partition(consumer.take(FetchResponse)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert node.defects
+    disk.failure = None
+    assert transactions.committed() == [b"a", b"b"]
     node.close()
 
 

@@ -9,6 +9,7 @@ from kshim.partitions.unverified_transactions import UnverifiedTransactions
 from kshim_protocol.errors import KafkaError
 from kshim_protocol.records.batch import BatchHeader, parse_batch_header
 from tests.broker.data_plane import a_batch
+from tests.broker.harness import a_node
 
 EXPIRATION_MS = 1_000
 
@@ -19,9 +20,9 @@ def first(sequence: int, *, producer_id: int = 7, epoch: int = 0) -> BatchHeader
     )
 
 
-def is_in_order(unverified: UnverifiedTransactions, header: BatchHeader) -> bool:
+def is_in_order(unverified: UnverifiedTransactions, header: BatchHeader, now_ms: int = 0) -> bool:
     try:
-        unverified.check(header)
+        unverified.check(header, now_ms)
     except KafkaError:
         return False
     return True
@@ -44,7 +45,8 @@ def test_what_was_never_verified_expires_with_its_producer() -> None:
     unverified = UnverifiedTransactions(EXPIRATION_MS)
     unverified.begin(first(0), 0)
     unverified.begin(first(3), EXPIRATION_MS - 1)
-    assert not is_in_order(unverified, first(3))
+    assert not is_in_order(unverified, first(3), EXPIRATION_MS - 1)
+    assert is_in_order(unverified, first(3), EXPIRATION_MS)
     unverified.begin(first(3), EXPIRATION_MS)
     assert is_in_order(unverified, first(3))
 
@@ -55,3 +57,14 @@ def test_producers_that_never_come_back_do_not_fill_the_memory(monkeypatch: pyte
     for producer_id in range(4):
         unverified.begin(first(0, producer_id=producer_id), 0)
     assert [is_in_order(unverified, first(1, producer_id=index)) for index in range(4)] == [True, False, False, False]
+
+
+def test_another_leader_knows_nothing_of_what_was_refused() -> None:
+    node = a_node(topics={"orders": 1}, node_count=2)
+    partition = node.cluster.topics.partition("orders", 0)
+    assert partition is not None
+    unverified = partition.require_producers().unverified
+    unverified.begin(first(0), 0)
+    assert not is_in_order(unverified, first(1))
+    node.cluster.leader_election.move("orders", 0, 3 - partition.leader.leader_id)
+    assert is_in_order(partition.require_producers().unverified, first(1))

@@ -51,6 +51,9 @@ class PartitionServices(Protocol):
     def start_moved(self, partition: Partition) -> None:
         """The beginning of the log was deleted."""
 
+    def report(self, error: BaseException, subject: object) -> None:
+        """Something failed that nobody waits for."""
+
 
 class Partition:
     """One partition: its log, the state of its producers, and the requests that wait for its records.
@@ -89,8 +92,9 @@ class Partition:
     # Appending and deleting
 
     def append(self, batch: bytes, now_ms: int = -1) -> int:
-        """Append one batch and wake the Fetches that waited for it. Returns its base offset. Raises LogError.
+        """Append one batch and wake the Fetches that waited for it. Returns its base offset.
 
+        Raises LogError when the batch is not in the log; what fails after that is reported.
         What it says of producers and transactions is remembered; `now_ms` (Unix time) is when they were heard of.
         """
         base_offset = self.log.append(batch)
@@ -100,7 +104,11 @@ class Partition:
         producers = self.producers
         if producers is not None:
             if producers.transactions or batch[PRODUCER_ID_AT] < 0x80:
-                stable_bytes = producers.after_append(self.log, self.high_watermark, batch, base_offset, now_ms)
+                try:
+                    stable_bytes = producers.after_append(self.log, self.high_watermark, batch, base_offset, now_ms)
+                except LogError as error:  # how much may be read now is not known
+                    services.report(error, self)
+                    services.fetch_purgatory.release(self)
             producers.unsaved_bytes += size_bytes
             if producers.unsaved_bytes > SNAPSHOT_BYTES:
                 services.snapshot_due(self)
@@ -150,6 +158,8 @@ class Partition:
         """Have `leader_id` lead from now on. Where the log cannot be opened now, its epoch begins when it can."""
         old = self.leader
         self.leader = PartitionLeader(preferred_id, leader_id, old.leader_epoch + 1, old.epochs)
+        if self.producers is not None:
+            self.producers.unverified.clear()  # which Kafka's new leader does not know
         with suppress(LogError):
             self._use_epoch(self.log)
 

@@ -51,6 +51,7 @@ class Partitions:
         report: Callable[[BaseException, object], None],
     ) -> None:
         self._config = config
+        self.report = report
         self._on_repaired = on_repaired
         self._is_begun = False
         self.open_log = storage.open_log

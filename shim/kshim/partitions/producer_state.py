@@ -79,22 +79,22 @@ class ProducerState:
             if batch[PRODUCER_ID_AT] < 0x80:
                 self.appended(batch, int.from_bytes(batch[:8], "big"))
 
-    def check(self, header: BatchHeader) -> RememberedBatch | None:
+    def check(self, header: BatchHeader, now_ms: int) -> RememberedBatch | None:
         """None when a batch with a producer id may be appended; the earlier batch when it is in the log already.
 
-        A producer that is not known may begin with any sequence number, a new epoch begins with 0.
+        `now_ms` is Unix time. A producer that is not known may begin with any sequence number, a new epoch begins with 0.
         Raises KafkaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE (a batch without
         transaction from a producer that has one open).
         """
         entry = self._entries.get(header.producer_id)
         if entry is None:
-            self.unverified.check(header)
+            self.unverified.check(header, now_ms)
             return None
         earlier = entry.duplicate_of(header)
         if earlier is not None:
             return earlier
         entry.check_epoch(header.producer_epoch)
-        self.unverified.check(header)
+        self.unverified.check(header, now_ms)
         entry.check_sequence(header)
         if entry.first_offset >= 0 and not header.is_transactional:
             raise KafkaError(

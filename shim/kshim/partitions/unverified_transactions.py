@@ -45,10 +45,12 @@ class UnverifiedTransactions:
         elif epoch > found.epoch or (epoch == found.epoch and sequence < found.lowest_sequence):
             self._by_producer[producer_id] = found._replace(epoch=epoch, lowest_sequence=sequence)
 
-    def check(self, header: BatchHeader) -> None:
+    def check(self, header: BatchHeader, now_ms: int) -> None:
         """Raises KafkaError OUT_OF_ORDER_SEQUENCE_NUMBER when an earlier batch than this one was refused."""
         found = self._by_producer.get(header.producer_id)
-        if found is not None and header.base_sequence > found.lowest_sequence:
+        if found is None or now_ms - found.since_ms >= self._expiration_ms:
+            return
+        if header.base_sequence > found.lowest_sequence:
             raise KafkaError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"producer {header.producer_id}, epoch {header.producer_epoch}: sequence {header.base_sequence}, "
@@ -58,3 +60,7 @@ class UnverifiedTransactions:
     def end(self, producer_id: int) -> None:
         """A batch or a marker of the producer's transaction is in the log."""
         self._by_producer.pop(producer_id, None)
+
+    def clear(self) -> None:
+        """Another broker leads the partition."""
+        self._by_producer.clear()
