@@ -218,4 +218,8 @@ def test_replay_leaves_the_same_memory_as_the_writing() -> None:
         batches.append(batch)
     replayed.replay(batches)
     for batch in batches[3:]:
-        assert replayed.check(parse_batch_header(batch)) == written.check(parse_batch_header(batch)) is not None
+        assert (
+            replayed.check(parse_batch_header(batch), START_WALL_MS)
+            == written.check(parse_batch_header(batch), START_WALL_MS)
+            is not None
+        )
