@@ -145,7 +145,7 @@ class Event(Fact):
 
 
 class Step:
-    """The effects of one input, for `Cluster.apply`: append first, then release replies, then publish events.
+    """The effects of one input, for `StepApplier.apply`: append first, then release replies, then publish events.
 
     `appends` are for partitions of `topic`, and may grow while they are tried one after the other. `replies` holds
     (ticket, response message); at most one reply is ever made for a ticket. `markers` are written after the appends.

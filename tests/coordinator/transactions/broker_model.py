@@ -112,7 +112,7 @@ class BrokerModel:
     # Effects
 
     def apply(self, step: Step) -> None:
-        """As `Cluster.apply`."""
+        """As `StepApplier.apply`."""
         for append in step.appends:
             append.written(self._append(step.topic, append), step)
         logs = {append.partition for append in step.appends} | set(step.partitions)
