@@ -98,8 +98,8 @@ class CountCoordinator(CoordinatorRuntime[CountShard]):
         for key in shard.counts:
             shard.deadlines.cancel(("forget", key))
 
-    def _shard_of_deadline(self, key: Key) -> CountShard:
-        return self._shards[self.partition_for(key[1])]
+    def _shard_of_deadline(self, key: Key) -> CountShard | None:
+        return self._shards.get(self.partition_for(key[1]))
 
     def _fire(self, key: Key, shard: CountShard, now: Now, step: Step) -> None:
         del shard.counts[key[1]]
@@ -197,3 +197,23 @@ def test_timers_of_different_shards_do_not_share_a_step() -> None:
     assert seen(coordinator, "a", "b") == [0, 1]
     assert list(coordinator.advance(LATER).partitions) == [coordinator.partition_for("b")]
     assert seen(coordinator, "a", "b") == [0, 0]
+
+
+def test_a_timer_of_a_shard_that_was_given_up_does_not_keep_the_others_from_firing() -> None:
+    coordinator = a_coordinator()
+    step = coordinator.count(HeartbeatRequest(group_id="a", generation_id=0, member_id=""), context(), Ticket())
+    assert counted(coordinator, "b") is ErrorCode.NONE
+    coordinator.unload(coordinator.partition_for("a"))
+    apply(step)  # sets a timer, as if the write itself had led to the unload
+    assert list(coordinator.advance(LATER).partitions) == [coordinator.partition_for("b")]
+    assert coordinator.next_deadline() is None
+
+
+def test_a_shard_that_was_given_up_is_not_at_work_any_more() -> None:
+    coordinator = a_coordinator()
+    step = coordinator.count(HeartbeatRequest(group_id="a", generation_id=0, member_id=""), context(), Ticket())
+    assert step.at_work == coordinator.partition_for("a")
+    coordinator.unload(coordinator.partition_for("b"))
+    assert step.at_work == coordinator.partition_for("a")
+    coordinator.unload(coordinator.partition_for("a"))
+    assert step.at_work is None

@@ -103,8 +103,8 @@ class CoordinatorRuntime(ABC, Generic[S]):
         """A shard is unloaded: its waiting requests are answered with `error`, and its deadlines are removed."""
 
     @abstractmethod
-    def _shard_of_deadline(self, key: Key) -> S:
-        """Whose deadline it is."""
+    def _shard_of_deadline(self, key: Key) -> S | None:
+        """Whose deadline it is; None: what it was for is not there any more."""
 
     @abstractmethod
     def _fire(self, key: Key, shard: S, now: Now, step: Step) -> None:
@@ -181,9 +181,11 @@ class CoordinatorRuntime(ABC, Generic[S]):
             if key is None:
                 break
             shard = self._shard_of_deadline(key)
-            if step.at_work not in (None, shard.partition):
+            if shard is not None and step.at_work not in (None, shard.partition):
                 break
             self._deadlines.pop_due(now.mono_ms)
+            if shard is None:
+                continue
             step.works_on(shard.partition)
             self._fire(key, shard, now, step)
         return step
@@ -229,6 +231,8 @@ class CoordinatorRuntime(ABC, Generic[S]):
         Works on a shard that a defect has left half changed.
         """
         step = Step(self.topic)  # not the step of an input, which may be at work in another shard
+        if self.step.at_work == partition:
+            self.step.at_work = None
         self._unloaded[partition] = error
         shard = self._shards.pop(partition, None)
         if shard is not None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kshim.coordinator.step import Append, Marker
 from kshim.coordinator.transactions.state import TransactionState, mermaid
 from kshim.coordinator.transactions.transaction import facts_of, value_of
 from kshim_protocol.errors import ErrorCode
@@ -48,6 +49,30 @@ def test_a_timeout_that_cannot_be_written_comes_again() -> None:
     world.append_errors += [ErrorCode.KAFKA_STORAGE_ERROR] * 3
     world.pass_ms(10_000)
     assert len(world.markers) == 1
+
+
+@pytest.mark.parametrize("committed", [True, None])
+def test_a_write_whose_failure_unloads_the_shard_leaves_no_timer_behind(committed: bool | None) -> None:
+    world = World()
+    producer = world.init("x", timeout_ms=5_000)
+    producer.add(("t", 0))
+    writes = 0
+
+    def unload(what: Append | Marker) -> None:
+        nonlocal writes
+        writes += 1
+        if isinstance(what, Append) and (committed is None or writes == 3):  # the abort of the timeout, or Complete
+            world.append_errors.append(ErrorCode.KAFKA_STORAGE_ERROR)
+            world.coordinator.unload(what.partition)
+
+    world.before_write = unload
+    if committed is None:
+        world.pass_ms(5_000)
+    else:
+        producer.ending(committed=committed)
+    assert writes == (1 if committed is None else 3)
+    assert not len(world.coordinator._deadlines)
+    world.pass_ms(10**9)
 
 
 @pytest.mark.parametrize("committed", [True, False, None])

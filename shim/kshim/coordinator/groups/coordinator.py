@@ -211,8 +211,8 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
         key = ("expiry", f"{shard.partition:05}")
         self._deadlines.set(key, now.mono_ms + self.config.offsets_retention_check_interval_ms)
 
-    def _shard_of_deadline(self, key: Key) -> Shard:
-        return self._shards[int(key[1])] if key[0] == "expiry" else self._homes[key[1]]
+    def _shard_of_deadline(self, key: Key) -> Shard | None:
+        return self._shards.get(int(key[1])) if key[0] == "expiry" else self._homes.get(key[1])
 
     def _fire(self, key: Key, shard: Shard, now: Now, step: Step) -> None:
         if key[0] == "expiry":

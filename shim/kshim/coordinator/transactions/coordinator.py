@@ -184,15 +184,18 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
 
     # Time
 
-    def _shard_of_deadline(self, key: Key) -> TransactionShard:
-        return self._shards[self.partition_for(key[1])]
+    def _shard_of_deadline(self, key: Key) -> TransactionShard | None:
+        shard = self._shards.get(self.partition_for(key[1]))
+        return None if shard is None or key[1] not in shard.transactions else shard
 
     def _fire(self, key: Key, shard: TransactionShard, now: Now, step: Step) -> None:
         """The one deadline of an id is due: it is decided and not all markers were written, open too long, or idle."""
         transaction = shard.transactions[key[1]]
+        facts = transaction.facts
 
         def failed(_error: ErrorCode, _step: Step) -> None:
-            shard.deadlines.set(shard.key_of(transaction), now.mono_ms + _RETRY_PAUSE_MS)
+            if shard.holds(transaction, facts):  # the failure may have unloaded the shard
+                shard.deadlines.set(shard.key_of(transaction), now.mono_ms + _RETRY_PAUSE_MS)
 
         if transaction.state.is_decided:
             write_markers(shard, transaction, now, step)

@@ -98,6 +98,7 @@ def _complete(shard: TransactionShard, transaction: Transaction, now: Now, step:
         shard.change(transaction, complete, TransactionCause.MARKERS_WRITTEN, now, step)
 
     def failed(_error: ErrorCode, _step: Step) -> None:
-        shard.deadlines.set(shard.key_of(transaction), now.mono_ms + MARKER_PAUSE_MS)
+        if shard.holds(transaction, facts):  # the failure may have unloaded the shard
+            shard.deadlines.set(shard.key_of(transaction), now.mono_ms + MARKER_PAUSE_MS)
 
     shard.append(step, transaction.transactional_id, complete, now, written=written, failed=failed)
