@@ -11,6 +11,7 @@ from kshim.storage.memory_log import MemoryLog
 from kshim.storage.stores import MemoryStorage
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.group_requests import GroupMember
+from kshim_protocol.messages.delete_topics import DeleteTopicsRequest
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
 from kshim_protocol.messages.join_group import JoinGroupResponse
@@ -131,6 +132,17 @@ def test_a_defect_in_a_timer_is_reported_and_the_other_timers_go_on(node: NodeUn
     assert state_of(client, BROKEN) == "Stable"
     node.pass_ms(10_000)
     assert state_of(client, BROKEN) == "Empty"
+
+
+def test_a_defect_long_after_a_topic_was_deleted_leaves_the_shards_alone(node: NodeUnderTest) -> None:
+    client = node.client()
+    node.topic("orders")
+    fine = a_member(client, FINE)
+    assert sync(client, FINE, fine) == ErrorCode.NONE
+    client.ask(DeleteTopicsRequest(topic_names=("orders",), timeout_ms=0), 5)
+    node.warm()
+    node.cluster.defect(AssertionError("elsewhere"), None)
+    assert state_of(client, FINE) == "Stable"
 
 
 def test_an_answer_made_before_the_defect_is_not_given_twice(node: NodeUnderTest) -> None:

@@ -66,7 +66,7 @@ def alter(
         except KafkaError as error:
             outcomes.append(error)
         except LogError as error:
-            node.cluster.defect(error, request)
+            node.cluster.report(error, request)
             outcomes.append(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the change could not be stored"))
         else:
             outcomes.append(None)

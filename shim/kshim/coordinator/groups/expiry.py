@@ -70,11 +70,8 @@ def forget_topics(shard: Shard, names: Collection[str], now: Now, begin: Callabl
     applied before the next is asked for; what else happens to the shard in between is seen.
     """
     walk = _walk(shard, names)
-    while True:
+    while seen := list(islice(walk, SLICE)):
         step = begin()
-        seen = list(islice(walk, SLICE))
-        if not seen:
-            return
         tombstones = Tombstones(shard, Cause.TOPIC_DELETED)
         for group_id, place in seen:
             if place is not None and _is_of_a_deleted_topic(shard, group_id, *place):

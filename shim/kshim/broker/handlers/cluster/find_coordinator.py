@@ -45,7 +45,7 @@ def find_coordinator(
             else:
                 node.cluster.transactions.topic()
         except LogError as error:
-            node.cluster.defect(error, request)
+            node.cluster.report(error, request)
             return answered(ticket, request.error_response(ErrorCode.COORDINATOR_NOT_AVAILABLE, version, str(error)))
     listener_name = ticket.connection.listener_name
     if version < FIRST_VERSION_BATCHED:

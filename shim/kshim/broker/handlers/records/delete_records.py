@@ -49,7 +49,7 @@ def _answer(
     except KafkaError as error:
         error_code = error.code
     except LogError as error:
-        node.cluster.defect(error, request)
+        node.cluster.report(error, request)
         error_code = ErrorCode.KAFKA_STORAGE_ERROR
     return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark, error_code=error_code)
 

@@ -41,7 +41,7 @@ def _answer(node: Node, request: DescribeProducersRequest, topic: str, index: in
     except KafkaError as error:
         code, message = error.code, error.message
     except LogError as error:
-        node.cluster.defect(error, request)
+        node.cluster.report(error, request)
         code, message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
     else:
         return PartitionResponse(partition_index=index, error_code=ErrorCode.NONE, active_producers=producers)

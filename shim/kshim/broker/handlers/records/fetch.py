@@ -212,7 +212,7 @@ class _Reading:
         except KafkaError as refused:
             error = refused.code
         except LogError as failure:
-            self._cluster.defect(failure, self._request)
+            self._cluster.report(failure, self._request)
             error = ErrorCode.KAFKA_STORAGE_ERROR
         else:
             self.idle_or_readable.append(partition)
@@ -345,7 +345,7 @@ class _Reading:
         except KafkaError as refused:
             return _error_data(wanted, refused.code), 0
         except LogError as failure:
-            self._cluster.defect(failure, self._request)
+            self._cluster.report(failure, self._request)
             return _error_data(wanted, ErrorCode.KAFKA_STORAGE_ERROR), 0
         if place.diverging is not None:
             answer.diverging_epoch = place.diverging  # type: ignore[misc]

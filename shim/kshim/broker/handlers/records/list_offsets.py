@@ -93,7 +93,7 @@ def _answer(
     except KafkaError as error:
         return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)
     except LogError as error:
-        node.cluster.defect(error, request)
+        node.cluster.report(error, request)
         return ListOffsetsPartitionResponse(partition_index=index, error_code=_code_of(error))
     return ListOffsetsPartitionResponse(
         partition_index=index,

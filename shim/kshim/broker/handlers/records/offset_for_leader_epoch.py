@@ -44,7 +44,7 @@ def _answer(
     except KafkaError as error:
         return EpochEndOffset(error_code=error.code, partition=wanted.partition)
     except LogError as error:
-        node.cluster.defect(error, request)
+        node.cluster.report(error, request)
         return EpochEndOffset(error_code=ErrorCode.KAFKA_STORAGE_ERROR, partition=wanted.partition)
     return EpochEndOffset(
         error_code=ErrorCode.NONE, partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset

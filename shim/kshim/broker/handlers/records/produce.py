@@ -226,7 +226,7 @@ def _answer(
     except KafkaError as error:
         code, message = error.code, error.message
     except LogError as error:
-        node.cluster.defect(error, request)
+        node.cluster.report(error, request)
         code, message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
     except Exception as error:
         node.cluster.defect(error, request)

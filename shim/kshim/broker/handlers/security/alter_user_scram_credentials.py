@@ -58,7 +58,7 @@ def alter_user_scram_credentials(
         if deletions or upserts:
             credentials.change(upserts, deletions)
     except LogError as problem:
-        node.cluster.defect(problem, None)  # not the request: it holds salted passwords
+        node.cluster.report(problem, None)  # not the request: it holds salted passwords
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from None
     results = tuple(_result(user, errors.get(user)) for user in dict.fromkeys(row.name for row in rows))
     return answered(ticket, AlterUserScramCredentialsResponse(results=results))

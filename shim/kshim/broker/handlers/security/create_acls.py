@@ -34,6 +34,6 @@ def create_acls(node: Node, request: CreateAclsRequest, context: RequestContext,
     try:
         authorizer.change(add=rules)
     except LogError as error:
-        node.cluster.defect(error, request)
+        node.cluster.report(error, request)
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from None
     return answered(ticket, CreateAclsResponse(results=tuple(results)))

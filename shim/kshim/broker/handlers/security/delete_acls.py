@@ -46,7 +46,7 @@ def delete_acls(node: Node, request: DeleteAclsRequest, context: RequestContext,
         if gone:
             authorizer.change(remove=gone)
     except LogError as error:
-        node.cluster.defect(error, request)
+        node.cluster.report(error, request)
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from None
     return answered(ticket, DeleteAclsResponse(filter_results=tuple(results)))
 

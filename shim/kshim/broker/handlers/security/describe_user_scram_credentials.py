@@ -30,7 +30,7 @@ def describe_user_scram_credentials(
     try:
         credentials = node.cluster.scram_credentials
     except LogError as error:
-        node.cluster.defect(error, request)
+        node.cluster.report(error, request)
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from None
     asked = Counter(row.name for row in request.users or ())
     results = [_result(credentials, user, is_twice=asked[user] > 1) for user in asked or credentials.users()]

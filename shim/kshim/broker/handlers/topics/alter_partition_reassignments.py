@@ -58,7 +58,7 @@ def _answer(
     except KafkaError as error:
         error_code, message = error.code, error.message
     except LogError as error:
-        node.cluster.defect(error, request)
+        node.cluster.report(error, request)
         error_code, message = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
     return ReassignablePartitionResponse(
         partition_index=wanted.partition_index, error_code=error_code, error_message=message

@@ -89,5 +89,5 @@ def _grow(node: Node, wanted: CreatePartitionsTopic, request: CreatePartitionsRe
         leader_ids = wanted.assignments and [assignment.broker_ids[0] for assignment in wanted.assignments]
         node.cluster.topics.grow(topic, wanted.count, leader_ids or None)
     except LogError as error:
-        node.cluster.defect(error, request)
+        node.cluster.report(error, request)
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from None

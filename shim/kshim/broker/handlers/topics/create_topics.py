@@ -57,7 +57,7 @@ def create_topics(node: Node, request: CreateTopicsRequest, context: RequestCont
             made = node.cluster.topics.create_all([new for _, new in checked if isinstance(new, NewTopic)])
             topics = {topic.name: topic for topic in made}
         except LogError as error:
-            node.cluster.defect(error, request)
+            node.cluster.report(error, request)
             failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
     results = [
         _refused(name, outcome)

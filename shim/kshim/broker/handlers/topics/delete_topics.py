@@ -63,7 +63,7 @@ def delete_topics(node: Node, request: DeleteTopicsRequest, context: RequestCont
         if allowed:
             node.cluster.delete_topics(allowed, context.now)
     except LogError as error:
-        node.cluster.defect(error, request)
+        node.cluster.report(error, request)
         failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
         results = [
             _refused(result.name, result.topic_id, failure) if result.error_code == ErrorCode.NONE else result

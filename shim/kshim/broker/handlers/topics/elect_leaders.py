@@ -85,7 +85,7 @@ def _elect(node: Node, request: ElectLeadersRequest, elected: dict[Partition, Pa
     try:
         node.cluster.leader_election.elect(elected)
     except LogError as error:
-        node.cluster.defect(error, request)
+        node.cluster.report(error, request)
         for result in elected.values():
             result.error_code = ErrorCode.KAFKA_STORAGE_ERROR  # type: ignore[misc]
             result.error_message = str(error)  # type: ignore[misc]

@@ -123,7 +123,7 @@ def _make_missing(node: Node, names: list[str], request: MetadataRequest) -> set
                 new.setdefault(name.replace(".", "_"), NewTopic(name, partition_count, {}))
         cluster.topics.create_all(list(new.values()))
     except LogError as problem:
-        cluster.defect(problem, request)
+        cluster.report(problem, request)
         return {name for name in names if name not in cluster.topics}
     return set()
 

@@ -48,7 +48,7 @@ def write_txn_markers(
                 except KafkaError as error:
                     errors[place] = error.code
                 except LogError as error:
-                    node.cluster.defect(error, request)
+                    node.cluster.report(error, request)
                     errors[place] = ErrorCode.KAFKA_STORAGE_ERROR
     if not written or not node.cluster.durability.replies_wait:
         return answered(ticket, _response(request, errors))
