@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kshim.coordinator.step import OFFSETS_TOPIC
+from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from kshim.coordinator.transactions.markers import MARKER_PAUSE_MS
 from kshim.storage.memory_log import MemoryLog
 from kshim.storage.stores import MemoryStorage
 from kshim_protocol.errors import ErrorCode
@@ -17,6 +18,7 @@ from kshim_protocol.messages.heartbeat import HeartbeatRequest
 from kshim_protocol.messages.join_group import JoinGroupResponse
 from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.broker.harness import Client, NodeUnderTest, a_node
+from tests.broker.transactional import TransactionalProducer, committed_offset
 
 # "fine" and "broken" live in different partitions of the offsets topic.
 FINE, BROKEN = "fine", "broken"
@@ -26,10 +28,13 @@ class TreacherousLog(MemoryLog):
     """A log whose append fails in a way the interface does not allow, as often as told."""
 
     failures = 0
+    fails_in = 0
+    """Which append fails, counted from 1; 0: none does."""
 
     def append(self, batch: bytes) -> int:
-        if self.failures:
-            self.failures -= 1
+        self.fails_in -= 1
+        if self.failures or self.fails_in == 0:
+            self.failures = max(0, self.failures - 1)
             raise AssertionError("a defect inside the step")
         return super().append(batch)
 
@@ -78,10 +83,10 @@ def state_of(client: Client, group_id: str) -> str:
     return client.ask(DescribeGroupsRequest(groups=(group_id,)), 5).groups[0].group_state
 
 
-def break_log(node: NodeUnderTest, group_id: str) -> None:
+def break_log(node: NodeUnderTest, group_id: str, *, times: int = 1) -> None:
     storage = node.storage
     assert isinstance(storage, TreacherousStorage)
-    storage.logs[OFFSETS_TOPIC, node.cluster.groups.coordinator.partition_for(group_id)].failures = 1
+    storage.logs[OFFSETS_TOPIC, node.cluster.groups.coordinator.partition_for(group_id)].failures = times
 
 
 @pytest.fixture
@@ -132,6 +137,53 @@ def test_a_defect_in_a_timer_is_reported_and_the_other_timers_go_on(node: NodeUn
     assert state_of(client, BROKEN) == "Stable"
     node.pass_ms(10_000)
     assert state_of(client, BROKEN) == "Empty"
+
+
+@pytest.mark.parametrize("failures", [1, 2, 3])
+def test_a_marker_that_meets_a_defect_is_written_once_its_shard_is_loaded_again(
+    node: NodeUnderTest, failures: int
+) -> None:
+    client = node.client()
+    node.topic("orders")
+    producer = TransactionalProducer(client)
+    producer.commit_offset(BROKEN, "orders", 7)
+    break_log(node, BROKEN, times=failures)
+    assert producer.end(committed=True) == ErrorCode.NONE
+    for failure in range(1, 1 + failures):  # the first follows EndTxn, the others the timer that tries again
+        assert len(node.defects) == failure
+        group = client.ask(DescribeGroupsRequest(groups=(BROKEN,)), 5).groups[0]
+        assert group.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        node.warm()
+        assert committed_offset(client, BROKEN, "orders") == (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        node.pass_ms(MARKER_PAUSE_MS)
+    assert committed_offset(client, BROKEN, "orders") == (7, ErrorCode.NONE)
+    producer.commit_offset(BROKEN, "orders", 8)
+    assert producer.end(committed=True) == ErrorCode.NONE
+    assert committed_offset(client, BROKEN, "orders") == (8, ErrorCode.NONE)
+    assert len(node.defects) == failures
+
+
+@pytest.mark.parametrize("is_retried", [False, True])
+def test_a_defect_after_the_markers_reloads_the_shard_of_the_transaction(node: NodeUnderTest, is_retried: bool) -> None:
+    client = node.client()
+    node.topic("orders")
+    producer = TransactionalProducer(client)
+    producer.commit_offset(BROKEN, "orders", 7)
+    if is_retried:
+        break_log(node, BROKEN)
+    storage = node.storage
+    assert isinstance(storage, TreacherousStorage)
+    home = node.cluster.transactions.coordinator.partition_for(producer.transactional_id)
+    log = storage.logs[TRANSACTIONS_TOPIC, home]
+    log.fails_in = 2  # the outcome is written, its Complete record is not
+    assert producer.end(committed=True) == ErrorCode.NONE
+    if is_retried:
+        node.warm()
+        node.pass_ms(MARKER_PAUSE_MS)
+    assert producer.end(committed=True) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    node.warm()
+    assert producer.end(committed=True) == ErrorCode.NONE
+    producer.commit_offset(BROKEN, "orders", 8)
 
 
 def test_a_defect_long_after_a_topic_was_deleted_leaves_the_shards_alone(node: NodeUnderTest) -> None:

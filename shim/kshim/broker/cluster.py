@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from kshim.history.history import History
     from kshim.security.authentication.credentials import ScramCredentials
     from kshim.security.authorizer.authorizer import Authorizer
-    from kshim_protocol.schema import Request
 
 
 class RandomIds:
@@ -120,7 +119,7 @@ class Cluster:
             listeners=lambda: (self.history.observe, self.on_event),
             report=on_defect,
         )
-        self.apply = self.steps.apply
+        self.apply, self.defect = self.steps.apply, self.steps.defect
         self.groups = self._host(OFFSETS_TOPIC, COORDINATOR, self._new_group_coordinator)
         self.transactions = self._host(TRANSACTIONS_TOPIC, TRANSACTIONS, self._new_transaction_coordinator)
 
@@ -201,7 +200,11 @@ class Cluster:
             from kshim.broker.marker_writer import MarkerWriter
 
             self._marker_writer = MarkerWriter(
-                self.topics, lambda: self.groups.coordinator, apply=self.apply, report=self.report
+                self.topics,
+                lambda: self.groups.coordinator,
+                apply=self.apply,
+                report=self.report,
+                defect=self.defect,
             )
         return self._marker_writer
 
@@ -266,15 +269,6 @@ class Cluster:
         host = self.coordinators.get(partition.topic.name)
         if host is not None:
             host.loader.load(partition.index)
-
-    def defect(self, error: BaseException, request: Request[Any] | None) -> None:
-        """An unexpected exception: report it, and load the shard again that it may have left inconsistent.
-
-        `request` is what was being handled, None for a timer.
-        """
-        self.report(error, request)
-        for host in self.coordinators.values():
-            host.reload_after_defect()
 
     # Nodes
 

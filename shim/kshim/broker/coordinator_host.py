@@ -94,10 +94,10 @@ class CoordinatorHost(Generic[C]):
         self.loader.drop(index, ErrorCode.NOT_COORDINATOR)
         self.loader.load(index)
 
-    def reload_after_defect(self) -> None:
-        """An unexpected exception: load the shard again that it may have left inconsistent, if there is one."""
-        if self.made is not None:
-            step = self.made.step
-            if step.at_work is not None:
-                index, step.at_work = step.at_work, None
-                self.reload(index)
+    def take_at_work(self) -> set[int]:
+        """The shard that the input of this moment may have left inconsistent, if there is one; it is named only once."""
+        step = None if self.made is None else self.made.step
+        if step is None or step.at_work is None:
+            return set()
+        index, step.at_work = step.at_work, None
+        return {index}

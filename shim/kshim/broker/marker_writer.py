@@ -27,11 +27,13 @@ class MarkerWriter:
         *,
         apply: Callable[[Step], None],
         report: Callable[[BaseException, object], None],
+        defect: Callable[[BaseException, object], None],
     ) -> None:
         self._topics = topics
         self._groups = groups
         self._apply = apply
         self._report = report
+        self._defect = defect
 
     def write(self, marker: Marker, when_durable: WhenDurable) -> None:
         """Write a marker, and settle it when it is durable. A partition that does not exist any more needs none."""
@@ -39,7 +41,14 @@ class MarkerWriter:
         if where is None:
             self._settle(marker, ErrorCode.NONE)
             return
-        error = self._written_to_group(marker, where) if marker.topic == OFFSETS_TOPIC else self._append(marker, where)
+        try:
+            is_of_groups = marker.topic == OFFSETS_TOPIC
+            error = self._written_to_group(marker, where) if is_of_groups else self._append(marker, where)
+        except (
+            Exception
+        ) as defect:  # in the shard of groups, which is loaded again; the marker is tried again after that
+            self._defect(defect, where)
+            error = ErrorCode.UNKNOWN_SERVER_ERROR
         if error is ErrorCode.NONE:
             when_durable((where,), partial(self._durable, marker))
         else:

@@ -136,7 +136,7 @@ class StepApplier:
             for then in step.once_durable:
                 self._when_durable(step, logs, partial(self._decided, then))
         for marker in step.markers:
-            self._marker_writer().write(marker, partial(self._when_durable, step))
+            self._guard(step, partial(self._marker_writer().write, marker, partial(self._when_durable, step)))
 
     def _decided(self, then: Callable[[], Step | None], lost: Collection[Partition]) -> None:
         following = None if lost else then()  # lost: the shard has been given up
@@ -146,14 +146,26 @@ class StepApplier:
     def _when_durable(
         self, step: Step, logs: Collection[Partition], done: Callable[[Collection[Partition]], None]
     ) -> None:
-        """As `Durability.when_durable`; after a defect in `done` the shards of `step` are loaded again."""
+        """As `Durability.when_durable`, with `done` guarded."""
+        self._durability.when_durable(logs, lambda lost: self._guard(step, partial(done, lost)))
 
-        def guarded(lost: Collection[Partition]) -> None:
-            try:
-                done(lost)
-            except Exception as error:
-                self._report(error, None)
-                for index in step.partitions:
-                    self._coordinators[step.topic].reload(index)
+    def _guard(self, step: Step, follow: Callable[[], object]) -> None:
+        """Do what follows a step; its shards are among those that a defect in that may have left inconsistent."""
+        try:
+            follow()
+        except Exception as error:
+            self.defect(error, None, step)
 
-        self._durability.when_durable(logs, guarded)
+    def defect(self, error: BaseException, request: object, step: Step | None = None) -> None:
+        """An unexpected exception: report it, and load the shards again that it may have left inconsistent.
+
+        Those are what each coordinator was at work in, and the shards of `step`, where the exception is from what
+        follows that. `request` is what was being handled, None for anything else.
+        """
+        self._report(error, request)
+        for host in self._coordinators.values():
+            indexes = host.take_at_work()
+            if step is not None and step.topic == host.topic_name:
+                indexes.update(step.partitions)
+            for index in indexes:
+                host.reload(index)
