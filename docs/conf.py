@@ -17,6 +17,7 @@ myst_enable_extensions = ["deflist"]
 myst_fence_as_directive = ["mermaid"]
 myst_heading_anchors = 3
 
+smartquotes = False  # options begin with two hyphens
 default_role = "code"  # docstrings quote names as Markdown does
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # signatures stay readable; mypy checks the types

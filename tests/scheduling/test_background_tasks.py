@@ -11,7 +11,7 @@ def nothing() -> BackgroundTask:
     yield None
 
 
-def test_chores_are_handed_out_in_order_urgent_ones_apart() -> None:
+def test_tasks_are_handed_out_in_order_urgent_ones_apart() -> None:
     background_tasks = BackgroundTasks()
     calls: list[str] = []
     background_tasks.on_task = lambda: calls.append("called")
@@ -23,7 +23,7 @@ def test_chores_are_handed_out_in_order_urgent_ones_apart() -> None:
     assert [background_tasks.next() for _ in range(3)] == [made[0], made[2], None]
 
 
-def test_a_chore_is_done_at_once_with_its_jobs() -> None:
+def test_a_task_is_done_at_once_with_its_jobs() -> None:
     seen: list[object] = []
 
     def fail() -> None:
@@ -43,7 +43,7 @@ def test_a_chore_is_done_at_once_with_its_jobs() -> None:
     assert seen == [None, 5, "broken", "end"]
 
 
-def test_what_a_chore_raises_comes_out() -> None:
+def test_what_a_task_raises_comes_out() -> None:
     def fail() -> None:
         raise OSError("broken")
 

@@ -40,14 +40,14 @@ async def until(condition: Callable[[], object]) -> None:
         await trio.lowlevel.checkpoint()
 
 
-async def test_a_chore_runs_to_its_end_at_once_while_nobody_asks(loop: LoopName) -> None:
+async def test_a_task_runs_to_its_end_at_once_while_nobody_asks(loop: LoopName) -> None:
     done: list[int] = []
     async with serving(router := ObeyingRouter(), loop=loop):
         router.background_tasks.add(slices(done, 100))
         await until(lambda: len(done) == 100)
 
 
-async def test_chores_added_before_the_server_starts_are_done(loop: LoopName) -> None:
+async def test_tasks_added_before_the_server_starts_are_done(loop: LoopName) -> None:
     done: list[int] = []
     router = ObeyingRouter()
     router.background_tasks.add(slices(done, 3))
@@ -55,7 +55,7 @@ async def test_chores_added_before_the_server_starts_are_done(loop: LoopName) ->
         await until(lambda: done == [0, 1, 2])
 
 
-async def test_an_ordinary_chore_works_while_jobs_of_earlier_ones_are_in_threads(loop: LoopName) -> None:
+async def test_an_ordinary_task_works_while_jobs_of_earlier_ones_are_in_threads(loop: LoopName) -> None:
     done: list[int] = []
     may_end = threading.Event()
 
@@ -72,7 +72,7 @@ async def test_an_ordinary_chore_works_while_jobs_of_earlier_ones_are_in_threads
     assert done == [0, 1, 2, 100]
 
 
-async def test_urgent_chores_run_side_by_side_and_do_not_wait_for_an_ordinary_one(loop: LoopName) -> None:
+async def test_urgent_tasks_run_side_by_side_and_do_not_wait_for_an_ordinary_one(loop: LoopName) -> None:
     meeting = threading.Barrier(3, timeout=20)
     met: list[int] = []
 
@@ -108,7 +108,7 @@ async def test_jobs_run_in_threads_and_hand_back_results_and_errors(loop: LoopNa
     assert not running.log.failures
 
 
-async def test_a_chore_that_raises_is_reported_and_the_next_one_runs(loop: LoopName) -> None:
+async def test_a_task_that_raises_is_reported_and_the_next_one_runs(loop: LoopName) -> None:
     done: list[int] = []
 
     def broken() -> BackgroundTask:
@@ -125,7 +125,7 @@ async def test_a_chore_that_raises_is_reported_and_the_next_one_runs(loop: LoopN
 
 
 @pytest.mark.parametrize("count", [1, 3])
-async def test_while_requests_come_ordinary_chores_pause_after_each_slice(loop: LoopName, count: int) -> None:
+async def test_while_requests_come_ordinary_tasks_pause_after_each_slice(loop: LoopName, count: int) -> None:
     done: list[int] = []
     asked = 0
 
@@ -167,7 +167,7 @@ async def test_what_a_slice_sets_off_is_noticed(loop: LoopName) -> None:
         assert await client.receive_frame() == b"park again"
 
 
-async def test_a_graceful_end_waits_for_urgent_chores_and_closes_others(loop: LoopName) -> None:
+async def test_a_graceful_end_waits_for_urgent_tasks_and_closes_others(loop: LoopName) -> None:
     told: list[str] = []
     may_end = threading.Event()
 
@@ -195,7 +195,7 @@ async def test_a_graceful_end_waits_for_urgent_chores_and_closes_others(loop: Lo
         assert told == ["closed", "synced"]
 
 
-async def test_a_graceful_end_waits_for_the_job_of_a_chore_that_it_closes(loop: LoopName) -> None:
+async def test_a_graceful_end_waits_for_the_job_of_a_task_that_it_closes(loop: LoopName) -> None:
     told: list[str] = []
     may_end = threading.Event()
     has_begun = threading.Event()
