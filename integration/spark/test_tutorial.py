@@ -49,7 +49,7 @@ def test_the_commands_of_the_tutorial_run_in_their_order(kshim: KshimProcess, tm
             name = shlex.split(command)[2]
             said[name] = run(command.replace(DEFAULT_BOOTSTRAP, kshim.bootstrap), tmp_path)
     assert list(said) == ["setup", "demo", "land", "analyse", "report", "explain", "budget"]
-    assert "checksums are right" in said["setup"]
+    assert "checksums match" in said["setup"]
     assert "causes and " in said["demo"]
     assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
     assert said["land"].startswith("Landed into history: ")

@@ -62,7 +62,7 @@ def test_the_sentences_follow_a_fixed_order() -> None:
         '"consumer poll timeout has expired.".',
         "JOIN took 2.9 s and SYNC took 12 ms, 2.9 s in all; 12 partitions were stopped.",
         "Last to join was app-2 on 10.0.0.6 (app-2-9f): other members waited 2.8 s for it.",
-        "11 members are in the new generation, 1 of the previous one are missing.",
+        "11 members are in the new generation, 1 of the previous generation are missing.",
         "Cause: app-1 exceeded max.poll.interval.ms.",
         "Recommendation: Raise it.",
         "The group rebalanced 14 times within half an hour before and after.",

@@ -110,7 +110,7 @@ def _members(row: Row) -> str:
     if row["came"]:
         parts.append(f"{row['came']} are new")
     if row["went"]:
-        parts.append(f"{row['went']} of the previous one are missing")
+        parts.append(f"{row['went']} of the previous generation are missing")
     if row["kicked"]:
         parts.append(f"the coordinator removed {row['kicked']}")
     return f"{', '.join(parts)}." if parts else ""
