@@ -16,7 +16,6 @@ from kshim_protocol.frame import ProtocolError
 if TYPE_CHECKING:
     from kshim.coordinator.runtime import CoordinatorRuntime, Replaying
     from kshim.coordinator.step import Now, Step
-    from kshim.partitions.partition import Partition
     from kshim.partitions.topics import Topics
     from kshim.scheduling.background_tasks import BackgroundTask, BackgroundTasks
     from kshim.scheduling.timers import Timers
@@ -91,7 +90,9 @@ class CoordinatorLoader:
         return index in self._pending
 
     def load(self, index: int) -> None:
-        """Read a shard that was dropped."""
+        """Read a shard that was dropped. One that is to be read already, after an earlier failure, is read once."""
+        if index in self._pending:
+            return
         self._coordinator().begin_load(index)
         self._pending[index] = object()
         self._run()
@@ -142,19 +143,23 @@ class CoordinatorLoader:
         is_start = index in self._at_start
         self._at_start.discard(index)
         try:
-            for _ in _replaying(self._coordinator().begin_replay(index), self._partition(index).log):
-                yield None
-                if self._pending.get(index) is not reading:
-                    return  # dropped meanwhile
+            partition = self._topics.partition(self._topic_name, index)
+            if partition is not None:  # where there is no topic yet, nothing was ever written
+                for _ in _replaying(self._coordinator().begin_replay(index), partition.log):
+                    yield None
+                    if self._pending.get(index) is not reading:
+                        return  # dropped meanwhile
         except Exception as error:
-            if self._pending.get(index) is not reading:
-                return  # its log is being repaired
-            self._failed(index, error, is_start=is_start)
+            if self._pending.get(index) is reading:  # else its log is being repaired
+                self._failed(index, error, is_start=is_start)
             return
         del self._pending[index]
         self._wanted.pop(index, None)
         assert self._now is not None
-        self._apply(self._coordinator().finish_load(index, self._now()))
+        try:
+            self._apply(self._coordinator().finish_load(index, self._now()))
+        except Exception as error:
+            self._failed(index, error, is_start=is_start)
 
     def _failed(self, index: int, error: Exception, *, is_start: bool) -> None:
         """Damage that was there at the start ends the broker; anything else may be better after a while."""
@@ -165,16 +170,12 @@ class CoordinatorLoader:
         if is_start and damage is not None:
             self._on_corrupt(damage)
             return
-        self._report(damage or error, self._partition(index))
+        self._report(damage or error, self._topics.partition(self._topic_name, index))
         self._timers.after(RETRY_PAUSE_MS, lambda: self._retry(index))
 
-    def _partition(self, index: int) -> Partition:
-        topic = self._topics.named(self._topic_name)
-        assert topic is not None, f"{self._topic_name} is gone"
-        return topic.partitions[index]
-
     def _retry(self, index: int) -> None:
-        if index not in self._pending:
+        """Read a shard again that could not be read, unless it was loaded meanwhile or has nobody to lead it."""
+        if not self._coordinator().has_shard(index) and index not in self._leaderless:
             self.load(index)
 
 
