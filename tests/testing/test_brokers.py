@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -174,6 +175,7 @@ REFUSED_TOPICS = [
     ("order_s", 1, {}, ErrorCode.INVALID_TOPIC_EXCEPTION),
     ("none", 0, {}, ErrorCode.INVALID_PARTITIONS),
     ("fewer", -1, {}, ErrorCode.INVALID_PARTITIONS),
+    ("many", 1_000_000_000, {}, ErrorCode.POLICY_VIOLATION),
     ("offsets", 1, {"cleanup.policy": "sometimes"}, ErrorCode.INVALID_CONFIG),
     ("__consumer_offsets", 1, {}, ErrorCode.INVALID_REQUEST),
 ]
@@ -228,5 +230,84 @@ def test_after_the_end_of_the_block_calls_say_that_the_brokers_are_closed() -> N
     with brokers_in_thread() as brokers:
         pass
     for call in (lambda: brokers.create_topic("orders"), lambda: brokers.live, lambda: brokers.stop_node(1)):
+        with pytest.raises(RuntimeError, match="closed"):
+            call()
+
+
+MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"count": 0}, ValueError, "count must be a number of brokers from 1 to 100, not 0"),
+    ({"count": -1}, ValueError, "count must be .* not -1"),
+    ({"count": 101}, ValueError, "count must be .* not 101"),
+    ({"count": "3"}, TypeError, "count must be an integer, not '3'"),
+    ({"count": None}, TypeError, "count must be an integer"),
+    ({"count": True}, TypeError, "count must be an integer"),
+    ({"topics": ["a"]}, TypeError, "topics must map names to numbers of partitions"),
+    ({"topics": {5: 1}}, TypeError, "topics: a name must be a string, not 5"),
+    ({"topics": {"a": "2"}}, TypeError, "topics: the number of partitions of a must be an integer, not '2'"),
+    ({"topics": {"a": True}}, TypeError, "topics: the number of partitions of a"),
+    ({"topics": {"a": 1_000_000_000}}, KafkaError, "at most 10000"),
+    ({"config": "x=1"}, TypeError, "config must map keys to values"),
+    ({"config": {1: "x"}}, TypeError, "config: a key must be a string, not 1"),
+    ({"data_dir": ""}, ValueError, "data_dir must name a directory"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "error", "sentence"), MISTAKES)
+def test_arguments_that_cannot_be_used_are_named(
+    arguments: dict[str, Any], error: type[Exception], sentence: str
+) -> None:
+    with pytest.raises(error, match=sentence), brokers_in_thread(**arguments):
+        pass
+
+
+def test_arguments_of_calls_are_checked_as_well() -> None:
+    with brokers_in_thread() as brokers:
+        calls: list[tuple[Any, tuple[Any, ...], str]] = [
+            (brokers.create_topic, (5,), "name must be a string, not 5"),
+            (brokers.create_topic, ("x", "2"), "partitions must be an integer, not '2'"),
+            (brokers.create_topic, ("x", 1.5), "partitions must be an integer, not 1.5"),
+            (brokers.create_topic, ("x", 1, ["a"]), "configs must map keys to values"),
+            (brokers.leader_of, ("x", "0"), "partition must be an integer"),
+            (brokers.coordinator_of, (None,), "group_id must be a string"),
+            (brokers.stop_node, ("1",), "broker must be an integer, not '1'"),
+            (brokers.move, ("x", 0, None), "to must be an integer"),
+        ]
+        for call, arguments, sentence in calls:
+            with pytest.raises(TypeError, match=sentence):
+                call(*arguments)
+        assert len(brokers.cluster.topics) == 0
+
+
+def test_a_topic_of_an_earlier_run_with_another_number_of_partitions_is_an_error(tmp_path: Path) -> None:
+    with brokers_in_thread(topics={"orders": 2}, data_dir=tmp_path):
+        pass
+    sentence = "orders exists in data_dir with a partition count of 2, not 3"
+    with pytest.raises(ValueError, match=sentence), brokers_in_thread(topics={"orders": 3}, data_dir=tmp_path):
+        pass
+
+
+def test_while_all_brokers_are_stopped_nothing_has_a_leader() -> None:
+    with brokers_in_thread(topics={"orders": 1}) as brokers:
+        brokers.coordinator_of("g")
+        brokers.stop_node(1)
+        for call, argument in ((brokers.leader_of, "orders"), (brokers.coordinator_of, "g")):
+            with pytest.raises(LookupError, match="all brokers are stopped"):
+                call(argument)
+
+
+@pytest.mark.trio
+async def test_under_trio_calls_elsewhere_or_after_the_block_are_refused() -> None:
+    async with open_brokers() as brokers:
+        with pytest.raises(RuntimeError, match="in the thread that runs trio"):
+            await trio.to_thread.run_sync(brokers.create_topic, "orders")
+    calls: list[Callable[[], object]] = [
+        lambda: brokers.create_topic("orders"),
+        lambda: brokers.live,
+        lambda: brokers.leader_of("orders"),
+        lambda: brokers.address_of(1),
+        lambda: brokers.stop_node(1),
+        lambda: brokers.start_node(1),
+    ]
+    for call in calls:
         with pytest.raises(RuntimeError, match="closed"):
             call()

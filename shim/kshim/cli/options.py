@@ -20,6 +20,8 @@ FsyncPolicy = Literal["always", "interval", "never"]
 RecoverPolicy = Literal["refuse", "skip-corrupt"]
 
 MAX_TOPIC_NAME_LENGTH = 249
+MAX_PARTITIONS = 9_999
+"""What one CreateTopics request may create of a topic, as in Kafka."""
 MAX_BROKERS = 100
 _TOPIC_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
@@ -459,8 +461,8 @@ def _topics(given: Given) -> dict[str, int]:
     topics: dict[str, int] = {}
     for spec in given.values("--topic"):
         name, _, count = spec.strip().rpartition(":")
-        if not (count.isascii() and count.isdigit()) or not 1 <= int(count) <= 100_000:
-            raise CommandError(f"{option}: {spec!r} is not NAME:PARTITIONS (1 to 100000)", EXIT_USAGE)
+        if not (count.isascii() and count.isdigit()) or not 1 <= int(count) <= MAX_PARTITIONS:
+            raise CommandError(f"{option}: {spec!r} is not NAME:PARTITIONS (1 to {MAX_PARTITIONS})", EXIT_USAGE)
         is_legal = 0 < len(name) <= MAX_TOPIC_NAME_LENGTH and name not in (".", "..")
         if not is_legal or not _TOPIC_NAME_CHARACTERS.issuperset(name):
             raise CommandError(

@@ -46,9 +46,13 @@ def checked_topic(
     configs: Iterable[tuple[str, str | None]] = (),
     leader_ids: Sequence[int] | None = None,
 ) -> NewTopic:
-    """A topic that may be made as it is described. Raises KafkaError: as `check_new_topic`, or INVALID_PARTITIONS."""
+    """A topic that may be made as it is described, alone.
+
+    Raises KafkaError: as `check_new_topic`, INVALID_PARTITIONS, or POLICY_VIOLATION.
+    """
     checked = check_new_topic(topics, name, configs)
     check_partition_count(partition_count)
+    check_total(1 + partition_count)
     return NewTopic(name, partition_count, checked, leader_ids)
 
 
@@ -86,6 +90,13 @@ def check_partition_count(count: int) -> None:
     """Raises KafkaError INVALID_PARTITIONS."""
     if count < 1:
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"the number of partitions must be at least 1, not {count}")
+
+
+def check_total(topic_and_partition_count: int) -> None:
+    """All that one request is to create. Raises KafkaError POLICY_VIOLATION."""
+    if topic_and_partition_count > MAX_PARTITIONS_PER_REQUEST:
+        reason = f"a request may create at most {MAX_PARTITIONS_PER_REQUEST} topics and partitions"
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, reason)
 
 
 def check_replication_factor(factor: int, node_count: int) -> None:

@@ -1,4 +1,4 @@
-"""The same brokers for tests that know nothing of trio: on a thread of their own."""
+"""The same brokers for tests that do not use trio: on a thread of their own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import trio
 
-from kshim.testing.brokers import Brokers, open_brokers
+from kshim.testing.brokers import CLOSED, Brokers, open_brokers
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ class BrokersInThread:
         self._brokers = brokers
         self._token = token
         self.cluster = brokers.cluster
-        """See `Brokers.cluster`. What it does, it does on the other thread: from this one only look."""
+        """See `Brokers.cluster`. It belongs to the other thread: read it only."""
         self.bootstrap = brokers.bootstrap
         """`host:port` of every broker, live or not, comma separated: what clients call bootstrap servers."""
 
@@ -34,7 +34,7 @@ class BrokersInThread:
         try:
             return trio.from_thread.run_sync(do, *arguments, trio_token=self._token)
         except trio.RunFinishedError:
-            raise RuntimeError("these brokers were closed when their block was left") from None
+            raise RuntimeError(CLOSED) from None
 
     @property
     def live(self) -> list[int]:

@@ -1,0 +1,60 @@
+"""Checks of what a test passes to the brokers, so that a mistake is one sentence and not a failure deep inside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike, fspath
+
+MAX_BROKERS = 100
+
+
+def check_text(what: str, value: object) -> None:
+    """Raises TypeError."""
+    if not isinstance(value, str):
+        raise TypeError(f"{what} must be a string, not {value!r}")
+
+
+def check_integer(what: str, value: object) -> None:
+    """Raises TypeError."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{what} must be an integer, not {value!r}")
+
+
+def check_count(count: int) -> None:
+    """Raises TypeError, ValueError."""
+    check_integer("count", count)
+    if not 1 <= count <= MAX_BROKERS:
+        raise ValueError(f"count must be a number of brokers from 1 to {MAX_BROKERS}, not {count}")
+
+
+def checked_topics(topics: Mapping[str, int] | None) -> dict[str, int]:
+    """Numbers of partitions by name. Raises TypeError."""
+    if topics is None:
+        return {}
+    if not isinstance(topics, Mapping):
+        raise TypeError(f"topics must map names to numbers of partitions, such as {{'orders': 3}}, not {topics!r}")
+    for name, partitions in topics.items():
+        check_text("topics: a name", name)
+        check_integer(f"topics: the number of partitions of {name}", partitions)
+    return dict(topics)
+
+
+def checked_configuration(what: str, pairs: Mapping[str, str] | None) -> dict[str, str]:
+    """Values by key. Raises TypeError."""
+    if pairs is None:
+        return {}
+    if not isinstance(pairs, Mapping):
+        raise TypeError(f"{what} must map keys to values, such as {{'key': 'value'}}, not {pairs!r}")
+    for key, value in pairs.items():
+        check_text(f"{what}: a key", key)
+        if not isinstance(value, str):
+            raise TypeError(f"{what}: the value of {key} must be a string, as in server.properties, not {value!r}")
+    return dict(pairs)
+
+
+def checked_directory(data_dir: str | PathLike[str] | None) -> str | None:
+    """Raises TypeError, ValueError."""
+    path = None if data_dir is None else fspath(data_dir)
+    if path == "":
+        raise ValueError("data_dir must name a directory, or be None to keep everything in memory")
+    return path
