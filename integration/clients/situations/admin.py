@@ -32,7 +32,7 @@ def admin_topics(scene: Scene) -> None:
     refused(lambda: application.delete_topic(topic), "UNKNOWN_TOPIC_OR_PARTITION")
 
 
-@situation("partitions: add some, refuse fewer")
+@situation("partitions: added, fewer refused")
 def admin_partitions(scene: Scene) -> None:
     application = scene.application()
     topic = scene.topic(application, 2)
@@ -43,7 +43,7 @@ def admin_partitions(scene: Scene) -> None:
     assert placed == (4, 0)
 
 
-@situation("configs: given at creation, altered, set back")
+@situation("configs: set at creation, altered, reset")
 def admin_configs(scene: Scene) -> None:
     application = scene.application()
     topic = scene.name("topic")

@@ -72,7 +72,7 @@ def eviction_of_a_killed_member(scene: Scene) -> None:
     group.require_no_errors()
 
 
-@situation("group: a frozen member is evicted, and joins again when it goes on")
+@situation("group: a frozen member is evicted, and joins again when it continues")
 def eviction_of_a_frozen_member(scene: Scene) -> None:
     application, frozen = scene.application(), scene.application()
     topic = scene.topic(application, 4)
@@ -92,7 +92,7 @@ def eviction_of_a_frozen_member(scene: Scene) -> None:
     group.wait_for_values(fill(application, topic, 4, range(40)))
 
 
-@situation("group: a static member that comes back disturbs nobody")
+@situation("group: a static member that returns causes no rebalance")
 def static_members(scene: Scene) -> None:
     application, crashing = scene.application(), scene.application()
     topic = scene.topic(application, 4)
@@ -119,7 +119,7 @@ def static_members(scene: Scene) -> None:
     assert stays.errors == back.errors == []
 
 
-@situation("group: the older of two members of one instance is fenced")
+@situation("group: the older of two members with the same instance id is fenced")
 def static_fencing(scene: Scene) -> None:
     application = scene.application()
     topic = scene.topic(application, 2)
@@ -145,7 +145,7 @@ def static_fencing(scene: Scene) -> None:
     assert application.group_offsets(group.group_id) == {}, "the fenced member has committed"
 
 
-@situation("group: cooperative-sticky takes away only what moves")
+@situation("group: cooperative-sticky revokes only partitions that move")
 def cooperative_sticky(scene: Scene) -> None:
     application = scene.application()
     topic = scene.topic(application, 6)
@@ -165,7 +165,7 @@ def cooperative_sticky(scene: Scene) -> None:
     group.require_no_errors()
 
 
-@situation("commit and resume: the next member begins where the last one ended")
+@situation("commit and resume: the next member continues after the committed offset")
 def commit_and_resume(scene: Scene) -> None:
     application = scene.application()
     topic = scene.topic(application, 3)
@@ -184,7 +184,7 @@ def commit_and_resume(scene: Scene) -> None:
     group.require_each_once(values)
 
 
-@situation("commit: what was not committed comes again")
+@situation("commit: uncommitted records are delivered again")
 def commit_and_crash(scene: Scene) -> None:
     application, doomed = scene.application(), scene.application()
     topic = scene.topic(application)

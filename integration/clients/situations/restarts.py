@@ -18,7 +18,7 @@ _MORE = 3 * _RATE
 _TIMEOUT_S = 120.0
 
 
-@situation("broker killed twice under load: nothing acknowledged is lost or doubled", setting=Setting.ALONE)
+@situation("broker killed twice under load: no acknowledged record is lost or duplicated", setting=Setting.ALONE)
 def restart_under_load(scene: Scene) -> None:
     writer, reader = scene.application(), scene.application()
     topic = scene.topic(writer, _PARTITIONS)

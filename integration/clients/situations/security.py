@@ -67,7 +67,7 @@ def tls(scene: Scene) -> None:
     is_turned_away(scene, "TLS", {"protocol": "SSL", "ca": keys.stranger})
 
 
-@situation("TLS: the client shows a certificate", setting=Setting.SECURED)
+@situation("TLS: the client presents a certificate", setting=Setting.SECURED)
 def tls_client_certificate(scene: Scene) -> None:
     keys = secured(scene).keys
     without = {"protocol": "SSL", "ca": keys.ca}
@@ -110,7 +110,7 @@ def _scram(scene: Scene, mechanism: str) -> None:
     is_turned_away(scene, "BOTH", {**security, "password": "wrong"})
 
 
-@situation("access rules: what is not allowed is refused, and nothing else", setting=Setting.SECURED)
+@situation("ACLs: exactly what is not allowed is refused", setting=Setting.SECURED)
 def access_rules(scene: Scene) -> None:
     owner, other = _as(scene, ALICE), _as(scene, BOB)
     topic, free = scene.topic(owner, word="reserved"), scene.topic(owner, word="free")

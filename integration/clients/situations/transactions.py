@@ -61,7 +61,7 @@ def transaction_commit_and_abort(scene: Scene) -> None:
     producer.close()
 
 
-@situation("transactions: an open one holds readers of committed records back")
+@situation("transactions: an open one delays readers of committed records")
 def transaction_last_stable_offset(scene: Scene) -> None:
     application = scene.application()
     topic = scene.topic(application, 2)
@@ -118,7 +118,7 @@ def transaction_fencing(scene: Scene) -> None:
     assert values(application, topic, 4, _COMMITTED) == [f"successor-{number}" for number in range(4)]
 
 
-@situation("transactions: one that is left open is aborted after its timeout")
+@situation("transactions: an abandoned one is aborted after its timeout")
 def transaction_timeout(scene: Scene) -> None:
     application = scene.application()
     topic = scene.topic(application, 2)
