@@ -12,7 +12,7 @@
 #   make lint       only what needs no running
 #   make sizes      lines of each room, the longest files and functions: a report, not a rule
 #   make demo       a broker, a producer and three consumers on the terminal, for half a minute
-#   make demo-pipeline  incidents on a dozen groups for a minute, diagnosed with Spark
+#   make demo-pipeline  incidents on ten groups for a minute, diagnosed with Spark
 #   make docs       the documentation site, in .cache/docs; a broken link fails
 #   make lock       tests/requirements/lock.txt, every dependency with its hashes, as pyproject.toml allows it today
 #   make bench      the measurements

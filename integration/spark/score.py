@@ -15,13 +15,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from integration.incidents.play import Played, play
+from integration.incidents.truth import read_truth
 from integration.spark.page import page
 from integration.spark.scoring import Run, Score, found_of, score
 from integration.support.broker import Broker
 from integration.support.kafka import RealKafka
 from integration.support.kshim import KshimProcess
-from kshim.tools.incidents.play import Played, play
-from kshim.tools.incidents.truth import read_truth
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

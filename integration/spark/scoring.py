@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kshim.tools.incidents.play import Played
-from kshim.tools.incidents.truth import Accident, Play, SubjectKind, Truth
+from integration.incidents.play import Played
+from integration.incidents.truth import Accident, Play, SubjectKind, Truth
 
 _SLACK_MS = 500
 """Clocks of one machine, and a group that becomes stable a little after its script ends."""

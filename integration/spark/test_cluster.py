@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from integration.incidents.play import play
 from integration.spark.commands import run_pipeline
 from integration.spark.standalone import StandaloneCluster
 from integration.support.kshim import KshimProcess
-from kshim.tools.incidents.play import play
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800), pytest.mark.usefixtures("spark_jars")]
 

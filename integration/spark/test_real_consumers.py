@@ -25,8 +25,8 @@ from integration.support.fixtures import KINDS, available
 from integration.support.jvm import Jvm
 from integration.support.kafka import RealKafka
 from integration.support.kshim import KshimProcess
+from kshim_pipeline.demo.incidents import Truth
 from kshim_pipeline.demo.judge import judge
-from kshim_pipeline.demo.stage import Truth
 
 pytestmark = [
     pytest.mark.long,

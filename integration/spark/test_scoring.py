@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from integration.incidents.play import Played
+from integration.incidents.truth import Accident, Cause, Late, Play, Subject, SubjectKind, Truth
 from integration.spark.page import page
 from integration.spark.scoring import MISSED, Found, Run, score
-from kshim.tools.incidents.play import Played
-from kshim.tools.incidents.truth import Accident, Cause, Late, Play, Subject, SubjectKind, Truth
 
 ROOT = Path(__file__).parents[2]
 

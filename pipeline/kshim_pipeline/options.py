@@ -123,9 +123,7 @@ def demo_options(parser: argparse.ArgumentParser) -> None:
     option = parser.add_argument
     option("--out", default="kshim-report.html", metavar="FILE", help="the report (default: kshim-report.html)")
     _picture(option)
-    option(
-        "--services", type=int, default=9, metavar="N", help="simulated services of one to three groups (default: 9)"
-    )
+    option("--services", type=int, default=9, metavar="N", help="simulated consumer groups (default: 9)")
     option("--incidents", type=int, default=24, metavar="N", help="incidents to cause (default: 24, about a minute)")
     option("--seed", type=int, default=11, metavar="N", help="seed of the simulation (default: 11)")
     _master(option)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
+from kshim_pipeline.demo.incidents import SCRIPTS, Truth
 from kshim_pipeline.demo.judge import judge
-from kshim_pipeline.demo.stage import Truth, read_truth
+from kshim_pipeline.diagnosis.causes import Cause
 
 KILLED = Truth("killed", frozenset({"orders"}), frozenset({"app-2@10.0.0.2"}), 10_000, 20_000)
 
@@ -46,10 +45,5 @@ def test_a_host_is_named_as_a_host() -> None:
     assert judge([stalled], [found])[0].is_culprit_right
 
 
-def test_the_truth_is_read_from_the_play(tmp_path: Path) -> None:
-    file = tmp_path / "truth.jsonl"
-    subject = {"kind": "client", "clients": ["app-2@10.0.0.2"], "host": "10.0.0.2", "member_ids": []}
-    incident = {"cause": "killed", "groups": ["orders"], "subject": subject, "start_ms": 10_000, "end_ms": 20_000}
-    rows = [{"type": "incident", **incident}, {"type": "end", "at_ms": 30_000}]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert read_truth(file) == [KILLED]
+def test_the_diagnosis_knows_every_cause_of_the_demo() -> None:
+    assert {script.cause for script in SCRIPTS} < {str(cause) for cause in Cause}

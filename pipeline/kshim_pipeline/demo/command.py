@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import tempfile
 from pathlib import Path
 
+from kshim_pipeline.demo.incidents import Truth
 from kshim_pipeline.demo.judge import Judged, judge
-from kshim_pipeline.demo.stage import Truth, broker, play
+from kshim_pipeline.demo.stage import broker, play
 from kshim_pipeline.errors import EXIT_FAILURE, EXIT_OK
 from kshim_pipeline.inputs.kafka import Cluster
 from kshim_pipeline.land.stream import land
@@ -28,9 +30,13 @@ def run(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="kshim-demo-") as name:
         folder = Path(name)
         progress = Progress()
-        with broker(folder) as bootstrap:
-            print(f"A broker on {bootstrap}; {options.services} services and two real consumers have incidents ...")
-            truths = play(bootstrap, folder, services=options.services, incidents=options.incidents, seed=options.seed)
+        with broker(folder, groups=options.services) as bootstrap:
+            print(
+                f"A broker on {bootstrap}; {options.services} simulated groups and two real consumers have incidents ..."
+            )
+            truths = asyncio.run(
+                play(bootstrap, groups=options.services, incidents=options.incidents, seed=options.seed)
+            )
             print(f"{len(truths)} incidents happened. Landing the coordinator's records with Spark ...")
             spark = make_session("kshim pipeline demo", options.master, jars=Jars.REQUIRED, config=BRIEF)
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from kshim_pipeline.demo.stage import Truth
+from kshim_pipeline.demo.incidents import Truth
 
 _SLACK_MS = 1_000
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 import subprocess
 import sys
 import time
@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
+from kshim_pipeline.demo.incidents import PARTITIONS, Truth, group_ids, topic_of
+from kshim_pipeline.demo.incidents import play as simulate
 from kshim_pipeline.errors import PipelineError
 
 REAL_GROUP: Final = "real-consumers"
@@ -21,22 +23,13 @@ _KILL_AFTER_S: Final = 8.0
 _AFTERMATH_S: Final = 6.0
 
 
-class Truth(NamedTuple):
-    """What was done: to which groups, by which clients (names as diagnoses have them; empty: the group's), and when."""
-
-    cause: str
-    groups: frozenset[str]
-    culprits: frozenset[str]
-    start_ms: int
-    end_ms: int
-
-
 @contextmanager
-def broker(folder: Path) -> Iterator[str]:
-    """A kshim that writes its history, on a free port. Yields HOST:PORT. Raises PipelineError: it does not start."""
+def broker(folder: Path, *, groups: int) -> Iterator[str]:
+    """A kshim that writes its history, with the topics of so many groups, on a free port. Yields HOST:PORT. Raises PipelineError: it does not start."""
     command = [str(Path(sys.executable).with_name("kshim")), "serve", "--listen=127.0.0.1:0", "--events-topic"]
     command += [f"--data-dir={folder / 'data'}", f"--topic={_REAL_TOPIC}:4"]
     command += ["--config=group.min.session.timeout.ms=500", "--config=group.initial.rebalance.delay.ms=0"]
+    command += [f"--topic={topic_of(group_id)}:{PARTITIONS}" for group_id in group_ids(groups)]
     # It is landed once, at the end: by then compaction would have erased part of what happened.
     command += ["--config=log.cleaner.enable=false"]
     with (folder / "kshim.log").open("wb") as log:
@@ -53,67 +46,34 @@ def broker(folder: Path) -> Iterator[str]:
         process.stdout.close()
 
 
-def play(bootstrap: str, folder: Path, *, services: int, incidents: int, seed: int) -> list[Truth]:
+async def play(bootstrap: str, *, groups: int, incidents: int, seed: int) -> list[Truth]:
     """Run the incidents. Returns the truth, which is in no input of the analysis. Raises PipelineError."""
-    truth = folder / "truth.jsonl"
-    command = [sys.executable, "-m", "kshim.tools.incidents", f"--bootstrap-server={bootstrap}", f"--truth={truth}"]
-    command += [f"--services={services}", f"--incidents={incidents}", f"--seed={seed}"]
-    with (folder / "play.log").open("wb") as log:
-        playing = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-    try:
-        real = _kill_a_real_consumer(bootstrap)
-        code = playing.wait()
-    finally:
-        if playing.poll() is None:
-            playing.kill()
-            playing.wait()
-    if code != 0:
-        raise PipelineError(f"The simulation of incidents exited with code {code}; see {folder / 'play.log'}")
-    return [*read_truth(truth), *real]
+    simulated, real = await asyncio.gather(
+        simulate(bootstrap, groups, incidents, seed), _kill_a_real_consumer(bootstrap)
+    )
+    return [*simulated, *real]
 
 
-def read_truth(file: Path) -> list[Truth]:
-    """The incidents of a play."""
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
-    return [
-        Truth(row["cause"], frozenset(row["groups"]), _culprits(row["subject"]), row["start_ms"], row["end_ms"])
-        for row in rows
-        if row["type"] == "incident"
-    ]
-
-
-def _culprits(subject: dict[str, object]) -> frozenset[str]:
-    if subject["kind"] == "host":
-        return frozenset([str(subject["host"])])
-    clients = subject["clients"]
-    assert isinstance(clients, list)
-    return frozenset(clients)
-
-
-def _kill_a_real_consumer(bootstrap: str) -> list[Truth]:
+async def _kill_a_real_consumer(bootstrap: str) -> list[Truth]:
     """Two consumers; one is killed and not restarted. Nothing happens if kafka-python is not installed."""
     if find_spec("kafka") is None:
         return []
-    module = "kshim_pipeline.demo.consumer"
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-m", module, bootstrap, REAL_GROUP, _REAL_TOPIC, name],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        for name in ("real-a", "real-b")
-    ]
+    running = [_start_real_consumer(bootstrap, name) for name in ("real-a", "real-b")]
     try:
-        time.sleep(_KILL_AFTER_S)
+        await asyncio.sleep(_KILL_AFTER_S)
         killed_ms = time.time_ns() // 1_000_000
         running[1].kill()
-        time.sleep(_AFTERMATH_S)
+        await asyncio.sleep(_AFTERMATH_S)
         running[0].terminate()
-        running[0].wait(_START_S)
+        await asyncio.to_thread(running[0].wait, _START_S)
     finally:
         for process in running:
             process.kill()
             process.wait()
     culprit = frozenset(["real-b"])
     return [Truth("killed", frozenset([REAL_GROUP]), culprit, killed_ms, killed_ms + int(_AFTERMATH_S * 1_000))]
+
+
+def _start_real_consumer(bootstrap: str, name: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "kshim_pipeline.demo.consumer", bootstrap, REAL_GROUP, _REAL_TOPIC, name]
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kshim.tools.incidents.truth import Accident, Cause, Late, Subject, SubjectKind, Truth, TruthFile, read_truth
+from integration.incidents.truth import Accident, Cause, Late, Subject, SubjectKind, Truth, TruthFile, read_truth
 from kshim_pipeline.diagnosis import causes
 
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 
-from kshim.tools.incidents.connection import Address, Connection
+from kshim_pipeline.demo.connection import Address, Connection
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kshim_protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest

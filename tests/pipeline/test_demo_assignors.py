@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kshim.tools.incidents.assignors import (
+from kshim_pipeline.demo.assignors import (
     assign,
     assign_in_turn,
     assign_sticky,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from kshim.tools.incidents.fleet import Fleet
+from integration.incidents.fleet import Fleet
 
 
 def _drawn(seed: int) -> list[Any]:

@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from kshim.tools.incidents.connection import Address
-from kshim.tools.incidents.fleet import Fleet, NotSettled, Service
-from kshim.tools.incidents.scripts import SCRIPTS, Script, one_by_one_start
-from kshim.tools.incidents.stage import Outcome, Stage
-from kshim.tools.incidents.topics import Topics
-from kshim.tools.incidents.truth import Cause, Late, Subject, SubjectKind, Truth, TruthFile, wall_ms
+from integration.incidents.fleet import Fleet, NotSettled, Service
+from integration.incidents.scripts import SCRIPTS, Script, one_by_one_start
+from integration.incidents.stage import Outcome, Stage
+from integration.incidents.topics import Topics
+from integration.incidents.truth import Cause, Late, Subject, SubjectKind, Truth, TruthFile, wall_ms
+from kshim_pipeline.demo.connection import Address
 
 _QUIET = (1.7, 2.4)
 """Between two incidents of a service there is so many times its longest timeout."""

@@ -7,9 +7,9 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from kshim.tools.incidents.consumer import Consumer
-from kshim.tools.incidents.fleet import Fleet, Process, Service
-from kshim.tools.incidents.truth import Cause, Subject, SubjectKind
+from integration.incidents.fleet import Fleet, Process, Service
+from integration.incidents.truth import Cause, Subject, SubjectKind
+from kshim_pipeline.demo.simulated_consumer import Consumer
 
 AddPartitions = Callable[[str, int], Awaitable[None]]
 """Topic, and how many partitions it shall have."""

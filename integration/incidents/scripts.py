@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from kshim.tools.incidents.consumer import Consumer
-from kshim.tools.incidents.flavours import Reason
-from kshim.tools.incidents.fleet import Process, Service
-from kshim.tools.incidents.stage import Outcome, Stage, subject_of
-from kshim.tools.incidents.truth import Cause, Subject, SubjectKind
+from integration.incidents.fleet import Process, Service
+from integration.incidents.stage import Outcome, Stage, subject_of
+from integration.incidents.truth import Cause, Subject, SubjectKind
+from kshim_pipeline.demo.flavours import Reason
+from kshim_pipeline.demo.simulated_consumer import Consumer
 
 GROUP = Subject(SubjectKind.GROUP)
 MOST_PROCESSES = 9

@@ -8,20 +8,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
-from kshim.tools.incidents.assignors import assign, build_assignment, build_subscription, parse_assignment
-from kshim.tools.incidents.connection import Address, Connection, ConnectionGone
-from kshim.tools.incidents.flavours import Flavour, Reason
+from kshim_pipeline.demo.assignors import assign, build_assignment, build_subscription, parse_assignment
+from kshim_pipeline.demo.connection import Address, Connection, ConnectionGone
+from kshim_pipeline.demo.flavours import Flavour, Reason
 from kshim_protocol.errors import ErrorCode
-from kshim_protocol.group_requests import GroupMember
-from kshim_protocol.messages.heartbeat import HeartbeatRequest
+from kshim_protocol.group_requests import Committed, GroupMember
 from kshim_protocol.messages.join_group import JoinGroupResponse
-from kshim_protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from kshim_protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kshim_protocol.schema import Request
 
 R = TypeVar("R")
@@ -66,7 +58,6 @@ class Consumer:
         rng: random.Random,
         partition_counts: Mapping[str, int],
         on_expelled: Callable[[Consumer], None],
-        on_fenced: Callable[[Consumer], None],
     ) -> None:
         self.spec = spec
         self.topics = spec.topics
@@ -84,7 +75,6 @@ class Consumer:
         self._rng = rng
         self._partition_counts = partition_counts
         self._on_expelled = on_expelled
-        self._on_fenced = on_fenced
         self._member_id = ""
         self._reason = ""
         self._owned: frozenset[tuple[str, int]] = frozenset()
@@ -164,10 +154,14 @@ class Consumer:
                 except ConnectionGone:
                     await asyncio.sleep(_BACKOFF_S)
         except _Fenced:
-            self._on_fenced(self)
+            pass
         finally:
             self.is_stable = False
             self._drop_connection()
+
+    @property
+    def _member(self) -> GroupMember:
+        return GroupMember(self.spec.group_id, self._member_id, self.generation_id, self.instance_id)
 
     def _drop_connection(self) -> None:
         if self._connection is not None:
@@ -189,8 +183,8 @@ class Consumer:
         # Eager members have given everything up when they join.
         owned = self._owned if spec.protocol_name == "cooperative-sticky" else frozenset()
         metadata = build_subscription(self.topics, owned, self.generation_id)
-        request = GroupMember(spec.group_id, self._member_id, group_instance_id=self.instance_id).join(
-            9,
+        request = self._member.join(
+            spec.flavour.join,
             [(spec.protocol_name, metadata)],
             session_timeout_ms=spec.session_timeout_ms,
             rebalance_timeout_ms=spec.rebalance_timeout_ms,
@@ -216,26 +210,15 @@ class Consumer:
     async def _sync_once(self, joined: JoinGroupResponse) -> bool:
         """Whether there is an assignment, and nothing of what was owned before had to be given up for it."""
         spec = self.spec
-        shares: tuple[SyncGroupRequestAssignment, ...] = ()
+        shares: dict[str, bytes] = {}
         if self.is_leader and not joined.skip_assignment:
             # The Java client assigns with its lock held, so that its heartbeats wait, too.
             await asyncio.sleep(self.assignor_delay_s)
             self.assignor_delay_s = 0.0
             subscriptions = {member.member_id: member.metadata for member in joined.members}
             assigned = assign(subscriptions, self._partition_counts, protocol_name=spec.protocol_name)
-            shares = tuple(
-                SyncGroupRequestAssignment(member_id=member_id, assignment=build_assignment(partitions))
-                for member_id, partitions in assigned.items()
-            )
-        request = SyncGroupRequest(
-            group_id=spec.group_id,
-            generation_id=self.generation_id,
-            member_id=self._member_id,
-            group_instance_id=self.instance_id,
-            protocol_type="consumer",
-            protocol_name=spec.protocol_name,
-            assignments=shares,
-        )
+            shares = {member_id: build_assignment(partitions) for member_id, partitions in assigned.items()}
+        request = self._member.sync(spec.flavour.sync, shares.items(), protocol_name=spec.protocol_name)
         response = await self._ask(request, spec.flavour.sync)
         match response.error_code:
             case ErrorCode.NONE:
@@ -304,13 +287,8 @@ class Consumer:
         self._forget_id(Reason.LEFT_BEFORE)
 
     async def _heartbeat(self) -> None:
-        request = HeartbeatRequest(
-            group_id=self.spec.group_id,
-            generation_id=self.generation_id,
-            member_id=self._member_id,
-            group_instance_id=self.instance_id,
-        )
-        response = await self._ask(request, self.spec.flavour.heartbeat)
+        version = self.spec.flavour.heartbeat
+        response = await self._ask(self._member.heartbeat(version), version)
         match response.error_code:
             case ErrorCode.NONE:
                 return
@@ -331,22 +309,11 @@ class Consumer:
         if not self._owned or not self._member_id:
             return
         self._position += self._rng.randrange(1, 50)
-        topics: dict[str, list[OffsetCommitRequestPartition]] = {}
+        topics: dict[str, list[Committed]] = {}
         for topic, index in sorted(self._owned):
-            position = OffsetCommitRequestPartition(
-                partition_index=index, committed_offset=self._position, committed_metadata=""
-            )
-            topics.setdefault(topic, []).append(position)
-        request = OffsetCommitRequest(
-            group_id=self.spec.group_id,
-            generation_id_or_member_epoch=self.generation_id,
-            member_id=self._member_id,
-            group_instance_id=self.instance_id,
-            topics=tuple(
-                OffsetCommitRequestTopic(name=name, partitions=tuple(partitions)) for name, partitions in topics.items()
-            ),
-        )
-        await self._ask(request, self.spec.flavour.commit)
+            topics.setdefault(topic, []).append(Committed(index, self._position))
+        version = self.spec.flavour.commit
+        await self._ask(self._member.commit(version, topics.items()), version)
 
     async def _leave(self, reason: str) -> None:
         if reason == Reason.CLOSED:
@@ -354,11 +321,7 @@ class Consumer:
         if self.instance_id is not None or not self._member_id:
             return
         flavour = self.spec.flavour
-        if flavour.leave < 3:
-            request = LeaveGroupRequest(group_id=self.spec.group_id, member_id=self._member_id)
-        else:
-            identity = MemberIdentity(member_id=self._member_id, reason=reason if flavour.gives_reasons else None)
-            request = LeaveGroupRequest(group_id=self.spec.group_id, members=(identity,))
+        request = self._member.leave(flavour.leave, reason if flavour.gives_reasons else None)
         await self._ask(request, flavour.leave)
 
     async def _ask(self, request: Request[R], version: int) -> R:

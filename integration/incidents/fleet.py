@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kshim.tools.incidents.connection import Address
-from kshim.tools.incidents.consumer import Consumer, GroupSpec
-from kshim.tools.incidents.flavours import FLAVOURS
-from kshim.tools.incidents.truth import Accident, wall_ms
+from integration.incidents.truth import Accident, wall_ms
+from kshim_pipeline.demo.connection import Address
+from kshim_pipeline.demo.flavours import FLAVOURS
+from kshim_pipeline.demo.simulated_consumer import Consumer, GroupSpec
 
 _LOOK_AGAIN_S = 0.03
 _NAMES = (
@@ -164,7 +164,6 @@ class Fleet:
                 rng=random.Random(self.rng.random()),
                 partition_counts=self.partition_counts,
                 on_expelled=lambda consumer: self._expelled(process, consumer),
-                on_fenced=lambda consumer: None,
             )
             process.consumers.append(consumer)
             consumer.start()

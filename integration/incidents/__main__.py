@@ -1,4 +1,4 @@
-"""`python -m kshim.tools.incidents --bootstrap-server HOST:PORT --truth FILE`: incidents on any broker."""
+"""`python -m integration.incidents --bootstrap-server HOST:PORT --truth FILE`: incidents on any broker."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from kshim.tools.incidents.play import play
+from integration.incidents.play import play
 
 
 def main() -> int:
     """Play, telling on stderr what was done."""
-    parser = argparse.ArgumentParser(prog="python -m kshim.tools.incidents", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m integration.incidents", description=__doc__)
     parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT")
     parser.add_argument("--truth", type=Path, required=True, metavar="FILE", help="JSONL, overwritten")
     parser.add_argument("--seed", type=int, default=1)
