@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from integration.support.kafka import RealKafka
+from kshim.coordinator.partitioner import partition_for
 from kshim.tools.client import Client as WireClient
 from kshim_protocol.errors import ErrorCode
+from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
+from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
 from kshim_protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -21,6 +25,8 @@ from tests.broker.harness import NodeUnderTest, a_node, files_in
 from tests.broker.transactional import TransactionalProducer, committed_offset, committed_values
 
 OFFSETS = "__consumer_offsets"
+MARKERS = ((3, 5, True), (3, 5, False), (2, 5, True), (3, 4, True), (4, 5, True), (4, 6, True))
+"""Producer epoch, coordinator epoch, whether it commits; in this order some are refused."""
 
 
 def marker(
@@ -83,6 +89,34 @@ def test_what_is_pending_for_a_group_ends_too(node: NodeUnderTest, commit: bool,
     assert committed_offset(client, "g", "orders") == (offset, ErrorCode.NONE)
 
 
+@pytest.mark.parametrize(
+    ("producer_epoch", "coordinator_epoch", "error"),
+    [(0, 5, ErrorCode.INVALID_PRODUCER_EPOCH), (1, 3, ErrorCode.TRANSACTION_COORDINATOR_FENCED)],
+)
+def test_an_outdated_marker_does_not_end_what_is_pending_for_a_group(
+    node: NodeUnderTest, producer_epoch: int, coordinator_epoch: int, error: ErrorCode
+) -> None:
+    client = node.client()
+    TransactionalProducer(client)
+    producer = TransactionalProducer(client)  # epoch 1
+    producer.commit_offset("g", "orders", 6)
+    shard = node.cluster.groups.coordinator.partition_for("g")
+    row = marker({OFFSETS: (shard,)}, producer_id=producer.producer_id, producer_epoch=1, coordinator_epoch=4)
+    assert errors(client.ask(WriteTxnMarkersRequest(markers=(row,)))) == [ErrorCode.NONE]
+    producer.commit_offset("g", "orders", 7)
+    end_offset = node.log(OFFSETS, shard).end_offset
+    row = marker(
+        {OFFSETS: (shard,)},
+        producer_id=producer.producer_id,
+        producer_epoch=producer_epoch,
+        commit=True,
+        coordinator_epoch=coordinator_epoch,
+    )
+    assert errors(client.ask(WriteTxnMarkersRequest(markers=(row,)))) == [error]
+    assert committed_offset(client, "g", "orders") == (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    assert node.log(OFFSETS, shard).end_offset == end_offset
+
+
 def test_the_answer_waits_until_the_marker_survives_power_loss(tmp_path: Path) -> None:
     node = a_node(topics={"orders": 1}, storage=files_in(tmp_path), fsync="always")
     client = node.client()
@@ -113,15 +147,34 @@ def both(real_kafka: RealKafka) -> Iterator[Both]:
 
 @pytest.mark.kafka
 @pytest.mark.parametrize("version", [1, 2])
-def test_markers_are_taken_and_refused_alike(both: Both, version: int) -> None:
-    for epoch, coordinator_epoch, commit in (
-        (3, 5, True),
-        (3, 5, False),
-        (2, 5, True),
-        (3, 4, True),
-        (4, 5, True),
-        (4, 6, True),
+def test_markers_to_groups_are_taken_and_refused_alike(both: Both, version: int) -> None:
+    asked = FindCoordinatorRequest(key="markers-like-kafka", key_type=0)
+    deadline = time.monotonic() + 30
+    for side in (both.kafka, both.node):
+        while side.ask(asked, 3).error_code != ErrorCode.NONE:
+            assert time.monotonic() < deadline, "the offsets topic does not appear"
+            time.sleep(0.1)
+    while both.kafka.ask(DescribeGroupsRequest(groups=("markers-like-kafka",)), 5).groups[0].error_code != (
+        ErrorCode.NONE
     ):
+        assert time.monotonic() < deadline, "the shard is not loaded"
+        time.sleep(0.1)
+    home = partition_for("markers-like-kafka", 50)
+    for epoch, coordinator_epoch, commit in MARKERS:
+        row = marker(
+            {OFFSETS: (home, 99)},
+            producer_id=987_000 + version,
+            producer_epoch=epoch,
+            commit=commit,
+            coordinator_epoch=coordinator_epoch,
+        )
+        both.ask(WriteTxnMarkersRequest(markers=(row,)), version)
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("version", [1, 2])
+def test_markers_are_taken_and_refused_alike(both: Both, version: int) -> None:
+    for epoch, coordinator_epoch, commit in MARKERS:
         row = marker(
             {both.topic: (0, 2, 9), f"{both.prefix}.nope": (0,)},
             producer_id=987_654,

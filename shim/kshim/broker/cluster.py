@@ -115,7 +115,7 @@ class Cluster:
             self.topics,
             self.durability,
             check=lambda partition, batch: partition.topic.batch_validator(config).check_coordinator_batch(batch),
-            marker_writer=self._markers,
+            marker_writer=lambda: self.marker_writer,
             listeners=lambda: (self.history.observe, self.on_event),
             report=on_defect,
         )
@@ -195,7 +195,9 @@ class Cluster:
         found = self.topics.partition(TRANSACTIONS_TOPIC, index)
         return 0 if found is None else found.leader.leader_epoch
 
-    def _markers(self) -> MarkerWriter:
+    @property
+    def marker_writer(self) -> MarkerWriter:
+        """What ends transactions in partitions; made when first needed."""
         if self._marker_writer is None:
             from kshim.broker.marker_writer import MarkerWriter
 

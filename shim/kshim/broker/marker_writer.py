@@ -9,12 +9,14 @@ from kshim.coordinator.groups.coordinator import GroupCoordinator
 from kshim.coordinator.step import OFFSETS_TOPIC, Marker, Step
 from kshim.partitions.partition import Partition
 from kshim.partitions.topics import Topics
-from kshim.partitions.transaction_markers import append_marker
+from kshim.partitions.transaction_markers import append_marker, check_marker
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 
 WhenDurable = Callable[[Collection[Partition], Callable[[Collection[Partition]], None]], None]
 """Calls back once logs hold what they hold now safely, with those that have lost it; see `Durability.when_durable`."""
+
+_OUTDATED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 
 
 class MarkerWriter:
@@ -41,38 +43,19 @@ class MarkerWriter:
         if where is None:
             self._settle(marker, ErrorCode.NONE)
             return
-        try:
-            is_of_groups = marker.topic == OFFSETS_TOPIC
-            error = self._written_to_group(marker, where) if is_of_groups else self._append(marker, where)
-        except (
-            Exception
-        ) as defect:  # in the shard of groups, which is loaded again; the marker is tried again after that
-            self._defect(defect, where)
-            error = ErrorCode.UNKNOWN_SERVER_ERROR
+        error = self._written(marker, where)
         if error is ErrorCode.NONE:
             when_durable((where,), partial(self._durable, marker))
         else:
             self._settle(marker, error)
 
-    def _written_to_group(self, marker: Marker, where: Partition) -> ErrorCode:
-        outcome = [ErrorCode.KAFKA_STORAGE_ERROR]
-        try:
-            step = self._groups().end_transaction(
-                where.index,
-                producer_id=marker.producer_id,
-                producer_epoch=marker.producer_epoch,
-                is_commit=marker.is_commit,
-                coordinator_epoch=marker.coordinator_epoch,
-                now=marker.now,
-                ended=outcome.append,
-            )
-        except KafkaError as error:
-            return error.code
-        self._apply(step)
-        return outcome[-1]
+    def append(self, where: Partition, marker: Marker) -> None:
+        """Write a marker to its partition, once; what is pending there for groups ends with it.
 
-    def _append(self, marker: Marker, where: Partition) -> ErrorCode:
-        try:
+        Raises LogError and KafkaError as `append_marker` does. KafkaError, too, where the group coordinator cannot take
+        the marker: COORDINATOR_LOAD_IN_PROGRESS, or what its append was answered.
+        """
+        if marker.topic != OFFSETS_TOPIC:
             append_marker(
                 where,
                 producer_id=marker.producer_id,
@@ -81,11 +64,36 @@ class MarkerWriter:
                 coordinator_epoch=marker.coordinator_epoch,
                 now_ms=marker.now.wall_ms,
             )
+            return
+        check_marker(where, marker.producer_id, marker.producer_epoch, marker.coordinator_epoch)
+        outcome: list[ErrorCode] = []
+        step = self._groups().end_transaction(
+            where.index,
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            is_commit=marker.is_commit,
+            coordinator_epoch=marker.coordinator_epoch,
+            now=marker.now,
+            ended=outcome.append,
+        )
+        self._apply(step)
+        if outcome != [ErrorCode.NONE]:
+            raise KafkaError(outcome[0])
+
+    def _written(self, marker: Marker, where: Partition) -> ErrorCode:
+        """NONE: it is written, or never needs to be. Anything else: it is to be tried again."""
+        try:
+            self.append(where, marker)
         except LogError as error:
             self._report(error, where)
             return ErrorCode.KAFKA_STORAGE_ERROR
-        except KafkaError as error:  # the partition has seen later epochs: nothing of this one is open there
-            self._report(error, where)
+        except KafkaError as error:
+            if error.code not in _OUTDATED:
+                return error.code
+            self._report(error, where)  # the partition has seen later epochs: nothing of this one is open there
+        except Exception as defect:  # it may have left the shard of groups inconsistent, which is loaded again
+            self._defect(defect, where)
+            return ErrorCode.UNKNOWN_SERVER_ERROR
         return ErrorCode.NONE
 
     def _durable(self, marker: Marker, lost: Collection[Partition]) -> None:

@@ -12,6 +12,15 @@ if TYPE_CHECKING:
     from kshim.partitions.partition import Partition
 
 
+def check_marker(partition: Partition, producer_id: int, producer_epoch: int, coordinator_epoch: int) -> None:
+    """Raises KafkaError for a marker that is outdated, and LogError, both as `append_marker`."""
+    try:
+        producers = partition.require_producers()
+    except KafkaError as error:  # they are being read: the next try will find them
+        raise LogError(str(error)) from error
+    producers.check_marker(producer_id, producer_epoch, coordinator_epoch)
+
+
 def append_marker(
     partition: Partition,
     *,
@@ -30,11 +39,7 @@ def append_marker(
     written, and no later try will do better.
     Kafka: UnifiedLog.appendAsLeader with AppendOrigin.COORDINATOR, ProducerAppendInfo.appendEndTxnMarker.
     """
-    try:
-        producers = partition.require_producers()
-    except KafkaError as error:  # they are being read: the next try will find them
-        raise LogError(str(error)) from error
-    producers.check_marker(producer_id, producer_epoch, coordinator_epoch)
+    check_marker(partition, producer_id, producer_epoch, coordinator_epoch)
     batch = build_end_transaction_batch(
         EndTransactionMarker(ControlType.COMMIT if is_commit else ControlType.ABORT, coordinator_epoch),
         producer_id=producer_id,

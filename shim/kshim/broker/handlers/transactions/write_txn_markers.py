@@ -6,9 +6,8 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from kshim.broker.request import PendingReply, answered, handles
-from kshim.coordinator.step import OFFSETS_TOPIC, RequestContext, Step
+from kshim.coordinator.step import Marker, RequestContext, Step
 from kshim.partitions.partition import Partition
-from kshim.partitions.transaction_markers import append_marker
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.write_txn_markers import (
@@ -69,29 +68,18 @@ def _written(node: Node, marker: WritableTxnMarker, topic: str, index: int, cont
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if not node.leads(partition):
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    if topic == OFFSETS_TOPIC:
-        outcome: list[ErrorCode] = []
-        step = cluster.groups.coordinator.end_transaction(
-            index,
+    cluster.marker_writer.append(
+        partition,
+        Marker(
+            (topic, index),
             producer_id=marker.producer_id,
             producer_epoch=marker.producer_epoch,
             is_commit=marker.transaction_result,
             coordinator_epoch=marker.coordinator_epoch,
             now=context.now,
-            ended=outcome.append,
-        )
-        cluster.apply(step)
-        if outcome != [ErrorCode.NONE]:
-            raise KafkaError(outcome[0])
-    else:
-        append_marker(
-            partition,
-            producer_id=marker.producer_id,
-            producer_epoch=marker.producer_epoch,
-            is_commit=marker.transaction_result,
-            coordinator_epoch=marker.coordinator_epoch,
-            now_ms=context.now.wall_ms,
-        )
+            settle=lambda error: None,  # the answer to the request says how it went
+        ),
+    )
     return partition
 
 
