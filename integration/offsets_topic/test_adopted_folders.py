@@ -49,4 +49,4 @@ def test_kshim_answers_for_the_groups_in_the_folders_of_a_kafka(kafka: RealKafka
     assert (adopting.data / "__consumer_offsets-0" / "partition.metadata").exists()
     log = adopting.log.read_text()
     assert "Adopted topic __consumer_offsets with 50 partitions" in log
-    assert "Read all of" not in log
+    assert "Rebuilt the index" not in log

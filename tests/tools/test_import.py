@@ -106,7 +106,7 @@ def test_a_directory_of_kshim_brings_its_settings(tmp_path: Path) -> None:
         (tmp_path / "first" / "topics.json").read_text().replace('"-1"', '"9"')
     )
     said = imported(tmp_path / "first", tmp_path / "second", "orders")
-    assert "settings" not in said
+    assert "do not contain its configuration" not in said
     first, second = (FolderLogs([str(tmp_path / name)]) for name in ("first", "second"))
     assert second.configs("orders") == {"retention.ms": "9", "retention.bytes": "9"}
     assert (second.topic_id("orders"), second.cluster_id()) == (first.topic_id("orders"), first.cluster_id())
