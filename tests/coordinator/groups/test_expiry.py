@@ -273,6 +273,17 @@ def test_what_happens_between_two_slices_is_seen() -> None:
     assert list(sim.shard().offsets.group_ids()) == [last]
 
 
+def test_a_shard_that_is_loading_keeps_the_offsets_of_a_deleted_topic_as_in_kafka() -> None:
+    sim = a_group(offsets_topic_num_partitions=1)
+    sim.peer("a").commit({ORDERS: 5})
+    sim.apply(sim.coordinator.unload(0))
+    sim.coordinator.begin_load(0)
+    assert topics_deleted(sim, "orders") == 0
+    sim.coordinator.replay(0, sim.logs[0])
+    sim.apply(sim.coordinator.finish_load(0, sim.now))
+    assert list(fetched(sim)) == [ORDERS]
+
+
 def test_a_shard_that_is_given_up_meanwhile_is_left_alone() -> None:
     sim = many_groups(3 * SLICE, ["orders"])
     del sim.topics.topics["orders"]
@@ -280,6 +291,44 @@ def test_a_shard_that_is_given_up_meanwhile_is_left_alone() -> None:
     sim.apply(next(steps))
     sim.apply(sim.coordinator.unload(0))
     assert list(steps) == []
+
+
+def two_expired_groups() -> GroupSim:
+    """In one shard: "g" with three offsets, then "h" with one."""
+    sim = a_group(offsets_retention_minutes=60, offsets_topic_num_partitions=1)
+    sim.peer("a").commit({ORDERS: 1, ("orders", 1): 1, ("audit", 0): 1})
+    sim.peer("b", group_id="h").commit({ORDERS: 1})
+    return sim
+
+
+def test_a_group_goes_in_one_batch_with_its_offsets_where_not_all_tombstones_fit_in_one() -> None:
+    sim = two_expired_groups()
+    sim.fail_appends(ErrorCode.MESSAGE_TOO_LARGE)
+    sim.pass_ms(60 * MINUTE_MS)
+    assert sim.shard().groups == {}
+    assert tombstones_by_batch(sim)[2:] == [4, 2]
+
+
+def test_a_group_whose_offsets_could_not_be_removed_stays_until_the_next_check() -> None:
+    sim = two_expired_groups()
+    sim.fail_appends(ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.KAFKA_STORAGE_ERROR)
+    sim.pass_ms(60 * MINUTE_MS)
+    assert list(sim.shard().groups) == ["g"]
+    assert sim.shard().offsets.count("g") == 3
+    sim.pass_ms(10 * MINUTE_MS)
+    assert sim.shard().groups == {}
+
+
+def test_a_group_whose_tombstones_do_not_fit_in_one_batch_loses_its_offsets_first() -> None:
+    sim = an_hour_of_retention()
+    sim.peer("a").commit({ORDERS: 1, ("orders", 1): 1, ("audit", 0): 1})
+    sim.fail_appends(ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.KAFKA_STORAGE_ERROR)
+    sim.pass_ms(60 * MINUTE_MS)  # of the halves one is written
+    group_id = sim.group.group_id
+    assert sim.shard().offsets.count(group_id) == 2
+    sim.pass_ms(10 * MINUTE_MS)
+    assert sim.find_group() is None
+    assert sim.shard().offsets.count(group_id) == 0
 
 
 @pytest.mark.parametrize("error", [ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE])

@@ -149,7 +149,8 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
     def topics_deleted(self, names: Iterable[str], now: Now) -> Iterator[Step]:
         """Topics are gone: forget what was committed for them, in Steps of about a millisecond's work.
 
-        Each must be applied before the next is asked for; other inputs may come in between.
+        Each must be applied before the next is asked for; other inputs may come in between. As in Kafka, a shard that
+        is loading keeps them, and what is left of them in a shard that is unloaded meanwhile stays.
         """
         deleted = frozenset(names)
         for partition in sorted(self._shards):

@@ -111,7 +111,7 @@ def _write(shard: Shard, tombstones: Tombstones, now: Now, step: Step) -> None:
             for half in tombstones.halves():
                 _write(shard, half, now, step)
             return
-        # Nothing is lost: what has expired is found again by the next check, or stays until the topic exists again.
+        # What has expired is found again by the next check; offsets of a deleted topic stay, as in Kafka.
         step.events.append(
             AppendFailed(
                 partition=shard.partition, now=now, group_id="", generation_id=-1, error=error, what="tombstones"

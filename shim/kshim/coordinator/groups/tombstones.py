@@ -43,11 +43,23 @@ class Tombstones:
         self._entries.append((group_id, None))
 
     def halves(self) -> tuple[Tombstones, Tombstones]:
-        """The same, to be written in two batches."""
-        middle = len(self.pairs) // 2
+        """The same, to be written in two batches, one of which may fail: a group stays together with its offsets.
+
+        Where one group alone is too large, its offsets are cut in two and the group stays; without offsets, it goes
+        with the next check.
+        """
+        entries = self._entries
+        middle = len(entries) // 2
+        ends = [at for at in range(1, len(entries)) if entries[at][0] != entries[at - 1][0]]
+        if ends:
+            middle = min(ends, key=lambda end: abs(end - middle))
+        offsets_only = not ends
         found = Tombstones(self._shard, self._cause), Tombstones(self._shard, self._cause)
         for half, part in zip(found, (slice(middle), slice(middle, None)), strict=True):
-            half.pairs, half._entries = self.pairs[part], self._entries[part]
+            for pair, entry in zip(self.pairs[part], entries[part], strict=True):
+                if not (offsets_only and entry[1] is None):
+                    half.pairs.append(pair)
+                    half._entries.append(entry)
         return found
 
     def apply(self, now: Now, step: Step) -> None:
