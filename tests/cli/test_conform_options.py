@@ -54,7 +54,7 @@ def test_mistakes_are_usage_errors(arguments: list[str]) -> None:
 
 def test_an_unknown_suite_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["conform", "--bootstrap-server=127.0.0.1:1", "--suite=dance"]) == EXIT_USAGE
-    assert "there is no suite dance" in capsys.readouterr().err
+    assert "unknown suite dance" in capsys.readouterr().err
 
 
 def test_a_broker_that_is_not_there_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,7 +31,7 @@ def serve(*arguments: str, **environment: str) -> ServeOptions:
         ("--fsync=never", "KSHIM_FSYNC"),
         ("--fsync-interval-ms=7", "KSHIM_FSYNC_INTERVAL_MS"),
         ("--recover=skip-corrupt", "KSHIM_RECOVER"),
-        ("--users=users.txt", "KSHIM_USERS"),
+        (f"--users={__file__}", "KSHIM_USERS"),
         ("--topic=orders:2", "KSHIM_TOPICS"),
         ("--log-format=json", "KSHIM_LOG_FORMAT"),
         ("--config=group.max.size=3", "KSHIM_CONFIG_GROUP_MAX_SIZE"),
@@ -60,7 +60,9 @@ def test_how_much_is_logged_may_be_a_number() -> None:
 )
 def test_every_key_of_kafka_has_a_variable(key: Key) -> None:
     variable = "KSHIM_CONFIG_" + key.name.upper().replace(".", "_")
-    value = key.default or ("1" if key.type in ("int", "long", "short", "double") else "")
+    value = key.default or (
+        "1" if key.type in ("int", "long", "short", "double") else key.rule.partition("|")[0] or "x"
+    )
     assert configuration_of({variable: value}) == {key.name: value}
 
 
@@ -113,6 +115,7 @@ def test_listeners_win_over_the_variables_of_the_plain_text_listener() -> None:
         ("KSHIM_BROKERS", "many", "KSHIM_BROKERS: 'many' is not a number from 1 to 100"),
         ("KSHIM_ACLS", "perhaps", "KSHIM_ACLS must be true or false, not 'perhaps'"),
         ("KSHIM_PROPERTIES", "/nonexistent", "KSHIM_PROPERTIES: cannot read /nonexistent"),
+        ("KSHIM_USERS", "/nonexistent", "KSHIM_USERS: cannot read /nonexistent: No such file"),
         (
             "KSHIM_CONFIG_GROUP_MAX_SIZ",
             "3",
@@ -131,7 +134,44 @@ def test_a_mistake_names_the_variable(variable: str, value: str, problem: str) -
 
 
 def test_other_variables_that_begin_with_kshim_do_not_matter() -> None:
-    assert serve(KSHIM_PORT="tcp://10.0.0.1:9092", KSHIM_SERVICE_HOST="10.0.0.1") == serve()
+    of_kubernetes = {
+        "KSHIM_PORT": "tcp://10.0.0.1:9092",
+        "KSHIM_PORT_9092_TCP_ADDR": "10.0.0.1",
+        "KSHIM_SERVICE_HOST": "10.0.0.1",
+        "KSHIM_SERVICE_PORT": "9092",
+        "KSHIM_USERS_SERVICE_HOST": "10.0.0.1",
+    }
+    assert serve(**of_kubernetes) == serve()
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("KSHIM_TOPIC", "KSHIM_TOPICS"),
+        ("KSHIM_LISTE", "KSHIM_LISTEN"),
+        ("KSHIM_BROKRES", "KSHIM_BROKERS"),
+        ("KSHIM_DATADIR", "KSHIM_DATA_DIR"),
+        ("KSHIM_VERBOSITY", "KSHIM_VERBOSE"),
+        ("KSHIM_CONFIG", "KSHIM_CONFIG_ and the name of a key"),
+    ],
+)
+def test_a_variable_that_is_nearly_one_of_kshim_is_warned_of(variable: str, meant: str) -> None:
+    (warning,) = serve(**{variable: "x"}).warnings
+    assert warning == f"{variable} is not a variable of kshim and has no effect; did you mean {meant}?"
+
+
+def test_an_empty_variable_of_a_key_counts_as_not_set() -> None:
+    assert serve(KSHIM_CONFIG_GROUP_MAX_SIZE="", KSHIM_CONFIG_PINEAPPLE="") == serve()
+
+
+def test_the_command_line_switches_off_what_was_switched_on_elsewhere(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\n")
+    variables = {"KSHIM_EVENTS_TOPIC": "true", "KSHIM_ACLS": "true", "KSHIM_PROPERTIES": str(file)}
+    assert serve("--no-acls", "--no-events-topic", **variables).config == {
+        "authorizer.class.name": "",
+        "kshim.history.topic.enable": "false",
+    }
 
 
 @pytest.mark.parametrize(

@@ -175,3 +175,17 @@ def test_commands_that_ask_a_broker_have_no_options_of_tls_and_sasl(command: str
     parse_command(arguments, {})
     with pytest.raises(CommandError, match=option.partition("=")[0]):
         parse_command([*arguments, option], {})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (["--listn=x"], "kshim serve"),
+        (["serve", "--listn=x"], "kshim serve"),
+        (["health", "--listn=x"], "kshim health"),
+        (["conform", "--listn=x"], "kshim conform"),
+    ],
+)
+def test_a_usage_error_points_to_the_help_of_its_command(arguments: list[str], command: str) -> None:
+    with pytest.raises(CommandError, match=f"`{command} --help` lists the options"):
+        parse_command(arguments, {})

@@ -41,13 +41,38 @@ class Given:
         return [text for text in texts if text]
 
     def flag(self, option: str) -> bool:
-        """Whether an option without a value is given. Raises CommandError (usage)."""
+        """Whether an option without a value is given, and not as `--no-...`. Raises CommandError (usage)."""
         if not self.is_of_environment(option):
             return bool(self._found[_attribute(option)])
         text = self._environment[_variable(option)]
         if text.lower() not in _FLAGS:
             raise CommandError(f"{_variable(option)} must be true or false, not {text!r}", EXIT_USAGE)
         return _FLAGS[text.lower()]
+
+    def is_denied(self, option: str) -> bool:
+        """Whether the command line has `--no-...` of an option without a value."""
+        return self._found[_attribute(option)] is False
+
+    def warnings(self) -> list[str]:
+        """A sentence for each variable that looks as if it were meant to be an option's. Others are not ours."""
+        known = {_variable("--" + name.replace("_", "-")): "" for name in self._found if name != "command"}
+        known[_CONFIG_PREFIX.rstrip("_")] = "_ and the name of a key"
+        unknown = sorted(
+            name
+            for name in self._environment
+            if name.startswith(_PREFIX) and not name.startswith(_CONFIG_PREFIX) and (name not in known or known[name])
+        )
+        if not unknown:
+            return []
+        from difflib import get_close_matches
+
+        names = [name.removeprefix(_PREFIX) for name in known]
+        found = [(name, get_close_matches(name.removeprefix(_PREFIX), names, n=1, cutoff=0.75)) for name in unknown]
+        return [
+            f"{name} is not a variable of kshim and has no effect; did you mean {_PREFIX}{near[0]}{known[_PREFIX + near[0]]}?"
+            for name, near in found
+            if near
+        ]
 
     def count(self, option: str) -> int:
         """How often an option without a value is given; a variable says how often, or true for once.
@@ -71,14 +96,15 @@ def _variable(option: str) -> str:
 
 
 def configuration_of(environment: Mapping[str, str]) -> dict[str, str]:
-    """Kafka's keys that `KSHIM_CONFIG_*` variables set. Raises CommandError (usage) for an unknown key or a bad value.
+    """Kafka's keys that `KSHIM_CONFIG_*` variables set; empty ones count as not set.
 
+    Raises CommandError (usage) for an unknown key or a bad value.
     As in Kafka's own image, `_` stands for a dot, `__` for an underscore and `___` for a hyphen.
 
     >>> configuration_of({"KSHIM_CONFIG_GROUP_MAX_SIZE": "3", "KSHIM_CONFIG_LISTENER_NAME_SASL__SSL_SSL_CLIENT_AUTH": "none"})
     {'group.max.size': '3', 'listener.name.sasl_ssl.ssl.client.auth': 'none'}
     """
-    variables = [name for name in environment if name.startswith(_CONFIG_PREFIX)]
+    variables = [name for name, value in environment.items() if name.startswith(_CONFIG_PREFIX) and value]
     return {_key_of(variable, environment[variable]): environment[variable] for variable in variables}
 
 
@@ -91,13 +117,19 @@ def _key_of(variable: str, text: str) -> str:
     key = known_key(name)
     if key is None:
         near = nearest_key(name)
-        hint = f"; did you mean {_CONFIG_PREFIX}{near.upper().replace('.', '_')}?" if near else ""
+        hint = f"; did you mean {_variable_of_key(near)}?" if near else ""
         raise CommandError(f"{variable}: {name} is not a configuration key of Kafka{hint}", EXIT_USAGE)
     try:
         parse_value(key, text)
     except ConfigError as error:
         raise CommandError(f"{variable}: bad configuration value: {error}", EXIT_USAGE) from None
     return name
+
+
+def _variable_of_key(key: str) -> str:
+    for character, underscores in (("_", "__"), ("-", "___"), (".", "_")):
+        key = key.replace(character, underscores)
+    return _CONFIG_PREFIX + key.upper()
 
 
 def listener_of(environment: Mapping[str, str]) -> str:

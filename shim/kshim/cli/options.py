@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import errno
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, cast
 
@@ -50,6 +52,8 @@ class ServeOptions(NamedTuple):
     broker_count: int = 1
     secret_files: tuple[str, ...] = ()
     """Those of the files given that hold passwords or keys."""
+    warnings: tuple[str, ...] = ()
+    """A sentence for each thing that was probably meant otherwise."""
 
 
 class DemoOptions(NamedTuple):
@@ -110,7 +114,12 @@ def parse_command(arguments: Sequence[str], environment: Mapping[str, str]) -> C
         from kshim.cli.log_options import parse_log_command
 
         return parse_log_command(_Parser, arguments)
-    found = _parser().parse_args(arguments)
+    found, unknown = _parser().parse_known_args(arguments)
+    if unknown:
+        command = f"kshim {found.command}" if found.command else "kshim"
+        raise CommandError(
+            f"unrecognized arguments: {' '.join(unknown)}; `{command} --help` lists the options", EXIT_USAGE
+        )
     if found.command == "demo":
         return DemoOptions(is_plain=found.plain)
     if found.command == "conform":
@@ -143,7 +152,7 @@ def _parser() -> _Parser:
         prog="kshim",
         description="A message broker that speaks Kafka's wire protocol.",
         epilog="Without a command, kshim runs serve. Exit codes: 0 success, 1 failure, 2 usage, "
-        "3 address or data directory cannot be used, 130 interrupted.",
+        "3 address or data directory cannot be used or an extra is not installed, 130 interrupted.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
@@ -213,8 +222,7 @@ def _add_output(serve: _Parser) -> None:
     option = serve.add_argument
     option(
         "--events-topic",
-        action="store_true",
-        default=None,
+        action=argparse.BooleanOptionalAction,
         help="write the rebalance history, as JSON, to the topic __kshim_events",
     )
     option(
@@ -239,8 +247,7 @@ def _add_security(serve: _Parser) -> None:
     )
     option(
         "--acls",
-        action="store_true",
-        default=None,
+        action=argparse.BooleanOptionalAction,
         help="enable ACLs, as Kafka's authorizer.class.name does",
     )
 
@@ -265,8 +272,9 @@ def _add_durability(serve: _Parser) -> None:
     )
     option(
         "--recover",
-        metavar="skip-corrupt",
-        help="start although a log is damaged: put damaged batches aside and continue without them",
+        metavar="refuse|skip-corrupt",
+        help="what to do if a log is damaged: not start (refuse, the default), or put damaged batches aside and continue "
+        "without them (skip-corrupt)",
     )
 
 
@@ -371,10 +379,20 @@ def _serve_options(found: argparse.Namespace, environment: Mapping[str, str]) ->
         fsync=cast("FsyncPolicy | None", _choice(given, "--fsync", ("always", "interval", "never"))),
         fsync_interval_ms=_count(given, "--fsync-interval-ms", 3_600_000),
         recover=cast("RecoverPolicy", _choice(given, "--recover", ("refuse", "skip-corrupt")) or "refuse"),
-        users_file=given.text("--users"),
+        users_file=_users_file(given),
         broker_count=_count(given, "--brokers", MAX_BROKERS) or 1,
         secret_files=_secret_files(given, properties),
+        warnings=tuple(given.warnings()),
     )
+
+
+def _users_file(given: Given) -> str | None:
+    """Its name, after a look at whether it can be read, since only here is known who named it."""
+    path = given.text("--users")
+    if path is not None and not os.access(path, os.R_OK):
+        reason = os.strerror(errno.EACCES if os.path.exists(path) else errno.ENOENT)
+        raise CommandError(f"{given.name('--users')}: cannot read {path}: {reason}", EXIT_USAGE)
+    return path
 
 
 def _secret_files(given: Given, properties: Mapping[str, str]) -> tuple[str, ...]:
@@ -395,9 +413,13 @@ def _config(
     if given.flag("--events-topic"):
         asked = by_environment if given.is_of_environment("--events-topic") else by_command_line
         asked["kshim.history.topic.enable"] = "true"
+    elif given.is_denied("--events-topic"):
+        by_command_line["kshim.history.topic.enable"] = "false"
     config = {**properties, **by_environment, **by_command_line}
     if given.flag("--acls"):
         config.setdefault("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer")
+    elif given.is_denied("--acls"):
+        config["authorizer.class.name"] = ""
     return config, "listeners" in by_environment or "listeners" in by_command_line
 
 

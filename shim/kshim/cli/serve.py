@@ -116,7 +116,7 @@ def _configuration(options: ServeOptions, log: Log) -> BrokerConfig:
         config = BrokerConfig(options.config)
     except ConfigError as error:
         raise CommandError(f"bad configuration value: {error}", EXIT_USAGE) from None
-    for warning in config.warnings:
+    for warning in (*options.warnings, *config.warnings):
         log.caution("configuration", warning)
     return config
 
