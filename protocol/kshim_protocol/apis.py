@@ -20,8 +20,6 @@ class Api:
     the name shared by its message module, its coordinator module and its handler.
     """
 
-    __slots__ = ("flexible_from", "key", "max_version", "min_version", "module", "name")
-
     def __init__(self, key: int, name: str, module: str, versions: tuple[int, int], flexible_from: int | None) -> None:
         self.key = key
         self.name = name

@@ -35,8 +35,6 @@ class Codec(Generic[S]):
     BuildError (a ValueError). `tree` is the construct schema that both follow.
     """
 
-    __slots__ = ("_lenient_parse", "_tree", "build", "cls", "parse", "version")
-
     parse: Parse[S]
     build: Callable[[S], bytes]
 

@@ -86,8 +86,6 @@ def row_is_in(row: Row, version: int) -> bool:
 class MessageInfo:
     """What the decorator knows of a class: `rows` in wire order, version range, first flexible version, api key."""
 
-    __slots__ = ("api_key", "codecs", "flexible", "name", "rows", "versions")
-
     def __init__(
         self, name: str, rows: tuple[Row, ...], api_key: int | None, versions: Range | None, flexible: Range
     ) -> None:

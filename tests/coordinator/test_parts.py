@@ -214,7 +214,7 @@ def test_subscriptions_are_read_by_their_first_rows_whatever_their_version() -> 
 
 def test_defaults_are_kafkas_but_for_the_initial_delay() -> None:
     config = GroupConfig()
-    assert {name: getattr(config, name) for name in GroupConfig.__slots__} == {
+    assert {name: getattr(config, name) for name in GroupConfig.__annotations__} == {
         "group_min_session_timeout_ms": 6_000,
         "group_max_session_timeout_ms": 1_800_000,
         "group_max_size": 2_147_483_647,

@@ -41,8 +41,6 @@ class RandomIds:
     `new_member_suffix() -> str` is a UUID in text form, `new_topic_id() -> bytes` 16 random bytes.
     """
 
-    __slots__ = ("new_member_suffix", "new_topic_id")
-
     def __init__(self, new_member_suffix: Callable[[], str], new_topic_id: Callable[[], bytes]) -> None:
         self.new_member_suffix = new_member_suffix
         self.new_topic_id = new_topic_id

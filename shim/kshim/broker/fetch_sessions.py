@@ -114,8 +114,6 @@ class FetchSessions:
     `first_id` gives a random number, so that sessions of an earlier run are not taken for those of this one.
     """
 
-    __slots__ = ("_first_id", "_next_id", "_partition_count", "_sessions", "_slots")
-
     def __init__(self, slots: int, first_id: Callable[[], int]) -> None:
         self._slots = slots
         self._first_id = first_id

@@ -23,8 +23,6 @@ class ProducerIds:
     `first()` is where ids begin in a storage that has never given any.
     """
 
-    __slots__ = ("_end", "_first", "_next", "_storage")
-
     def __init__(self, storage: Storage, first: Callable[[], int]) -> None:
         self._storage = storage
         self._first = first

@@ -56,16 +56,6 @@ def with_short_texts(response: Struct) -> Struct:
 class Route:
     """One API in one version: codecs and handler, found once."""
 
-    __slots__ = (
-        "api",
-        "handler",
-        "request_codec",
-        "request_is_flexible",
-        "response_codec",
-        "response_is_flexible",
-        "version",
-    )
-
     def __init__(self, api: Api, version: int, handler: Handler) -> None:
         self.api = api
         self.version = version

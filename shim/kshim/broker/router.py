@@ -21,8 +21,6 @@ _KEY_AND_VERSION = struct.Struct(">hh")
 class NodeContext(RequestContext):
     """The context of a request to one of several nodes: it says what that node coordinates."""
 
-    __slots__ = ("leads_shard",)
-
     def __init__(
         self, node: Node, api_version: int, client_id: str | None, client_host: str, now: Now, real_ms: int
     ) -> None:

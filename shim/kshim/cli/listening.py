@@ -156,10 +156,8 @@ def limits_of(config: BrokerConfig, listeners: Sequence[Listener]) -> ServerLimi
     try:
         if config.max_connections_per_ip_overrides:
             limits.max_connections_per_ip_overrides = _overrides(config.max_connections_per_ip_overrides)
-        for listener in listeners:
-            count = config.own_connections_of(listener.name)
-            if count is not None:
-                limits.listener_max_connections[listener.name] = count
+        counts = {listener.name: config.own_connections_of(listener.name) for listener in listeners}
+        limits.listener_max_connections = {name: count for name, count in counts.items() if count is not None}
     except ConfigError as error:
         raise CommandError(f"bad configuration value: {error}", EXIT_USAGE) from None
     return limits

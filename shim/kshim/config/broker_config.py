@@ -142,16 +142,7 @@ class BrokerConfig:
         """What the coordinator needs of it."""
         from kshim.coordinator.groups.config import GroupConfig
 
-        return GroupConfig(
-            group_min_session_timeout_ms=self.group_min_session_timeout_ms,
-            group_max_session_timeout_ms=self.group_max_session_timeout_ms,
-            group_max_size=self.group_max_size,
-            group_initial_rebalance_delay_ms=self.group_initial_rebalance_delay_ms,
-            offsets_retention_minutes=self.offsets_retention_minutes,
-            offsets_retention_check_interval_ms=self.offsets_retention_check_interval_ms,
-            offset_metadata_max_bytes=self.offset_metadata_max_bytes,
-            offsets_topic_num_partitions=self.offsets_topic_num_partitions,
-        )
+        return GroupConfig(**{name: getattr(self, name) for name in GroupConfig.__annotations__})
 
     def topic_value(self, configs: Mapping[str, str], name: str) -> Value:
         """What holds for a topic with its own `configs`: its own value, the broker's, or Kafka's default, parsed.

@@ -19,8 +19,6 @@ class Key:
     `meaning` is one sentence; empty if the key has no effect.
     """
 
-    __slots__ = ("default", "meaning", "name", "rule", "type")
-
     def __init__(self, name: str, type_: KeyType, default: str | None, rule: str, meaning: str) -> None:
         self.name = name
         self.type = type_
@@ -34,8 +32,6 @@ class Key:
 
 class TopicKey(Key):
     """One key of a topic. `synonym` is the broker's key that gives its default, "" where there is none."""
-
-    __slots__ = ("synonym",)
 
     default: str
 

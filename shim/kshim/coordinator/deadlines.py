@@ -18,8 +18,6 @@ class Deadlines:
     the heap's entry is then early and is put back when its time comes. So re-arming a session costs two dict accesses.
     """
 
-    __slots__ = ("_due", "_heap", "_queued")
-
     def __init__(self) -> None:
         self._due: dict[Key, int] = {}
         self._queued: dict[Key, int] = {}  # time of the key's one heap entry that counts

@@ -37,7 +37,6 @@ class CoordinatorShard:
     """The state that one partition of a coordinator's topic stands for."""
 
     topic: ClassVar[str]
-    __slots__ = ("alone", "deadlines", "is_loading", "partition", "skipped")
 
     def __init__(self, partition: int, deadlines: Deadlines, *, is_loading: bool) -> None:
         self.partition = partition

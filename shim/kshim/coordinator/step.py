@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from kshim.coordinator.fact import Fact
+from kshim.coordinator.value_object import ValueObject
 from kshim_protocol.errors import ErrorCode
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -86,42 +86,21 @@ class Append:
         self.written, self.failed = both_written, both_failed
 
 
-class Marker:
+class Marker(NamedTuple):
     """One marker to be written to a partition of any topic, to end a producer's transaction there.
 
     `settle(error)` is called exactly once: with NONE when the marker is durable, as the policy has it, or when there is
     no such partition any more; with any other error when the marker may not be there. What it returns is to be applied.
     """
 
-    __slots__ = (
-        "coordinator_epoch",
-        "is_commit",
-        "now",
-        "partition",
-        "producer_epoch",
-        "producer_id",
-        "settle",
-        "topic",
-    )
-
-    def __init__(
-        self,
-        where: tuple[str, int],
-        *,
-        producer_id: int,
-        producer_epoch: int,
-        is_commit: bool,
-        coordinator_epoch: int,
-        now: Now,
-        settle: Callable[[ErrorCode], Step | None],
-    ) -> None:
-        self.topic, self.partition = where
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.is_commit = is_commit
-        self.coordinator_epoch = coordinator_epoch
-        self.now = now
-        self.settle = settle
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    is_commit: bool
+    coordinator_epoch: int
+    now: Now
+    settle: Callable[[ErrorCode], Step | None]
 
     def __repr__(self) -> str:
         outcome = "commit" if self.is_commit else "abort"
@@ -130,7 +109,7 @@ class Marker:
         )
 
 
-class Event(Fact):
+class Event(ValueObject):
     """Base of all events. `partition` is that of `topic` concerned, `now` the time of the input.
 
     `is_routine`: it occurs so often in normal operation that it is logged with -v only.

@@ -52,17 +52,6 @@ class Ending(NamedTuple):
 class Why:
     """What an event is about: the group, the epoch it is in, the cause and the member behind it."""
 
-    __slots__ = (
-        "_head_json",
-        "epoch",
-        "from_generation",
-        "group_id",
-        "protocol_type",
-        "reason",
-        "reason_text",
-        "trigger",
-    )
-
     def __init__(
         self,
         group_id: str,
@@ -98,24 +87,6 @@ class Course(Why):
 
     `expected` and `pending_sync` change while it is open, `kicked` grows; the rest is set once.
     """
-
-    __slots__ = (
-        "_joined_json",
-        "arrivals",
-        "ending",
-        "expected",
-        "initial_delay_ms",
-        "join_ms",
-        "joined_ms",
-        "kicked",
-        "last_to_join",
-        "leader_id",
-        "pending_sync",
-        "protocol",
-        "size_bytes",
-        "started_ms",
-        "to_generation",
-    )
 
     def __init__(
         self,
@@ -174,81 +145,36 @@ class Course(Why):
         return self._joined_json
 
 
-class HistoryEvent:
-    """One event, immutable by convention. `number` counts the events of a `run`, `seq` those of the group in it.
+class HistoryEvent(NamedTuple):
+    """One event. `number` counts the events of a `run`, `seq` those of the group in it.
 
-    `expected` None: no counts of members. `injected_fault` names the fault that kshim injected itself, None: none.
-    `size_bytes` is about how much memory it holds, with what it shares with its neighbours.
+    `expected` None: no counts of members.
     """
 
-    __slots__ = (
-        "broker",
-        "ended_by",
-        "expected",
-        "injected_fault",
-        "kicked_count",
-        "last_to_sync",
-        "now",
-        "number",
-        "outcome",
-        "pending_sync",
-        "replaced_member_id",
-        "run",
-        "seq",
-        "size_bytes",
-        "state_from",
-        "state_to",
-        "sync_ms",
-        "to_generation",
-        "type",
-        "why",
-    )
+    type: str
+    run: str
+    number: int
+    seq: int
+    now: Now
+    broker: int
+    why: Why
+    state_from: str | None
+    state_to: str
+    to_generation: int | None = None
+    expected: int | None = None
+    kicked_count: int = 0
+    pending_sync: int | None = None
+    sync_ms: int | None = None
+    last_to_sync: Arrival | None = None
+    outcome: str | None = None
+    ended_by: Ending | None = None
+    replaced_member_id: str | None = None
 
-    def __init__(
-        self,
-        *,
-        type: str,  # noqa: A002 (as it is called in the event)
-        run: str,
-        number: int,
-        seq: int,
-        now: Now,
-        broker: int,
-        why: Why,
-        state_from: str | None,
-        state_to: str,
-        to_generation: int | None = None,
-        expected: int | None = None,
-        kicked_count: int = 0,
-        pending_sync: int | None = None,
-        sync_ms: int | None = None,
-        last_to_sync: Arrival | None = None,
-        outcome: str | None = None,
-        ended_by: Ending | None = None,
-        replaced_member_id: str | None = None,
-    ) -> None:
-        self.type = type
-        self.run = run
-        self.number = number
-        self.seq = seq
-        self.now = now
-        self.broker = broker
-        self.why = why
-        self.state_from = state_from
-        self.state_to = state_to
-        self.to_generation = to_generation
-        self.expected = expected
-        self.kicked_count = kicked_count
-        self.pending_sync = pending_sync
-        self.sync_ms = sync_ms
-        self.last_to_sync = last_to_sync
-        self.outcome = outcome
-        self.ended_by = ended_by
-        self.replaced_member_id = replaced_member_id
-        self.injected_fault: str | None = None
-        self.size_bytes = 900 + 2 * len(why.reason_text)
-        if outcome is not None:
-            assert isinstance(why, Course)
-            self.size_bytes += why.size_bytes
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory it holds, with what it shares with its neighbours."""
+        size_bytes = 900 + 2 * len(self.why.reason_text)
+        return size_bytes + self.why.size_bytes if self.outcome and isinstance(self.why, Course) else size_bytes
 
     @property
     def group_id(self) -> str:
@@ -271,13 +197,12 @@ class HistoryEvent:
         group_json, cause_json = self.why.head_json()
         state_from = "null" if self.state_from is None else f'"{self.state_from}"'
         replaced = "null" if self.replaced_member_id is None else _quoted(self.replaced_member_id)
-        fault = "null" if self.injected_fault is None else _quoted(self.injected_fault)
         text = (
             f'{{"v":{EVENT_VERSION},"event_id":"{self.run}-{self.number}","run":"{self.run}","seq":{self.seq},'
             f'"ts_ms":{self.now.wall_ms},"mono_ms":{self.now.mono_ms},"broker":{self.broker},{group_json},'
             f'"to_generation":{_number(self.to_generation)},"type":"{self.type}","state_from":{state_from},'
             f'"state_to":"{self.state_to}",{cause_json},"replaced_member_id":{replaced},'
-            f'{self._course_json()},"injected_fault":{fault}}}'
+            f'{self._course_json()},"injected_fault":null}}'
         )
         return text.encode("utf-8", "backslashreplace")  # half a surrogate pair becomes \udxxx, which JSON knows, too
 

@@ -11,8 +11,6 @@ from kshim.history.event import HistoryEvent
 class Ring:
     """At most `max_events` events and about `max_bytes` of memory; the oldest go first. Iterates from old to new."""
 
-    __slots__ = ("_events", "dropped_count", "max_bytes", "max_events", "size_bytes")
-
     def __init__(self, *, max_events: int, max_bytes: int) -> None:
         self.max_events = max_events
         self.max_bytes = max_bytes

@@ -38,20 +38,6 @@ class EventsTopic:
     `max_events` and about `max_bytes` wait; beyond that the oldest are dropped.
     """
 
-    __slots__ = (
-        "_after",
-        "_backlog",
-        "_backlog_bytes",
-        "_find_topic",
-        "_has_failed",
-        "_is_armed",
-        "_max_bytes",
-        "_max_events",
-        "_on_failure",
-        "before_writing",
-        "dropped_count",
-    )
-
     def __init__(
         self,
         find_topic: Callable[[], Topic | None],

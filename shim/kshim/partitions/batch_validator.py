@@ -54,18 +54,6 @@ class BatchValidator:
     `compression.<codec>.level` have no effect here.
     """
 
-    __slots__ = (
-        "_after_max_ms",
-        "_before_max_ms",
-        "_is_compacted",
-        "_is_log_append_time",
-        "_max_record_bytes",
-        "_segment_bytes",
-        "codec",
-        "configs",
-        "max_bytes",
-    )
-
     def __init__(self, config: BrokerConfig, configs: Mapping[str, str]) -> None:
         def value(name: str) -> Any:
             return config.topic_value(configs, name)

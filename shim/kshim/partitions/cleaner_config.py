@@ -14,19 +14,6 @@ if TYPE_CHECKING:
 class CleanerConfig:
     """The keys that decide, parsed; times in ms, sizes in bytes, -1 for no limit."""
 
-    __slots__ = (
-        "compacts",
-        "delete_retention_ms",
-        "deletes",
-        "max_lag_ms",
-        "min_dirty_ratio",
-        "min_lag_ms",
-        "retention_bytes",
-        "retention_ms",
-        "segment_bytes",
-        "segment_ms",
-    )
-
     def __init__(self, config: BrokerConfig, topic: Topic) -> None:
         def value(name: str) -> Any:
             return config.topic_value(topic.configs, name)

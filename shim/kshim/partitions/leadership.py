@@ -17,8 +17,6 @@ class Leadership:
     up on one node.
     """
 
-    __slots__ = ("_new", "_turn", "live_ids", "node_ids")
-
     def __init__(self, node_ids: Iterable[int]) -> None:
         self.node_ids = sorted(node_ids)
         self.live_ids = list(self.node_ids)

@@ -42,17 +42,6 @@ _NEVER: Final = 1 << 62
 class _DirtyLog:
     """What is known of the log of one partition. Dirty is what was appended since it was last compacted."""
 
-    __slots__ = (
-        "clean_bytes",
-        "clean_offset",
-        "dirty_bytes",
-        "horizon_ms",
-        "idle_bytes",
-        "is_busy",
-        "limit_bytes",
-        "sealed_offset",
-    )
-
     def __init__(self, clean_offset: int) -> None:
         self.clean_offset = clean_offset
         self.clean_bytes = 0

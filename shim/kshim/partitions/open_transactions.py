@@ -14,8 +14,6 @@ class OpenTransactions:
     Kafka: ProducerStateManager's ongoing and unreplicated transactions, TransactionIndex.
     """
 
-    __slots__ = ("_aborted", "_first_offsets", "_last_offsets", "_undurable")
-
     def __init__(self) -> None:
         self._first_offsets: dict[int, int] = {}  # by producer id; in the order of the offsets
         self._undurable: list[tuple[int, int]] = []  # first offset, offset of the marker: not readable yet

@@ -61,8 +61,6 @@ class Partition:
     `log` is opened on first use. `leader` says which node answers for it, in which epoch. Kafka: Partition, UnifiedLog.
     """
 
-    __slots__ = ("_failure", "_log", "_services", "index", "leader", "producers", "topic")
-
     def __init__(self, topic: Topic, index: int, services: PartitionServices, leader: PartitionLeader) -> None:
         self.topic = topic
         self.index = index
@@ -285,8 +283,6 @@ class Partition:
 
 class Topic:
     """A topic with its partitions in index order. `configs` holds only what was set for this topic."""
-
-    __slots__ = ("_batch_validator", "configs", "name", "partitions", "topic_id")
 
     def __init__(self, name: str, topic_id: bytes, configs: dict[str, str]) -> None:
         self.name = name

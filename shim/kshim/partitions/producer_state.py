@@ -37,8 +37,6 @@ class ProducerState:
     4.4.
     """
 
-    __slots__ = ("_entries", "_sweep_at", "saved_offset", "transactions", "unsaved_bytes", "unverified")
-
     def __init__(self) -> None:
         self._entries: dict[int, ProducerEntry] = {}
         self._sweep_at = _FIRST_SWEEP_AT

@@ -40,8 +40,6 @@ class CheckedRecords:
     `facts` are None where the package that reads the codec is not installed: then the batch is taken as it is.
     """
 
-    __slots__ = ("batch", "facts")
-
     def __init__(self, facts: RecordFacts | None, batch: bytes | None) -> None:
         self.facts = facts
         self.batch = batch
@@ -49,8 +47,6 @@ class CheckedRecords:
 
 class RecordValidator:
     """The batches of one request, each by its place. `codec`: what the topic of a batch wants it compressed with, None for as it is."""
-
-    __slots__ = ("_found", "_heavy")
 
     def __init__(self) -> None:
         self._found: dict[Place, CheckedRecords | KafkaError] = {}

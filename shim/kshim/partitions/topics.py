@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kshim.partitions.partition import Partition, PartitionServices, Topic
 from kshim.storage.log import LogError
@@ -15,18 +15,13 @@ if TYPE_CHECKING:
     from kshim.storage.storage import Storage
 
 
-class NewTopic:
+class NewTopic(NamedTuple):
     """A topic to be made, every check passed. `leader_ids` names a node for each partition; None: in turn."""
 
-    __slots__ = ("configs", "leader_ids", "name", "partition_count")
-
-    def __init__(
-        self, name: str, partition_count: int, configs: dict[str, str], leader_ids: Sequence[int] | None = None
-    ) -> None:
-        self.name = name
-        self.partition_count = partition_count
-        self.configs = configs
-        self.leader_ids = leader_ids
+    name: str
+    partition_count: int
+    configs: dict[str, str]
+    leader_ids: Sequence[int] | None = None
 
 
 class Topics:

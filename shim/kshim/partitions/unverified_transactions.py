@@ -28,8 +28,6 @@ class _Unverified(NamedTuple):
 class UnverifiedTransactions:
     """By producer id. Kafka: VerificationStateEntry, ProducerStateManager.verificationStates; not in snapshots."""
 
-    __slots__ = ("_by_producer", "_expiration_ms")
-
     def __init__(self, expiration_ms: int) -> None:
         self._expiration_ms = expiration_ms
         self._by_producer: dict[int, _Unverified] = {}

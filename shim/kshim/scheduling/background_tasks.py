@@ -20,8 +20,6 @@ class BackgroundTasks:
     Urgent ones (syncs, on which replies may wait) are started at once and side by side; the others one at a time.
     """
 
-    __slots__ = ("_ordinary", "_urgent", "on_task")
-
     def __init__(self) -> None:
         self.on_task: Callable[[], None] = _nobody_listens
         self._urgent: deque[BackgroundTask] = deque()

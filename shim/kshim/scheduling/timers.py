@@ -12,8 +12,6 @@ class Timers:
     `next_ms` is when `advance` is due on the real monotonic clock, or None; 0 stands for at once.
     """
 
-    __slots__ = ("_heap", "_sequence", "_unscheduled", "next_ms")
-
     def __init__(self) -> None:
         self.next_ms: int | None = None
         self._unscheduled: list[tuple[int, Callable[[], None]]] = []

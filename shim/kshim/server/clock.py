@@ -24,8 +24,6 @@ class GroupClock(Protocol):
 class RealClock:
     """The machine's monotonic and wall clocks."""
 
-    __slots__ = ()
-
     def now(self) -> Now:
         return Now(time.monotonic_ns() // 1_000_000, time.time_ns() // 1_000_000)
 
@@ -40,8 +38,6 @@ class RealClock:
 
 class ManualClock:
     """Stands still until `advance` is called. Both faces of `Now` move together."""
-
-    __slots__ = ("_now", "_serial", "_sleepers")
 
     def __init__(self, *, mono_ms: int = 0, wall_ms: int = 1_700_000_000_000) -> None:
         self._now = Now(mono_ms, wall_ms)

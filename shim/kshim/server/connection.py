@@ -55,36 +55,6 @@ class ServerConnection:
     read again. It must not call back into the connection.
     """
 
-    __slots__ = (
-        "_at",
-        "_buffer",
-        "_in_turn",
-        "_is_ending",
-        "_is_parked",
-        "_is_paused",
-        "_is_stopping",
-        "_limits",
-        "_log",
-        "_more",
-        "_out",
-        "_out_bytes",
-        "_parked_frame_bytes",
-        "_parked_total",
-        "_router",
-        "_transform",
-        "_unsent",
-        "client_host",
-        "held_since_ms",
-        "is_authenticated",
-        "is_closed",
-        "listener_name",
-        "principal",
-        "read_bytes",
-        "request_memory",
-        "security_protocol",
-        "wake",
-    )
-
     def __init__(
         self,
         router: FrameRouter,

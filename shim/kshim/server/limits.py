@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kshim.coordinator.value_object import ValueObject
+
 TURN_FRAMES = 64
 """Requests handled for one connection before the others get their turn."""
 TURN_BYTES = 256 * 1024
@@ -14,7 +16,7 @@ QUEUE_BYTES = 64 * 1024
 """Reading pauses once this much waits behind a parked request of the same connection."""
 
 
-class ServerLimits:
+class ServerLimits(ValueObject, frozen=False):
     """Limits of one server, over all its listeners; all sizes in bytes, all durations in ms.
 
     - `request_max_bytes`: largest frame, without its size (`socket.request.max.bytes`); a larger one closes.
@@ -40,58 +42,21 @@ class ServerLimits:
     - `shutdown_grace_ms`: how long a graceful stop waits for answers to be taken.
     """
 
-    __slots__ = (
-        "authentication_max_ms",
-        "connections_max_idle_ms",
-        "listen_backlog_size",
-        "listener_max_connections",
-        "max_connections",
-        "max_connections_per_ip",
-        "max_connections_per_ip_overrides",
-        "parked_max_bytes",
-        "request_max_bytes",
-        "shutdown_grace_ms",
-        "slow_reader_ms",
-        "slow_sender_ms",
-        "unauthenticated_max_bytes",
-        "unsent_max_bytes",
-        "unsent_total_max_bytes",
-    )
-
-    def __init__(
-        self,
-        *,
-        request_max_bytes: int = 104_857_600,
-        unauthenticated_max_bytes: int = 524_288,
-        max_connections: int = 2_147_483_647,
-        listener_max_connections: Mapping[str, int] | None = None,
-        max_connections_per_ip: int = 2_147_483_647,
-        max_connections_per_ip_overrides: Mapping[str, int] | None = None,
-        authentication_max_ms: int = 30_000,
-        connections_max_idle_ms: int = 600_000,
-        listen_backlog_size: int = 512,
-        parked_max_bytes: int = 512 * 1024 * 1024,
-        unsent_max_bytes: int = 1024 * 1024,
-        unsent_total_max_bytes: int = 512 * 1024 * 1024,
-        slow_reader_ms: int = 60_000,
-        slow_sender_ms: int = 30_000,
-        shutdown_grace_ms: int = 2_000,
-    ) -> None:
-        self.request_max_bytes = request_max_bytes
-        self.unauthenticated_max_bytes = unauthenticated_max_bytes
-        self.max_connections = max_connections
-        self.listener_max_connections = dict(listener_max_connections or {})
-        self.max_connections_per_ip = max_connections_per_ip
-        self.max_connections_per_ip_overrides = dict(max_connections_per_ip_overrides or {})
-        self.authentication_max_ms = authentication_max_ms
-        self.connections_max_idle_ms = connections_max_idle_ms
-        self.listen_backlog_size = listen_backlog_size
-        self.parked_max_bytes = parked_max_bytes
-        self.unsent_max_bytes = unsent_max_bytes
-        self.unsent_total_max_bytes = unsent_total_max_bytes
-        self.slow_reader_ms = slow_reader_ms
-        self.slow_sender_ms = slow_sender_ms
-        self.shutdown_grace_ms = shutdown_grace_ms
+    request_max_bytes: int = 104_857_600
+    unauthenticated_max_bytes: int = 524_288
+    max_connections: int = 2_147_483_647
+    listener_max_connections: Mapping[str, int] = {}
+    max_connections_per_ip: int = 2_147_483_647
+    max_connections_per_ip_overrides: Mapping[str, int] = {}
+    authentication_max_ms: int = 30_000
+    connections_max_idle_ms: int = 600_000
+    listen_backlog_size: int = 512
+    parked_max_bytes: int = 512 * 1024 * 1024
+    unsent_max_bytes: int = 1024 * 1024
+    unsent_total_max_bytes: int = 512 * 1024 * 1024
+    slow_reader_ms: int = 60_000
+    slow_sender_ms: int = 30_000
+    shutdown_grace_ms: int = 2_000
 
     def take_connections_of(self, other: ServerLimits) -> None:
         """Allow as many connections as `other` from now on; those that are there stay."""

@@ -12,8 +12,6 @@ class ConnectionQuotas:
     taken and closed at once, so that one address cannot fill the backlog for the others.
     """
 
-    __slots__ = ("_by_host", "_by_listener", "_limits", "total")
-
     def __init__(self, limits: ServerLimits) -> None:
         self._limits = limits
         self._by_host: dict[str, int] = {}

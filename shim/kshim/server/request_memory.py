@@ -30,8 +30,6 @@ class RequestMemory:
     passed by that one, and by one read of each connection. `on_line` is called when a connection begins to wait.
     """
 
-    __slots__ = ("_ahead", "_limit_bytes", "_line", "on_line", "total_bytes")
-
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
         self._line: dict[Parked, None] = {}  # in order of asking

@@ -20,8 +20,6 @@ _PLAIN_TEXT_REASONS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", 
 class TlsTransform:
     """Implements `TransportLayer` for one connection: the server's side of TLS."""
 
-    __slots__ = ("_handshake_bytes", "_in", "_out", "_tls", "is_open", "is_over", "principal")
-
     def __init__(self, context: ssl.SSLContext) -> None:
         self._in = ssl.MemoryBIO()
         self._out = ssl.MemoryBIO()

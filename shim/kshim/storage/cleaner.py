@@ -180,8 +180,6 @@ class _Pieces:
 class _Piece:
     """Some whole batches, read when they are first needed."""
 
-    __slots__ = ("_data", "_job")
-
     def __init__(self, job: Callable[[], bytes]) -> None:
         self._job = job
         self._data: bytes | None = None

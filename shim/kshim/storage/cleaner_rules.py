@@ -77,8 +77,6 @@ class _Producer:
 class Survey:
     """What the headers of a log say about producers and transactions. `read` every batch from the start to the end."""
 
-    __slots__ = ("_aborted", "_open", "_producers")
-
     def __init__(self) -> None:
         self._aborted: dict[int, list[tuple[int, int]]] = {}  # by producer id: first offset, offset of the marker
         self._open: dict[int, int] = {}
@@ -243,21 +241,6 @@ class Filter:
     What stays is appended to `kept`. `now_ms` is Unix time; a tombstone stays until `delete_retention_ms` after the
     first clean that met it. `end_offset` is the log's end: the batch right before it stays, if need be empty.
     """
-
-    __slots__ = (
-        "_delete_retention_ms",
-        "_end_offset",
-        "_has_data",
-        "_is_replaced",
-        "_keys",
-        "_now_ms",
-        "_producers_since_ms",
-        "_survey",
-        "decoded_count",
-        "kept",
-        "latest_offset",
-        "next_horizon_ms",
-    )
 
     def __init__(
         self,

@@ -26,23 +26,6 @@ _unpack_fields = LOG_FIELDS.unpack_from
 class MemoryLog:
     """`Log` as a list of batches, with arrays beside it so that every look-up is a bisection."""
 
-    __slots__ = (
-        "_base_offsets",
-        "_batches",
-        "_dropped_bytes",
-        "_ends",
-        "_max_timestamps",
-        "_segment_bytes_before",
-        "_segment_first_ms",
-        "_segment_offsets",
-        "end_offset",
-        "leader_epoch",
-        "loss_count",
-        "segment_bytes",
-        "segment_ms",
-        "start_offset",
-    )
-
     def __init__(self, start_offset: int = 0, *, segment_bytes: int = 1 << 30, segment_ms: int = 1 << 62) -> None:
         self.start_offset = start_offset
         self.end_offset = start_offset
@@ -273,16 +256,6 @@ class MemoryLog:
 
 class MemorySegment:
     """See `SegmentView`."""
-
-    __slots__ = (
-        "_log",
-        "base_offset",
-        "end_offset",
-        "first_timestamp_ms",
-        "loss_count",
-        "max_timestamp_ms",
-        "size_bytes",
-    )
 
     def __init__(
         self, log: MemoryLog, offsets: tuple[int, int], size_bytes: int, timestamps_ms: tuple[int, int]

@@ -15,21 +15,6 @@ class OsCalls:
     `pwrite` may write less than it was given; `pread` returns less at the end of the file only.
     """
 
-    __slots__ = (
-        "close",
-        "dup",
-        "fdatasync",
-        "ftruncate",
-        "mkdir",
-        "open",
-        "open_existing",
-        "pread",
-        "pwrite",
-        "rename",
-        "sync_directory",
-        "unlink",
-    )
-
     def __init__(self) -> None:
         self.open: Callable[[str], int] = _open
         """Open for reading and writing, made if it is not there."""

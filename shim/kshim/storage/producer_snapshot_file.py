@@ -35,8 +35,6 @@ _ABORTED_VERSION = 0
 class ProducerFiles:
     """The snapshots of one folder."""
 
-    __slots__ = ("_calls", "_folder", "_offsets")
-
     def __init__(self, folder: str, calls: OsCalls) -> None:
         self._folder = folder
         self._calls = calls

@@ -16,8 +16,6 @@ class GroupKey(Key):
     `lowest` and `highest` are the broker's keys that bound it, "" where there is none.
     """
 
-    __slots__ = ("highest", "lowest", "synonym")
-
     def __init__(
         self, name: str, type_: KeyType, default: str, rule: str, synonym: str, lowest: str, highest: str
     ) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from copy import copy
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from kshim.broker.request import PendingReply, answered
 from kshim.coordinator.step import RequestContext, Step
@@ -83,26 +83,15 @@ def closed(call: Call) -> Step:
     return call.refuse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
 
-class Call:
+class Call(NamedTuple):
     """One request before its handler, and its principal."""
 
-    __slots__ = ("_handler", "caller", "context", "node", "request", "ticket")
-
-    def __init__(
-        self,
-        caller: Caller,
-        node: Node,
-        request: Any,
-        context: RequestContext,
-        ticket: PendingReply,
-        handler: Handler,
-    ) -> None:
-        self.caller = caller
-        self.node = node
-        self.request = request
-        self.context = context
-        self.ticket = ticket
-        self._handler = handler
+    caller: Caller
+    node: Node
+    request: Any
+    context: RequestContext
+    ticket: PendingReply
+    handler: Handler
 
     @property
     def version(self) -> int:
@@ -114,9 +103,9 @@ class Call:
         request = self.request if request is None else request
         ticket = self.ticket if merge is None else MergedReply(self.ticket, request, merge)
         if merge is None and request is self.request:
-            return self._handler(self.node, request, self.context, ticket)
+            return self.handler(self.node, request, self.context, ticket)
         try:
-            return self._handler(self.node, request, self.context, ticket)
+            return self.handler(self.node, request, self.context, ticket)
         except KafkaError as error:  # of what was allowed; the rest keeps its refusal
             return answered(ticket, request.error_response(error.code, self.version, error.message))
 

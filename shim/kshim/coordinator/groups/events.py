@@ -8,9 +8,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, NamedTuple, TypedDict
 
-from kshim.coordinator.fact import Fact
 from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.step import Event, Now
+from kshim.coordinator.value_object import ValueObject
 from kshim_protocol.errors import ErrorCode
 
 HISTORY_FIELDS: Final = frozenset(
@@ -43,7 +43,7 @@ class Cause(Enum):
         return self.value
 
 
-class MemberRef(Fact):
+class MemberRef(ValueObject):
     """The member that an event concerns, as it was then. `client_reason` is the client's own text (KIP-800), verbatim.
 
     `rendered` is not part of the event: a writer of events may cache the text of the member here.
@@ -69,7 +69,7 @@ class Arrivals(NamedTuple):
     is_new: bytes
 
 
-class Trigger(Fact):
+class Trigger(ValueObject):
     """Why something is done: the cause, a sentence, and the member that caused it."""
 
     cause: Cause

@@ -76,8 +76,6 @@ class Replay:
     replaces them. `feed` and `finish` do their work in slices of less than a millisecond: iterate, give way at each None.
     """
 
-    __slots__ = ("_gone", "_live", "_names", "_shapes", "_shard", "_touched")
-
     def __init__(self, shard: Shard) -> None:
         self._shard = shard
         self._live: dict[bytes, _Entry] = {}  # the last record of each key

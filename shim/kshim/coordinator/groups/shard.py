@@ -28,7 +28,6 @@ class Shard(CoordinatorShard):
     """
 
     topic = OFFSETS_TOPIC
-    __slots__ = ("config", "groups", "homes", "new_id", "offsets", "topics")
 
     def __init__(
         self,

@@ -22,8 +22,6 @@ def offsets_of_group(shard: Shard, group_id: str) -> list[tuple[str, int]]:
 class Tombstones:
     """Offsets and groups of one shard that are to go, in the order in which their tombstones are written."""
 
-    __slots__ = ("_cause", "_entries", "_shard", "pairs")
-
     def __init__(self, shard: Shard, cause: Cause) -> None:
         self._shard = shard
         self._cause = cause

@@ -20,8 +20,6 @@ MARKER_PAUSE_MS = 200
 class _Round:
     """Markers on their way: how many are not settled yet, and whether one of them failed."""
 
-    __slots__ = ("has_failed", "waiting")
-
     def __init__(self, waiting: int) -> None:
         self.waiting = waiting
         self.has_failed = False
@@ -57,7 +55,7 @@ def write_markers(shard: TransactionShard, transaction: Transaction, now: Now, s
 
     markers = [
         Marker(
-            where,
+            *where,
             producer_id=facts.producer_id,
             producer_epoch=facts.producer_epoch,
             is_commit=facts.state is TransactionState.PREPARE_COMMIT,

@@ -23,8 +23,6 @@ class TransactionReplay:
     Records of another type are skipped and counted in `shard.skipped`. Raises ProtocolError, which names the offset.
     """
 
-    __slots__ = ("_live", "_shard")
-
     def __init__(self, shard: TransactionShard) -> None:
         self._shard = shard
         self._live: dict[bytes, Record] = {}  # the last record of each key

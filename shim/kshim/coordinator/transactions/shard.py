@@ -22,7 +22,6 @@ class TransactionShard(CoordinatorShard):
     """Transactional ids of one partition. `change` and `forget` are what records mean once they are in the log."""
 
     topic = TRANSACTIONS_TOPIC
-    __slots__ = ("config", "coordinator_epoch", "new_producer_id", "offsets_partition_for", "transactions")
 
     def __init__(
         self,

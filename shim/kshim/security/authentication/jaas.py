@@ -9,8 +9,6 @@ _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 class JaasEntry:
     """A login module and its options. Options hold passwords, so neither `repr` nor an error shows them."""
 
-    __slots__ = ("module", "options")
-
     def __init__(self, module: str, options: dict[str, str]) -> None:
         self.module = module
         self.options = options

@@ -15,8 +15,6 @@ class PasswordDigests:
     expensive hash would add nothing but a loop that stands still at each login.
     """
 
-    __slots__ = ("_digests", "_salt")
-
     def __init__(self, salt: bytes) -> None:
         self._salt = salt
         self._digests: dict[str, bytes] = {}
@@ -43,8 +41,6 @@ class PasswordDigests:
 
 class PlainServer:
     """Implements `Mechanism`. Messages are those of Kafka's PlainSaslServer."""
-
-    __slots__ = ("_passwords", "user")
 
     def __init__(self, passwords: PasswordDigests) -> None:
         self._passwords = passwords

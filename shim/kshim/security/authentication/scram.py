@@ -63,8 +63,6 @@ def salted_password(mechanism: str, password: str, salt: bytes, iterations: int)
 class ScramServer:
     """Implements `Mechanism`: client-first, server-first, client-final, server-final."""
 
-    __slots__ = ("_client_first", "_credential", "_find", "_hash_name", "_new_nonce", "_server_first", "user")
-
     def __init__(
         self, mechanism: str, find: Callable[[str], ScramCredential | None], new_nonce: Callable[[], str]
     ) -> None:

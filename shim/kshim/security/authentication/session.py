@@ -39,8 +39,6 @@ class Refusal(Exception):
 class SaslSession:
     """State of one connection. Times are ms on the real monotonic clock."""
 
-    __slots__ = ("_begun_ms", "_mechanism", "_previous", "_server", "expires_ms", "listener", "principal", "state")
-
     def __init__(self, listener: SaslListener) -> None:
         self.listener = listener
         self.state = SaslState.HANDSHAKE_OR_VERSIONS

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode
+from typing import NamedTuple
 
 from kshim.security.authentication.scram import SCRAM_MECHANISMS, ScramCredential
 
@@ -20,22 +21,13 @@ _CREDENTIAL = re.compile(
 )
 
 
-class UserLine:
+class UserLine(NamedTuple):
     """One line: `password`, or `mechanism` and `credential`. `repr` shows neither."""
 
-    __slots__ = ("credential", "mechanism", "password", "user")
-
-    def __init__(
-        self,
-        user: str,
-        password: str | None = None,
-        mechanism: str | None = None,
-        credential: ScramCredential | None = None,
-    ) -> None:
-        self.user = user
-        self.password = password
-        self.mechanism = mechanism
-        self.credential = credential
+    user: str
+    password: str | None = None
+    mechanism: str | None = None
+    credential: ScramCredential | None = None
 
     def __repr__(self) -> str:
         return f"<user {self.user}>"

@@ -10,8 +10,6 @@ from kshim.security.authorizer.model import WILDCARD, AclRule, PatternType, Reso
 class AclRules:
     """A set of rules. Finding those of a name costs one look-up a length that prefixes have, not one a rule."""
 
-    __slots__ = ("_literal", "_prefix_lengths", "_prefixed", "all")
-
     def __init__(self, rules: Iterable[AclRule] = ()) -> None:
         self.all: dict[AclRule, None] = {}
         """Every rule, in the order they were made."""

@@ -25,19 +25,6 @@ class FileSync:
     Everything `run` touches is its own: descriptors are duplicates, so that the log may append, roll, or close meanwhile.
     """
 
-    __slots__ = (
-        "_calls",
-        "_descriptors",
-        "_doomed",
-        "_indexes",
-        "_is_void",
-        "_lock",
-        "_outcome",
-        "end_offset",
-        "folders",
-        "segments",
-    )
-
     def __init__(
         self,
         segments: Sequence[Segment],
@@ -157,19 +144,6 @@ class Unsynced:
     `durable_offset`: everything before it survives power loss. The active segment waits whenever the log reaches beyond
     `begun_offset`, or `is_cut`.
     """
-
-    __slots__ = (
-        "_calls",
-        "_path",
-        "begun_offset",
-        "current",
-        "doomed",
-        "durable_offset",
-        "failure",
-        "has_names",
-        "is_cut",
-        "sealed",
-    )
 
     def __init__(self, path: str, calls: OsCalls) -> None:
         self._path = path

@@ -40,19 +40,6 @@ class SegmentIndex:
     `written` and `times_written` entries are in the files; the others wait until the bytes they point behind are synced.
     """
 
-    __slots__ = (
-        "_base_offset",
-        "_calls",
-        "_last_offsets",
-        "_positions",
-        "_stem",
-        "_time_offsets",
-        "_times",
-        "is_in_files",
-        "times_written",
-        "written",
-    )
-
     def __init__(self, stem: str, base_offset: int, calls: OsCalls) -> None:
         self._stem = stem
         self._base_offset = base_offset

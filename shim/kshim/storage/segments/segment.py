@@ -57,23 +57,6 @@ class Segment(SegmentFile):
     header and CRC is checked when the segment is first used.
     """
 
-    __slots__ = (
-        "_end_offset",
-        "_greatest_at",
-        "_greatest_ms",
-        "_is_loaded",
-        "_next_index_position",
-        "_offset_limit",
-        "_owner",
-        "base_offset",
-        "checked_position",
-        "first_ms",
-        "index",
-        "is_sealed",
-        "size_bytes",
-        "synced_position",
-    )
-
     def __init__(self, path: str, base_offset: int, owner: Owner, size_bytes: int = 0) -> None:
         super().__init__(path, owner.calls)
         self.base_offset = base_offset

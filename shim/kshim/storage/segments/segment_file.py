@@ -12,8 +12,6 @@ from kshim.storage.os_calls import OsCalls
 class SegmentFile:
     """`path` and the descriptor behind it, if it is open."""
 
-    __slots__ = ("_calls", "_descriptor", "path")
-
     def __init__(self, path: str, calls: OsCalls) -> None:
         self.path = path
         self._calls = calls

@@ -27,8 +27,6 @@ class SegmentList:
     last, and of those that wait to be synced.
     """
 
-    __slots__ = ("_calls", "_older", "_owner", "_unsynced", "active", "all", "path", "size_bytes", "version")
-
     def __init__(self, path: str, owner: Owner, unsynced: Unsynced) -> None:
         self.path = path
         self.all: list[Segment] = []

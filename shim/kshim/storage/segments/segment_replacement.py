@@ -25,8 +25,6 @@ class Replacement:
     `write` and `prepare` block and touch nothing of the log: any thread, one at a time.
     """
 
-    __slots__ = ("_calls", "_old", "_put", "segment")
-
     def __init__(
         self, folder: str, old: Sequence[Segment], owner: Owner, put: Callable[[Sequence[Segment], Segment], bool]
     ) -> None:

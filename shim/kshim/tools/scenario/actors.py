@@ -10,8 +10,6 @@ NO_SUCH_TOPIC = b"no such topic id"
 class Actor:
     """One client: the member id it was given, the generation it last joined, its instance id, its protocol."""
 
-    __slots__ = ("generation_id", "group_instance_id", "member_id", "name", "protocol_name", "protocol_type")
-
     def __init__(self, name: str) -> None:
         self.name = name
         self.member_id = ""

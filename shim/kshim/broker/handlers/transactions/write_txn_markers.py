@@ -71,7 +71,8 @@ def _written(node: Node, marker: WritableTxnMarker, topic: str, index: int, cont
     cluster.marker_writer.append(
         partition,
         Marker(
-            (topic, index),
+            topic,
+            index,
             producer_id=marker.producer_id,
             producer_epoch=marker.producer_epoch,
             is_commit=marker.transaction_result,

@@ -41,30 +41,6 @@ class Group:
     the group is no consumer group or its metadata cannot be read.
     """
 
-    __slots__ = (
-        "generation_id",
-        "group_id",
-        "initial_delay",
-        "join_completed_ms",
-        "join_key",
-        "leader_id",
-        "members",
-        "parked_joins",
-        "parked_syncs",
-        "partition",
-        "pending_joins",
-        "pending_syncs",
-        "protocol_name",
-        "protocol_type",
-        "rebalance_started_ms",
-        "state",
-        "state_changed_ms",
-        "static_members",
-        "supporters",
-        "sync_key",
-        "topics",
-    )
-
     def __init__(self, group_id: str, partition: int, state: GroupState = GroupState.EMPTY) -> None:
         self.group_id = group_id
         self.partition = partition

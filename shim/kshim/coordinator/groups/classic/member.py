@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from kshim.coordinator.deadlines import Key
 from kshim.coordinator.groups.events import MemberRef
 from kshim.coordinator.step import Ticket
 
 
-class ParkedJoin:
+class ParkedJoin(NamedTuple):
     """A Join that waits for the join phase to end. `api_version` shapes the answer, `since_ms` is monotonic."""
 
-    __slots__ = ("api_version", "since_ms", "ticket")
-
-    def __init__(self, ticket: Ticket, api_version: int, since_ms: int) -> None:
-        self.ticket = ticket
-        self.api_version = api_version
-        self.since_ms = since_ms
+    ticket: Ticket
+    api_version: int
+    since_ms: int
 
 
-class ParkedSync:
+class ParkedSync(NamedTuple):
     """A Sync that waits for the leader's assignment, or for the leader's record to be written."""
 
-    __slots__ = ("since_ms", "ticket")
-
-    def __init__(self, ticket: Ticket, since_ms: int) -> None:
-        self.ticket = ticket
-        self.since_ms = since_ms
+    ticket: Ticket
+    since_ms: int
 
 
 class Member:
@@ -36,20 +31,6 @@ class Member:
     `is_new` holds until its first Join is answered: such a member has not yet learnt its id or generation, so being
     parked does not keep it alive for ever. `client_host` is `/127.0.0.1`, with the slash.
     """
-
-    __slots__ = (
-        "_ref",
-        "assignment",
-        "client_host",
-        "client_id",
-        "group_instance_id",
-        "is_new",
-        "member_id",
-        "protocols",
-        "rebalance_timeout_ms",
-        "session_key",
-        "session_timeout_ms",
-    )
 
     def __init__(
         self,

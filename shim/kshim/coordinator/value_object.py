@@ -1,4 +1,4 @@
-"""The base of what the coordinators report: small records that cost little at import."""
+"""The base of small records, typed like dataclasses: importing `dataclasses` and declaring with it costs more."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from typing import Any, dataclass_transform
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
-class Fact:
-    """Base of small immutable records, typed like dataclasses but without their cost at import."""
+class ValueObject:
+    """Takes its fields as keywords and is compared by them; what is left out has its default in the class."""
+
+    def __init_subclass__(cls, *, frozen: bool = True) -> None:
+        """`frozen` is for the type checker: whether the fields may be assigned."""
 
     def __init__(self, **fields: Any) -> None:
         self.__dict__.update(fields)
@@ -15,7 +18,7 @@ class Fact:
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:
             return NotImplemented
-        names = self.__dict__.keys() | other.__dict__.keys()  # what was left out has its default in the class
+        names = self.__dict__.keys() | other.__dict__.keys()
         return all(getattr(self, name, None) == getattr(other, name, None) for name in names)
 
     __hash__ = None  # type: ignore[assignment]
