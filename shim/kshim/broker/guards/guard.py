@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from kshim.broker.request import PendingReply, answered
 from kshim.coordinator.step import RequestContext, Step
 from kshim.security.authorizer.authorizer import Authorizer, Caller
-from kshim.security.authorizer.model import Operation, ResourceType
+from kshim.security.authorizer.model import CLUSTER_NAME, Operation, ResourceType
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.schema import ZERO_UUID
 
@@ -31,9 +31,16 @@ G = TypeVar("G", bound=Guard)
 
 UNGUARDED: Final = frozenset({"ApiVersions", "SaslHandshake", "SaslAuthenticate"})
 """Requests that every client may send."""
-GUARD_MODULES: Final = ("records", "groups", "topics", "transactions", "configs", "clusters")
+GUARD_MODULES: Final = ("table", "records", "groups", "topics", "transactions", "clusters")
 """Modules of `guards/`; the guards of an API are found by its name."""
 
+ERRORS: Final = {
+    ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+"""The error of what is refused, by what it is about."""
 WORDS: Final = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
@@ -41,6 +48,29 @@ WORDS: Final = {
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
 }
 """Kafka's sentence about each refusal."""
+_CONFIG_RESOURCES: Final = {2: ResourceType.TOPIC, 32: ResourceType.GROUP}
+"""ConfigResource.Type -> what its names are; any other kind (broker, logger, client metrics) is the cluster's."""
+
+
+class Rows(NamedTuple):
+    """Rows of a request that are allowed or refused one by one.
+
+    `field` of the request has them, `answers` of the response a row for each. `resource_type` None: the one that the
+    row names. With `unless` on the cluster every row is allowed. `visible(call, row)` is what the caller
+    sees of a row of the handler's. `refused(row)` is the answer to a refused row, where `error_response` makes another.
+    """
+
+    field: str
+    answers: str
+    operation: Operation
+    resource_type: ResourceType | None = ResourceType.TOPIC
+    unless: Operation | None = None
+    visible: Callable[[Call, Any], Any] | None = None
+    refused: Callable[[Any], Any] | None = None
+    always_asks: bool = False
+    """Whether the handler runs even if no row is allowed."""
+    message: str | None = None
+    """What is said of a refused row, if not what `WORDS` has."""
 
 
 def guards(*api_names: str) -> Callable[[G], G]:
@@ -69,7 +99,8 @@ def guarded(api: Api, handler: Handler, authorizer: Authorizer) -> Handler:
 def find_guard(api: Api) -> Guard:
     """The guard of an API. An API without one is restricted to clients that may alter the cluster."""
     for name in GUARD_MODULES:
-        for value in vars(import_module(f"kshim.broker.guards.{name}")).values():
+        module = import_module(f"kshim.broker.guards.{name}")
+        for value in (*vars(module).values(), *getattr(module, "GUARDS", ())):
             if api.name in getattr(value, "api_names", ()):
                 found: Guard = value
                 return found
@@ -78,9 +109,7 @@ def find_guard(api: Api) -> Guard:
 
 def closed(call: Call) -> Step:
     """Allow only clients that may alter the cluster."""
-    if call.caller.may(Operation.ALTER, ResourceType.CLUSTER):
-        return call.proceed()
-    return call.refuse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    return call.proceed_if(Operation.ALTER, ResourceType.CLUSTER)
 
 
 class Call(NamedTuple):
@@ -98,6 +127,14 @@ class Call(NamedTuple):
         """That of the request."""
         return self.context.api_version
 
+    def may(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> bool:
+        """Whether the caller may do that."""
+        return self.caller.may(operation, resource_type, name)
+
+    def proceed_if(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> Step:
+        """Run the handler for who may do that; refuse the request of anyone else."""
+        return self.proceed() if self.may(operation, resource_type, name) else self.refuse(resource_type)
+
     def proceed(self, request: Any = None, merge: Callable[[Any], Any] | None = None) -> Step:
         """Run the handler, on `request` if given; `merge` makes the final answer of the handler's, now or later."""
         request = self.request if request is None else request
@@ -109,8 +146,9 @@ class Call(NamedTuple):
         except KafkaError as error:  # of what was allowed; the rest keeps its refusal
             return answered(ticket, request.error_response(error.code, self.version, error.message))
 
-    def refuse(self, error: ErrorCode) -> Step:
-        """Answer the whole request with `error`."""
+    def refuse(self, resource_type: ResourceType) -> Step:
+        """Answer the whole request with the error of such a resource."""
+        error = ERRORS[resource_type]
         return answered(self.ticket, self.request.error_response(error, self.version, WORDS[error]))
 
     def answer(self, response: object) -> Step:
@@ -136,28 +174,54 @@ class Call(NamedTuple):
             (allowed if is_allowed else refused).append(row)
         return tuple(allowed), tuple(refused)
 
-    def split(
-        self,
-        field: str,
-        answers: str,
-        allowed: tuple[Any, ...],
-        refused: tuple[Any, ...],
-        error: ErrorCode,
-    ) -> Step:
-        """Run the handler on the `allowed` rows of the request's `field`; add the error rows of the `refused` ones.
+    def divide(self, rows: Rows) -> tuple[list[Any], list[tuple[Any, ErrorCode]]]:
+        """The rows that are allowed, and the refused ones with their errors."""
+        asked = getattr(self.request, rows.field)
+        if rows.unless is not None and self.may(rows.unless, ResourceType.CLUSTER):
+            return list(asked), []
+        allowed = []
+        refused = []
+        for row in asked:
+            resource_type, name = rows.resource_type, None
+            if resource_type is None:
+                resource_type, name = _CONFIG_RESOURCES.get(row.resource_type, ResourceType.CLUSTER), row.resource_name
+            if resource_type is ResourceType.CLUSTER:
+                name = CLUSTER_NAME
+            elif name is None:
+                name = row if isinstance(row, str) else self.topic_name(row)
+            if name is None or self.may(rows.operation, resource_type, name):
+                allowed.append(row)
+            else:
+                refused.append((row, ERRORS[resource_type]))
+        return allowed, refused
 
-        `answers` is the field of the response with a row for each.
-        """
-        if not refused:
+    def split(self, rows: Rows) -> Step:
+        """Run the handler on the allowed rows, and add the error rows of the refused ones."""
+        allowed, refused = self.divide(rows)
+        if not refused and rows.visible is None:
             return self.proceed()
-        refusal = changed(self.request, **{field: refused}).error_response(error, self.version, WORDS[error])
-        if not allowed:
-            return self.answer(refusal)
-        rows = getattr(refusal, answers)
-        return self.proceed(
-            changed(self.request, **{field: allowed}),
-            lambda response: changed(response, **{answers: (*getattr(response, answers), *rows)}),
+        refusals = tuple(refusal for row, error in refused for refusal in self._refusals(rows, row, error))
+        if refused and not allowed and not rows.always_asks:
+            return self.answer(self.ticket.route.api.response_class()(**{rows.answers: refusals}))
+
+        def merge(response: Any) -> Any:
+            if getattr(response, "error_code", ErrorCode.NONE):
+                return response
+            answers = getattr(response, rows.answers)
+            if rows.visible is not None:
+                answers = [rows.visible(self, answer) for answer in answers]
+            return changed(response, **{rows.answers: (*answers, *refusals)})
+
+        return self.proceed(changed(self.request, **{rows.field: tuple(allowed)}), merge)
+
+    def _refusals(self, rows: Rows, row: Any, error: ErrorCode) -> Iterable[Any]:
+        if rows.refused is not None:
+            return (rows.refused(row),)
+        part = changed(self.request, **{rows.field: (row,)})
+        refusals: Iterable[Any] = getattr(
+            part.error_response(error, self.version, rows.message or WORDS[error]), rows.answers
         )
+        return refusals
 
 
 class MergedReply(PendingReply):

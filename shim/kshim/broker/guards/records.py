@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from kshim.broker.guards.guard import Call, changed, guards
+from typing import Final
+
+from kshim.broker.guards.guard import Call, Rows, guards
 from kshim.coordinator.step import Step
 from kshim.security.authorizer.model import Operation, ResourceType
 from kshim_protocol.errors import ErrorCode
-from kshim_protocol.messages.fetch import FetchableTopicResponse, FetchResponse, FetchTopic, PartitionData
+from kshim_protocol.messages.fetch import FetchableTopicResponse, FetchTopic, PartitionData
 
-REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+_PRODUCED: Final = Rows("topic_data", "responses", Operation.WRITE)
 
 
 @guards("Produce")
@@ -19,13 +21,10 @@ def produce(call: Call) -> Step:
     """
     request = call.request
     transactional_id = request.transactional_id
-    if transactional_id is not None and not call.caller.may(
-        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
-    ):
-        return _unheard(call, call.refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
-    allowed, refused = call.split_topics(request.topic_data, Operation.WRITE)
-    step = call.split("topic_data", "responses", allowed, refused, REFUSED)
-    return _unheard(call, step) if refused else step
+    if transactional_id is not None and not call.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+        return _unheard(call, call.refuse(ResourceType.TRANSACTIONAL_ID))
+    step = call.split(_PRODUCED)
+    return _unheard(call, step) if request.acks == 0 and call.divide(_PRODUCED)[1] else step
 
 
 def _unheard(call: Call, step: Step) -> Step:
@@ -42,20 +41,10 @@ def fetch(call: Call) -> Step:
     """READ on the topics; a replica needs CLUSTER_ACTION instead."""
     request = call.request
     replica_id = request.replica_id if call.version < 15 else request.replica_state.replica_id
+    rows = Rows("topics", "responses", Operation.READ, refused=_refused)
     if replica_id >= 0:
-        is_allowed = call.caller.may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
-        allowed, refused = (request.topics, ()) if is_allowed else ((), request.topics)
-    else:
-        allowed, refused = call.split_topics(request.topics, Operation.READ)
-    if not refused:
-        return call.proceed()
-    rows = tuple(_refused(topic) for topic in refused)
-    if not allowed:
-        return call.answer(FetchResponse(responses=rows))
-    return call.proceed(
-        changed(request, topics=allowed),
-        lambda response: response if response.error_code else changed(response, responses=(*response.responses, *rows)),
-    )
+        rows = rows._replace(operation=Operation.CLUSTER_ACTION, resource_type=ResourceType.CLUSTER)
+    return call.split(rows)
 
 
 def _refused(topic: FetchTopic) -> FetchableTopicResponse:
@@ -65,7 +54,7 @@ def _refused(topic: FetchTopic) -> FetchableTopicResponse:
         partitions=tuple(
             PartitionData(
                 partition_index=partition.partition,
-                error_code=REFUSED,
+                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
                 high_watermark=-1,
                 aborted_transactions=(),
                 records=b"",
@@ -73,29 +62,3 @@ def _refused(topic: FetchTopic) -> FetchableTopicResponse:
             for partition in topic.partitions
         ),
     )
-
-
-@guards("ListOffsets")
-def list_offsets(call: Call) -> Step:
-    """DESCRIBE on the topics."""
-    return call.split("topics", "topics", *call.split_topics(call.request.topics, Operation.DESCRIBE), REFUSED)
-
-
-@guards("OffsetForLeaderEpoch")
-def offset_for_leader_epoch(call: Call) -> Step:
-    """DESCRIBE on the topics, or CLUSTER_ACTION."""
-    if call.caller.may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
-        return call.proceed()
-    return call.split("topics", "topics", *call.split_topics(call.request.topics, Operation.DESCRIBE), REFUSED)
-
-
-@guards("DeleteRecords")
-def delete_records(call: Call) -> Step:
-    """DELETE on the topics."""
-    return call.split("topics", "topics", *call.split_topics(call.request.topics, Operation.DELETE), REFUSED)
-
-
-@guards("DescribeProducers")
-def describe_producers(call: Call) -> Step:
-    """READ on the topics."""
-    return call.split("topics", "topics", *call.split_topics(call.request.topics, Operation.READ), REFUSED)

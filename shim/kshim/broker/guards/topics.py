@@ -129,36 +129,6 @@ def describe_topic_partitions(call: Call) -> Step:
     )
 
 
-@guards("CreateTopics")
-def create_topics(call: Call) -> Step:
-    """CREATE on the cluster or on each topic; the configuration of a new one is shown with DESCRIBE_CONFIGS on it."""
-    request = call.request
-    may_create_all = call.caller.may(Operation.CREATE, ResourceType.CLUSTER)
-    allowed = tuple(
-        topic for topic in request.topics if may_create_all or may_topic(call, Operation.CREATE, topic.name)
-    )
-    refused = tuple(topic for topic in request.topics if topic not in allowed)
-    refusal = changed(request, topics=refused).error_response(REFUSED, call.version, "Authorization failed.")
-    if not allowed and refused:
-        return call.answer(refusal)
-
-    def merge(response: Any) -> Any:
-        return changed(response, topics=(*(visible(row) for row in response.topics), *refusal.topics))
-
-    def visible(row: Any) -> Any:
-        if row.error_code or may_topic(call, Operation.DESCRIBE_CONFIGS, row.name):
-            return row
-        return changed(row, topic_config_error_code=REFUSED, num_partitions=-1, replication_factor=-1, configs=())
-
-    return call.proceed(changed(request, topics=allowed), merge)
-
-
-@guards("CreatePartitions")
-def create_partitions(call: Call) -> Step:
-    """ALTER on the topics."""
-    return call.split("topics", "results", *call.split_topics(call.request.topics, Operation.ALTER), REFUSED)
-
-
 @guards("DeleteTopics")
 def delete_topics(call: Call) -> Step:
     """DELETE on the cluster or on the topics; what may not be described is refused whether it exists or not."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Final
 
 from kshim.broker.guards.guard import Call, changed, guards
 from kshim.coordinator.step import Step
@@ -14,49 +14,20 @@ from kshim_protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
 )
 
-REFUSED = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-
-
-def may_transaction(call: Call, operation: Operation, transactional_id: str) -> bool:
-    """Whether the caller may do that with a transactional id."""
-    return call.caller.may(operation, ResourceType.TRANSACTIONAL_ID, transactional_id)
+TRANSACTION: Final = ResourceType.TRANSACTIONAL_ID
 
 
 @guards("InitProducerId")
 def init_producer_id(call: Call) -> Step:
     """WRITE on the transactional id; without one IDEMPOTENT_WRITE on the cluster, or WRITE on any topic at all."""
     transactional_id = call.request.transactional_id
-    caller = call.caller
     if transactional_id is not None:
-        is_allowed = may_transaction(call, Operation.WRITE, transactional_id) and (
-            not call.request.enable_2pc or may_transaction(call, Operation.TWO_PHASE_COMMIT, transactional_id)
-        )
-        return call.proceed() if is_allowed else call.refuse(REFUSED)
-    if caller.may(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER) or caller.may_some(
-        Operation.WRITE, ResourceType.TOPIC
-    ):
+        if call.request.enable_2pc and not call.may(Operation.TWO_PHASE_COMMIT, TRANSACTION, transactional_id):
+            return call.refuse(TRANSACTION)
+        return call.proceed_if(Operation.WRITE, TRANSACTION, transactional_id)
+    if call.caller.may_some(Operation.WRITE, ResourceType.TOPIC):
         return call.proceed()
-    return call.refuse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-
-
-@guards("EndTxn")
-def end_txn(call: Call) -> Step:
-    """WRITE on the transactional id."""
-    return (
-        call.proceed()
-        if may_transaction(call, Operation.WRITE, call.request.transactional_id)
-        else call.refuse(REFUSED)
-    )
-
-
-@guards("AddOffsetsToTxn")
-def add_offsets_to_txn(call: Call) -> Step:
-    """WRITE on the transactional id, READ on the group."""
-    if not may_transaction(call, Operation.WRITE, call.request.transactional_id):
-        return call.refuse(REFUSED)
-    if not call.caller.may(Operation.READ, ResourceType.GROUP, call.request.group_id):
-        return call.refuse(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    return call.proceed()
+    return call.proceed_if(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER)
 
 
 @guards("AddPartitionsToTxn")
@@ -64,11 +35,9 @@ def add_partitions_to_txn(call: Call) -> Step:
     """WRITE on the transactional id and on the topics, all or none; from version 4 on CLUSTER_ACTION."""
     request = call.request
     if call.version >= 4:
-        if call.caller.may(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
-            return call.proceed()
-        return call.refuse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    if not may_transaction(call, Operation.WRITE, request.v3_and_below_transactional_id):
-        return call.refuse(REFUSED)
+        return call.proceed_if(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
+    if not call.may(Operation.WRITE, TRANSACTION, request.v3_and_below_transactional_id):
+        return call.refuse(TRANSACTION)
     topics = request.v3_and_below_topics
     _, refused = call.split_topics(topics, Operation.WRITE)
     if not refused:
@@ -97,31 +66,6 @@ def _error(call: Call, refused: set[str], topic: str, index: int) -> ErrorCode:
     return ErrorCode.OPERATION_NOT_ATTEMPTED
 
 
-@guards("DescribeTransactions")
-def describe_transactions(call: Call) -> Step:
-    """DESCRIBE on the transactional ids; topics that may not be described are left out."""
-    ids = call.request.transactional_ids
-    allowed = tuple(one for one in ids if may_transaction(call, Operation.DESCRIBE, one))
-    refused = tuple(one for one in ids if one not in allowed)
-    refusal = changed(call.request, transactional_ids=refused).error_response(REFUSED, call.version)
-    if not allowed and refused:
-        return call.answer(refusal)
-
-    def visible(state: Any) -> Any:
-        return changed(state, topics=call.split_topics(state.topics, Operation.DESCRIBE)[0])
-
-    return call.proceed(
-        changed(call.request, transactional_ids=allowed),
-        lambda response: changed(
-            response,
-            transaction_states=(
-                *(visible(state) for state in response.transaction_states),
-                *refusal.transaction_states,
-            ),
-        ),
-    )
-
-
 @guards("ListTransactions")
 def list_transactions(call: Call) -> Step:
     """Those whose transactional id may be described."""
@@ -131,7 +75,7 @@ def list_transactions(call: Call) -> Step:
             transaction_states=tuple(
                 state
                 for state in response.transaction_states
-                if may_transaction(call, Operation.DESCRIBE, state.transactional_id)
+                if call.may(Operation.DESCRIBE, TRANSACTION, state.transactional_id)
             ),
         )
     )
