@@ -81,7 +81,8 @@ def test_the_advertised_address_may_be_an_option_or_a_key() -> None:
         (["--config=listeners=PLAINTEXT://0.0.0.0:2"], "clients cannot connect to 0.0.0.0"),
         (["--config=listeners=PLAINTEXT://[::]:2"], "clients cannot connect to ::"),
         (["--config=listeners=nowhere"], "bad configuration value: listeners=nowhere"),
-        (["--config=listeners=SSL://127.0.0.1:2"], "ssl.keystore of the listener SSL"),
+        (["--config=listeners=SSL://127.0.0.1:2"], "ssl.keystore.location: expected a PEM file"),
+        (["--brokers=3", "--listen=127.0.0.1:65534"], "the last would be 65536, above 65535"),
         (["--config=max.connections.per.ip.overrides=a"], "HOST:COUNT"),
         (["--config=max.connections.per.ip.overrides=host.invalid:1"], "hosts that can be resolved"),
         (

@@ -298,7 +298,7 @@ class TestKeys:
         ("key", "value", "expected"),
         [
             ("ssl.keystore.type", "JKS", "PEM"),
-            ("ssl.keystore.location", "", "ssl.keystore.location, or"),
+            ("ssl.keystore.location", "", "ssl.keystore.location: expected"),
             ("ssl.truststore.location", "", "a truststore with it"),
             ("ssl.truststore.type", "PKCS12", "PEM"),
             ("ssl.keystore.key", "-----BEGIN", "either this or"),

@@ -46,6 +46,12 @@ def test_a_new_directory_is_made_and_keeps_its_cluster_id(tmp_path: Path) -> Non
     again.close()
 
 
+def test_a_file_is_refused_as_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(LogError, match="file: it is not a directory"):
+        opened(tmp_path / "file")
+
+
 def test_a_directory_in_use_is_refused_and_free_after_close(tmp_path: Path) -> None:
     directory = opened(tmp_path)
     with pytest.raises(DirectoryLocked, match=f"{tmp_path} is in use by process {os.getpid()}"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from kshim.cli.addresses import Address, is_loopback, is_wildcard
 from kshim.cli.exit_codes import EXIT_USAGE, CommandError
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_ADDRESS = Address("127.0.0.1", 9092)
+MAX_PORT: Final = 65_535
 
 
 class Listening(NamedTuple):
@@ -51,6 +52,13 @@ def listeners_for(options: ServeOptions, config: BrokerConfig, log: Log) -> tupl
                 f"{listener.name}",
                 EXIT_USAGE,
             )
+    node_count = options.broker_count
+    last_port = max(listener.port for listener in listeners_of_node(listeners, node_count - 1, node_count))
+    if last_port > MAX_PORT:
+        raise CommandError(
+            f"{node_count} brokers need consecutive ports, and the last would be {last_port}, above {MAX_PORT}",
+            EXIT_USAGE,
+        )
     return listeners
 
 

@@ -171,8 +171,8 @@ def _add_serve(commands: argparse._SubParsersAction[_Parser]) -> None:
     serve = commands.add_parser(
         "serve",
         help="run a broker (the default command)",
-        description="Run a broker until SIGTERM or Ctrl-C. The first line on stdout is the bootstrap address (those of all "
-        "brokers, separated by commas), printed once connections are accepted. Logs go to stderr.",
+        description="Run a broker until SIGTERM or Ctrl-C. The first line on stdout is the local bootstrap address (those of "
+        "all brokers, separated by commas), whatever --advertised says, printed once connections are accepted. Logs go to stderr.",
         epilog="Environment variables set options, too: KSHIM_DATA_DIR for --data-dir, KSHIM_TOPICS (comma separated) "
         "for --topic, KSHIM_ACLS=true for --acls, and KSHIM_CONFIG_GROUP_MAX_SIZE=10 for --config group.max.size=10. "
         "The command line takes precedence over the environment, and the environment over the properties file.",

@@ -33,8 +33,8 @@ class ConfigError(ValueError):
     """A value that cannot be: `key`, the `value` given and what is `expected` instead."""
 
     def __init__(self, key: str, value: str | None, expected: str) -> None:
-        shown = "" if value is None else "[hidden]" if is_secret(key) else value
-        super().__init__(f"{key}={shown}: expected {expected}")
+        shown = "" if value is None else "=[hidden]" if is_secret(key) else f"={value}"
+        super().__init__(f"{key}{shown}: expected {expected}")
         self.key = key
         self.value = value
         self.expected = expected
@@ -210,7 +210,8 @@ class BrokerConfig:
         if name.startswith(_FREE_PREFIXES):
             return f"{name} has no effect here"
         near = nearest_key(name)
-        return f"{name} is not a configuration key of Kafka" + (f"; did you mean {near}?" if near else "")
+        shown = name if name.isprintable() else ascii(name)
+        return f"{shown} is not a configuration key of Kafka" + (f"; did you mean {near}?" if near else "")
 
     def _settle_node_id(self) -> None:
         old = self.given.get("broker.id")

@@ -73,18 +73,22 @@ def _versions(config: BrokerConfig, listener: Listener) -> tuple[ssl.TLSVersion,
 def _load_identity(context: ssl.SSLContext, config: BrokerConfig, listener: Listener) -> None:
     """The server's own key and certificates."""
     text = _pem(config, listener, "ssl.keystore", "certificate.chain", "key")
-    key_name = f"ssl.keystore of the listener {listener.name}"
     if not text:
-        raise ConfigError(
-            key_name, None, "ssl.keystore.location, or ssl.keystore.key and ssl.keystore.certificate.chain"
+        expected = (
+            f"a PEM file with the private key and certificate of the listener {listener.name}, "
+            "or ssl.keystore.key and ssl.keystore.certificate.chain"
         )
+        raise ConfigError("ssl.keystore.location", None, expected)
     password = cast("str | None", config.listener_value("ssl.key.password", listener.name))
     with _as_file(_blocks(text, "")) as path:
         try:
             context.load_cert_chain(path, password=password or _no_password)
         except (ssl.SSLError, _NoPassword) as error:
             reason = "ssl.key.password is missing" if isinstance(error, _NoPassword) else reason_of(error)
-            raise ConfigError(key_name, None, f"a private key and its certificate ({reason})") from None
+            location = cast("str | None", config.listener_value("ssl.keystore.location", listener.name))
+            key = "ssl.keystore.location" if location else "ssl.keystore.certificate.chain"
+            expected = f"a private key and its certificate for the listener {listener.name} ({reason})"
+            raise ConfigError(key, location, expected) from None
 
 
 def _pem(config: BrokerConfig, listener: Listener, store: str, *inline: str) -> str:

@@ -80,6 +80,8 @@ class DataDirectory:
         """
         path = os.path.abspath(path)
         try:
+            if os.path.exists(path) and not os.path.isdir(path):
+                raise LogError(f"cannot use {path}: it is not a directory")
             os.makedirs(path, exist_ok=True)
             lock = DirectoryLock(os.path.join(path, _LOCK_FILE))
         except OSError as error:

@@ -27,7 +27,7 @@ class Client:
         try:
             self._sock = socket.create_connection((host, port), timeout=timeout_s)
         except OSError as error:
-            raise BrokerGone(f"cannot connect to {host}:{port}: {error}") from None
+            raise BrokerGone(f"cannot connect to {host}:{port}: {error.strerror or error}") from None
         self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._client_id = client_id
         self._timeout_s = timeout_s

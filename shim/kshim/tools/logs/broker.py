@@ -160,7 +160,8 @@ class BrokerLogs:
             client = self._client(node)
             return client.ask(request, self._version(node, request.info.api_key))
         except (BrokerGone, ProtocolError, TimeoutError) as error:
-            raise SourceError(f"{node[0]}:{node[1]}: {error}") from None
+            address, reason = f"{node[0]}:{node[1]}", str(error)
+            raise SourceError(reason if address in reason else f"{address}: {reason}") from None
 
     def _client(self, node: tuple[str, int]) -> Client:
         client = self._clients.get(node)
