@@ -3,90 +3,101 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kshim.broker.alter_configs.brokers import BrokerResource
-from kshim.broker.alter_configs.changes import Resource
-from kshim.broker.alter_configs.client_metrics import ClientMetricsResource
-from kshim.broker.alter_configs.groups import GroupResource
+from kshim.broker.alter_configs.brokers import broker_configs, check_broker, check_loggers, logger_configs
+from kshim.broker.alter_configs.client_metrics import check_client_metrics
+from kshim.broker.alter_configs.groups import check_group
 from kshim.broker.alter_configs.kinds import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
-from kshim.broker.alter_configs.loggers import LoggerResource
-from kshim.broker.alter_configs.topics import TopicResource
+from kshim.broker.alter_configs.topics import check_topic, keep_topic, topic_configs, topic_named
+from kshim.broker.request import answered
+from kshim.config.entries import broker_key
+from kshim.config.keys import TOPIC_KEYS
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kshim.broker.node import Node
-    from kshim_protocol.schema import Request
+    from kshim.config.dynamic import Owner
+    from kshim.config.keys import Key
+    from kshim.coordinator.step import Step, Ticket
+
+Configs = Mapping[str, str]
 
 
-_RESOURCES: Final[Mapping[int, Resource]] = {
-    TOPIC: TopicResource(),
-    BROKER: BrokerResource(),
-    BROKER_LOGGER: LoggerResource(),
-    CLIENT_METRICS: ClientMetricsResource(),
-    GROUP: GroupResource(),
+class Kind(NamedTuple):
+    """One kind of what has a configuration. All of these raise KafkaError, for a name that cannot be too.
+
+    `configs(node, name)` is what is set now, `check(node, name, before, after)` whether it may become `after`.
+    """
+
+    configs: Callable[[Node, str], Configs]
+    check: Callable[[Node, str, Configs, Configs], None]
+    keep: Callable[[Node, str, Configs], None] | None
+    """Stores `after`, and lets it hold. Raises LogError."""
+    key: Callable[[str], Key | None] = lambda name: None
+    """One of its keys, None for a name that is none. Without keys no list is added to or taken from, as in Kafka."""
+    check_exists: Callable[[Node, str], object] = lambda node, name: None
+    """Whether there is such a one; asked after the rest was found right."""
+
+
+def _dynamic(owner: Owner, missing: str) -> Callable[[Node, str], Configs]:
+    def configs(node: Node, name: str) -> Configs:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{missing} is required")
+        return node.cluster.dynamic_configs.of(owner, name)
+
+    return configs
+
+
+def _keep(owner: Owner) -> Callable[[Node, str, Configs], None]:
+    return lambda node, name, after: node.cluster.dynamic_configs.replace(owner, name, after)
+
+
+_NAME_OF_SUBSCRIPTION = "the name of a client metrics subscription"
+_KINDS: Final[Mapping[int, Kind]] = {
+    TOPIC: Kind(topic_configs, check_topic, keep_topic, TOPIC_KEYS.get, topic_named),
+    BROKER: Kind(broker_configs, check_broker, _keep("brokers"), broker_key),
+    BROKER_LOGGER: Kind(logger_configs, check_loggers, None),
+    CLIENT_METRICS: Kind(
+        _dynamic("clientMetrics", _NAME_OF_SUBSCRIPTION), check_client_metrics, _keep("clientMetrics")
+    ),
+    GROUP: Kind(_dynamic("groups", "a group id"), check_group, _keep("groups")),
 }
 
-
-class Row(Protocol):
-    """One resource of a request."""
-
-    @property
-    def resource_type(self) -> int: ...
-
-    @property
-    def resource_name(self) -> str: ...
+Configure = Callable[[Any, Callable[[str], "Key | None"], Configs], Configs]
+"""`configure(row, key_of, before)` is the configuration that a row asks for. Raises KafkaError."""
 
 
-R = TypeVar("R", bound=Row)
-
-
-def alter(
-    node: Node,
-    request: Request[object],
-    rows: Sequence[R],
-    configure: Callable[[R, Resource, Mapping[str, str]], Mapping[str, str]],
-    *,
-    validate_only: bool,
-) -> list[KafkaError | None]:
-    """Alter each resource, or only say whether it could be altered. The outcome of each row, None for success.
-
-    `configure(row, resource, before)` makes the configuration that is asked for of the one before; it may raise
-    KafkaError. A resource named twice is not altered at all.
-    """
-    counts = Counter((row.resource_type, row.resource_name) for row in rows)
-    outcomes: list[KafkaError | None] = []
-    for row in rows:
+def alter(node: Node, request: Any, ticket: Ticket, configure: Configure) -> Step:
+    """Alter each resource of the request wholly or not at all; one named twice is not altered."""
+    counts = Counter((row.resource_type, row.resource_name) for row in request.resources)
+    results: list[Any] = []
+    for row in request.resources:
+        code, message = ErrorCode.NONE, None
         try:
             if counts[row.resource_type, row.resource_name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "the request names this resource more than once")
-            _alter(node, row, configure, validate_only=validate_only)
+            _alter(node, row, configure, validate_only=request.validate_only)
         except KafkaError as error:
-            outcomes.append(error)
+            code, message = error.code, error.message
         except LogError as error:
             node.cluster.report(error, request)
-            outcomes.append(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the change could not be stored"))
-        else:
-            outcomes.append(None)
-    return outcomes
+            code, message = ErrorCode.KAFKA_STORAGE_ERROR, "the change could not be stored"
+        # The row that an error would have has room for success, too.
+        results += type(request)(resources=(row,), validate_only=False).error_response(code, 0, message).responses
+    return answered(ticket, type(request.error_response(ErrorCode.NONE, 0))(responses=tuple(results)))
 
 
-def _alter(
-    node: Node,
-    row: R,
-    configure: Callable[[R, Resource, Mapping[str, str]], Mapping[str, str]],
-    *,
-    validate_only: bool,
-) -> None:
+def _alter(node: Node, row: Any, configure: Configure, *, validate_only: bool) -> None:
     """Raises KafkaError, LogError."""
-    resource, name = _RESOURCES.get(row.resource_type), row.resource_name
-    if resource is None:
+    kind, name = _KINDS.get(row.resource_type), row.resource_name
+    if kind is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"resource type {row.resource_type} is not supported")
-    before = resource.configs(node, name)
-    after = configure(row, resource, before)
-    resource.check(node, name, before, after)
-    resource.check_exists(node, name)
-    if not validate_only and after != before:
-        resource.keep(node, name, after)
+    before = kind.configs(node, name)
+    after = configure(row, kind.key, before)
+    kind.check(node, name, before, after)
+    kind.check_exists(node, name)
+    if kind.keep is not None and not validate_only and after != before:
+        kind.keep(node, name, after)

@@ -13,56 +13,54 @@ from kshim_protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kshim.broker.node import Node
-    from kshim.config.keys import Key
 
 
 _LISTENER = "listener.name."
 
 
-class BrokerResource:
-    """A `Resource`: the broker that is asked, by its id, or "" for all of them.
+def broker_configs(node: Node, name: str) -> Mapping[str, str]:
+    """What is set for the broker that is asked, by its id, or "" for all of them.
 
     Several brokers of one process share what is configured; altering only one of them is refused. Keys that nobody
     knows are kept and never shown, as in Kafka, where plug-ins of the broker read them.
     """
+    if name != CLUSTER_WIDE:
+        check_broker_id(node, name)
+        if not node.cluster.dynamic_configs.has_own:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                "the brokers of this process share one configuration; alter it with an empty broker id",
+            )
+    return node.cluster.dynamic_configs.of("brokers", name)
 
-    def configs(self, node: Node, name: str) -> Mapping[str, str]:
-        """See `Resource.configs`."""
-        if name != CLUSTER_WIDE:
-            check_broker_id(node, name)
-            if not node.cluster.dynamic_configs.has_own:
-                raise KafkaError(
-                    ErrorCode.INVALID_REQUEST,
-                    "the brokers of this process share one configuration; alter it with an empty broker id",
-                )
-        return node.cluster.dynamic_configs.of("brokers", name)
 
-    def key(self, name: str) -> Key | None:
-        """See `Resource.key`."""
-        return broker_key(name)
+def check_broker(node: Node, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """Only what is changed has to be alterable; all together have to be a configuration."""
+    for key in (*before, *after):
+        if before.get(key) != after.get(key):
+            _check_alterable(key, is_cluster_wide=name == CLUSTER_WIDE)
+    config = node.cluster.config
+    try:
+        for key, text in after.items():
+            parse_value(broker_key(key), text)
+            if key == "max.connections.per.ip.overrides":
+                _check_overrides(text)
+        layers = (after, config.own) if name == CLUSTER_WIDE else (config.cluster_wide, after)
+        BrokerConfig(config.static).overlay(*layers)
+    except ConfigError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
-    def check(self, node: Node, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-        """Only what is changed has to be alterable; all together have to be a configuration."""
-        for key in (*before, *after):
-            if before.get(key) != after.get(key):
-                _check_alterable(key, is_cluster_wide=name == CLUSTER_WIDE)
-        config = node.cluster.config
-        try:
-            for key, text in after.items():
-                parse_value(broker_key(key), text)
-                if key == "max.connections.per.ip.overrides":
-                    _check_overrides(text)
-            layers = (after, config.own) if name == CLUSTER_WIDE else (config.cluster_wide, after)
-            BrokerConfig(config.static).overlay(*layers)
-        except ConfigError as error:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
-    def check_exists(self, node: Node, name: str) -> None:
-        """It was found already."""
+def logger_configs(node: Node, name: str) -> Mapping[str, str]:
+    """Nothing: no logger of a broker can be named."""
+    check_broker_id(node, name)
+    return {}
 
-    def keep(self, node: Node, name: str, after: Mapping[str, str]) -> None:
-        """See `Resource.keep`."""
-        node.cluster.dynamic_configs.replace("brokers", name, after)
+
+def check_loggers(node: Node, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """There is no logger."""
+    for logger in after:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"unknown logger {logger!r}")
 
 
 def check_broker_id(node: Node, name: str) -> None:

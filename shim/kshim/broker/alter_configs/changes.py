@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 from kshim_protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from kshim.broker.node import Node
     from kshim.config.keys import Key
 
 
@@ -29,30 +28,6 @@ class Change(Protocol):
 
     @property
     def value(self) -> str | None: ...
-
-
-class Resource(Protocol):
-    """One kind of what has a configuration. All of these raise KafkaError, for a `name` that cannot be too."""
-
-    def configs(self, node: Node, name: str) -> Mapping[str, str]:
-        """What is set for it now."""
-        ...
-
-    def key(self, name: str) -> Key | None:
-        """One of its keys, None for a name that is none."""
-        ...
-
-    def check(self, node: Node, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-        """Whether its configuration may become `after`."""
-        ...
-
-    def check_exists(self, node: Node, name: str) -> None:
-        """Whether there is such a one; asked after the rest was found right."""
-        ...
-
-    def keep(self, node: Node, name: str, after: Mapping[str, str]) -> None:
-        """Store `after`, and let it hold. Raises LogError."""
-        ...
 
 
 def changed(

@@ -38,45 +38,25 @@ _KEYS: Final = {
 }
 
 
-class ClientMetricsResource:
-    """A `Resource`."""
-
-    def configs(self, node: Node, name: str) -> Mapping[str, str]:
-        """See `Resource.configs`."""
-        if not name:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "the name of a client metrics subscription is required")
-        return node.cluster.dynamic_configs.of("clientMetrics", name)
-
-    def key(self, name: str) -> Key | None:
-        """None: no list here is added to or taken from, as in Kafka."""
-        return None
-
-    def check(self, node: Node, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-        """Kafka: ClientMetricsConfigs.validate."""
-        for key, text in after.items():
-            if key not in _KEYS:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, f"unknown client metrics configuration {key}")
-            try:
-                value = parse_value(_KEYS[key], text)
-            except ConfigError as error:
-                raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
-            if isinstance(value, int) and not _INTERVAL_MS[0] <= value <= _INTERVAL_MS[1]:
-                raise KafkaError(
-                    ErrorCode.INVALID_REQUEST,
-                    f"{key} must be between {_INTERVAL_MS[0]} and {_INTERVAL_MS[1]}, not {value}",
-                )
-            for part in value if isinstance(value, tuple) else ():
-                if not part:
-                    raise KafkaError(ErrorCode.INVALID_CONFIG, f"{key} has an empty entry")
-                if key == "match":
-                    _check_pattern(part)
-
-    def check_exists(self, node: Node, name: str) -> None:
-        """It need not."""
-
-    def keep(self, node: Node, name: str, after: Mapping[str, str]) -> None:
-        """See `Resource.keep`."""
-        node.cluster.dynamic_configs.replace("clientMetrics", name, after)
+def check_client_metrics(node: Node, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """Kafka: ClientMetricsConfigs.validate."""
+    for key, text in after.items():
+        if key not in _KEYS:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"unknown client metrics configuration {key}")
+        try:
+            value = parse_value(_KEYS[key], text)
+        except ConfigError as error:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
+        if isinstance(value, int) and not _INTERVAL_MS[0] <= value <= _INTERVAL_MS[1]:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"{key} must be between {_INTERVAL_MS[0]} and {_INTERVAL_MS[1]}, not {value}",
+            )
+        for part in value if isinstance(value, tuple) else ():
+            if not part:
+                raise KafkaError(ErrorCode.INVALID_CONFIG, f"{key} has an empty entry")
+            if key == "match":
+                _check_pattern(part)
 
 
 def client_metrics_entries(configs: Mapping[str, str]) -> Iterator[ConfigEntry]:

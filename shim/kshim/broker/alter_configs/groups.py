@@ -13,7 +13,6 @@ from kshim_protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kshim.broker.node import Node
-    from kshim.config.keys import Key
 
 
 GROUP: Final = 8
@@ -21,36 +20,16 @@ GROUP: Final = 8
 _DURATION = re.compile(r"by_duration:P(?=.)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{1,9})?S)?)?", re.IGNORECASE)
 
 
-class GroupResource:
-    """A `Resource`."""
-
-    def configs(self, node: Node, name: str) -> Mapping[str, str]:
-        """See `Resource.configs`."""
-        if not name:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "a group id is required")
-        return node.cluster.dynamic_configs.of("groups", name)
-
-    def key(self, name: str) -> Key | None:
-        """None: no list here is added to or taken from, as in Kafka."""
-        return None
-
-    def check(self, node: Node, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-        """Values lie within what the broker allows groups."""
-        for key, text in after.items():
-            found = GROUP_KEYS.get(key)
-            if found is None:
-                raise KafkaError(ErrorCode.INVALID_CONFIG, f"unknown group configuration {key}")
-            try:
-                _check_value(node.cluster.config, found, text)
-            except ConfigError as error:
-                raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
-
-    def check_exists(self, node: Node, name: str) -> None:
-        """It need not."""
-
-    def keep(self, node: Node, name: str, after: Mapping[str, str]) -> None:
-        """See `Resource.keep`."""
-        node.cluster.dynamic_configs.replace("groups", name, after)
+def check_group(node: Node, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """Values lie within what the broker allows groups."""
+    for key, text in after.items():
+        found = GROUP_KEYS.get(key)
+        if found is None:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"unknown group configuration {key}")
+        try:
+            _check_value(node.cluster.config, found, text)
+        except ConfigError as error:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
 
 
 def group_entries(config: BrokerConfig, configs: Mapping[str, str]) -> Iterator[ConfigEntry]:

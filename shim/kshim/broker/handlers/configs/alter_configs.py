@@ -6,17 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kshim.broker.alter_configs.alter_configs import alter
-from kshim.broker.alter_configs.changes import Resource, replaced
+from kshim.broker.alter_configs.changes import replaced
 from kshim.broker.alter_configs.kinds import BROKER_LOGGER
-from kshim.broker.request import answered, handles
+from kshim.broker.request import handles
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
-from kshim_protocol.messages.alter_configs import (
-    AlterConfigsRequest,
-    AlterConfigsResource,
-    AlterConfigsResourceResponse,
-    AlterConfigsResponse,
-)
+from kshim_protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResource
 
 if TYPE_CHECKING:
     from kshim.broker.node import Node
@@ -29,19 +24,9 @@ def alter_configs(node: Node, request: AlterConfigsRequest, context: RequestCont
     Kafka never answers a request that names a resource twice; here it is INVALID_REQUEST.
     """
 
-    def configure(row: AlterConfigsResource, resource: Resource, before: Mapping[str, str]) -> Mapping[str, str]:
+    def configure(row: AlterConfigsResource, key_of: object, before: Mapping[str, str]) -> Mapping[str, str]:
         if row.resource_type == BROKER_LOGGER:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "loggers can only be altered with IncrementalAlterConfigs")
         return replaced([(config.name, config.value) for config in row.configs])
 
-    outcomes = alter(node, request, request.resources, configure, validate_only=request.validate_only)
-    rows = tuple(
-        AlterConfigsResourceResponse(
-            error_code=ErrorCode.NONE if error is None else error.code,
-            error_message=None if error is None else error.message,
-            resource_type=row.resource_type,
-            resource_name=row.resource_name,
-        )
-        for row, error in zip(request.resources, outcomes, strict=True)
-    )
-    return answered(ticket, AlterConfigsResponse(responses=rows))
+    return alter(node, request, ticket, configure)
