@@ -14,9 +14,11 @@ from kshim_protocol.errors import ErrorCode
 from kshim_protocol.group_requests import GroupMember
 from kshim_protocol.messages.delete_topics import DeleteTopicsRequest
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
+from kshim_protocol.messages.fetch import FetchResponse
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
 from kshim_protocol.messages.join_group import JoinGroupResponse
 from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from tests.broker.data_plane import fetch_of
 from tests.broker.harness import Client, NodeUnderTest, a_node
 from tests.broker.transactional import TransactionalProducer, committed_offset
 
@@ -30,6 +32,7 @@ class TreacherousLog(MemoryLog):
     failures = 0
     fails_in = 0
     """Which append fails, counted from 1; 0: none does."""
+    reads_fail = False
 
     def append(self, batch: bytes) -> int:
         self.fails_in -= 1
@@ -37,6 +40,11 @@ class TreacherousLog(MemoryLog):
             self.failures = max(0, self.failures - 1)
             raise AssertionError("a defect inside the step")
         return super().append(batch)
+
+    def read(self, offset: int, max_bytes: int, *, at_least_one_batch: bool = True) -> bytes:
+        if self.reads_fail:
+            raise AssertionError("a defect inside a read")
+        return super().read(offset, max_bytes, at_least_one_batch=at_least_one_batch)
 
 
 class TreacherousStorage(MemoryStorage):
@@ -194,6 +202,21 @@ def test_a_defect_long_after_a_topic_was_deleted_leaves_the_shards_alone(node: N
     client.ask(DeleteTopicsRequest(topic_names=("orders",), timeout_ms=0), 5)
     node.warm()
     node.cluster.defect(AssertionError("elsewhere"), None)
+    assert state_of(client, FINE) == "Stable"
+
+
+def test_a_defect_in_a_fetch_that_a_group_wakes_does_not_reload_the_shard_of_the_group(node: NodeUnderTest) -> None:
+    client, reader = node.client(), node.client()
+    fine = a_member(client, FINE)
+    home = node.cluster.groups.coordinator.partition_for(FINE)
+    log = node.log(OFFSETS_TOPIC, home)
+    assert isinstance(log, TreacherousLog)
+    reader.send(fetch_of((OFFSETS_TOPIC, home, log.end_offset), max_wait_ms=1000), 12)
+    assert reader.is_waiting
+    log.reads_fail = True
+    assert sync(client, FINE, fine) == ErrorCode.NONE
+    assert reader.take(FetchResponse).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert len(node.defects) == 1
     assert state_of(client, FINE) == "Stable"
 
 

@@ -65,7 +65,7 @@ def fetch(node: Node, request: FetchRequest, context: RequestContext, ticket: Pe
         try:
             ticket.complete(reading.looked_up_again().response(max_bytes))
         except Exception as error:  # must not become the error of the producer whose records woke this Fetch
-            node.cluster.defect(error, request)
+            node.cluster.report(error, request)
             ticket.complete(request.error_response(ErrorCode.UNKNOWN_SERVER_ERROR, context.api_version))
 
     node.cluster.fetch_purgatory.add(
