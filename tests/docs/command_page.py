@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-from kshim.cli import environment, log_options, options
+from kshim.cli import options
 from kshim_pipeline import cli as pipeline
 from tests.docs.blocks import DOCS
 
@@ -39,8 +39,6 @@ def page() -> str:
 def parsers() -> Iterator[tuple[str, Parser]]:
     """Every command and what reads its options."""
     commands = _subparsers(options._parser())
-    commands["dump-offsets"] = log_options._dump_offsets_parser(Parser)
-    commands["import"] = log_options._import_parser(Parser)
     pipeline_parser = commands["pipeline"] = pipeline._parser()
     for name, parser in commands.items():
         yield f"kshim {name}", parser
@@ -81,13 +79,13 @@ def _row(action: argparse.Action, *, has_variable: bool) -> str:
     )
     cells = [spelled, f"{meaning[:1].upper()}{meaning[1:].removesuffix('.')}."]
     if has_variable:
-        cells.append(f"`{_variable(action.option_strings[-1])}`")
+        cells.append(f"`{_variable(action)}`")
     return f"| {' | '.join(cell.replace('|', BAR) for cell in cells)} |"
 
 
-def _variable(option: str) -> str:
-    name = environment._variable(option)
-    return f"{name}_KEY" if option == "--config" else name
+def _variable(action: argparse.Action) -> str:
+    (option,) = (option for option in options._SERVE if option.name in action.option_strings)
+    return f"{option.variable}_KEY" if option.name == "--config" else option.variable
 
 
 def _value(action: argparse.Action) -> str:

@@ -6,7 +6,7 @@ import os
 import sys
 
 from kshim.cli.exit_codes import EXIT_FAILURE, EXIT_UNAVAILABLE, CommandError
-from kshim.cli.log_options import DumpOffsetsOptions, ImportOptions
+from kshim.cli.options import DumpOffsetsOptions, ImportOptions
 from kshim.tools.logs import SourceError
 
 

@@ -5,27 +5,32 @@ from __future__ import annotations
 import argparse
 import errno
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple, NoReturn
 
-from kshim.cli.addresses import Address, is_wildcard, parse_address
-from kshim.cli.environment import Given, configuration_of, listener_of
+from kshim.cli.addresses import Address, is_wildcard
+from kshim.cli.environment import configuration_of, listener_of
 from kshim.cli.exit_codes import EXIT_USAGE, CommandError
-
-if TYPE_CHECKING:
-    from kshim.cli.log_options import DumpOffsetsOptions, ImportOptions
-
+from kshim.cli.option_table import (
+    Given,
+    Option,
+    add_options,
+    address,
+    choice,
+    flag,
+    key_and_value,
+    number,
+    times,
+)
 
 LogFormat = Literal["text", "json"]
 OutputFormat = Literal["text", "json", "junit"]
 FsyncPolicy = Literal["always", "interval", "never"]
 RecoverPolicy = Literal["refuse", "skip-corrupt"]
 
-MAX_TOPIC_NAME_LENGTH = 249
 MAX_PARTITIONS = 9_999
 """What one CreateTopics request may create of a topic, as in Kafka."""
 MAX_BROKERS = 100
-_TOPIC_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 
 class ServeOptions(NamedTuple):
@@ -82,22 +87,101 @@ class HealthOptions(NamedTuple):
     bootstrap_server: Address
 
 
+class DumpOffsetsOptions(NamedTuple):
+    """What `kshim dump-offsets` was asked for: directories or a broker, never both."""
+
+    data_dirs: tuple[str, ...]
+    bootstrap_server: Address | None
+    group: str | None
+    partition: int | None
+    from_offset: int
+    to_offset: int | None
+    output: Literal["text", "json"]
+
+
+class ImportOptions(NamedTuple):
+    """What `kshim import` was asked for: directories or a broker, never both. `topics` besides the offsets topic."""
+
+    from_dirs: tuple[str, ...]
+    bootstrap_server: Address | None
+    data_dir: str
+    topics: tuple[str, ...]
+
+
 class PipelineOptions(NamedTuple):
     """`kshim pipeline` and what stands behind it, which the pipeline reads itself."""
 
     arguments: tuple[str, ...]
 
 
-if TYPE_CHECKING:
-    Command = (
-        ServeOptions
-        | DemoOptions
-        | ConformOptions
-        | HealthOptions
-        | PipelineOptions
-        | DumpOffsetsOptions
-        | ImportOptions
-    )
+Command = (
+    ServeOptions | DemoOptions | ConformOptions | HealthOptions | DumpOffsetsOptions | ImportOptions | PipelineOptions
+)
+
+# fmt: off
+_SERVE = (
+    Option("--listen", "address to listen on, without TLS and SASL; port 0 takes a free port (default: 127.0.0.1:9092); use "
+           "--config listeners=... for TLS, SASL or several listeners", "HOST:PORT", address),
+    Option("--advertised", "address that clients connect to; port 0 means the port of --listen (default: the address of --listen)",
+           "HOST:PORT", address),
+    Option("--brokers", "number of brokers in this process, with consecutive ids and ports (default: 1)",
+           "N", number(1, MAX_BROKERS), default=1),
+    Option("--data-dir", "directory for topics, records and groups (default: in memory)", "DIR"),
+    Option("--fsync", "what a power failure may lose: nothing acknowledged (always), the last --fsync-interval-ms (interval, the "
+           "default), or more (never)", "always|interval|never", choice("always", "interval", "never")),
+    Option("--fsync-interval-ms", "interval between syncs with --fsync=interval (default: 100)", "MS", number(1, 3_600_000)),
+    Option("--recover", "what to do if a log is damaged: not start (refuse, the default), or put damaged batches aside and continue "
+           "without them (skip-corrupt)", "refuse|skip-corrupt", choice("refuse", "skip-corrupt"), default="refuse"),
+    Option("--users", "users of SASL listeners, as lines NAME:PASSWORD or SCRAM credentials", "FILE"),
+    Option("--acls", "enable ACLs, as Kafka's authorizer.class.name does", parse=flag),
+    Option("--config", "a configuration key of Kafka; may be repeated; takes precedence over --properties",
+           "KEY=VALUE", is_repeated=True),
+    Option("--properties", "read configuration keys from a file in the format of Kafka's server.properties", "FILE"),
+    Option("--topic", "create a topic at the start; may be repeated", "NAME:PARTITIONS", is_repeated=True),
+    Option("--events-topic", "write the rebalance history, as JSON, to the topic __kshim_events", parse=flag),
+    Option("--log-format", "log lines in the format of Kafka's log, or JSON objects (default: text)",
+           "text|json", choice("text", "json"), default="text"),
+    Option("--verbose", "also log requests that are answered with an error, and details about groups; -vv: every request",
+           parse=times, default=0, short="-v"),
+)
+
+_DEMO = (Option("--plain", "print plain lines, which is the default if the output is not a terminal", default=False),)
+
+_CONFORM = (
+    Option("--bootstrap-server", "the broker to check", "HOST:PORT", address, is_required=True),
+    Option("--suite", "check only this suite; may be repeated", "NAME", is_repeated=True),
+    Option("--output", "format of the report (default: text)", default="text", choices=("text", "json", "junit")),
+    Option("--assume", "a configuration key that the broker does not report in DescribeConfigs; may be repeated",
+           "KEY=VALUE", key_and_value, is_repeated=True),
+    Option("--max-version", "the newest version of an API to use, for example JoinGroup=5; may be repeated",
+           "API=N", key_and_value, is_repeated=True),
+    Option("--jobs", "number of behaviours to check at the same time (default: 8)", "N", number(1, 256), default=8),
+)
+
+_HEALTH = (
+    Option("--bootstrap-server", "the broker to check (default: the first of KSHIM_CONFIG_LISTENERS, KSHIM_LISTEN, or 127.0.0.1:9092)",
+           "HOST:PORT"),
+)
+
+_DUMP_OFFSETS = (
+    Option("--data-dir", "read from this directory; may be repeated, for brokers with several log.dirs",
+           "DIR", is_repeated=True, is_source=True),
+    Option("--bootstrap-server", "read from this broker", "HOST:PORT", address, is_source=True),
+    Option("--group", "print only the records of this group", "GROUP"),
+    Option("--partition", "print only this partition", "N", number(0)),
+    Option("--from-offset", "print only records from this offset on, in each partition", "N", number(0), default=0),
+    Option("--to-offset", "print only records before this offset, in each partition", "N", number(0)),
+    Option("--output", "text, or one JSON object per record (default: text)", default="text", choices=("text", "json")),
+)
+
+_IMPORT = (
+    Option("--bootstrap-server", "read from this broker", "HOST:PORT", address, is_source=True),
+    Option("--from-dir", "read from one of the log.dirs of a stopped broker; may be repeated",
+           "DIR", is_repeated=True, is_source=True),
+    Option("--data-dir", "the directory to create; must be empty or not exist", "DIR", is_required=True),
+    Option("--topic", "also copy this topic; may be repeated", "NAME", is_repeated=True),
+)
+# fmt: on
 
 
 def parse_command(arguments: Sequence[str], environment: Mapping[str, str]) -> Command:
@@ -110,24 +194,13 @@ def parse_command(arguments: Sequence[str], environment: Mapping[str, str]) -> C
         arguments.insert(0, "serve")
     if arguments[0] == "pipeline":
         return PipelineOptions(tuple(arguments[1:]))
-    if arguments[0] in ("dump-offsets", "import"):
-        from kshim.cli.log_options import parse_log_command
-
-        return parse_log_command(_Parser, arguments)
     found, unknown = _parser().parse_known_args(arguments)
     if unknown:
         command = f"kshim {found.command}" if found.command else "kshim"
         raise CommandError(
             f"unrecognized arguments: {' '.join(unknown)}; `{command} --help` lists the options", EXIT_USAGE
         )
-    if found.command == "demo":
-        return DemoOptions(is_plain=found.plain)
-    if found.command == "conform":
-        return _conform_options(found)
-    if found.command == "health":
-        text = found.bootstrap_server or listener_of(environment)
-        return HealthOptions(_address("--bootstrap-server", text))
-    return _serve_options(found, environment)
+    return _COMMANDS[found.command].read(found, environment)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -147,6 +220,16 @@ class _Version(argparse.Action):
         parser.exit(0)
 
 
+class _Command(NamedTuple):
+    """A command: its line in the help of `kshim`, its own help, and what makes its options of what argparse found."""
+
+    help: str
+    description: str
+    options: tuple[Option, ...]
+    read: Callable[[argparse.Namespace, Mapping[str, str]], Command]
+    epilog: str | None = None
+
+
 def _parser() -> _Parser:
     parser = _Parser(
         prog="kshim",
@@ -157,211 +240,55 @@ def _parser() -> _Parser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    _add_serve(commands)
-    _add_demo(commands)
-    _add_conform(commands)
-    _add_health(commands)
-    commands.add_parser("dump-offsets", help="print the records of __consumer_offsets, of kshim or Kafka")
-    commands.add_parser("import", help="copy groups, offsets and topics of a Kafka cluster into a new data directory")
+    for name, command in _COMMANDS.items():
+        added = commands.add_parser(
+            name, help=command.help, description=command.description, epilog=command.epilog, allow_abbrev=False
+        )
+        add_options(added, command.options)
     commands.add_parser("pipeline", help="analyse with Spark why consumer groups rebalanced")
     return parser
 
 
-def _add_serve(commands: argparse._SubParsersAction[_Parser]) -> None:
-    serve = commands.add_parser(
-        "serve",
-        help="run a broker (the default command)",
-        description="Run a broker until SIGTERM or Ctrl-C. The first line on stdout is the local bootstrap address (those of "
-        "all brokers, separated by commas), whatever --advertised says, printed once connections are accepted. Logs go to stderr.",
-        epilog="Environment variables set options, too: KSHIM_DATA_DIR for --data-dir, KSHIM_TOPICS (comma separated) "
-        "for --topic, KSHIM_ACLS=true for --acls, and KSHIM_CONFIG_GROUP_MAX_SIZE=10 for --config group.max.size=10. "
-        "The command line takes precedence over the environment, and the environment over the properties file.",
-        allow_abbrev=False,
-    )
-    option = serve.add_argument
-    option(
-        "--listen",
-        metavar="HOST:PORT",
-        help="address to listen on, without TLS and SASL; port 0 takes a free port (default: 127.0.0.1:9092); use "
-        "--config listeners=... for TLS, SASL or several listeners",
-    )
-    option(
-        "--advertised",
-        metavar="HOST:PORT",
-        help="address that clients connect to; port 0 means the port of --listen (default: the address of --listen)",
-    )
-    option(
-        "--brokers",
-        metavar="N",
-        help="number of brokers in this process, with consecutive ids and ports (default: 1)",
-    )
-    _add_durability(serve)
-    _add_security(serve)
-    option(
-        "--config",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="a configuration key of Kafka; may be repeated; takes precedence over --properties",
-    )
-    option(
-        "--properties",
-        metavar="FILE",
-        help="read configuration keys from a file in the format of Kafka's server.properties",
-    )
-    option(
-        "--topic",
-        metavar="NAME:PARTITIONS",
-        action="append",
-        help="create a topic at the start; may be repeated",
-    )
-    _add_output(serve)
+def _demo_options(found: argparse.Namespace, _environment: Mapping[str, str]) -> DemoOptions:
+    return DemoOptions(is_plain=bool(found.plain))
 
 
-def _add_output(serve: _Parser) -> None:
-    option = serve.add_argument
-    option(
-        "--events-topic",
-        action=argparse.BooleanOptionalAction,
-        help="write the rebalance history, as JSON, to the topic __kshim_events",
-    )
-    option(
-        "--log-format",
-        metavar="text|json",
-        help="log lines in the format of Kafka's log, or JSON objects (default: text)",
-    )
-    option(
-        "-v",
-        "--verbose",
-        action="count",
-        help="also log requests that are answered with an error, and details about groups; -vv: every request",
-    )
-
-
-def _add_security(serve: _Parser) -> None:
-    option = serve.add_argument
-    option(
-        "--users",
-        metavar="FILE",
-        help="users of SASL listeners, as lines NAME:PASSWORD or SCRAM credentials",
-    )
-    option(
-        "--acls",
-        action=argparse.BooleanOptionalAction,
-        help="enable ACLs, as Kafka's authorizer.class.name does",
-    )
-
-
-def _add_durability(serve: _Parser) -> None:
-    option = serve.add_argument
-    option(
-        "--data-dir",
-        metavar="DIR",
-        help="directory for topics, records and groups (default: in memory)",
-    )
-    option(
-        "--fsync",
-        metavar="always|interval|never",
-        help="what a power failure may lose: nothing acknowledged (always), the last --fsync-interval-ms (interval, the "
-        "default), or more (never)",
-    )
-    option(
-        "--fsync-interval-ms",
-        metavar="MS",
-        help="interval between syncs with --fsync=interval (default: 100)",
-    )
-    option(
-        "--recover",
-        metavar="refuse|skip-corrupt",
-        help="what to do if a log is damaged: not start (refuse, the default), or put damaged batches aside and continue "
-        "without them (skip-corrupt)",
-    )
-
-
-def _add_demo(commands: argparse._SubParsersAction[_Parser]) -> None:
-    demo = commands.add_parser(
-        "demo",
-        help="watch a consumer group rebalance",
-        description="Start a broker, a producer and three kafka-python consumers; one joins late, one is killed, one leaves. "
-        "Shows the owner of each partition and the cause of each rebalance. Ends after about half a minute.",
-        allow_abbrev=False,
-    )
-    demo.add_argument(
-        "--plain", action="store_true", help="print plain lines, which is the default if the output is not a terminal"
-    )
-
-
-def _add_conform(commands: argparse._SubParsersAction[_Parser]) -> None:
-    conform = commands.add_parser(
-        "conform",
-        help="compare the group coordinator of a broker with Kafka's",
-        description="Check whether a broker has the behaviours of Kafka 4.4's group coordinator, and report for each one what "
-        "was expected and what was received. Uses topics and groups named conform-*, and deletes the topics afterwards.",
-        epilog="Exit codes: 0 all behaviours that could be checked passed, 1 one failed or none could be checked, 2 usage.",
-        allow_abbrev=False,
-    )
-    option = conform.add_argument
-    option("--bootstrap-server", metavar="HOST:PORT", required=True, help="the broker to check")
-    option(
-        "--suite",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="check only this suite; may be repeated",
-    )
-    option("--output", choices=("text", "json", "junit"), default="text", help="format of the report (default: text)")
-    option(
-        "--assume",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="a configuration key that the broker does not report in DescribeConfigs; may be repeated",
-    )
-    option(
-        "--max-version",
-        metavar="API=N",
-        action="append",
-        default=[],
-        help="the newest version of an API to use, for example JoinGroup=5; may be repeated",
-    )
-    option("--jobs", metavar="N", default="8", help="number of behaviours to check at the same time (default: 8)")
-
-
-def _add_health(commands: argparse._SubParsersAction[_Parser]) -> None:
-    health = commands.add_parser(
-        "health",
-        help="check whether a broker answers",
-        description="Send ApiVersions to a broker. Works on PLAINTEXT and SASL_PLAINTEXT listeners, not with TLS.",
-        epilog="Exit codes: 0 the broker answered, 1 it did not answer within two seconds, 2 usage.",
-        allow_abbrev=False,
-    )
-    health.add_argument(
-        "--bootstrap-server",
-        metavar="HOST:PORT",
-        help="the broker to check (default: the first of KSHIM_CONFIG_LISTENERS, KSHIM_LISTEN, or 127.0.0.1:9092)",
-    )
-
-
-def _conform_options(found: argparse.Namespace) -> ConformOptions:
-    jobs = found.jobs
-    if not (jobs.isascii() and jobs.isdigit()) or not 1 <= int(jobs) <= 256:
-        raise CommandError(f"--jobs: {jobs!r} is not a number from 1 to 256", EXIT_USAGE)
+def _conform_options(found: argparse.Namespace, _environment: Mapping[str, str]) -> ConformOptions:
+    given = Given(_CONFORM, found)
     return ConformOptions(
-        bootstrap_server=_address("--bootstrap-server", found.bootstrap_server),
-        suites=tuple(found.suite),
-        output=cast("OutputFormat", found.output),
-        assume=dict(_key_and_value(text, option="--assume") for text in found.assume),
-        caps=dict(_key_and_value(text, option="--max-version") for text in found.max_version),
-        jobs=int(jobs),
+        bootstrap_server=given["bootstrap_server"],
+        suites=tuple(given["suite"]),
+        output=given["output"],
+        assume=dict(given["assume"]),
+        caps=dict(given["max_version"]),
+        jobs=given["jobs"],
     )
+
+
+def _health_options(found: argparse.Namespace, environment: Mapping[str, str]) -> HealthOptions:
+    return HealthOptions(address("--bootstrap-server", found.bootstrap_server or listener_of(environment)))
+
+
+def _dump_offsets_options(found: argparse.Namespace, _environment: Mapping[str, str]) -> DumpOffsetsOptions:
+    given = Given(_DUMP_OFFSETS, found)
+    fields = ("bootstrap_server", "group", "partition", "from_offset", "to_offset", "output")
+    return DumpOffsetsOptions(tuple(given["data_dir"]), **{field: given[field] for field in fields})
+
+
+def _import_options(found: argparse.Namespace, _environment: Mapping[str, str]) -> ImportOptions:
+    given = Given(_IMPORT, found)
+    topics = tuple(dict.fromkeys(given["topic"]))
+    return ImportOptions(tuple(given["from_dir"]), given["bootstrap_server"], given["data_dir"], topics)
 
 
 def _serve_options(found: argparse.Namespace, environment: Mapping[str, str]) -> ServeOptions:
-    given = Given(found, environment)
+    given = Given(_SERVE, found, environment)
     properties = _read_properties(given)
-    config, has_listeners = _config(given, properties, found.config, environment)
-    listen = _address_given(given, "--listen", gives_way=has_listeners)
-    advertised = _address_given(given, "--advertised", gives_way=has_listeners)
+    config, has_listeners = _config(given, properties, found.config or (), environment)
+    # A variable of the plain listener counts as not set where `listeners` says it better.
+    listen, advertised = (
+        None if has_listeners and given.is_of_environment(field) else given[field] for field in ("listen", "advertised")
+    )
     reached = advertised or listen
     if reached is not None and is_wildcard(reached.host):
         raise CommandError(
@@ -371,16 +298,16 @@ def _serve_options(found: argparse.Namespace, environment: Mapping[str, str]) ->
     return ServeOptions(
         listen=listen,
         advertised=advertised,
-        data_dir=given.text("--data-dir"),
+        data_dir=given["data_dir"],
         config=config,
         topics=_topics(given),
-        log_format=cast("LogFormat", _choice(given, "--log-format", ("text", "json")) or "text"),
-        verbosity=given.count("--verbose"),
-        fsync=cast("FsyncPolicy | None", _choice(given, "--fsync", ("always", "interval", "never"))),
-        fsync_interval_ms=_count(given, "--fsync-interval-ms", 3_600_000),
-        recover=cast("RecoverPolicy", _choice(given, "--recover", ("refuse", "skip-corrupt")) or "refuse"),
+        log_format=given["log_format"],
+        verbosity=given["verbose"],
+        fsync=given["fsync"],
+        fsync_interval_ms=given["fsync_interval_ms"],
+        recover=given["recover"],
         users_file=_users_file(given),
-        broker_count=_count(given, "--brokers", MAX_BROKERS) or 1,
+        broker_count=given["brokers"],
         secret_files=_secret_files(given, properties),
         warnings=tuple(given.warnings()),
     )
@@ -388,19 +315,19 @@ def _serve_options(found: argparse.Namespace, environment: Mapping[str, str]) ->
 
 def _users_file(given: Given) -> str | None:
     """Its name, after a look at whether it can be read, since only here is known who named it."""
-    path = given.text("--users")
+    path: str | None = given["users"]
     if path is not None and not os.access(path, os.R_OK):
         reason = os.strerror(errno.EACCES if os.path.exists(path) else errno.ENOENT)
-        raise CommandError(f"{given.name('--users')}: cannot read {path}: {reason}", EXIT_USAGE)
+        raise CommandError(f"{given.name('users')}: cannot read {path}: {reason}", EXIT_USAGE)
     return path
 
 
 def _secret_files(given: Given, properties: Mapping[str, str]) -> tuple[str, ...]:
-    files = [given.text("--users")]
+    files = [given["users"]]
     if properties:
         from kshim.config.broker_config import is_secret
 
-        files += [given.text("--properties")] if any(map(is_secret, properties)) else []
+        files += [given["properties"]] if any(map(is_secret, properties)) else []
     return tuple(file for file in files if file is not None)
 
 
@@ -409,65 +336,27 @@ def _config(
 ) -> tuple[dict[str, str], bool]:
     """Kafka's keys, and whether `listeners` is among those that do not come from the properties file."""
     by_environment = configuration_of(environment)
-    by_command_line = dict(_key_and_value(text) for text in pairs)
-    if given.flag("--events-topic"):
-        asked = by_environment if given.is_of_environment("--events-topic") else by_command_line
+    by_command_line = dict(key_and_value("--config", text) for text in pairs)
+    if given["events_topic"]:
+        asked = by_environment if given.is_of_environment("events_topic") else by_command_line
         asked["kshim.history.topic.enable"] = "true"
-    elif given.is_denied("--events-topic"):
+    elif given.is_denied("events_topic"):
         by_command_line["kshim.history.topic.enable"] = "false"
     config = {**properties, **by_environment, **by_command_line}
-    if given.flag("--acls"):
+    if given["acls"]:
         config.setdefault("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer")
-    elif given.is_denied("--acls"):
+    elif given.is_denied("acls"):
         config["authorizer.class.name"] = ""
     return config, "listeners" in by_environment or "listeners" in by_command_line
-
-
-def _address_given(given: Given, option: str, *, gives_way: bool) -> Address | None:
-    """The address of an option. A variable that `gives_way` counts as not set: `listeners` says it better."""
-    text = given.text(option)
-    if text is None or (gives_way and given.is_of_environment(option)):
-        return None
-    return _address(given.name(option), text)
-
-
-def _choice(given: Given, option: str, choices: tuple[str, ...]) -> str | None:
-    text = given.text(option)
-    if text is not None and text not in choices:
-        raise CommandError(
-            f"{given.name(option)} is {', '.join(choices[:-1])} or {choices[-1]}, not {text!r}", EXIT_USAGE
-        )
-    return text
-
-
-def _count(given: Given, option: str, maximum: int) -> int | None:
-    text = given.text(option)
-    if text is not None and (not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= maximum):
-        raise CommandError(f"{given.name(option)}: {text!r} is not a number from 1 to {maximum}", EXIT_USAGE)
-    return None if text is None else int(text)
-
-
-def _address(option: str, text: str) -> Address:
-    try:
-        return parse_address(text)
-    except ValueError as error:
-        raise CommandError(f"{option}: {error}", EXIT_USAGE) from None
-
-
-def _key_and_value(text: str, *, option: str = "--config") -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip():
-        raise CommandError(f"{option}: {text!r} is not KEY=VALUE", EXIT_USAGE)
-    return key.strip(), value.strip()
 
 
 def _read_properties(given: Given) -> dict[str, str]:
     from kshim.cli.properties import parse_properties
 
-    path = given.text("--properties")
+    path = given["properties"]
     if path is None:
         return {}
-    option = given.name("--properties")
+    option = given.name("properties")
     try:
         # Kafka reads this format through Java, where it is Latin-1.
         with open(path, encoding="latin-1", newline="") as file:
@@ -479,14 +368,15 @@ def _read_properties(given: Given) -> dict[str, str]:
 
 
 def _topics(given: Given) -> dict[str, int]:
-    option = given.name("--topic")
+    from kshim.partitions.topic_validator import name_problem
+
+    option = given.name("topic")
     topics: dict[str, int] = {}
-    for spec in given.values("--topic"):
+    for spec in filter(None, given["topic"]):
         name, _, count = spec.strip().rpartition(":")
         if not (count.isascii() and count.isdigit()) or not 1 <= int(count) <= MAX_PARTITIONS:
             raise CommandError(f"{option}: {spec!r} is not NAME:PARTITIONS (1 to {MAX_PARTITIONS})", EXIT_USAGE)
-        is_legal = 0 < len(name) <= MAX_TOPIC_NAME_LENGTH and name not in (".", "..")
-        if not is_legal or not _TOPIC_NAME_CHARACTERS.issuperset(name):
+        if name_problem(name) is not None:
             raise CommandError(
                 f"{option}: {name!r} is not a topic name (1 to 249 letters, digits, dots, underscores and hyphens)",
                 EXIT_USAGE,
@@ -495,3 +385,56 @@ def _topics(given: Given) -> dict[str, int]:
             raise CommandError(f"{option}: {name} is given twice", EXIT_USAGE)
         topics[name] = int(count)
     return topics
+
+
+_COMMANDS: Mapping[str, _Command] = {
+    "serve": _Command(
+        "run a broker (the default command)",
+        "Run a broker until SIGTERM or Ctrl-C. The first line on stdout is the local bootstrap address (those of "
+        "all brokers, separated by commas), whatever --advertised says, printed once connections are accepted. Logs go to stderr.",
+        _SERVE,
+        _serve_options,
+        "Environment variables set options, too: KSHIM_DATA_DIR for --data-dir, KSHIM_TOPICS (comma separated) "
+        "for --topic, KSHIM_ACLS=true for --acls, and KSHIM_CONFIG_GROUP_MAX_SIZE=10 for --config group.max.size=10. "
+        "The command line takes precedence over the environment, and the environment over the properties file.",
+    ),
+    "demo": _Command(
+        "watch a consumer group rebalance",
+        "Start a broker, a producer and three kafka-python consumers; one joins late, one is killed, one leaves. "
+        "Shows the owner of each partition and the cause of each rebalance. Ends after about half a minute.",
+        _DEMO,
+        _demo_options,
+    ),
+    "conform": _Command(
+        "compare the group coordinator of a broker with Kafka's",
+        "Check whether a broker has the behaviours of Kafka 4.4's group coordinator, and report for each one what "
+        "was expected and what was received. Uses topics and groups named conform-*, and deletes the topics afterwards.",
+        _CONFORM,
+        _conform_options,
+        "Exit codes: 0 all behaviours that could be checked passed, 1 one failed or none could be checked, 2 usage.",
+    ),
+    "health": _Command(
+        "check whether a broker answers",
+        "Send ApiVersions to a broker. Works on PLAINTEXT and SASL_PLAINTEXT listeners, not with TLS.",
+        _HEALTH,
+        _health_options,
+        "Exit codes: 0 the broker answered, 1 it did not answer within two seconds, 2 usage.",
+    ),
+    "dump-offsets": _Command(
+        "print the records of __consumer_offsets, of kshim or Kafka",
+        "Print the records of __consumer_offsets, decoded, partition by partition: from a data directory "
+        "(of kshim, or one of Kafka's log.dirs; nothing is locked or written) or from a running broker.",
+        _DUMP_OFFSETS,
+        _dump_offsets_options,
+        "Exit codes: 0 all records were decoded, 1 one could not be decoded, 2 usage, 3 there is nothing to read.",
+    ),
+    "import": _Command(
+        "copy groups, offsets and topics of a Kafka cluster into a new data directory",
+        "Copy __consumer_offsets, byte for byte, into a new directory for `kshim serve --data-dir`, from a "
+        "running broker or from the directories of a stopped one.",
+        _IMPORT,
+        _import_options,
+        "Exit codes: 0 imported, 1 the source cannot be read or is damaged, 2 usage, 3 the directory is not "
+        "empty or cannot be written.",
+    ),
+}
