@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kshim.coordinator.groups.events import Arrivals, Cause, MemberRef
 from kshim.coordinator.step import Now
-from kshim.history.event import LIST_MAX_BYTES, Arrival, Course, Ending, HistoryEvent, Kicked
+from kshim.history.event import LIST_MAX_BYTES, Arrival, Ending, HistoryEvent, Kicked, Timeline
 from kshim.history.tracker import REASONS
 from tests.coordinator.peers import a_group
 from tests.history.page import KEYWORDS, problems
@@ -30,11 +30,11 @@ def an_end(
     """A rebalance that was completed."""
     ending = Ending("assignment_received", text, text)
     count = len(arrivals.members)
-    course = Course(group_id, "consumer", 2, 4, Ending("member_joined", text, None), trigger, 100, count, None)
-    course.join_ms, course.arrivals, course.last_to_join = 5, arrivals, last_to_join
-    course.leader_id = course.protocol = text
-    course.kicked += kicked
-    course.close()
+    timeline = Timeline(group_id, "consumer", 2, 4, Ending("member_joined", text, None), trigger, 100, count, None)
+    timeline.join_ms, timeline.arrivals, timeline.last_to_join = 5, arrivals, last_to_join
+    timeline.leader_id = timeline.protocol = text
+    timeline.kicked += kicked
+    timeline.close()
     return HistoryEvent(
         type="rebalance_completed",
         run="f" * 32,
@@ -42,7 +42,7 @@ def an_end(
         seq=3,
         now=Now(105, 1_700_000_000_000),
         broker=1,
-        why=course,
+        why=timeline,
         state_from="CompletingRebalance",
         state_to="Stable",
         to_generation=5,

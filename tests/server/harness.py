@@ -13,12 +13,12 @@ from kshim.broker.connection import Connection, ConnectionClosing
 from kshim.config.listeners import Listener, plain_listener
 from kshim.coordinator.step import Now
 from kshim.scheduling.background_tasks import BackgroundTasks
-from kshim.server.clock import ManualClock
 from kshim.server.connection import ServerConnection
 from kshim.server.limits import ServerLimits
 from kshim.server.request_memory import RequestMemory
 from kshim.server.server import LoopName, Server, serve
 from kshim.server.transport_layer import TransportLayer
+from tests.server.manual_clock import ManualClock
 
 PATIENCE_S = 20
 """Only a test that fails waits so long."""

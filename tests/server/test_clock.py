@@ -6,7 +6,8 @@ import pytest
 import trio
 import trio.testing
 
-from kshim.server.clock import ManualClock, RealClock
+from kshim.server.clock import RealClock
+from tests.server.manual_clock import ManualClock
 
 
 def test_both_faces_of_a_manual_clock_move_together() -> None:

@@ -13,12 +13,12 @@ import trio
 import trio.testing
 
 from kshim.config.listeners import plain_listener
-from kshim.server.clock import ManualClock
 from kshim.server.limits import QUEUE_BYTES, READ_BYTES, ServerLimits
 from kshim.server.listener import Bound
 from kshim.server.loop import Loop
 from kshim.server.server import LoopName, _loop_class, serve
 from tests.server.harness import PATIENCE_S, ObeyingRouter, RecordedLog, framed
+from tests.server.manual_clock import ManualClock
 
 pytestmark = pytest.mark.trio
 

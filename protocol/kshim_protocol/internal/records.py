@@ -41,7 +41,6 @@ class UnknownKey(NamedTuple):
 
 
 OffsetsKey = OffsetCommitKey | GroupMetadataKey | LegacyOffsetCommitKey | UnknownKey
-OffsetsValue = OffsetCommitValue | GroupMetadataValue | LegacyOffsetCommitValue
 
 _KEYS: dict[int, type[OffsetCommitKey | GroupMetadataKey | LegacyOffsetCommitKey]] = {
     0: LegacyOffsetCommitKey,

@@ -12,10 +12,6 @@ if TYPE_CHECKING:
     from kshim.broker.fetch_sessions import FetchSessions
 
 
-def _nothing() -> None:
-    pass
-
-
 class Node:
     """`host` and `port` are the address that clients connect to.
 
@@ -29,9 +25,9 @@ class Node:
         self.port = port
         self.addresses: dict[str, tuple[str, int]] = {}
         self._fetch_sessions: FetchSessions | None = None
-        self.on_stop: Callable[[], None] = _nothing
+        self.on_stop: Callable[[], None] = lambda: None
         """Cuts off its clients and accepts no more; the server sets it."""
-        self.on_start: Callable[[], None] = _nothing
+        self.on_start: Callable[[], None] = lambda: None
         """Accepts clients again. Raises OSError."""
         cluster.leader_election.add_node(self)
 

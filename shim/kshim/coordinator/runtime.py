@@ -72,7 +72,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
         self.topic = topic
         self.step = Step()
         """Of the latest input."""
-        self.on_load_wanted: Callable[[int], object] = _nothing
+        self.on_load_wanted: Callable[[int], object] = lambda _: None
         self._partition_count = partition_count
         self._deadlines = Deadlines()
         self._shards: dict[int, S] = {}
@@ -304,7 +304,3 @@ def in_all_shards(
 
     answer.__name__ = work.__name__
     return answer
-
-
-def _nothing(_partition: int) -> None:
-    pass

@@ -82,7 +82,7 @@ class Why:
         return self._head_json
 
 
-class Course(Why):
+class Timeline(Why):
     """One rebalance: why it began and how it went. What is None is not known before the join phase has ended.
 
     `expected` and `pending_sync` change while it is open, `kicked` grows; the rest is set once.
@@ -174,7 +174,7 @@ class HistoryEvent(NamedTuple):
     def size_bytes(self) -> int:
         """About how much memory it holds, with what it shares with its neighbours."""
         size_bytes = 900 + 2 * len(self.why.reason_text)
-        return size_bytes + self.why.size_bytes if self.outcome and isinstance(self.why, Course) else size_bytes
+        return size_bytes + self.why.size_bytes if self.outcome and isinstance(self.why, Timeline) else size_bytes
 
     @property
     def group_id(self) -> str:
@@ -202,24 +202,24 @@ class HistoryEvent(NamedTuple):
             f'"ts_ms":{self.now.wall_ms},"mono_ms":{self.now.mono_ms},"broker":{self.broker},{group_json},'
             f'"to_generation":{_number(self.to_generation)},"type":"{self.type}","state_from":{state_from},'
             f'"state_to":"{self.state_to}",{cause_json},"replaced_member_id":{replaced},'
-            f'{self._course_json()},"injected_fault":null}}'
+            f'{self._timeline_json()},"injected_fault":null}}'
         )
         return text.encode("utf-8", "backslashreplace")  # half a surrogate pair becomes \udxxx, which JSON knows, too
 
-    def _course_json(self) -> str:
+    def _timeline_json(self) -> str:
         """From `leader_id` to `ended_by`."""
-        course = self.why
-        if not isinstance(course, Course):
-            return _without_course(self.expected, None)
+        timeline = self.why
+        if not isinstance(timeline, Timeline):
+            return _without_timeline(self.expected, None)
         if self.type == "rebalance_started":  # what came later is none of its business
-            return _without_course(self.expected, course.initial_delay_ms)
+            return _without_timeline(self.expected, timeline.initial_delay_ms)
         waits, kicked = '"waits":null,"waits_omitted":0', '"kicked":null,"kicked_omitted":0'
         if self.outcome is not None:
-            waits, kicked = _waits(course), _kicked(course.kicked[: self.kicked_count])
+            waits, kicked = _waits(timeline), _kicked(timeline.kicked[: self.kicked_count])
         elif self.type == "join_completed":
-            kicked = _kicked(course.kicked[: self.kicked_count])
-        leader_and_joined, last_to_join, delay_and_protocol = course.joined_json()
-        join_ms, sync_ms = course.join_ms or 0, self.sync_ms
+            kicked = _kicked(timeline.kicked[: self.kicked_count])
+        leader_and_joined, last_to_join, delay_and_protocol = timeline.joined_json()
+        join_ms, sync_ms = timeline.join_ms or 0, self.sync_ms
         return (
             f'{leader_and_joined},"kicked":{self.kicked_count},"pending_sync":{_number(self.pending_sync)}}},'
             f'"join_ms":{join_ms},"sync_ms":{_number(sync_ms)},"total_ms":{join_ms + (sync_ms or 0)},{last_to_join},'
@@ -228,7 +228,7 @@ class HistoryEvent(NamedTuple):
         )
 
 
-def _without_course(expected: int | None, initial_delay_ms: int | None) -> str:
+def _without_timeline(expected: int | None, initial_delay_ms: int | None) -> str:
     members = "null"
     if expected is not None:
         members = f'{{"expected":{expected},"joined":null,"kicked":0,"pending_sync":null}}'
@@ -282,9 +282,9 @@ def _entries(members: Sequence[MemberRef], is_new: Sequence[int], wait_ms: Seque
         return _entries(members, is_new, wait_ms)
 
 
-def _waits(course: Course) -> str:
+def _waits(timeline: Timeline) -> str:
     """`waits` and `waits_omitted`."""
-    arrivals = course.arrivals
+    arrivals = timeline.arrivals
     if arrivals is None:
         return '"waits":null,"waits_omitted":0'
     entries = _entries(arrivals.members, arrivals.is_new, arrivals.wait_ms)

@@ -56,7 +56,7 @@ class EventsTopic:
         self._backlog_bytes = 0
         self._is_armed = False
         self._has_failed = False
-        self.before_writing: Callable[[], None] = _nothing
+        self.before_writing: Callable[[], None] = lambda: None
         """Called before events are written, to add what is due."""
         self.dropped_count = 0
         """Events that were never written: the backlog was full, or there was no topic."""
@@ -142,7 +142,3 @@ class EventsTopic:
         event = self._backlog.popleft()
         self._backlog_bytes -= event.size_bytes
         return event
-
-
-def _nothing() -> None:
-    pass

@@ -24,7 +24,7 @@ from kshim.coordinator.groups.events import (
     Transition,
 )
 from kshim.coordinator.step import Event
-from kshim.history.event import Arrival, Course, Ending, HistoryEvent, Kicked, Why
+from kshim.history.event import Arrival, Ending, HistoryEvent, Kicked, Timeline, Why
 
 ADMIN: Final = "admin"
 ADMIN_LEAVE_REASON: Final = "member was removed by an admin"
@@ -67,8 +67,8 @@ class GroupHistory:
         self.seq = 0
         self.epoch = 0
         self.protocol_type: str | None = None
-        self.rebalance: Course | None = None
-        self.last: Course | None = None
+        self.rebalance: Timeline | None = None
+        self.last: Timeline | None = None
         self.admin_removed_id: str | None = None
 
 
@@ -120,10 +120,10 @@ class Tracker:
     def _member_added(self, event: MemberAdded, group: GroupHistory) -> None:
         if group.rebalance is not None and event.state is GroupState.PREPARING_REBALANCE:
             group.rebalance.expected += 1
-        self._tell_of_member("member_joined", "member_joined", event, group)
+        self._emit_of_member("member_joined", "member_joined", event, group)
 
     def _member_replaced(self, event: MemberReplaced, group: GroupHistory) -> None:
-        self._tell_of_member("member_fenced", "static_replaced", event, group, event.replaced_member_id)
+        self._emit_of_member("member_fenced", "static_replaced", event, group, event.replaced_member_id)
 
     def _member_removed(self, event: MemberRemoved, group: GroupHistory) -> None:
         reason = REASONS[event.cause]
@@ -134,9 +134,9 @@ class Tracker:
         if event.cause is Cause.MEMBER_LEFT and (event.is_by_instance_id or _is_of_admin(event.member)):
             reason = ADMIN
             group.admin_removed_id = event.member.member_id
-        self._tell_of_member("member_left", reason, event, group)
+        self._emit_of_member("member_left", reason, event, group)
 
-    def _tell_of_member(
+    def _emit_of_member(
         self,
         type_: str,
         reason: str,
@@ -146,9 +146,9 @@ class Tracker:
     ) -> None:
         why = Why(group.group_id, group.protocol_type, group.epoch, event.generation_id, reason, "", event.member)
         state = event.state.value
-        self._tell(type_, event, group, why, state, state, replaced_member_id=replaced_member_id)
+        self._emit_event(type_, event, group, why, state, state, replaced_member_id=replaced_member_id)
 
-    # The course of a rebalance
+    # The timeline of a rebalance
 
     def _moved(self, event: Transition, group: GroupHistory) -> None:
         group.protocol_type = event.protocol_type
@@ -160,9 +160,9 @@ class Tracker:
                     group.rebalance.ending = _ending(event, group)
             case GroupState.EMPTY:
                 self._end_open(event, group, GroupState.EMPTY, "aborted", _ending(event, group))
-                self._tell_of_group("group_emptied", event, group, event.generation_id)
+                self._emit_of_group("group_emptied", event, group, event.generation_id)
             case GroupState.DEAD:
-                self._tell_of_group("group_dead", event, group, None)
+                self._emit_of_group("group_dead", event, group, None)
                 del self.groups[group.group_id]
 
     def _started(self, event: Transition, group: GroupHistory) -> None:
@@ -174,7 +174,7 @@ class Tracker:
             self._end_open(event, group, event.new, "superseded" if is_superseded else "aborted", reason)
         group.epoch += 1
         group.last = None
-        course = group.rebalance = Course(
+        timeline = group.rebalance = Timeline(
             group.group_id,
             group.protocol_type,
             group.epoch,
@@ -185,82 +185,74 @@ class Tracker:
             event.member_count,
             self._initial_delay_ms if event.previous is GroupState.EMPTY else None,
         )
-        self._tell(
-            "rebalance_started",
-            event,
-            group,
-            course,
-            event.previous.value,
-            event.new.value,
-            expected=course.expected,
-        )
+        self._emit_event("rebalance_started", event, group, timeline, event.previous.value, event.new.value)
 
     def _join_completed(self, event: JoinCompleted, group: GroupHistory) -> None:
-        course = group.rebalance
-        if course is None:
+        timeline = group.rebalance
+        if timeline is None:
             return
-        course.to_generation = event.generation_id
-        course.joined_ms = event.now.mono_ms
-        course.join_ms = event.join_ms
-        course.arrivals = event.arrivals
-        course.last_to_join = _last_of(event.arrivals)
-        course.leader_id = event.leader_id
-        course.protocol = event.protocol_name
-        course.pending_sync = event.member_count
-        self._tell_of_course("join_completed", event, group, course, _PREPARING, _COMPLETING, ended_by=course.ending)
+        timeline.to_generation = event.generation_id
+        timeline.joined_ms = event.now.mono_ms
+        timeline.join_ms = event.join_ms
+        timeline.arrivals = event.arrivals
+        timeline.last_to_join = _last_of(event.arrivals)
+        timeline.leader_id = event.leader_id
+        timeline.protocol = event.protocol_name
+        timeline.pending_sync = event.member_count
+        self._emit_event("join_completed", event, group, timeline, _PREPARING, _COMPLETING, ended_by=timeline.ending)
 
     def _completed(self, event: RebalanceCompleted, group: GroupHistory) -> None:
-        course = group.rebalance
-        if course is None:
+        timeline = group.rebalance
+        if timeline is None:
             return
-        group.rebalance, group.last = None, course
-        course.pending_sync = event.pending_sync_count
-        course.close()
-        last = None if event.last_to_sync is None else _arrival(event.last_to_sync, event.last_sync_ms, course)
-        self._tell_of_course(
+        group.rebalance, group.last = None, timeline
+        timeline.pending_sync = event.pending_sync_count
+        timeline.close()
+        last = None if event.last_to_sync is None else _arrival(event.last_to_sync, event.last_sync_ms, timeline)
+        self._emit_event(
             "rebalance_completed",
             event,
             group,
-            course,
+            timeline,
             _COMPLETING,
             _STABLE,
             sync_ms=event.sync_ms,
             last_to_sync=last,
             outcome="completed",
-            ended_by=course.ending,
+            ended_by=timeline.ending,
         )
 
     def _sync_completed(self, event: SyncCompleted, group: GroupHistory) -> None:
-        course = group.last
-        if course is None:
+        timeline = group.last
+        if timeline is None:
             return
-        course.pending_sync = 0
-        last = _arrival(event.member, event.sync_ms, course)
-        self._tell_of_course(
-            "sync_completed", event, group, course, _STABLE, _STABLE, sync_ms=event.sync_ms, last_to_sync=last
+        timeline.pending_sync = 0
+        last = _arrival(event.member, event.sync_ms, timeline)
+        self._emit_event(
+            "sync_completed", event, group, timeline, _STABLE, _STABLE, sync_ms=event.sync_ms, last_to_sync=last
         )
 
     def _end_open(
         self, event: GroupEvent, group: GroupHistory, state_to: GroupState, outcome: str, ending: Ending
     ) -> None:
         """End the open rebalance, if there is one, without an assignment."""
-        course = group.rebalance
-        if course is None:
+        timeline = group.rebalance
+        if timeline is None:
             return
         group.rebalance = None
         now_ms = event.now.mono_ms
         state, sync_ms = _COMPLETING, None
-        if course.join_ms is None:
+        if timeline.join_ms is None:
             state = _PREPARING
-            course.join_ms = now_ms - course.started_ms
+            timeline.join_ms = now_ms - timeline.started_ms
         else:
-            sync_ms = now_ms - course.joined_ms
-        course.close()
-        self._tell_of_course(
+            sync_ms = now_ms - timeline.joined_ms
+        timeline.close()
+        self._emit_event(
             "rebalance_aborted",
             event,
             group,
-            course,
+            timeline,
             state,
             state_to.value,
             sync_ms=sync_ms,
@@ -276,7 +268,7 @@ class Tracker:
         group.last = None
         text = f"loaded with {event.member_count} members in generation {event.generation_id}"
         why = Why(group.group_id, group.protocol_type, group.epoch, event.generation_id, _LOADED, text, None)
-        self._tell(
+        self._emit_event(
             _LOADED,
             event,
             group,
@@ -287,52 +279,14 @@ class Tracker:
             expected=event.member_count,
         )
 
-    # Telling
+    # Emitting
 
-    def _tell_of_group(self, type_: str, event: Transition, group: GroupHistory, to_generation: int | None) -> None:
+    def _emit_of_group(self, type_: str, event: Transition, group: GroupHistory, to_generation: int | None) -> None:
         reason, text, _ = _ending(event, group)
         why = Why(group.group_id, group.protocol_type, group.epoch, event.generation_id, reason, text, event.member)
-        self._tell(type_, event, group, why, event.previous.value, event.new.value, to_generation=to_generation)
+        self._emit_event(type_, event, group, why, event.previous.value, event.new.value, to_generation=to_generation)
 
-    def _tell_of_course(
-        self,
-        type_: str,
-        event: GroupEvent,
-        group: GroupHistory,
-        course: Course,
-        state_from: str,
-        state_to: str,
-        *,
-        sync_ms: int | None = None,
-        last_to_sync: Arrival | None = None,
-        outcome: str | None = None,
-        ended_by: Ending | None = None,
-    ) -> None:
-        self._number += 1
-        group.seq += 1
-        self._emit(
-            HistoryEvent(
-                type=type_,
-                run=self._run,
-                number=self._number,
-                seq=group.seq,
-                now=event.now,
-                broker=self._broker,
-                why=course,
-                state_from=state_from,
-                state_to=state_to,
-                to_generation=course.to_generation,
-                expected=course.expected,
-                kicked_count=len(course.kicked),
-                pending_sync=course.pending_sync,
-                sync_ms=sync_ms,
-                last_to_sync=last_to_sync,
-                outcome=outcome,
-                ended_by=ended_by,
-            )
-        )
-
-    def _tell(
+    def _emit_event(
         self,
         type_: str,
         event: GroupEvent,
@@ -340,11 +294,14 @@ class Tracker:
         why: Why,
         state_from: str | None,
         state_to: str,
-        *,
-        to_generation: int | None = None,
-        expected: int | None = None,
-        replaced_member_id: str | None = None,
+        **fields: Any,
     ) -> None:
+        """`fields` are further ones of the event; those that a timeline has come from it."""
+        if isinstance(why, Timeline):
+            fields["to_generation"] = why.to_generation
+            fields["expected"] = why.expected
+            fields["kicked_count"] = len(why.kicked)
+            fields["pending_sync"] = why.pending_sync
         self._number += 1
         group.seq += 1
         self._emit(
@@ -358,9 +315,7 @@ class Tracker:
                 why=why,
                 state_from=state_from,
                 state_to=state_to,
-                to_generation=to_generation,
-                expected=expected,
-                replaced_member_id=replaced_member_id,
+                **fields,
             )
         )
 
@@ -389,10 +344,10 @@ def _last_of(arrivals: Arrivals) -> Arrival | None:
     return Arrival(arrivals.members[index], bool(arrivals.is_new[index]), greatest_ms)
 
 
-def _arrival(member: MemberRef, wait_ms: int, course: Course) -> Arrival:
+def _arrival(member: MemberRef, wait_ms: int, timeline: Timeline) -> Arrival:
     """A Sync; whether the member entered in this rebalance is known from its Join."""
     is_new = False
-    if course.arrivals is not None and 1 in course.arrivals.is_new:
-        newcomers = zip(course.arrivals.members, course.arrivals.is_new, strict=True)
+    if timeline.arrivals is not None and 1 in timeline.arrivals.is_new:
+        newcomers = zip(timeline.arrivals.members, timeline.arrivals.is_new, strict=True)
         is_new = any(is_one and other.member_id == member.member_id for other, is_one in newcomers)
     return Arrival(member, is_new, wait_ms)

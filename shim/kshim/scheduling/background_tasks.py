@@ -21,7 +21,7 @@ class BackgroundTasks:
     """
 
     def __init__(self) -> None:
-        self.on_task: Callable[[], None] = _nobody_listens
+        self.on_task: Callable[[], None] = lambda: None
         self._urgent: deque[BackgroundTask] = deque()
         self._ordinary: deque[BackgroundTask] = deque()
 
@@ -55,7 +55,3 @@ def run_task(task: BackgroundTask) -> None:
                 job = task.send(result)
     except StopIteration:
         return
-
-
-def _nobody_listens() -> None:
-    pass

@@ -13,7 +13,7 @@ from kshim.server.connection import ServerLog
 from kshim.server.loop import Loop
 
 _SHARE: Final = 5
-"""While requests come, ordinary background_tasks get a fifth of the loop's time."""
+"""While requests come, ordinary background tasks get a fifth of the loop's time."""
 _MOST_CREDIT_MS: Final = 25
 """A pause that became longer than it had to be is made up for by shorter ones, up to this much."""
 _MOST_ORDINARY: Final = 4
@@ -21,10 +21,10 @@ _MOST_ORDINARY: Final = 4
 
 
 class BackgroundTaskRunner:
-    """Urgent background_tasks at once and side by side; of the others one at a time, while jobs of a few more are in threads.
+    """Urgent background tasks at once and side by side; of the others one at a time, while jobs of a few more are in threads.
 
     A task that raises is reported and dropped. Slices come one after the other while no request does; while requests
-    come, ordinary background_tasks pause after each. `after_slice` is called after each.
+    come, ordinary background tasks pause after each. `after_slice` is called after each.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class BackgroundTaskRunner:
         self._lock = trio.Lock()  # of the ordinary task that works on the loop, or pauses after that
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Run background_tasks until `stop`, or cancelled: then every one that has begun is closed at its next yield."""
+        """Run background tasks until `stop`, or cancelled: then every one that has begun is closed at its next yield."""
         self._background_tasks.on_task = self._wake
         async with trio.open_nursery() as urgent:
             task_status.started()
@@ -62,7 +62,7 @@ class BackgroundTaskRunner:
             self._start_urgent(urgent)
 
     def stop(self) -> None:
-        """Let urgent background_tasks end, close the ordinary one at its next yield, begin no more; `run` returns after that."""
+        """Let urgent background tasks end, close the ordinary one at its next yield, begin no more; `run` returns after that."""
         self._ordinary.cancel()
 
     def _wake(self) -> None:

@@ -34,10 +34,6 @@ _LARGE_READ_BYTES: Final = 256 * 1024
 _unpack_size = Struct(">i").unpack_from
 
 
-def _nothing() -> None:
-    pass
-
-
 class ServerLog(Protocol):
     """Receives the events of the server. Called in its loop, so it must not block. `kshim.cli` writes them to the log."""
 
@@ -301,7 +297,7 @@ class ServerConnection:
         if self.is_closed:
             return
         self.is_closed = True
-        self.wake = _nothing  # it refers to the creator of this connection
+        self.wake = lambda: None  # it refers to the creator of this connection
         self._transform = None
         self._drop()
         self._out.clear()

@@ -20,10 +20,6 @@ from kshim.server.quotas import ConnectionQuotas
 from kshim.server.request_memory import RequestMemory
 
 
-def _nothing() -> None:
-    pass
-
-
 class Loop(ABC):
     """Serves many peers. `after_turn` is called after each wake-up, once the requests of it are handled."""
 
@@ -50,9 +46,9 @@ class Loop(ABC):
         """Sum of those bytes."""
         self.newcomers: dict[Peer, int] = {}
         """Who had a handshake or authentication before it when it came, and since when, in this order."""
-        self.on_slow: Callable[[], None] = _nothing
+        self.on_slow: Callable[[], None] = lambda: None
         """Called when a peer is added to `slow`."""
-        self.on_newcomer: Callable[[], None] = _nothing
+        self.on_newcomer: Callable[[], None] = lambda: None
         """The same for `newcomers`."""
         self._router = router
         self._clock = clock

@@ -17,10 +17,6 @@ class Parked(Protocol):
         """It may read on."""
 
 
-def _nothing() -> None:
-    pass
-
-
 class RequestMemory:
     """Sum of the input that waits on all connections of a server, bounded by `limit_bytes`.
 
@@ -35,7 +31,7 @@ class RequestMemory:
         self._line: dict[Parked, None] = {}  # in order of asking
         self._ahead: Parked | None = None  # who may go on over the bound
         self.total_bytes = 0
-        self.on_line: Callable[[], None] = _nothing
+        self.on_line: Callable[[], None] = lambda: None
 
     @property
     def has_line(self) -> bool:

@@ -62,7 +62,7 @@ class FileLog:
         self.leader_epoch = 0
         self._recover = recover
         self._was_closed = was_closed
-        self._on_repair: Callable[[Repair], None] = _nobody_listens if on_repair is None else on_repair
+        self._on_repair: Callable[[Repair], None] = on_repair or (lambda _: None)
         self._calls = OsCalls() if calls is None else calls
         self._is_open = False
         self._start_offset = 0
@@ -481,7 +481,3 @@ class FileLog:
     def begin_replacement(self, segments: Sequence[Segment]) -> Replacement:
         """Begin to replace neighbouring sealed segments by one that begins where they do. Raises LogError."""
         return self._segments.begin_replacement(segments)
-
-
-def _nobody_listens(_repair: Repair) -> None:
-    pass

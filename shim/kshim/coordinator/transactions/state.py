@@ -30,11 +30,6 @@ class TransactionState(Enum):
         """Whether the outcome stands and markers are being written."""
         return self in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether no transaction is open: one may begin, and the id may expire."""
-        return self in (TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
-
 
 _IDS = {state: number for number, state in enumerate(TransactionState)}
 _BY_ID = {number: state for state, number in _IDS.items()}
