@@ -265,17 +265,22 @@ class Partition:
 
     def close(self) -> None:
         """Close the log if it is open. Raises LogError."""
-        log = self._log
-        self.forget()
+        log = self._let_go()
         if log is not None:
             log.close()
 
     def forget(self) -> None:
-        """Use the log no more, without closing it: its topic is deleted, and the storage closes its files."""
+        """Close the log without a sync: its topic is deleted."""
+        log = self._let_go()
+        if log is not None:
+            log.forget()
+
+    def _let_go(self) -> Log | None:
         self._failure = None
         if self._log is not None:
             self._services.closing(self)
-            self._log = None
+        log, self._log = self._log, None
+        return log
 
     def __repr__(self) -> str:
         return f"<{self.topic.name}-{self.index}>"

@@ -146,7 +146,7 @@ class DataDirectory:
         return log
 
     def delete_partitions(self, topics: Collection[str]) -> Callable[[], None] | None:
-        """Put the partition folders of topics out of use, by new names; their logs are closed without a sync.
+        """Put the partition folders of topics out of use, by new names; their logs are closed already.
 
         What is returned removes the folders: it blocks, in any thread, and raises LogError, also for those that could
         not be renamed. None when there are none. The next start removes what is left then. A rename is tried again with
@@ -181,9 +181,7 @@ class DataDirectory:
 
     def _doom(self, folder: str, doomed: list[str], failures: list[Exception]) -> None:
         """Rename a folder; its new name is added to `doomed`, or what kept it from getting one to `failures`."""
-        log = self._logs.pop(folder, None)
-        if log is not None:
-            log.forget()
+        self._logs.pop(folder, None)
         name = free_doomed_name(folder)
         try:
             self._calls.rename(folder, name)

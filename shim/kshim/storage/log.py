@@ -231,5 +231,8 @@ class Log(Protocol):
     def delete(self) -> None:
         """Close and remove everything stored."""
 
+    def forget(self) -> None:
+        """Close without a sync: what it holds is no longer wanted."""
+
     def close(self) -> None:
         """Sync and close; the log is not used afterwards. Blocks; a sync under way should have ended before."""

@@ -222,6 +222,9 @@ class MemoryLog:
         """Forget everything."""
         self._keep(0, 0)
 
+    def forget(self) -> None:
+        """Nothing to close."""
+
     def close(self) -> None:
         """Nothing to close."""
 
