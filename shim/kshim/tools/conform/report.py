@@ -60,7 +60,8 @@ class TextReport:
         )
         if unplayed:
             self.write(
-                f"{unplayed} more behaviours take too long or need a failing disk; only kshim's own tests check them"
+                f"Not part of conform: {unplayed} behaviours that take too long or need a failing disk, which kshim's own "
+                "tests check"
             )
 
 
