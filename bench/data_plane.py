@@ -69,8 +69,8 @@ class Bench:
 
     def __init__(self, storage: Storage) -> None:
         self.now = Now(0, WALL_MS)
-        identities = RandomIds(lambda: "0", iter(n.to_bytes(16, "big") for n in range(1, 1000)).__next__)
-        self.cluster = Cluster(BrokerConfig({}), storage, identities, cluster_id="bench", on_defect=fail)
+        random_ids = RandomIds(lambda: "0", iter(n.to_bytes(16, "big") for n in range(1, 1000)).__next__)
+        self.cluster = Cluster(BrokerConfig({}), storage, random_ids, cluster_id="bench", on_defect=fail)
         self.node = Node(self.cluster, 1, "127.0.0.1", 9092)
         self.router = Router(self.node)
         self.cluster.start(lambda: self.now)

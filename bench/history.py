@@ -53,11 +53,11 @@ class BareNode:
         self._ms = 0
         config = BrokerConfig({"kshim.history.topic.enable": "true"} if variant == "topic" else {})
         log = Log(open(os.devnull, "w"), "text", verbosity=0)  # noqa: SIM115 (open as long as the process lives)
-        identities = RandomIds(
+        random_ids = RandomIds(
             lambda: f"00000000-0000-4000-8000-{next(numbers):012x}", lambda: next(numbers).to_bytes(16, "big")
         )
         self._cluster = Cluster(
-            config, MemoryStorage(), identities, cluster_id="bench", on_event=log.coordinator_event, on_defect=fail
+            config, MemoryStorage(), random_ids, cluster_id="bench", on_event=log.coordinator_event, on_defect=fail
         )
         if variant == "none":
             self._cluster.history.observe = lambda event: None  # type: ignore[method-assign]

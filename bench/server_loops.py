@@ -58,7 +58,7 @@ class FixedAnswer:
     def advance_real(self, real_ms: int) -> None:
         pass
 
-    def warm(self) -> bool:
+    def warm_up(self) -> bool:
         return False
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from integration.support.certificates import Authority, Identity
-from kshim.server.tls import TlsTransform
+from kshim.server.tls import TlsTransportLayer
 
 HANDSHAKES = 50
 REQUESTS = 5_000
@@ -33,7 +33,7 @@ class Pair:
 
     def __init__(self, server: ssl.SSLContext, client: ssl.SSLContext) -> None:
         self.spent_s = 0.0
-        self.transform = TlsTransform(server)
+        self.transport_layer = TlsTransportLayer(server)
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._client = client.wrap_bio(self._in, self._out, server_hostname="localhost")
 
@@ -44,23 +44,23 @@ class Pair:
         return result
 
     def shake_hands(self) -> None:
-        while not self.transform.is_open:
+        while not self.transport_layer.is_open:
             with contextlib.suppress(ssl.SSLWantReadError):
                 self._client.do_handshake()
             self._to_server()
-            self._in.write(self.timed(self.transform.pending))
+            self._in.write(self.timed(self.transport_layer.pending))
 
     def ask(self, answer: bytes) -> None:
         self._client.write(REQUEST)
         self._to_server()
-        self._in.write(self.timed(lambda: self.transform.send(answer)))
+        self._in.write(self.timed(lambda: self.transport_layer.send(answer)))
         left = len(answer)
         while left:
             left -= len(self._client.read(1 << 16))
 
     def _to_server(self) -> None:
         data = self._out.read()
-        self.timed(lambda: self.transform.receive(data))
+        self.timed(lambda: self.transport_layer.receive(data))
 
 
 def contexts(identity: Identity, authority: Authority) -> tuple[ssl.SSLContext, ssl.SSLContext]:

@@ -25,7 +25,7 @@ from kshim.security.authentication.settings import Randomness, sasl_listeners
 from kshim.server.clock import RealClock
 from kshim.server.random_ids import new_nonce, new_salt
 from kshim.server.server import LoopName, Server, serve
-from kshim.server.tls_context import tls_transforms
+from kshim.server.tls_context import tls_transport_layers
 from kshim.storage.stores import MemoryStorage
 
 
@@ -125,7 +125,7 @@ class LiveServer:
                     routers[0],
                     listeners=listeners,
                     others=[(router, (plain,)) for router in routers[1:]],
-                    transforms=tls_transforms(listeners, self._config),
+                    transport_layers=tls_transport_layers(listeners, self._config),
                     limits=limits_of(self._config, listeners),
                     clock=clock,
                     loop=self._loop,

@@ -262,10 +262,10 @@ class NodeUnderTest:
             self.node.advance_real(self.real_ms)
         self._move(left_ms)
 
-    def warm(self) -> None:
+    def warm_up(self) -> None:
         """Do all the work of idle turns: load shards, compile codecs."""
         self.run_background_tasks()
-        while self.node.warm():
+        while self.node.warm_up():
             pass
 
     def run_background_tasks(self) -> None:

@@ -114,7 +114,7 @@ def test_a_defect_inside_a_step_is_answered_and_its_shard_is_what_its_log_says(n
     assert client.ask(DescribeGroupsRequest(groups=(BROKEN,)), 5).groups[0].error_code == (
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     )
-    node.warm()
+    node.warm_up()
     assert state_of(client, BROKEN) == "Stable"
     assert heartbeat(client, BROKEN, first) == ErrorCode.NONE
     assert heartbeat(client, BROKEN, second) == ErrorCode.ILLEGAL_GENERATION
@@ -128,7 +128,7 @@ def test_a_defect_leaves_other_shards_alone(node: NodeUnderTest) -> None:
     break_log(node, BROKEN)
     assert sync(client, BROKEN, broken) == ErrorCode.UNKNOWN_SERVER_ERROR
     assert heartbeat(other, FINE, fine) == ErrorCode.NONE
-    node.warm()
+    node.warm_up()
     assert heartbeat(other, FINE, fine) == ErrorCode.NONE
 
 
@@ -141,7 +141,7 @@ def test_a_defect_in_a_timer_is_reported_and_the_other_timers_go_on(node: NodeUn
     node.pass_ms(10_000)
     assert len(node.defects) == 1
     assert state_of(client, FINE) == "Empty"
-    node.warm()
+    node.warm_up()
     assert state_of(client, BROKEN) == "Stable"
     node.pass_ms(10_000)
     assert state_of(client, BROKEN) == "Empty"
@@ -161,7 +161,7 @@ def test_a_marker_that_meets_a_defect_is_written_once_its_shard_is_loaded_again(
         assert len(node.defects) == failure
         group = client.ask(DescribeGroupsRequest(groups=(BROKEN,)), 5).groups[0]
         assert group.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        node.warm()
+        node.warm_up()
         assert committed_offset(client, BROKEN, "orders") == (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
         node.pass_ms(MARKER_PAUSE_MS)
     assert committed_offset(client, BROKEN, "orders") == (7, ErrorCode.NONE)
@@ -186,10 +186,10 @@ def test_a_defect_after_the_markers_reloads_the_shard_of_the_transaction(node: N
     log.fails_in = 2  # the outcome is written, its Complete record is not
     assert producer.end(committed=True) == ErrorCode.NONE
     if is_retried:
-        node.warm()
+        node.warm_up()
         node.pass_ms(MARKER_PAUSE_MS)
     assert producer.end(committed=True) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    node.warm()
+    node.warm_up()
     assert producer.end(committed=True) == ErrorCode.NONE
     producer.commit_offset(BROKEN, "orders", 8)
 
@@ -200,7 +200,7 @@ def test_a_defect_long_after_a_topic_was_deleted_leaves_the_shards_alone(node: N
     fine = a_member(client, FINE)
     assert sync(client, FINE, fine) == ErrorCode.NONE
     client.ask(DeleteTopicsRequest(topic_names=("orders",), timeout_ms=0), 5)
-    node.warm()
+    node.warm_up()
     node.cluster.defect(AssertionError("elsewhere"), None)
     assert state_of(client, FINE) == "Stable"
 

@@ -34,7 +34,7 @@ def test_groups_are_found_again_when_the_configured_partition_count_changes(tmp_
     node.close()
 
     node = a_node({"offsets.topic.num.partitions": "3"}, storage=files_in(tmp_path))
-    node.warm()
+    node.warm_up()
     for group_id in groups:
         wanted = OffsetFetchRequestTopic(name="orders", partition_indexes=(0,))
         found = node.client().ask(OffsetFetchRequest(group_id=group_id, topics=(wanted,)), 2)

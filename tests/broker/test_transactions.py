@@ -213,7 +213,7 @@ def test_groups_alone_import_nothing_of_transactions() -> None:
         "from tests.broker.harness import a_node\n"
         "from kshim_protocol.messages.init_producer_id import InitProducerIdRequest\n"
         "node = a_node()\n"
-        "node.warm()\n"
+        "node.warm_up()\n"
         "node.client().ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0))\n"
         "assert node.cluster.transactions.made is None\n"
         "print([name for name in sys.modules if name.startswith('kshim.coordinator.transactions') or 'transaction_records' in name])\n"

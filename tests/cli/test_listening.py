@@ -154,7 +154,7 @@ def test_limits_are_those_of_the_configuration() -> None:
     assert (limits.max_connections, limits.listener_max_connections) == (5, {"PLAINTEXT": 4})
     assert limits.max_connections_per_ip == 3
     assert limits.max_connections_per_ip_overrides == {"/127.0.0.1": 2, "/0:0:0:0:0:0:0:1": 1}
-    assert (limits.request_max_bytes, limits.parked_max_bytes) == (1_000, 2_000)
+    assert (limits.request_max_bytes, limits.queued_max_request_bytes) == (1_000, 2_000)
     assert (limits.authentication_max_ms, limits.slow_reader_ms, limits.slow_sender_ms) == (1, 2, 3)
     assert limits.unsent_total_max_bytes == 4
 

@@ -167,7 +167,7 @@ def test_a_group_loaded_from_the_log_is_known_as_a_reader() -> None:
     node = a_telling_node()
     Member(node, "watcher", EVENTS_TOPIC).work()
     node.cluster.groups.reload(node.cluster.groups.coordinator.partition_for("watcher"))
-    node.warm()
+    node.warm_up()
     node.pass_ms(LINGER_MS)
     assert written(node) == []
     assert [event.type for event in node.cluster.history.ring][-1] == "coordinator_loaded"
@@ -292,7 +292,7 @@ def test_a_restart_begins_a_new_run_and_tells_of_the_groups_it_found(tmp_path: P
     node.close()
 
     node = a_telling_node(files_in(tmp_path))
-    node.warm()
+    node.warm_up()
     node.pass_ms(LINGER_MS)
     *before, loaded = written(node)
     node.close()

@@ -102,7 +102,7 @@ class ObeyingRouter:
     def advance_real(self, real_ms: int) -> None:
         self._answer_due(self.fetches, real_ms)
 
-    def warm(self) -> bool:
+    def warm_up(self) -> bool:
         self.slices -= 1
         self._tell()
         return self.slices > 0
@@ -142,8 +142,8 @@ class Wire:
         router: ObeyingRouter,
         *,
         limits: ServerLimits | None = None,
-        parked_total: RequestMemory | None = None,
-        transform: TransportLayer | None = None,
+        request_memory: RequestMemory | None = None,
+        transport_layer: TransportLayer | None = None,
     ) -> None:
         limits = limits or ServerLimits()
         self.log = RecordedLog()
@@ -152,10 +152,10 @@ class Wire:
             router,
             "/127.0.0.1",
             limits=limits,
-            parked_total=parked_total or RequestMemory(limits.parked_max_bytes),
+            request_memory=request_memory or RequestMemory(limits.queued_max_request_bytes),
             log=self.log,
             wake=self._woken,
-            transform=transform,
+            transport_layer=transport_layer,
         )
 
     def _woken(self) -> None:
@@ -255,7 +255,7 @@ async def serving(
     *,
     loop: LoopName,
     limits: ServerLimits | None = None,
-    make_transform: Callable[[], TransportLayer] | None = None,
+    make_transport_layer: Callable[[], TransportLayer] | None = None,
     listeners: Sequence[Listener] = (),
 ) -> AsyncIterator[Running]:
     """A server on a free port, both of whose clocks stand still. Ended gracefully, then within moments."""
@@ -268,8 +268,10 @@ async def serving(
                 serve,
                 router,
                 listeners=listeners or (plain_listener("127.0.0.1", 0),),
-                transforms={listener.name: make_transform for listener in listeners or (plain_listener("", 0),)}
-                if make_transform is not None
+                transport_layers={
+                    listener.name: make_transport_layer for listener in listeners or (plain_listener("", 0),)
+                }
+                if make_transport_layer is not None
                 else None,
                 limits=limits,
                 clock=clock,

@@ -36,7 +36,7 @@ def test_frames_may_come_in_any_pieces(bodies: list[bytes], cuts: list[int]) -> 
     out = b"".join(wire.receive(stream[a:b]) for a, b in pairwise(edges) if b > a)
     assert router.frames == bodies
     assert out == stream
-    assert wire.connection.request_memory == 0
+    assert wire.connection.request_memory_bytes == 0
 
 
 def test_frames_may_come_byte_by_byte() -> None:
@@ -142,7 +142,7 @@ def test_the_largest_frame_allowed_is_waited_for_without_making_room_for_all_of_
     wire.receive((104_857_600).to_bytes(4, "big") + bytes(1_000))
     assert wire.connection.interest() == READ
     assert READ_BYTES < wire.connection.read_bytes <= 256 * 1024
-    assert wire.connection.request_memory == 1_004
+    assert wire.connection.request_memory_bytes == 1_004
 
 
 def test_answers_before_an_invalid_size_still_go_out() -> None:
@@ -309,7 +309,7 @@ def test_stopping_handles_what_came_whole_and_waits_for_no_parked_request() -> N
 def test_large_frames_of_several_connections_come_one_after_the_other_when_room_is_short() -> None:
     router = ObeyingRouter()
     total = RequestMemory(1_000_000)
-    first, second, third = (Wire(router, parked_total=total) for _ in range(3))
+    first, second, third = (Wire(router, request_memory=total) for _ in range(3))
     body = b"silent " + bytes(1_500_000)
     for wire in (first, second, third):
         wire.receive(framed(body)[:1_000_000])
@@ -327,7 +327,7 @@ def test_large_frames_of_several_connections_come_one_after_the_other_when_room_
 def test_what_waits_behind_parked_requests_counts_too() -> None:
     router = ObeyingRouter()
     total = RequestMemory(20)
-    parked, ahead, waiting = (Wire(router, parked_total=total) for _ in range(3))
+    parked, ahead, waiting = (Wire(router, request_memory=total) for _ in range(3))
     parked.receive(framed(b"park") + framed(b"silent behind"))
     for wire in (ahead, waiting):
         wire.receive(framed(b"silent half")[:8])
@@ -355,14 +355,14 @@ def test_large_parked_requests_are_counted_until_they_are_answered() -> None:
     large, small = b"park " + bytes(10_000), b"park a little"
     wire = Wire(router := ObeyingRouter())
     wire.receive(framed(large))
-    assert wire.connection.request_memory == 10_005
+    assert wire.connection.request_memory_bytes == 10_005
     wire.receive(framed(b"echo"))
-    assert wire.connection.request_memory == 10_013
+    assert wire.connection.request_memory_bytes == 10_013
     router.answer(large)
     wire.turn()
-    assert wire.connection.request_memory == 0
+    assert wire.connection.request_memory_bytes == 0
     wire.receive(framed(small))
-    assert wire.connection.request_memory == 0
+    assert wire.connection.request_memory_bytes == 0
 
 
 def test_a_large_parked_request_is_not_counted_once_its_connection_is_gone() -> None:
@@ -370,4 +370,4 @@ def test_a_large_parked_request_is_not_counted_once_its_connection_is_gone() -> 
     wire = Wire(ObeyingRouter())
     wire.receive(framed(large))
     wire.connection.close()
-    assert wire.connection.request_memory == 0
+    assert wire.connection.request_memory_bytes == 0

@@ -101,7 +101,7 @@ async def test_twice_the_bound_is_never_held(loop: LoopName) -> None:
 
 
 async def test_half_requests_cannot_keep_the_memory_that_others_wait_for(loop: LoopName) -> None:
-    limits = ServerLimits(parked_max_bytes=1_000_000, slow_sender_ms=5_000)
+    limits = ServerLimits(queued_max_request_bytes=1_000_000, slow_sender_ms=5_000)
     async with (
         serving(ObeyingRouter(), loop=loop, limits=limits) as running,
         running.client() as loris,
@@ -121,7 +121,7 @@ async def test_half_requests_cannot_keep_the_memory_that_others_wait_for(loop: L
 
 
 async def test_announcing_much_and_sending_little_keeps_nobody_out(loop: LoopName) -> None:
-    limits = ServerLimits(parked_max_bytes=1_000_000)
+    limits = ServerLimits(queued_max_request_bytes=1_000_000)
     async with (
         serving(ObeyingRouter(), loop=loop, limits=limits) as running,
         running.client() as loris,
@@ -135,7 +135,7 @@ async def test_announcing_much_and_sending_little_keeps_nobody_out(loop: LoopNam
 
 
 async def test_who_finishes_a_request_goes_to_the_end_of_the_line_for_the_next(loop: LoopName) -> None:
-    limits = ServerLimits(parked_max_bytes=1_000)
+    limits = ServerLimits(queued_max_request_bytes=1_000)
     async with (
         serving(ObeyingRouter(), loop=loop, limits=limits) as running,
         running.client() as steady,

@@ -127,7 +127,7 @@ async def test_the_queue_behind_a_parked_request_is_bounded(loop: LoopName) -> N
                 await trio.testing.wait_all_tasks_blocked()
             else:
                 pytest.fail("the server read everything")
-            assert QUEUE_BYTES <= peers.parked_total.total_bytes < 3 * QUEUE_BYTES
+            assert QUEUE_BYTES <= peers.request_memory.total_bytes < 3 * QUEUE_BYTES
 
 
 async def test_a_parked_peer_with_a_full_queue_that_is_gone_is_closed(loop: LoopName) -> None:
@@ -139,7 +139,7 @@ async def test_a_parked_peer_with_a_full_queue_that_is_gone_is_closed(loop: Loop
         if loop == "tasks":  # which looks again only when there is an answer
             router.answer(b"park")
         await router.until(lambda: len(router.closed_connections) == 1)
-        assert peers.parked_total.total_bytes == 0
+        assert peers.request_memory.total_bytes == 0
 
 
 async def test_input_is_not_read_faster_than_it_is_handled(loop: LoopName) -> None:
@@ -150,7 +150,7 @@ async def test_input_is_not_read_faster_than_it_is_handled(loop: LoopName) -> No
 
             def look() -> None:
                 nonlocal highest
-                highest = max(highest, peers.parked_total.total_bytes)
+                highest = max(highest, peers.request_memory.total_bytes)
 
             router.looked_at = look
             while stream:
@@ -189,11 +189,11 @@ async def test_a_large_frame_is_received_while_others_are_answered(loop: LoopNam
             assert small.recv(65_536) == framed(b"echo") * turns
             assert large.recv(100) == framed(b"echo end")
             assert router.frames.count(body) == 1
-            assert peers.parked_total.total_bytes == 0
+            assert peers.request_memory.total_bytes == 0
 
 
 async def test_large_frames_go_one_by_one_when_room_is_short(loop: LoopName) -> None:
-    limits = ServerLimits(parked_max_bytes=100_000)
+    limits = ServerLimits(queued_max_request_bytes=100_000)
     async with looping(loop, router := ObeyingRouter(), limits) as peers:
         with connected(peers) as first, connected(peers) as second:
             body = b"echo" + bytes(500_000)
@@ -206,12 +206,12 @@ async def test_large_frames_go_one_by_one_when_room_is_short(loop: LoopName) -> 
                     await trio.testing.wait_all_tasks_blocked()
                     with suppress(BlockingIOError):
                         received[sock] += sock.recv(1 << 20)
-                assert peers.parked_total.total_bytes <= len(body) + 4 + READ_BYTES
+                assert peers.request_memory.total_bytes <= len(body) + 4 + READ_BYTES
             assert router.frames == [body, body]
 
 
 async def test_a_peer_waiting_for_room_can_leave(loop: LoopName) -> None:
-    limits = ServerLimits(parked_max_bytes=10)
+    limits = ServerLimits(queued_max_request_bytes=10)
     async with looping(loop, router := ObeyingRouter(), limits) as peers:
         with connected(peers) as first, connected(peers) as second:
             first.send(framed(b"echo" + bytes(100))[:50])
@@ -224,7 +224,7 @@ async def test_a_peer_waiting_for_room_can_leave(loop: LoopName) -> None:
             await trio.testing.wait_all_tasks_blocked()
             assert len(router.closed_connections) == 2
             assert peers.peers == {}
-            assert peers.parked_total.total_bytes == 0
+            assert peers.request_memory.total_bytes == 0
 
 
 async def test_many_parked_requests_are_answered_by_one_event(loop: LoopName) -> None:

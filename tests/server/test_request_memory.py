@@ -8,7 +8,7 @@ from kshim.server.request_memory import RequestMemory
 
 class Holder:
     def __init__(self, total: RequestMemory) -> None:
-        self.request_memory = 0
+        self.request_memory_bytes = 0
         self.resumed = 0
         self._total = total
 

@@ -336,7 +336,7 @@ async def test_preparation_happens_while_requests_are_answered(loop: LoopName) -
 
 async def test_a_failing_preparation_or_timer_ends_nothing(loop: LoopName) -> None:
     class Faulty(ObeyingRouter):
-        def warm(self) -> bool:
+        def warm_up(self) -> bool:
             raise RuntimeError("cannot prepare")
 
         def advance(self, now: Now) -> None:

@@ -17,7 +17,7 @@ from kshim.config.broker_config import BrokerConfig, ConfigError
 from kshim.config.listeners import Listener
 from kshim.server.limits import ServerLimits
 from kshim.server.server import LoopName
-from kshim.server.tls import HANDSHAKE_MAX_BYTES, TlsTransform
+from kshim.server.tls import HANDSHAKE_MAX_BYTES, TlsTransportLayer
 from kshim.server.tls_context import tls_context
 from tests.server.harness import ObeyingRouter, Running, framed, serving
 
@@ -40,9 +40,9 @@ def keys(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def transforms(keys: dict[str, str], listener: Listener = SSL) -> Callable[[], TlsTransform]:
+def transport_layers(keys: dict[str, str], listener: Listener = SSL) -> Callable[[], TlsTransportLayer]:
     context = tls_context(BrokerConfig(keys), listener)
-    return lambda: TlsTransform(context)
+    return lambda: TlsTransportLayer(context)
 
 
 @contextlib.asynccontextmanager
@@ -65,7 +65,10 @@ async def ask(stream: trio.SSLStream, body: bytes) -> bytes:  # type: ignore[typ
 async def principal_of(loop: LoopName, keys: dict[str, str], context: ssl.SSLContext, listener: Listener = SSL) -> str:
     async with (
         serving(
-            router := ObeyingRouter(), loop=loop, make_transform=transforms(keys, listener), listeners=(listener,)
+            router := ObeyingRouter(),
+            loop=loop,
+            make_transport_layer=transport_layers(keys, listener),
+            listeners=(listener,),
         ) as running,
         tls_client(running, context) as stream,
     ):
@@ -82,7 +85,7 @@ async def test_requests_are_answered_in_both_versions(
     context = AUTHORITY.client_context()
     context.minimum_version = context.maximum_version = version
     async with (
-        serving(ObeyingRouter(), loop=loop, make_transform=transforms(keys)) as running,
+        serving(ObeyingRouter(), loop=loop, make_transport_layer=transport_layers(keys)) as running,
         tls_client(running, context) as stream,
     ):
         assert await ask(stream, b"echo") == b"echo"
@@ -100,7 +103,7 @@ async def test_only_the_enabled_version_is_spoken(loop: LoopName, keys: dict[str
     context = AUTHORITY.client_context()
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     keys["ssl.enabled.protocols"] = "TLSv1.3"
-    async with serving(ObeyingRouter(), loop=loop, make_transform=transforms(keys)) as running:
+    async with serving(ObeyingRouter(), loop=loop, make_transport_layer=transport_layers(keys)) as running:
         async with tls_client(running, context) as stream:
             with pytest.raises(trio.BrokenResourceError):
                 await stream.do_handshake()
@@ -142,7 +145,7 @@ async def test_where_a_certificate_is_required_others_are_not_served(
     context = AUTHORITY.client_context()
     if who == "a stranger":
         context.load_cert_chain(Authority("another").signs("alice").write(tmp_path / "stranger.pem"))
-    async with serving(router := ObeyingRouter(), loop=loop, make_transform=transforms(keys)) as running:
+    async with serving(router := ObeyingRouter(), loop=loop, make_transport_layer=transport_layers(keys)) as running:
         async with tls_client(running, context) as stream:
             with pytest.raises(trio.BrokenResourceError):  # in TLS 1.3 the client hears of it only after its handshake
                 await ask(stream, b"echo")
@@ -155,7 +158,7 @@ async def test_where_a_certificate_is_required_others_are_not_served(
 @pytest.mark.trio
 async def test_the_server_says_that_it_ends(loop: LoopName, keys: dict[str, str]) -> None:
     async with (
-        serving(ObeyingRouter(), loop=loop, make_transform=transforms(keys)) as running,
+        serving(ObeyingRouter(), loop=loop, make_transport_layer=transport_layers(keys)) as running,
         tls_client(running) as stream,
     ):
         await ask(stream, b"echo")
@@ -166,7 +169,7 @@ async def test_the_server_says_that_it_ends(loop: LoopName, keys: dict[str, str]
 @pytest.mark.trio
 async def test_a_client_that_says_that_it_ends_is_not_waited_for(loop: LoopName, keys: dict[str, str]) -> None:
     async with (
-        serving(router := ObeyingRouter(), loop=loop, make_transform=transforms(keys)) as running,
+        serving(router := ObeyingRouter(), loop=loop, make_transport_layer=transport_layers(keys)) as running,
         await trio.open_tcp_stream("127.0.0.1", running.server.port) as tcp,
     ):
         stream = trio.SSLStream(tcp, AUTHORITY.client_context(), server_hostname="localhost", https_compatible=True)
@@ -178,7 +181,9 @@ async def test_a_client_that_says_that_it_ends_is_not_waited_for(loop: LoopName,
 @pytest.mark.trio
 async def test_a_half_handshake_is_cut_off_after_its_time(loop: LoopName, keys: dict[str, str]) -> None:
     limits = ServerLimits(authentication_max_ms=5_000)
-    async with serving(router := ObeyingRouter(), loop=loop, make_transform=transforms(keys), limits=limits) as running:
+    async with serving(
+        router := ObeyingRouter(), loop=loop, make_transport_layer=transport_layers(keys), limits=limits
+    ) as running:
         async with tls_client(running) as good, running.client() as bad:
             await ask(good, b"echo")
             bad.send(b"\x16\x03\x01\x02\x00\x01")
@@ -198,7 +203,11 @@ async def test_a_half_handshake_is_cut_off_after_its_time(loop: LoopName, keys: 
 async def test_a_sasl_client_that_never_authenticates_is_cut_off_too(loop: LoopName, keys: dict[str, str]) -> None:
     limits = ServerLimits(authentication_max_ms=5_000)
     async with serving(
-        ObeyingRouter(), loop=loop, make_transform=transforms(keys, SASL_SSL), limits=limits, listeners=(SASL_SSL,)
+        ObeyingRouter(),
+        loop=loop,
+        make_transport_layer=transport_layers(keys, SASL_SSL),
+        limits=limits,
+        listeners=(SASL_SSL,),
     ) as running:
         async with tls_client(running) as stream:
             await ask(stream, b"echo")
@@ -208,18 +217,18 @@ async def test_a_sasl_client_that_never_authenticates_is_cut_off_too(loop: LoopN
 
 
 def test_a_handshake_without_end_is_cut_off_by_its_bytes(keys: dict[str, str]) -> None:
-    transform = transforms(keys)()
+    transport_layer = transport_layers(keys)()
     # The largest ClientHello that OpenSSL takes, four bytes a record: more than twice as many bytes on the wire.
     stream = b"\x16\x03\x01\x00\x04\x01\x01\xff\x00" + b"\x16\x03\x01\x00\x04\0\0\0\0" * 32_000
     assert len(stream) > HANDSHAKE_MAX_BYTES
-    assert transform.receive(stream[:HANDSHAKE_MAX_BYTES]) == b""
+    assert transport_layer.receive(stream[:HANDSHAKE_MAX_BYTES]) == b""
     with pytest.raises(ConnectionClosing, match="the handshake has more than 262144 bytes"):
-        transform.receive(stream[HANDSHAKE_MAX_BYTES:])
+        transport_layer.receive(stream[HANDSHAKE_MAX_BYTES:])
 
 
 @pytest.mark.trio
 async def test_plain_text_on_a_tls_listener_is_named_in_the_log(loop: LoopName, keys: dict[str, str]) -> None:
-    async with serving(router := ObeyingRouter(), loop=loop, make_transform=transforms(keys)) as running:
+    async with serving(router := ObeyingRouter(), loop=loop, make_transport_layer=transport_layers(keys)) as running:
         async with running.client() as client:
             client.send(framed(b"\0\x12\0\3\0\0\0\1\0\1a\0\0"))
             assert await client.receive_end() == b""
@@ -245,7 +254,7 @@ async def test_tls_on_a_plain_listener_is_named_in_the_log(loop: LoopName) -> No
 
 @pytest.mark.trio
 async def test_many_connections_speak_at_once(loop: LoopName, keys: dict[str, str]) -> None:
-    async with serving(router := ObeyingRouter(), loop=loop, make_transform=transforms(keys)) as running:
+    async with serving(router := ObeyingRouter(), loop=loop, make_transport_layer=transport_layers(keys)) as running:
         async with trio.open_nursery() as nursery:
 
             async def one(number: int) -> None:

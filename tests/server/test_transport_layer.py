@@ -1,4 +1,4 @@
-"""The seam for TLS: a byte transform between the wire and the frames."""
+"""The seam for TLS: a byte transport_layer between the wire and the frames."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kshim.broker.connection import ConnectionClosing
 from kshim.coordinator.step import Now
 from kshim.server.connection import GONE
 from kshim.server.server import LoopName
-from kshim.server.tls import TlsTransform
+from kshim.server.tls import TlsTransportLayer
 from tests.server.harness import ObeyingRouter, Wire, framed, serving
 
 
@@ -25,14 +25,14 @@ def anonymous(protocol: int) -> ssl.SSLContext:
     return context
 
 
-def anonymous_transform() -> TlsTransform:
-    return TlsTransform(anonymous(ssl.PROTOCOL_TLS_SERVER))
+def anonymous_transform() -> TlsTransportLayer:
+    return TlsTransportLayer(anonymous(ssl.PROTOCOL_TLS_SERVER))
 
 
 @pytest.mark.trio
 async def test_a_tls_client_is_served_through_the_transform(loop: LoopName) -> None:
     async with (
-        serving(router := ObeyingRouter(), loop=loop, make_transform=anonymous_transform) as running,
+        serving(router := ObeyingRouter(), loop=loop, make_transport_layer=anonymous_transform) as running,
         await trio.open_tcp_stream("127.0.0.1", running.server.port) as tcp,
     ):
         tls = trio.SSLStream(tcp, anonymous(ssl.PROTOCOL_TLS_CLIENT), https_compatible=True)
@@ -50,7 +50,7 @@ async def test_a_tls_client_is_served_through_the_transform(loop: LoopName) -> N
 @pytest.mark.trio
 async def test_plain_bytes_on_a_tls_listener_end_the_connection(loop: LoopName) -> None:
     async with (
-        serving(router := ObeyingRouter(), loop=loop, make_transform=anonymous_transform) as running,
+        serving(router := ObeyingRouter(), loop=loop, make_transport_layer=anonymous_transform) as running,
         running.client() as client,
     ):
         client.send(framed(b"echo") * 10)
@@ -87,7 +87,7 @@ class Shifted:
 
 
 def test_what_the_layer_owes_goes_out_before_the_answers() -> None:
-    wire = Wire(ObeyingRouter(), transform=Shifted())
+    wire = Wire(ObeyingRouter(), transport_layer=Shifted())
     shifted = bytes(byte + 1 for byte in framed(b"echo"))
     assert wire.receive(shifted) == b"HI" + shifted
     assert wire.receive(shifted[:3]) == b""
@@ -95,7 +95,7 @@ def test_what_the_layer_owes_goes_out_before_the_answers() -> None:
 
 
 def test_what_the_layer_owes_goes_out_after_what_is_unsent() -> None:
-    wire = Wire(ObeyingRouter(), transform=Shifted())
+    wire = Wire(ObeyingRouter(), transport_layer=Shifted())
     shifted = bytes(byte + 1 for byte in framed(b"echo"))
     wire.connection.receive(shifted)
     wire.connection.handle(Now(0, 0), 0)
@@ -104,7 +104,7 @@ def test_what_the_layer_owes_goes_out_after_what_is_unsent() -> None:
 
 
 def test_an_alert_is_sent_before_the_connection_ends() -> None:
-    wire = Wire(ObeyingRouter(), transform=Shifted())
+    wire = Wire(ObeyingRouter(), transport_layer=Shifted())
     wire.receive(b"\1")
     assert wire.receive(b"\0") == b"ALERT"
     assert wire.connection.interest() == GONE
@@ -115,7 +115,7 @@ def test_a_layer_that_cannot_send_ends_the_connection() -> None:
         def send(self, data: bytes | memoryview) -> bytes:
             raise ConnectionClosing("cannot seal")
 
-    wire = Wire(ObeyingRouter(), transform=Broken())
+    wire = Wire(ObeyingRouter(), transport_layer=Broken())
     assert wire.receive(bytes(byte + 1 for byte in framed(b"echo"))) == b"HI"
     assert wire.connection.interest() == GONE
     assert wire.log.closings == [("/127.0.0.1", "cannot seal")]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class RandomIds:
-    """Where fresh identities come from; randomness is injected here and nowhere else.
+    """Where random ids come from; randomness is injected here and nowhere else.
 
     `new_member_suffix() -> str` is a UUID in text form, `new_topic_id() -> bytes` 16 random bytes.
     """
@@ -57,7 +57,7 @@ class Cluster:
         self,
         config: BrokerConfig,
         storage: Storage,
-        identities: RandomIds,
+        random_ids: RandomIds,
         *,
         cluster_id: str,
         fsync: FsyncPolicy = "never",
@@ -77,7 +77,7 @@ class Cluster:
         self.partitions = Partitions(
             config,
             storage,
-            identities.new_topic_id,
+            random_ids.new_topic_id,
             self.leadership,
             fsync=fsync,
             fsync_interval_ms=fsync_interval_ms,
@@ -97,14 +97,14 @@ class Cluster:
         self.known_node = self.leader_election.known_node
         self.durability = self.partitions.durability
         self.fetch_purgatory = self.partitions.fetch_purgatory
-        self._identities = identities
+        self._random_ids = random_ids
         self._history: History | None = None
         self.on_event, self.on_corrupt = on_event, on_corrupt
         self.report = on_defect
         self.authorizer = _authorizer(config, storage)
         """Evaluates ACLs; None: every request is allowed."""
         self._scram_credentials: ScramCredentials | None = None
-        self._producer_ids = _producer_ids(storage, identities, is_new=not len(self.topics))
+        self._producer_ids = _producer_ids(storage, random_ids, is_new=not len(self.topics))
         self.coordinators: dict[str, CoordinatorHost[Any]] = {}
         """By the name of their topics."""
         self._marker_writer: MarkerWriter | None = None
@@ -162,7 +162,7 @@ class Cluster:
         config = self.config.group_config()
         if partition_count is not None:  # a topic made by an earlier run, perhaps with another configuration
             config.offsets_topic_num_partitions = partition_count
-        return GroupCoordinator(config, topics=self.topics, new_id=self._identities.new_member_suffix)
+        return GroupCoordinator(config, topics=self.topics, new_id=self._random_ids.new_member_suffix)
 
     def _new_transaction_coordinator(self, partition_count: int | None) -> TransactionCoordinator:
         from kshim.coordinator.transactions.config import TransactionConfig
@@ -227,7 +227,7 @@ class Cluster:
                 self.config,
                 self.topics,
                 self.timers,
-                run=self._identities.new_topic_id().hex(),
+                run=self._random_ids.new_topic_id().hex(),
                 broker_of=lambda partition: self.groups.partition(partition).leader.leader_id,
                 find_group=self._find_group,
                 on_defect=self.report,
@@ -322,7 +322,7 @@ class Cluster:
 
     def new_session_id(self) -> int:
         """A random number of 32 bits."""
-        return int.from_bytes(self._identities.new_topic_id()[:4], "big")
+        return int.from_bytes(self._random_ids.new_topic_id()[:4], "big")
 
     def next_producer_id(self) -> int:
         """A fresh producer id. Raises LogError."""
@@ -346,6 +346,6 @@ def _authorizer(config: BrokerConfig, storage: Storage) -> Authorizer | None:
     return Authorizer.configured(config, storage)
 
 
-def _producer_ids(storage: Storage, identities: RandomIds, *, is_new: bool) -> ProducerIds:
+def _producer_ids(storage: Storage, random_ids: RandomIds, *, is_new: bool) -> ProducerIds:
     """Logs of another broker have unknown producer ids: new ids start far from them."""
-    return ProducerIds(storage, lambda: 0 if is_new else int.from_bytes(identities.new_topic_id()[:6], "big") << 8)
+    return ProducerIds(storage, lambda: 0 if is_new else int.from_bytes(random_ids.new_topic_id()[:6], "big") << 8)

@@ -74,7 +74,7 @@ class FrameRouter(Protocol):
     def advance_real(self, real_ms: int) -> None:
         """Answer waiting Fetches whose time is over."""
 
-    def warm(self) -> bool:
+    def warm_up(self) -> bool:
         """Do one small piece of work that makes later answers faster (compile a codec, load a shard).
 
         Returns True while there is more; the server calls it in idle turns after the listener is open.

@@ -129,8 +129,8 @@ class Router:
         self.node.cluster.fetch_purgatory.advance(real_ms)
         self.node.cluster.timers.advance(real_ms)
 
-    def warm(self) -> bool:
-        """See `FrameRouter.warm`."""
+    def warm_up(self) -> bool:
+        """See `FrameRouter.warm_up`."""
         return next(self._warming, None) is not None
 
     def resolve(self, api_key: int, version: int) -> Route | None:

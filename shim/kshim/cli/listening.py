@@ -25,17 +25,17 @@ MAX_PORT: Final = 65_535
 
 
 class Listening(NamedTuple):
-    """Where and how to listen; `transforms` makes the TLS of the listeners that speak it, by name."""
+    """Where and how to listen; `transport_layers` makes the TLS of the listeners that speak it, by name."""
 
     listeners: tuple[Listener, ...]
-    transforms: dict[str, Callable[[], TransportLayer]]
+    transport_layers: dict[str, Callable[[], TransportLayer]]
     limits: ServerLimits
 
 
 def listening_for(options: ServeOptions, config: BrokerConfig, log: Log) -> Listening:
     """What options and configuration ask for; reads the files of TLS. Raises CommandError (usage)."""
     listeners = listeners_for(options, config, log)
-    return Listening(listeners, _transforms(listeners, config), limits_of(config, listeners))
+    return Listening(listeners, _transport_layers(listeners, config), limits_of(config, listeners))
 
 
 def listeners_for(options: ServeOptions, config: BrokerConfig, log: Log) -> tuple[Listener, ...]:
@@ -87,14 +87,14 @@ def _listeners(options: ServeOptions, config: BrokerConfig, log: Log) -> tuple[L
     return (listener,)
 
 
-def _transforms(listeners: tuple[Listener, ...], config: BrokerConfig) -> dict[str, Callable[[], TransportLayer]]:
+def _transport_layers(listeners: tuple[Listener, ...], config: BrokerConfig) -> dict[str, Callable[[], TransportLayer]]:
     """What makes the TLS of the listeners that speak it, by name. Raises CommandError (usage)."""
     if not any(listener.has_tls for listener in listeners):
         return {}
-    from kshim.server.tls_context import tls_transforms
+    from kshim.server.tls_context import tls_transport_layers
 
     try:
-        return {**tls_transforms(listeners, config)}
+        return {**tls_transport_layers(listeners, config)}
     except ConfigError as error:
         raise CommandError(f"bad configuration value: {error}", EXIT_USAGE) from None
 
@@ -158,7 +158,7 @@ def limits_of(config: BrokerConfig, listeners: Sequence[Listener]) -> ServerLimi
         listen_backlog_size=config.socket_listen_backlog_size,
     )
     if config.queued_max_request_bytes > 0:
-        limits.parked_max_bytes = config.queued_max_request_bytes
+        limits.queued_max_request_bytes = config.queued_max_request_bytes
     if "sasl.server.max.receive.size" in config.given:
         limits.unauthenticated_max_bytes = cast("int", config.listener_value("sasl.server.max.receive.size"))
     try:

@@ -199,7 +199,7 @@ def _create_topics(cluster: Cluster, topics: dict[str, int], log: Log) -> None:
 
 
 def _listen(cluster: Cluster, config: BrokerConfig, listening: Listening, users: list[UserLine], log: Log) -> int:
-    listeners, transforms, limits = listening
+    listeners, transport_layers, limits = listening
     has_sasl = any(listener.has_sasl for listener in listeners)
     routers: list[tuple[Router, tuple[Listener, ...]]] = []
     for index, node_id in enumerate(cluster.leadership.node_ids):
@@ -240,7 +240,7 @@ def _listen(cluster: Cluster, config: BrokerConfig, listening: Listening, users:
     signal_number = run_until_signalled(
         routers[0][0],
         listeners=listeners,
-        transforms=transforms,
+        transport_layers=transport_layers,
         others=routers[1:],
         limits=limits,
         log=log,

@@ -109,39 +109,39 @@ class LogCleaner:
         """Start to look after the logs, once. `now` is the group clock."""
         self._now = now
         for topic in self._topics:
-            rules = CleanerConfig(self._config, topic)
-            self._consider(topic, rules)
-            if rules.compacts and topic.is_internal:
+            cleaner_config = CleanerConfig(self._config, topic)
+            self._consider(topic, cleaner_config)
+            if cleaner_config.compacts and topic.is_internal:
                 for partition in topic.partitions:
                     self._watch(partition)
 
-    def _consider(self, topic: Topic, rules: CleanerConfig) -> None:
+    def _consider(self, topic: Topic, cleaner_config: CleanerConfig) -> None:
         """Register the configuration of a topic: if it is compacted, its logs are checked regularly."""
-        if self._now is not None and rules.compacts and not topic.is_internal and not self._is_armed:
+        if self._now is not None and cleaner_config.compacts and not topic.is_internal and not self._is_armed:
             self._is_armed = True
             self._timers.after(self._config.log_cleaner_backoff_ms, self._look_over_later)
 
     # What happens to logs
 
-    def opened(self, partition: Partition, rules: CleanerConfig) -> None:
+    def opened(self, partition: Partition, cleaner_config: CleanerConfig) -> None:
         """The log of a partition is used for the first time, or again after it was closed."""
         log = partition.opened_log
         assert log is not None
-        log.segment_bytes = rules.segment_bytes
-        log.segment_ms = rules.segment_ms
-        self._consider(partition.topic, rules)
+        log.segment_bytes = cleaner_config.segment_bytes
+        log.segment_ms = cleaner_config.segment_ms
+        self._consider(partition.topic, cleaner_config)
 
-    def configured(self, topic: Topic, rules: CleanerConfig) -> None:
+    def configured(self, topic: Topic, cleaner_config: CleanerConfig) -> None:
         """The configuration that holds for a topic has changed."""
-        self._consider(topic, rules)
+        self._consider(topic, cleaner_config)
         for partition in topic.partitions:
             log = partition.opened_log
             if log is None:
                 continue
-            log.segment_bytes = rules.segment_bytes
-            log.segment_ms = rules.segment_ms
+            log.segment_bytes = cleaner_config.segment_bytes
+            log.segment_ms = cleaner_config.segment_ms
             dirty = self._dirty_logs.get(partition)
-            if dirty is not None and topic.is_internal and rules.compacts and dirty.limit_bytes == _NEVER:
+            if dirty is not None and topic.is_internal and cleaner_config.compacts and dirty.limit_bytes == _NEVER:
                 dirty.limit_bytes = -1  # see `_dirty_log`
 
     def closing(self, partition: Partition) -> None:
@@ -187,8 +187,8 @@ class LogCleaner:
             dirty = _DirtyLog(clean_offset)
             dirty.measure(partition.log)
             self._dirty_logs[partition] = dirty
-            rules = CleanerConfig(self._config, partition.topic)
-            if rules.compacts and partition.topic.is_internal:
+            cleaner_config = CleanerConfig(self._config, partition.topic)
+            if cleaner_config.compacts and partition.topic.is_internal:
                 dirty.limit_bytes = -1  # the next append has it watched
         return dirty
 
@@ -241,17 +241,17 @@ class LogCleaner:
         assert self._now is not None
         self._is_armed = False
         for topic in self._topics:
-            rules = CleanerConfig(self._config, topic)
-            if topic.is_internal or not rules.compacts:
+            cleaner_config = CleanerConfig(self._config, topic)
+            if topic.is_internal or not cleaner_config.compacts:
                 continue
-            self._consider(topic, rules)
+            self._consider(topic, cleaner_config)
             for partition in list(topic.partitions):
                 yield None
                 try:
                     dirty = self._dirty_log(partition)
                     now_ms = self._now().wall_ms
                     has_horizon = dirty.horizon_ms is not None and dirty.horizon_ms <= now_ms
-                    if has_horizon or rules.is_due(partition.log.segments(), dirty.clean_offset, now_ms):
+                    if has_horizon or cleaner_config.is_due(partition.log.segments(), dirty.clean_offset, now_ms):
                         self._seal(partition, dirty)
                 except LogError as error:
                     self._report(error, partition)
@@ -315,19 +315,21 @@ class LogCleaner:
 
         assert self._now is not None
         config = self._config
-        rules = CleanerConfig(config, partition.topic)
-        if not rules.compacts:
+        cleaner_config = CleanerConfig(config, partition.topic)
+        if not cleaner_config.compacts:
             return
         now_ms = self._now().wall_ms
         dirty.measure(log)
         result = yield from clean(
             log,
             first_dirty_offset=dirty.clean_offset,
-            before_offset=min(rules.cleanable_end(log.segments(), dirty.clean_offset, now_ms), log.durable_offset),
+            before_offset=min(
+                cleaner_config.cleanable_end(log.segments(), dirty.clean_offset, now_ms), log.durable_offset
+            ),
             now_ms=now_ms,
-            delete_retention_ms=rules.delete_retention_ms,
+            delete_retention_ms=cleaner_config.delete_retention_ms,
             producers_since_ms=now_ms - EXPIRATION_MS,
-            segment_bytes=rules.segment_bytes,
+            segment_bytes=cleaner_config.segment_bytes,
             key_map_bytes=config.log_cleaner_dedupe_buffer_size,
             drops_tombstones=dirty.horizon_ms is not None and dirty.horizon_ms <= now_ms,
             may_replace=lambda: self._may_replace(partition, log),

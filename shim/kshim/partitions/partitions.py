@@ -96,9 +96,9 @@ class Partitions:
 
     def configured(self, topic: Topic) -> None:
         """The configuration that holds for a topic has changed."""
-        rules = CleanerConfig(self._config, topic)
-        self.retention.consider(rules)
-        self.log_cleaner.configured(topic, rules)
+        cleaner_config = CleanerConfig(self._config, topic)
+        self.retention.consider(cleaner_config)
+        self.log_cleaner.configured(topic, cleaner_config)
 
     def broker_configured(self) -> None:
         """What topics have from the configuration of brokers may have changed."""
@@ -117,10 +117,10 @@ class Partitions:
 
     def opened(self, partition: Partition) -> None:
         """See `PartitionServices.opened`."""
-        rules = CleanerConfig(self._config, partition.topic)
+        cleaner_config = CleanerConfig(self._config, partition.topic)
         self.durability.opened(partition)
-        self.retention.consider(rules)
-        self.log_cleaner.opened(partition, rules)
+        self.retention.consider(cleaner_config)
+        self.log_cleaner.opened(partition, cleaner_config)
         self.producer_snapshots.opened(partition)
 
     def closing(self, partition: Partition) -> None:

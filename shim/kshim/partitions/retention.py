@@ -46,9 +46,9 @@ class Retention:
         for topic in self._topics:
             self.consider(CleanerConfig(self._config, topic))
 
-    def consider(self, rules: CleanerConfig) -> None:
+    def consider(self, cleaner_config: CleanerConfig) -> None:
         """Register the configuration of a topic: if it has retention, its logs are checked regularly."""
-        if rules.deletes and self.next_ms is None and self._now is not None:
+        if cleaner_config.deletes and self.next_ms is None and self._now is not None:
             self.next_ms = self._now().mono_ms + self._config.log_retention_check_interval_ms
 
     def advance(self, now: Now) -> None:
@@ -60,25 +60,25 @@ class Retention:
     def _delete_expired(self) -> BackgroundTask:
         """Delete the segments that are too old or too many, topic by topic."""
         for topic in self._topics:
-            rules = CleanerConfig(self._config, topic)
-            if not rules.deletes:
+            cleaner_config = CleanerConfig(self._config, topic)
+            if not cleaner_config.deletes:
                 continue
             for partition in list(topic.partitions):
                 yield None
                 try:
-                    self._delete_expired_in(partition, rules)
+                    self._delete_expired_in(partition, cleaner_config)
                 except LogError as error:
                     self._report(error, partition)
 
-    def _delete_expired_in(self, partition: Partition, rules: CleanerConfig) -> None:
+    def _delete_expired_in(self, partition: Partition, cleaner_config: CleanerConfig) -> None:
         from kshim.storage.retention import expired
 
         assert self._now is not None
         found = expired(
             partition.log.segments(),
             now_ms=self._now().wall_ms,
-            retention_ms=rules.retention_ms,
-            retention_bytes=rules.retention_bytes,
+            retention_ms=cleaner_config.retention_ms,
+            retention_bytes=cleaner_config.retention_bytes,
             durable_offset=partition.high_watermark,
         )
         if found is not None:

@@ -31,13 +31,13 @@ class Acceptor:
         self,
         router: FrameRouter,
         listeners: Sequence[Listener],
-        transforms: Mapping[str, Callable[[], TransportLayer]],
+        transport_layers: Mapping[str, Callable[[], TransportLayer]],
         limits: ServerLimits,
     ) -> None:
         self.router = router
         self.addresses: list[tuple[str, int]] = []
         self._listeners = listeners
-        self._transforms = transforms
+        self._transport_layers = transport_layers
         self._limits = limits
         self._bounds: list[Bound] = []
         self._sockaddrs: list[tuple[int, Any]] = []
@@ -111,4 +111,4 @@ class Acceptor:
             self._peers.close(peer)
 
     def _add(self, listener: Listener, sock: socket.socket) -> None:
-        self._bounds.append(Bound(listener, sock, self._transforms.get(listener.name), self.router))
+        self._bounds.append(Bound(listener, sock, self._transport_layers.get(listener.name), self.router))

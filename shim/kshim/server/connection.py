@@ -57,10 +57,10 @@ class ServerConnection:
         client_host: str,
         *,
         limits: ServerLimits,
-        parked_total: RequestMemory,
+        request_memory: RequestMemory,
         log: ServerLog,
         wake: Callable[[], None],
-        transform: TransportLayer | None = None,
+        transport_layer: TransportLayer | None = None,
         listener_name: str = "PLAINTEXT",
         security_protocol: SecurityProtocol = "PLAINTEXT",
     ) -> None:
@@ -70,8 +70,8 @@ class ServerConnection:
         self.principal = ANONYMOUS
         self.is_authenticated = not security_protocol.startswith("SASL")
         self.is_closed = False
-        self.request_memory = 0
-        """Its input that waits, as `parked_total` counts it."""
+        self.request_memory_bytes = 0
+        """Its input that waits, as `request_memory` counts it."""
         self.held_since_ms = 0
         """Since when the first request of that input waits, on the real clock."""
         self.read_bytes = READ_BYTES
@@ -79,19 +79,19 @@ class ServerConnection:
         self.wake = wake
         self._router = router
         self._limits = limits
-        self._parked_total = parked_total
+        self._request_memory = request_memory
         self._log = log
-        self._transform = transform
+        self._transport_layer = transport_layer
         self._buffer: bytes | bytearray = b""  # input from _at on; empty when all of it is handled
         self._at = 0
-        self._out: list[bytes | memoryview] = []  # answers, before the transform
+        self._out: list[bytes | memoryview] = []  # answers, before the transport layer
         self._unsent: bytes | memoryview = b""  # after it, the rest of what the wire did not take
         self._out_bytes = 0  # both together, about
         self._is_parked = False  # a request is at the router and not answered
         self._parked_frame_bytes = 0  # its size, if it is large
         self._in_turn = False  # inside handle()
         self._more = False  # frames may be left that can be handled now
-        self._is_paused = False  # no room in parked_total
+        self._is_paused = False  # no room in request_memory
         self._is_ending = False  # no byte will be read any more
         self._is_stopping = False  # and parked requests are not waited for
 
@@ -113,7 +113,7 @@ class ServerConnection:
     @property
     def has_open_layer(self) -> bool:
         """True when no TLS handshake is awaited."""
-        return self._transform is None or self._transform.is_open
+        return self._transport_layer is None or self._transport_layer.is_open
 
     @property
     def held_bytes(self) -> int:
@@ -134,7 +134,7 @@ class ServerConnection:
 
     def receive(self, data: bytes) -> None:
         """Take bytes from the wire. Call `handle` next."""
-        if self._transform is not None:
+        if self._transport_layer is not None:
             data = self._transformed(data)
         buffer = self._buffer
         if not buffer:
@@ -180,7 +180,7 @@ class ServerConnection:
                 self._give_up("a request failed unexpectedly")
             finally:
                 self._in_turn = False
-        if self._buffer or self.request_memory or self._parked_frame_bytes:
+        if self._buffer or self.request_memory_bytes or self._parked_frame_bytes:
             self._settle(real_ms)
         if self._is_ending:
             self._end_if_idle()
@@ -245,7 +245,7 @@ class ServerConnection:
             self.wake()
 
     def resume_reading(self) -> None:
-        """See `Parked.resume_reading`."""
+        """See `WaitingConnection.resume_reading`."""
         self._is_paused = False
         self.wake()
 
@@ -265,7 +265,7 @@ class ServerConnection:
         if not out:
             return b""
         data = out.pop() if len(out) == 1 else self._coalesced(out)
-        if self._transform is not None:
+        if self._transport_layer is not None:
             return self._sealed(data)
         self._out_bytes -= len(data)
         return data
@@ -298,7 +298,7 @@ class ServerConnection:
             return
         self.is_closed = True
         self.wake = lambda: None  # it refers to the creator of this connection
-        self._transform = None
+        self._transport_layer = None
         self._drop()
         self._out.clear()
         self._unsent = b""
@@ -319,7 +319,7 @@ class ServerConnection:
         self._is_ending = True
         self._is_parked = self._more = self._is_paused = False
         self._parked_frame_bytes = 0
-        self._parked_total.hold(self, 0)
+        self._request_memory.hold(self, 0)
 
     def _end_if_idle(self) -> None:
         """Once no byte comes any more, wait for a parked request only if whole requests stand behind it."""
@@ -337,64 +337,64 @@ class ServerConnection:
 
     def _settle(self, real_ms: int) -> None:
         """Count the input that waits, and choose how much to read next."""
-        if self._at or not self.request_memory:  # a request was handled since bytes last came, or none waited
+        if self._at or not self.request_memory_bytes:  # a request was handled since bytes last came, or none waited
             self.held_since_ms = real_ms
-        parked_total, held_bytes = self._parked_total, self.held_bytes
+        request_memory, held_bytes = self._request_memory, self.held_bytes
         self.read_bytes = READ_BYTES
         self._is_paused = False
-        if self._at and parked_total.has_line:
-            parked_total.hold(self, 0)  # for the next request it goes to the end of the line
+        if self._at and request_memory.has_line:
+            request_memory.hold(self, 0)  # for the next request it goes to the end of the line
         if self._is_parked:
-            parked_total.hold(self, held_bytes + self._parked_frame_bytes)
+            request_memory.hold(self, held_bytes + self._parked_frame_bytes)
             return
         self._parked_frame_bytes = 0
-        parked_total.hold(self, held_bytes)
+        request_memory.hold(self, held_bytes)
         if not held_bytes or self._more:
             return
         if held_bytes >= 4:
             missing_bytes = 4 + _unpack_size(self._buffer, self._at)[0] - held_bytes
             self.read_bytes = min(max(missing_bytes, READ_BYTES), _LARGE_READ_BYTES)
-        self._is_paused = not parked_total.may_grow(self)
+        self._is_paused = not request_memory.may_grow(self)
 
     def _request_max_bytes(self) -> int:
         return self._limits.request_max_bytes if self.is_authenticated else self._limits.unauthenticated_max_bytes
 
     def farewell(self) -> bytes:
         """What the wire's layer says at its end, for a last attempt to send; empty while answers are unsent."""
-        if self._transform is None or self._out_bytes:
+        if self._transport_layer is None or self._out_bytes:
             return b""
-        return self._transform.end()
+        return self._transport_layer.end()
 
     def _sealed(self, data: bytes | memoryview) -> bytes:
-        """The first piece of `data` as the transform writes it; the rest goes back, so that it is not held twice."""
-        assert self._transform is not None
+        """The first piece of `data` as the transport layer writes it; the rest goes back, so that it is not held twice."""
+        assert self._transport_layer is not None
         if len(data) > _COALESCED_BYTES:
             view = memoryview(data)
             self._out.insert(0, view[_COALESCED_BYTES:])
             data = view[:_COALESCED_BYTES]
         self._out_bytes -= len(data)
         try:
-            return self._transform.send(data)
+            return self._transport_layer.send(data)
         except ConnectionClosing as verdict:
             self._give_up(str(verdict))
             return b""
 
     def _transformed(self, data: bytes) -> bytes:
-        transform = self._transform
-        assert transform is not None
-        was_open = transform.is_open
+        transport_layer = self._transport_layer
+        assert transport_layer is not None
+        was_open = transport_layer.is_open
         try:
-            data = transform.receive(data)
+            data = transport_layer.receive(data)
         except ConnectionClosing as verdict:
             data = b""
             self._out.clear()  # a layer that has failed carries no more answers
             self._out_bytes = len(self._unsent)
             self._give_up(str(verdict))
-        if not was_open and transform.is_open and self.is_authenticated:  # SASL says by itself who it is
-            self.principal = transform.principal or ANONYMOUS
-        if transform.is_over:
+        if not was_open and transport_layer.is_open and self.is_authenticated:  # SASL says by itself who it is
+            self.principal = transport_layer.principal or ANONYMOUS
+        if transport_layer.is_over:
             self._is_ending = True
-        owed = transform.pending()
+        owed = transport_layer.pending()
         if owed:
             # These bytes are made before any answer still in _out is encrypted, so they go first.
             self._unsent = bytes(self._unsent) + owed

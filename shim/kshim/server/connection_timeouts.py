@@ -29,7 +29,7 @@ class ConnectionTimeouts:
         self._has_newcomer = trio.Event()
         self._has_slow = trio.Event()
         self._has_line = trio.Event()
-        peers.parked_total.on_line = self._note_line
+        peers.request_memory.on_line = self._note_line
         peers.on_newcomer = self._note_newcomer
         peers.on_slow = self._note_slow
 
@@ -109,15 +109,15 @@ class ConnectionTimeouts:
 
         Those that wait themselves, too: incomplete requests that fill the memory together would all be waiting.
         """
-        parked_total, slow_ms = self._peers.parked_total, self._limits.slow_sender_ms
+        request_memory, slow_ms = self._peers.request_memory, self._limits.slow_sender_ms
         while True:
-            if not parked_total.has_line:
+            if not request_memory.has_line:
                 self._has_line = trio.Event()
                 await self._has_line.wait()
             now_ms = self._real_clock.now().mono_ms
             for peer in list(self._peers.peers.values()):
                 held_ms = now_ms - peer.connection.held_since_ms
-                if peer.connection.request_memory and held_ms >= slow_ms:
+                if peer.connection.request_memory_bytes and held_ms >= slow_ms:
                     self._close(peer, f"it took {held_ms} ms to send a request while memory was short")
             await self._sleep(min(_LOOK_MS, slow_ms))
 

@@ -31,7 +31,7 @@ class ServerLimits(ValueObject, frozen=False):
       that is owed an answer is not idle, unless the client has ended its side, or 64 KiB and more wait behind the
       request. Negative: never (`connections.max.idle.ms`).
     - `listen_backlog_size`: `socket.listen.backlog.size`.
-    - `parked_max_bytes`: input of all connections that waits, for the rest of its frame or behind a parked request;
+    - `queued_max_request_bytes`: input of all connections that waits, for the rest of its frame or behind a parked request;
       parked requests of 4 KiB and more count too. While it is used up, connections that need more are not read, but
       for one, which may finish its frame (`queued.max.request.bytes`). Who keeps room for one request for
       `slow_sender_ms` while others wait for some is cut off.
@@ -51,7 +51,7 @@ class ServerLimits(ValueObject, frozen=False):
     authentication_max_ms: int = 30_000
     connections_max_idle_ms: int = 600_000
     listen_backlog_size: int = 512
-    parked_max_bytes: int = 512 * 1024 * 1024
+    queued_max_request_bytes: int = 512 * 1024 * 1024
     unsent_max_bytes: int = 1024 * 1024
     unsent_total_max_bytes: int = 512 * 1024 * 1024
     slow_reader_ms: int = 60_000

@@ -27,14 +27,14 @@ class CannotBind(Exception):
 
 
 class Bound(NamedTuple):
-    """A listener that listens. `make_transform` makes what lies under each of its connections; None for plain text.
+    """A listener that listens. `make_transport_layer` makes what lies under each of its connections; None for plain text.
 
     `router` answers its requests; None: the only one there is.
     """
 
     listener: Listener
     sock: socket.socket
-    make_transform: Callable[[], TransportLayer] | None
+    make_transport_layer: Callable[[], TransportLayer] | None
     router: FrameRouter | None = None
 
 

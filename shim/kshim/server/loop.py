@@ -37,7 +37,7 @@ class Loop(ABC):
         """By file descriptor."""
         self.turns = 0
         """Wake-ups so far, to see whether something happened meanwhile."""
-        self.parked_total = RequestMemory(limits.parked_max_bytes)
+        self.request_memory = RequestMemory(limits.queued_max_request_bytes)
         self.quotas = ConnectionQuotas(limits)
         self.slow: dict[Peer, tuple[int, int]] = {}
         """Who has more unsent answers than one may have: since when on the real clock, and how many bytes it was then,
@@ -86,10 +86,10 @@ class Loop(ABC):
             router,
             client_host,
             limits=self._limits,
-            parked_total=self.parked_total,
+            request_memory=self.request_memory,
             log=self._log,
             wake=lambda: self.wake(peer),
-            transform=bound.make_transform() if bound.make_transform is not None else None,
+            transport_layer=bound.make_transport_layer() if bound.make_transport_layer is not None else None,
             listener_name=listener.name,
             security_protocol=listener.security_protocol,
         )

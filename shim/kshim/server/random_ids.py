@@ -1,4 +1,4 @@
-"""Fresh identities of a broker, drawn from the operating system. Cheaper to import than `uuid`."""
+"""Random ids of a broker, drawn from the operating system. Cheaper to import than `uuid`."""
 
 from __future__ import annotations
 

@@ -8,10 +8,10 @@ from typing import Protocol
 from kshim.server.limits import READ_BYTES
 
 
-class Parked(Protocol):
+class WaitingConnection(Protocol):
     """A connection, as the sum sees it."""
 
-    request_memory: int
+    request_memory_bytes: int
 
     def resume_reading(self) -> None:
         """It may read on."""
@@ -28,8 +28,8 @@ class RequestMemory:
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
-        self._line: dict[Parked, None] = {}  # in order of asking
-        self._ahead: Parked | None = None  # who may go on over the bound
+        self._line: dict[WaitingConnection, None] = {}  # in order of asking
+        self._ahead: WaitingConnection | None = None  # who may go on over the bound
         self.total_bytes = 0
         self.on_line: Callable[[], None] = lambda: None
 
@@ -38,11 +38,11 @@ class RequestMemory:
         """Whether a connection waits for memory."""
         return bool(self._line)
 
-    def hold(self, connection: Parked, held_bytes: int) -> None:
+    def hold(self, connection: WaitingConnection, held_bytes: int) -> None:
         """`connection` holds this much now, whether there is room or not."""
-        growth = held_bytes - connection.request_memory
+        growth = held_bytes - connection.request_memory_bytes
         self.total_bytes += growth
-        connection.request_memory = held_bytes
+        connection.request_memory_bytes = held_bytes
         if not held_bytes:
             self._line.pop(connection, None)
         if growth < 0:
@@ -50,7 +50,7 @@ class RequestMemory:
                 self._ahead = None
             self._let_in()
 
-    def may_grow(self, connection: Parked) -> bool:
+    def may_grow(self, connection: WaitingConnection) -> bool:
         """Whether `connection` may read on; else it stands in line now, and `resume_reading` will be called."""
         if self.total_bytes >= self._limit_bytes and connection is not self._ahead:
             if self._ahead is not None:

@@ -22,7 +22,7 @@ def run_until_signalled(
     router: FrameRouter,
     *,
     listeners: Sequence[Listener],
-    transforms: Mapping[str, Callable[[], TransportLayer]],
+    transport_layers: Mapping[str, Callable[[], TransportLayer]],
     others: Sequence[tuple[NodeRouter, Sequence[Listener]]] = (),
     limits: ServerLimits,
     log: ServerLog,
@@ -34,13 +34,13 @@ def run_until_signalled(
     file descriptors as the process may have: a shell usually allows 1024 and lets a program ask for more.
     """
     _allow_many_connections()
-    return trio.run(_run, router, listeners, transforms, others, limits, log, on_listening)
+    return trio.run(_run, router, listeners, transport_layers, others, limits, log, on_listening)
 
 
 async def _run(
     router: FrameRouter,
     listeners: Sequence[Listener],
-    transforms: Mapping[str, Callable[[], TransportLayer]],
+    transport_layers: Mapping[str, Callable[[], TransportLayer]],
     others: Sequence[tuple[NodeRouter, Sequence[Listener]]],
     limits: ServerLimits,
     log: ServerLog,
@@ -64,7 +64,7 @@ async def _run(
                 await serve(
                     router,
                     listeners=listeners,
-                    transforms=transforms,
+                    transport_layers=transport_layers,
                     others=others,
                     limits=limits,
                     log=log,

@@ -57,7 +57,7 @@ async def serve(
     host: str = "127.0.0.1",
     port: int = 0,
     listeners: Sequence[Listener] = (),
-    transforms: Mapping[str, Callable[[], TransportLayer]] | None = None,
+    transport_layers: Mapping[str, Callable[[], TransportLayer]] | None = None,
     others: Sequence[tuple[NodeRouter, Sequence[Listener]]] = (),
     limits: ServerLimits | None = None,
     clock: GroupClock | None = None,
@@ -69,7 +69,7 @@ async def serve(
 ) -> None:
     """Listen on `listeners`, or in plain text on `host` and `port`, and let `router` answer, until `Server.stop`.
 
-    `transforms` makes, by a listener's name, what lies under each of its connections: TLS. `others` are further nodes of
+    `transport_layers` makes, by a listener's name, what lies under each of its connections: TLS. `others` are further nodes of
     the cluster that `router` is a node of, each with its listeners; they share the loop, and the timers and background tasks of
     `router`, and all can be stopped and started. `clock` drives group timers, `real_clock` fetch waits, idle limits and
     pauses; both are the machine's by default. `on_listening(addresses)` is called, and `task_status.started`, once
@@ -90,7 +90,7 @@ async def serve(
     )
     with contextlib.ExitStack() as sockets:
         nodes = ((router, listeners or (plain_listener(host, port),)), *others)
-        acceptors = [await _bound(Acceptor(*node, transforms or {}, limits), sockets) for node in nodes]
+        acceptors = [await _bound(Acceptor(*node, transport_layers or {}, limits), sockets) for node in nodes]
         server = Server([address for acceptor in acceptors for address in acceptor.addresses])
         async with trio.open_nursery() as nursery:
             await nursery.start(peers.run)
@@ -183,7 +183,7 @@ async def _warm(routers: Sequence[FrameRouter], peers: Loop, real_clock: GroupCl
             while turns != peers.turns:
                 turns = peers.turns
                 await real_clock.sleep_until(real_clock.now().mono_ms + _WARM_PAUSE_MS)
-            if not waiting[0].warm():
+            if not waiting[0].warm_up():
                 del waiting[0]
     except Exception as error:
         log.failed("preparing in an idle turn", error)

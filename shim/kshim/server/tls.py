@@ -17,7 +17,7 @@ _READ_BYTES: Final = 64 * 1024
 _PLAIN_TEXT_REASONS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL"})
 
 
-class TlsTransform:
+class TlsTransportLayer:
     """Implements `TransportLayer` for one connection: the server's side of TLS."""
 
     def __init__(self, context: ssl.SSLContext) -> None:

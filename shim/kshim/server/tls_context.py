@@ -15,20 +15,22 @@ from typing import Final, cast
 
 from kshim.config.broker_config import BrokerConfig, ConfigError
 from kshim.config.listeners import Listener, client_auth_of
-from kshim.server.tls import TlsTransform, reason_of
+from kshim.server.tls import TlsTransportLayer, reason_of
 
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 _PEM_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.+?)-----END \1-----", re.DOTALL)
 
 
-def tls_transforms(listeners: tuple[Listener, ...], config: BrokerConfig) -> dict[str, Callable[[], TlsTransform]]:
+def tls_transport_layers(
+    listeners: tuple[Listener, ...], config: BrokerConfig
+) -> dict[str, Callable[[], TlsTransportLayer]]:
     """What makes the TLS of each listener that speaks it, by name. Reads the files. Raises ConfigError."""
     return {listener.name: _maker(tls_context(config, listener)) for listener in listeners if listener.has_tls}
 
 
-def _maker(context: ssl.SSLContext) -> Callable[[], TlsTransform]:
-    return lambda: TlsTransform(context)
+def _maker(context: ssl.SSLContext) -> Callable[[], TlsTransportLayer]:
+    return lambda: TlsTransportLayer(context)
 
 
 def tls_context(config: BrokerConfig, listener: Listener) -> ssl.SSLContext:

@@ -261,14 +261,14 @@ def _append(
     batch = data.records
     if batch is None:
         raise KafkaError(ErrorCode.INVALID_RECORD, "a partition without records")
-    rules = topic.batch_validator(node.cluster.config)
+    validator = topic.batch_validator(node.cluster.config)
     _begin_transaction(node.cluster, request, partition, batch, context)
-    header = rules.check(batch)
+    header = validator.check(batch)
     _refuse_what_may_not_be_written(request, topic, header, context.api_version)
     producers = partition.require_producers() if header.producer_id >= 0 else None
     try:
         base_offset, log_append_time_ms = _append_to_log(
-            partition, producers, rules, batch, header, checks, context.now.wall_ms
+            partition, producers, validator, batch, header, checks, context.now.wall_ms
         )
     except RejectedRecords:
         raise
@@ -288,7 +288,7 @@ def _append(
 def _append_to_log(
     partition: Partition,
     producers: ProducerState | None,
-    rules: BatchValidator,
+    validator: BatchValidator,
     batch: bytes,
     header: BatchHeader,
     checks: RecordValidator,
@@ -300,8 +300,10 @@ def _append_to_log(
         if earlier is not None:
             # Kafka gives the timestamp of the batch it had as the log append time.
             return earlier.base_offset, earlier.max_timestamp_ms
-    batch, log_append_time_ms = rules.admit(batch, header, checks.of((partition.topic.name, partition.index)), now_ms)
-    rules.check_segment(batch)
+    batch, log_append_time_ms = validator.admit(
+        batch, header, checks.of((partition.topic.name, partition.index)), now_ms
+    )
+    validator.check_segment(batch)
     return partition.append(batch, now_ms), log_append_time_ms
 
 
