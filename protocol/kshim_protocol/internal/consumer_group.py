@@ -1,4 +1,4 @@
-"""`__consumer_offsets` records of consumer groups with the new protocol (KIP-848): key types 3 to 8 and 16.
+"""Values of `__consumer_offsets` records of consumer groups with the new protocol (KIP-848): key types 3 to 8 and 16.
 
 Where a tag may be null, null is not its default: Kafka's generator takes the `"default": null` of its schemas for none
 at all. So null travels as such, and a tag that is left out stands for an empty value.
@@ -11,26 +11,12 @@ from kshim_protocol.schema import Struct, array, bytes_, int8, int32, int64, mes
 # fmt: off
 
 
-@message(versions="0", flexible="none")
-class ConsumerGroupMetadataKey(Struct):
-    """Record key of type 3."""
-
-    group_id: str = string("0")
-
-
 @message(versions="0", flexible="0+")
 class ConsumerGroupMetadataValue(Struct):
     """The epoch of a group. The hash of its topics came with 4.1 (KIP-1101)."""
 
     epoch:         int = int32("0+")
     metadata_hash: int = int64("0+", default=0, tag=0)   # 0: no topics, or written before 4.1
-
-
-@message(versions="0", flexible="none")
-class ConsumerGroupPartitionMetadataKey(Struct):
-    """Record key of type 4; since 4.1 only tombstones are written."""
-
-    group_id: str = string("0")
 
 
 @struct
@@ -53,17 +39,9 @@ class TopicMetadata(Struct):
 
 @message(versions="0", flexible="0+")
 class ConsumerGroupPartitionMetadataValue(Struct):
-    """The topics of a group before 4.1."""
+    """The topics of a group before 4.1; since then only tombstones are written."""
 
     topics: tuple[TopicMetadata, ...] = array(TopicMetadata, "0+")
-
-
-@message(versions="0", flexible="none")
-class ConsumerGroupMemberMetadataKey(Struct):
-    """Record key of type 5."""
-
-    group_id:  str = string("0")
-    member_id: str = string("0")
 
 
 @struct
@@ -100,27 +78,12 @@ class ConsumerGroupMemberMetadataValue(Struct):
     classic_member_metadata: ClassicMemberMetadata | None = struct_(ClassicMemberMetadata, "0+", nullable="0+", default=_NOTHING_CLASSIC, tag=0)
 
 
-@message(versions="0", flexible="none")
-class ConsumerGroupTargetAssignmentMetadataKey(Struct):
-    """Record key of type 6."""
-
-    group_id: str = string("0")
-
-
 @message(versions="0", flexible="0+")
 class ConsumerGroupTargetAssignmentMetadataValue(Struct):
     """The epoch of the target assignment; when it was computed came with 4.3 (KIP-1263)."""
 
     assignment_epoch:     int = int32("0+")
     assignment_timestamp: int = int64("0+", default=0, ignorable=True, tag=0)   # ms since the epoch; 0: unknown
-
-
-@message(versions="0", flexible="none")
-class ConsumerGroupTargetAssignmentMemberKey(Struct):
-    """Record key of type 7."""
-
-    group_id:  str = string("0")
-    member_id: str = string("0")
 
 
 @struct
@@ -136,14 +99,6 @@ class ConsumerGroupTargetAssignmentMemberValue(Struct):
     """What a member is to own."""
 
     topic_partitions: tuple[TopicPartition, ...] = array(TopicPartition, "0+")
-
-
-@message(versions="0", flexible="none")
-class ConsumerGroupCurrentMemberAssignmentKey(Struct):
-    """Record key of type 8."""
-
-    group_id:  str = string("0")
-    member_id: str = string("0")
 
 
 @struct
@@ -164,14 +119,6 @@ class ConsumerGroupCurrentMemberAssignmentValue(Struct):
     state:                         int                         = int8("0+")
     assigned_partitions:           tuple[TopicPartitions, ...] = array(TopicPartitions, "0+")
     partitions_pending_revocation: tuple[TopicPartitions, ...] = array(TopicPartitions, "0+")
-
-
-@message(versions="0", flexible="none")
-class ConsumerGroupRegularExpressionKey(Struct):
-    """Record key of type 16."""
-
-    group_id:           str = string("0")
-    regular_expression: str = string("0")
 
 
 @message(versions="0", flexible="0+")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kshim_protocol.codec import codec
 from kshim_protocol.frame import ProtocolError
-from kshim_protocol.schema import Struct
+from kshim_protocol.schema import Struct, message, string
 
 _INT16 = struct.Struct(">h")
 
@@ -22,15 +22,20 @@ class UnknownValueVersion(ProtocolError):
 
 
 class RecordType(NamedTuple):
-    """A type of record: the version of its key, Kafka's name, and the module with its two tables."""
+    """A type of record: the version of its key, Kafka's name, and the module with its tables.
+
+    `key_rows` are the rows of the key where all of them are texts; the module has no table of such a key.
+    """
 
     number: int
     name: str
     module: str
+    key_rows: tuple[str, ...] = ()
 
     def key_class(self) -> type[Struct]:
         """The key's table."""
-        return _class_of(self.module, f"{self.name}Key")
+        name = f"{self.name}Key"
+        return _key_of_texts(name, self.key_rows) if self.key_rows else _class_of(self.module, name)
 
     def value_class(self) -> type[Struct]:
         """The value's table."""
@@ -43,31 +48,41 @@ def _class_of(module: str, name: str) -> type[Struct]:
     return found
 
 
+@cache
+def _key_of_texts(name: str, rows: tuple[str, ...]) -> type[Struct]:
+    namespace = {"__annotations__": dict.fromkeys(rows, str), **{row: string("0") for row in rows}}
+    declared: type[Struct] = message(versions="0", flexible="none")(type(name, (Struct,), namespace))
+    return declared
+
+
+_GROUP = ("group_id",)
+_MEMBER = ("group_id", "member_id")
+
 RECORD_TYPES: dict[int, RecordType] = {
     type_.number: type_
     for type_ in (
         RecordType(0, "LegacyOffsetCommit", "offset_commit"),
         RecordType(1, "OffsetCommit", "offset_commit"),
         RecordType(2, "GroupMetadata", "group_metadata"),
-        RecordType(3, "ConsumerGroupMetadata", "consumer_group"),
-        RecordType(4, "ConsumerGroupPartitionMetadata", "consumer_group"),
-        RecordType(5, "ConsumerGroupMemberMetadata", "consumer_group"),
-        RecordType(6, "ConsumerGroupTargetAssignmentMetadata", "consumer_group"),
-        RecordType(7, "ConsumerGroupTargetAssignmentMember", "consumer_group"),
-        RecordType(8, "ConsumerGroupCurrentMemberAssignment", "consumer_group"),
-        RecordType(10, "ShareGroupMemberMetadata", "share_group"),
-        RecordType(11, "ShareGroupMetadata", "share_group"),
-        RecordType(12, "ShareGroupTargetAssignmentMetadata", "share_group"),
-        RecordType(13, "ShareGroupTargetAssignmentMember", "share_group"),
-        RecordType(14, "ShareGroupCurrentMemberAssignment", "share_group"),
-        RecordType(15, "ShareGroupStatePartitionMetadata", "share_group"),
-        RecordType(16, "ConsumerGroupRegularExpression", "consumer_group"),
-        RecordType(17, "StreamsGroupMetadata", "streams_group"),
-        RecordType(19, "StreamsGroupMemberMetadata", "streams_group"),
-        RecordType(20, "StreamsGroupTargetAssignmentMetadata", "streams_group"),
-        RecordType(21, "StreamsGroupTargetAssignmentMember", "streams_group_target"),
-        RecordType(22, "StreamsGroupCurrentMemberAssignment", "streams_group"),
-        RecordType(23, "StreamsGroupTopology", "streams_group"),
+        RecordType(3, "ConsumerGroupMetadata", "consumer_group", _GROUP),
+        RecordType(4, "ConsumerGroupPartitionMetadata", "consumer_group", _GROUP),
+        RecordType(5, "ConsumerGroupMemberMetadata", "consumer_group", _MEMBER),
+        RecordType(6, "ConsumerGroupTargetAssignmentMetadata", "consumer_group", _GROUP),
+        RecordType(7, "ConsumerGroupTargetAssignmentMember", "consumer_group", _MEMBER),
+        RecordType(8, "ConsumerGroupCurrentMemberAssignment", "consumer_group", _MEMBER),
+        RecordType(10, "ShareGroupMemberMetadata", "share_group", _MEMBER),
+        RecordType(11, "ShareGroupMetadata", "share_group", _GROUP),
+        RecordType(12, "ShareGroupTargetAssignmentMetadata", "share_group", _GROUP),
+        RecordType(13, "ShareGroupTargetAssignmentMember", "share_group", _MEMBER),
+        RecordType(14, "ShareGroupCurrentMemberAssignment", "share_group", _MEMBER),
+        RecordType(15, "ShareGroupStatePartitionMetadata", "share_group", _GROUP),
+        RecordType(16, "ConsumerGroupRegularExpression", "consumer_group", ("group_id", "regular_expression")),
+        RecordType(17, "StreamsGroupMetadata", "streams_group", _GROUP),
+        RecordType(19, "StreamsGroupMemberMetadata", "streams_group", _MEMBER),
+        RecordType(20, "StreamsGroupTargetAssignmentMetadata", "streams_group", _GROUP),
+        RecordType(21, "StreamsGroupTargetAssignmentMember", "streams_group_target", _MEMBER),
+        RecordType(22, "StreamsGroupCurrentMemberAssignment", "streams_group", _MEMBER),
+        RecordType(23, "StreamsGroupTopology", "streams_group", _GROUP),
     )
 }
 """By number, the version of the key."""

@@ -1,18 +1,11 @@
-"""`__consumer_offsets` records of share groups (KIP-932): key types 10 to 15."""
+"""Values of `__consumer_offsets` records of share groups (KIP-932): key types 10 to 15."""
 
 from __future__ import annotations
 
+from kshim_protocol.internal.consumer_group import TopicPartition
 from kshim_protocol.schema import Struct, array, int8, int32, int64, message, string, struct, uuid
 
 # fmt: off
-
-
-@message(versions="0", flexible="none")
-class ShareGroupMemberMetadataKey(Struct):
-    """Record key of type 10."""
-
-    group_id:  str = string("0")
-    member_id: str = string("0")
 
 
 @message(versions="0", flexible="0+")
@@ -25,26 +18,12 @@ class ShareGroupMemberMetadataValue(Struct):
     subscribed_topic_names: tuple[str, ...] = array("string", "0+")
 
 
-@message(versions="0", flexible="none")
-class ShareGroupMetadataKey(Struct):
-    """Record key of type 11."""
-
-    group_id: str = string("0")
-
-
 @message(versions="0", flexible="0+")
 class ShareGroupMetadataValue(Struct):
     """The epoch of a group, and the hash of its topics."""
 
     epoch:         int = int32("0+")
     metadata_hash: int = int64("0+")
-
-
-@message(versions="0", flexible="none")
-class ShareGroupTargetAssignmentMetadataKey(Struct):
-    """Record key of type 12."""
-
-    group_id: str = string("0")
 
 
 @message(versions="0", flexible="0+")
@@ -55,35 +34,11 @@ class ShareGroupTargetAssignmentMetadataValue(Struct):
     assignment_timestamp: int = int64("0+", default=0, ignorable=True, tag=0)   # ms since the epoch; 0: unknown
 
 
-@message(versions="0", flexible="none")
-class ShareGroupTargetAssignmentMemberKey(Struct):
-    """Record key of type 13."""
-
-    group_id:  str = string("0")
-    member_id: str = string("0")
-
-
-@struct
-class TopicPartition(Struct):
-    """Partitions of one topic in a target assignment."""
-
-    topic_id:   bytes           = uuid("0+")
-    partitions: tuple[int, ...] = array("int32", "0+")
-
-
 @message(versions="0", flexible="0+")
 class ShareGroupTargetAssignmentMemberValue(Struct):
     """What a member is to read."""
 
     topic_partitions: tuple[TopicPartition, ...] = array(TopicPartition, "0+")
-
-
-@message(versions="0", flexible="none")
-class ShareGroupCurrentMemberAssignmentKey(Struct):
-    """Record key of type 14."""
-
-    group_id:  str = string("0")
-    member_id: str = string("0")
 
 
 @struct
@@ -102,13 +57,6 @@ class ShareGroupCurrentMemberAssignmentValue(Struct):
     previous_member_epoch: int                         = int32("0+")
     state:                 int                         = int8("0+")
     assigned_partitions:   tuple[TopicPartitions, ...] = array(TopicPartitions, "0+")
-
-
-@message(versions="0", flexible="none")
-class ShareGroupStatePartitionMetadataKey(Struct):
-    """Record key of type 15."""
-
-    group_id: str = string("0")
 
 
 @struct

@@ -1,4 +1,4 @@
-"""`__consumer_offsets` records of streams groups (KIP-1071): key types 17, 19, 20, 22 and 23; 21 in its own module.
+"""Values of `__consumer_offsets` records of streams groups (KIP-1071): key types 17, 19, 20, 22 and 23; 21 in its own module.
 
 Tags that may be null are not null by default: see `consumer_group.py`.
 """
@@ -8,13 +8,6 @@ from __future__ import annotations
 from kshim_protocol.schema import Struct, array, int8, int16, int32, int64, message, string, struct, struct_, uint16
 
 # fmt: off
-
-
-@message(versions="0", flexible="none")
-class StreamsGroupMetadataKey(Struct):
-    """Record key of type 17."""
-
-    group_id: str = string("0")
 
 
 @struct
@@ -35,14 +28,6 @@ class StreamsGroupMetadataValue(Struct):
     last_assignment_configs:           tuple[LastAssignmentConfig, ...] | None = array(LastAssignmentConfig, "0+", nullable="0+", default=(), tag=1)
     stored_description_topology_epoch: int                                     = int32("0+", default=-1, tag=2)   # -2: uncertain
     failed_description_topology_epoch: int                                     = int32("0+", default=-1, tag=3)
-
-
-@message(versions="0", flexible="none")
-class StreamsGroupMemberMetadataKey(Struct):
-    """Record key of type 19."""
-
-    group_id:  str = string("0")
-    member_id: str = string("0")
 
 
 @struct
@@ -76,27 +61,12 @@ class StreamsGroupMemberMetadataValue(Struct):
     client_tags:          tuple[KeyValue, ...] = array(KeyValue, "0+")
 
 
-@message(versions="0", flexible="none")
-class StreamsGroupTargetAssignmentMetadataKey(Struct):
-    """Record key of type 20."""
-
-    group_id: str = string("0")
-
-
 @message(versions="0", flexible="0+")
 class StreamsGroupTargetAssignmentMetadataValue(Struct):
     """The epoch of the target assignment; when it was computed came with 4.3 (KIP-1263)."""
 
     assignment_epoch:     int = int32("0+")
     assignment_timestamp: int = int64("0+", default=0, ignorable=True, tag=0)   # ms since the epoch; 0: unknown
-
-
-@message(versions="0", flexible="none")
-class StreamsGroupCurrentMemberAssignmentKey(Struct):
-    """Record key of type 22."""
-
-    group_id:  str = string("0")
-    member_id: str = string("0")
 
 
 @struct
@@ -121,13 +91,6 @@ class StreamsGroupCurrentMemberAssignmentValue(Struct):
     active_tasks_pending_revocation:  tuple[TaskIds, ...] = array(TaskIds, "0+")
     standby_tasks_pending_revocation: tuple[TaskIds, ...] = array(TaskIds, "0+")
     warmup_tasks_pending_revocation:  tuple[TaskIds, ...] = array(TaskIds, "0+")
-
-
-@message(versions="0", flexible="none")
-class StreamsGroupTopologyKey(Struct):
-    """Record key of type 23."""
-
-    group_id: str = string("0")
 
 
 @struct

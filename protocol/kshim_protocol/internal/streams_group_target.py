@@ -1,18 +1,10 @@
-"""`__consumer_offsets` records of streams groups (KIP-1071): key type 21, whose TaskIds have no epochs."""
+"""Values of `__consumer_offsets` records of streams groups (KIP-1071): key type 21, whose TaskIds have no epochs."""
 
 from __future__ import annotations
 
 from kshim_protocol.schema import Struct, array, message, string, struct
 
 # fmt: off
-
-
-@message(versions="0", flexible="none")
-class StreamsGroupTargetAssignmentMemberKey(Struct):
-    """Record key of type 21."""
-
-    group_id:  str = string("0")
-    member_id: str = string("0")
 
 
 @struct
