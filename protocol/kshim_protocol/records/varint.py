@@ -1,4 +1,4 @@
-"""Base-128 varints on bytes: zig-zag ones inside records, unsigned ones of flexible messages.
+"""Base-128 varints on bytes, zig-zag, as they stand inside records.
 
 Zig-zag maps 0, -1, 1, -2, ... to 0, 1, 2, 3, ... so that small negative numbers stay short. A varint holds 32 bits in at
 most 5 bytes, a varlong 64 bits in at most 10. Longer ones, and bits beyond the width, are malformed (Kafka drops such
@@ -12,13 +12,6 @@ from kshim_protocol.frame import ProtocolError
 SMALL_VARINTS: list[bytes] = [bytes((i << 1,)) for i in range(64)]
 SMALL_VARINTS += [bytes((i << 1 & 0x7F | 0x80, i >> 6)) for i in range(64, 512)]
 """Zig-zag varints of 0 to 511, by value: most lengths and offset deltas of a record."""
-
-
-def encode_unsigned_varint(value: int) -> bytes:
-    """The unsigned varint of a number from 0 to 2^32 - 1. Raises ValueError beyond that."""
-    if not 0 <= value < 1 << 32:
-        raise ValueError(f"{value} does not fit an unsigned varint of 32 bits")
-    return _encode(value)
 
 
 def encode_varint(value: int) -> bytes:
@@ -39,11 +32,6 @@ def encode_varlong(value: int) -> bytes:
     if not -(1 << 63) <= value < 1 << 63:
         raise ValueError(f"{value} does not fit a varlong of 64 bits")
     return _encode(value << 1 ^ value >> 63)
-
-
-def decode_unsigned_varint(data: bytes, at: int) -> tuple[int, int]:
-    """(value, offset after it) of the unsigned varint at `at`, 0 to 2^32 - 1. Raises ProtocolError."""
-    return _decode(data, at, max_bytes=5, bits=32)
 
 
 def decode_varint(data: bytes, at: int) -> tuple[int, int]:

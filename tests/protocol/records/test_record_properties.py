@@ -20,7 +20,7 @@ from kshim_protocol.records.batch import (
 )
 from kshim_protocol.records.compression import Compression
 from kshim_protocol.records.record import Record, iter_records, iter_timestamps
-from kshim_protocol.records.schema import BATCH, HEADER
+from tests.protocol.records.construct_batch import BATCH, HEADER
 
 INT16 = st.integers(-(2**15), 2**15 - 1)
 INT32 = st.integers(-(2**31), 2**31 - 1)

@@ -12,18 +12,15 @@ from kafka.record.util import decode_varint as kafka_python_decode
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.records.varint import (
     SMALL_VARINTS,
-    decode_unsigned_varint,
     decode_varint,
     decode_varlong,
-    encode_unsigned_varint,
     encode_varint,
     encode_varlong,
 )
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)
-UINT32 = st.integers(0, 2**32 - 1)
-DECODERS = [decode_unsigned_varint, decode_varint, decode_varlong]
+DECODERS = [decode_varint, decode_varlong]
 
 
 @pytest.mark.parametrize(
@@ -56,14 +53,6 @@ def test_varlongs_reach_64_bits(value: int, hex_: str) -> None:
     assert decode_varlong(bytes.fromhex(hex_), 0) == (value, len(hex_) // 2)
 
 
-@pytest.mark.parametrize(
-    ("value", "hex_"), [(0, "00"), (127, "7f"), (128, "8001"), (300, "ac02"), (2**32 - 1, "ffffffff0f")]
-)
-def test_unsigned_varints_have_kafkas_bytes(value: int, hex_: str) -> None:
-    assert encode_unsigned_varint(value).hex() == hex_
-    assert decode_unsigned_varint(bytes.fromhex(hex_), 0) == (value, len(hex_) // 2)
-
-
 def test_the_table_of_small_varints_is_right() -> None:
     assert [decode_varint(encoded, 0) for encoded in SMALL_VARINTS] == [
         (value, len(encoded)) for value, encoded in enumerate(SMALL_VARINTS)
@@ -84,12 +73,6 @@ def test_a_varlong_round_trips(value: int) -> None:
     assert kafka_python_decode(encoded, 0) == (value, len(encoded))
 
 
-@given(UINT32)
-def test_an_unsigned_varint_round_trips(value: int) -> None:
-    encoded = encode_unsigned_varint(value)
-    assert decode_unsigned_varint(encoded, 0) == (value, len(encoded))
-
-
 @pytest.mark.parametrize("decode", DECODERS)
 @pytest.mark.parametrize("data", [b"", b"\x80", b"\xff\xff\xff\xff"])
 def test_a_varint_cut_short_is_refused(decode: Callable[[bytes, int], object], data: bytes) -> None:
@@ -97,10 +80,9 @@ def test_a_varint_cut_short_is_refused(decode: Callable[[bytes, int], object], d
         decode(data, 0)
 
 
-@pytest.mark.parametrize("decode", [decode_unsigned_varint, decode_varint])
-def test_a_varint_of_six_bytes_is_refused_even_when_it_is_small(decode: Callable[[bytes, int], object]) -> None:
+def test_a_varint_of_six_bytes_is_refused_even_when_it_is_small() -> None:
     with pytest.raises(ProtocolError, match="longer than 5 bytes"):
-        decode(b"\x80\x80\x80\x80\x80\x00", 0)
+        decode_varint(b"\x80\x80\x80\x80\x80\x00", 0)
 
 
 def test_a_varlong_of_eleven_bytes_is_refused() -> None:
@@ -112,7 +94,6 @@ def test_a_varlong_of_eleven_bytes_is_refused() -> None:
 @pytest.mark.parametrize(
     ("decode", "data"),
     [
-        (decode_unsigned_varint, b"\xff\xff\xff\xff\x1f"),
         (decode_varint, b"\xff\xff\xff\xff\x7f"),
         (decode_varlong, b"\xff" * 9 + b"\x02"),
     ],
@@ -125,8 +106,6 @@ def test_bits_beyond_the_width_are_refused(decode: Callable[[bytes, int], object
 @pytest.mark.parametrize(
     ("encode", "value"),
     [
-        (encode_unsigned_varint, -1),
-        (encode_unsigned_varint, 2**32),
         (encode_varint, 2**31),
         (encode_varint, -(2**31) - 1),
         (encode_varlong, 2**63),
@@ -140,7 +119,7 @@ def test_a_number_too_wide_is_not_encoded(encode: Callable[[int], bytes], value:
 
 @given(st.binary(max_size=12))
 def test_whatever_decodes_was_within_its_limits(data: bytes) -> None:
-    for decode, most in ((decode_unsigned_varint, 5), (decode_varint, 5), (decode_varlong, 10)):
+    for decode, most in ((decode_varint, 5), (decode_varlong, 10)):
         try:
             _, end = decode(data, 0)
         except ProtocolError:

@@ -1,6 +1,6 @@
 """The construct description of a batch and its records: the codec of record for what `batch.py` does by hand.
 
-Imported by tests and tools only. Batches without compression; of others, the header.
+Batches without compression; of others, the header.
 """
 
 from __future__ import annotations
