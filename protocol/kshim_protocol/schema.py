@@ -249,57 +249,46 @@ def records(versions: str, **options: Any) -> Any:
 
 def int8(versions: str, *, default: int = MISSING, ignorable: bool = False, tag: int | None = None) -> int:
     """Signed, 1 byte."""
-    value: int = _fixed("int8", versions, default, ignorable, tag)
-    return value
+    return _fixed("int8", versions, default, ignorable, tag)
 
 
 def int16(versions: str, *, default: int = MISSING, ignorable: bool = False, tag: int | None = None) -> int:
     """Signed, 2 bytes, big-endian."""
-    value: int = _fixed("int16", versions, default, ignorable, tag)
-    return value
+    return _fixed("int16", versions, default, ignorable, tag)
 
 
 def uint16(versions: str, *, default: int = MISSING, ignorable: bool = False, tag: int | None = None) -> int:
     """Unsigned, 2 bytes, big-endian."""
-    value: int = _fixed("uint16", versions, default, ignorable, tag)
-    return value
+    return _fixed("uint16", versions, default, ignorable, tag)
 
 
 def int32(versions: str, *, default: int = MISSING, ignorable: bool = False, tag: int | None = None) -> int:
     """Signed, 4 bytes, big-endian."""
-    value: int = _fixed("int32", versions, default, ignorable, tag)
-    return value
+    return _fixed("int32", versions, default, ignorable, tag)
 
 
 def int64(versions: str, *, default: int = MISSING, ignorable: bool = False, tag: int | None = None) -> int:
     """Signed, 8 bytes, big-endian."""
-    value: int = _fixed("int64", versions, default, ignorable, tag)
-    return value
+    return _fixed("int64", versions, default, ignorable, tag)
 
 
 def float64(versions: str, *, default: float = MISSING, ignorable: bool = False, tag: int | None = None) -> float:
     """IEEE double, big-endian."""
-    value: float = _fixed("float64", versions, default, ignorable, tag)
-    return value
+    return _fixed("float64", versions, default, ignorable, tag)
 
 
 def boolean(versions: str, *, default: bool = MISSING, ignorable: bool = False, tag: int | None = None) -> bool:
     """One byte, zero is false."""
-    value: bool = _fixed("boolean", versions, default, ignorable, tag)
-    return value
+    return _fixed("boolean", versions, default, ignorable, tag)
 
 
 def uuid(versions: str, *, default: bytes = MISSING, ignorable: bool = False, tag: int | None = None) -> bytes:
     """16 bytes; all zero means none."""
-    value: bytes = _fixed("uuid", versions, default, ignorable, tag)
-    return value
+    return _fixed("uuid", versions, default, ignorable, tag)
 
 
-def _fixed(type_: str, versions: str, default: Any, ignorable: bool, tag: int | None) -> Any:
-    return Row(type_, versions, default=default, ignorable=ignorable, tag=tag)
-
-
-Primitive = Literal["int8", "int16", "int32", "int64", "string", "uuid", "boolean", "bytes"]
+def _fixed(type_: str, versions: str, default: T, ignorable: bool, tag: int | None) -> T:
+    return Row(type_, versions, default=default, ignorable=ignorable, tag=tag)  # type: ignore[return-value]
 
 
 @overload
@@ -332,24 +321,10 @@ def struct_(element: Any, versions: str, **options: Any) -> Any:
     return Row("struct", versions, element=element, **options)
 
 
+# fmt: off
 @dataclass_transform(
-    kw_only_default=True,
-    frozen_default=True,
-    field_specifiers=(
-        string,
-        bytes_,
-        records,
-        int8,
-        int16,
-        uint16,
-        int32,
-        int64,
-        float64,
-        boolean,
-        uuid,
-        array,
-        struct_,
-    ),
+    kw_only_default=True, frozen_default=True,
+    field_specifiers=(string, bytes_, records, int8, int16, uint16, int32, int64, float64, boolean, uuid, array, struct_),
 )
 def struct(cls: type[T]) -> type[T]:
     """Declare a part of messages. Its rows follow the version and the flexibility of the message it stands in."""
@@ -357,23 +332,8 @@ def struct(cls: type[T]) -> type[T]:
 
 
 @dataclass_transform(
-    kw_only_default=True,
-    frozen_default=True,
-    field_specifiers=(
-        string,
-        bytes_,
-        records,
-        int8,
-        int16,
-        uint16,
-        int32,
-        int64,
-        float64,
-        boolean,
-        uuid,
-        array,
-        struct_,
-    ),
+    kw_only_default=True, frozen_default=True,
+    field_specifiers=(string, bytes_, records, int8, int16, uint16, int32, int64, float64, boolean, uuid, array, struct_),
 )
 def message(*, versions: str, flexible: str, api_key: int | None = None) -> Callable[[type[T]], type[T]]:
     """Declare a message with its valid versions (`"0-9"`) and its flexible ones (`"6+"` or `"none"`)."""
@@ -382,6 +342,8 @@ def message(*, versions: str, flexible: str, api_key: int | None = None) -> Call
         return _declare(_with_base(cls), api_key, version_range(versions), version_range(flexible))
 
     return declare
+
+# fmt: on
 
 
 def _with_base(cls: type[Any]) -> type[Any]:
