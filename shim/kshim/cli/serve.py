@@ -246,7 +246,7 @@ def _listen(cluster: Cluster, config: BrokerConfig, listening: Listening, users:
         log=log,
         on_listening=on_listening,
     )
-    log.note("ended", "Ended after a signal", signal=signal_number)
+    log.note("ended", "Stopped by a signal", signal=signal_number)
     return EXIT_INTERRUPTED if signal_number == SIGINT else EXIT_OK
 
 

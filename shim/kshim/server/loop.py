@@ -72,7 +72,7 @@ class Loop(ABC):
 
     @abstractmethod
     def close(self, peer: Peer) -> None:
-        """End a peer now, whatever it waits for. Twice is once."""
+        """End a peer now, whatever it waits for. Idempotent."""
 
     def add(self, sock: socket.socket, client_host: str, bound: Bound) -> None:
         """Serve an accepted socket from now on. Raises OSError when the system has no room; the socket is the caller's."""
