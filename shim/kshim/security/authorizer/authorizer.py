@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kshim.config.broker_config import ConfigError
 from kshim.security.authorizer.document import ACLS_DOCUMENT, read_rules, rules_text
@@ -147,23 +147,20 @@ class Authorizer:
         self._decided.clear()
 
 
-class Caller:
+class Caller(NamedTuple):
     """The principal and the host of one request."""
 
-    __slots__ = ("_authorizer", "host", "principal")
-
-    def __init__(self, authorizer: Authorizer, principal: str, host: str) -> None:
-        self._authorizer = authorizer
-        self.principal = principal
-        self.host = host
+    authorizer: Authorizer
+    principal: str
+    host: str
 
     def may(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> bool:
         """See `Authorizer.allows`."""
-        return self._authorizer.allows(self.principal, self.host, operation, resource_type, name)
+        return self.authorizer.allows(self.principal, self.host, operation, resource_type, name)
 
     def may_some(self, operation: Operation, resource_type: ResourceType) -> bool:
         """See `Authorizer.allows_some`."""
-        return self._authorizer.allows_some(self.principal, self.host, operation, resource_type)
+        return self.authorizer.allows_some(self.principal, self.host, operation, resource_type)
 
     def operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
         """The bit field of what it may do with a resource (KIP-430): bit n is operation n."""
