@@ -125,7 +125,7 @@ def test_the_oldest_key_type_is_still_read() -> None:
 
 
 def test_an_unknown_version_of_a_value_is_an_error() -> None:
-    with pytest.raises(ProtocolError, match="OffsetCommitValue: version at byte 0: unknown version 5"):
+    with pytest.raises(ProtocolError, match="OffsetCommitValue v5: version at byte 0: unknown version 5"):
         parse_value(KEY, b"\0\x05" + VALUE[2:])
     with pytest.raises(ProtocolError, match="unknown version -1"):
         parse_value(KEY, b"\xff\xff" + VALUE[2:])

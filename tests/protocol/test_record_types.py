@@ -11,10 +11,10 @@ from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.consumer_group import ConsumerGroupMemberMetadataValue
 from kshim_protocol.internal.record_types import (
     RECORD_TYPES,
-    UnknownValueVersion,
     parse_typed_key,
     parse_versioned_value,
 )
+from kshim_protocol.internal.versioned import UnknownValueVersion
 from tests.protocol import golden
 
 RECORDS = [record for record in golden.load("consumer_offsets.json")["records"] if record["recordType"] != "control"]

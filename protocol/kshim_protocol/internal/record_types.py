@@ -5,20 +5,12 @@ The coordinator reads what it keeps (`records.py`). Types 9 and 18 are not in us
 
 from __future__ import annotations
 
-import struct
 from functools import cache
 from importlib import import_module
 from typing import NamedTuple
 
-from kshim_protocol.codec import codec
-from kshim_protocol.frame import ProtocolError
+from kshim_protocol.internal.versioned import parse_rest, parse_versioned, version_of
 from kshim_protocol.schema import Struct, message, string
-
-_INT16 = struct.Struct(">h")
-
-
-class UnknownValueVersion(ProtocolError):
-    """The value of a known record has a version that this side does not know: `version`."""
 
 
 class RecordType(NamedTuple):
@@ -90,34 +82,11 @@ RECORD_TYPES: dict[int, RecordType] = {
 
 def parse_typed_key(data: bytes) -> tuple[int, Struct | None]:
     """(type, key); the key is None when the type is none of RECORD_TYPES. Raises ProtocolError."""
-    number = _number(data, "key")
+    number = version_of(data, "key")
     type_ = RECORD_TYPES.get(number)
-    return number, None if type_ is None else _parse(type_.key_class(), 0, data)
+    return number, None if type_ is None else parse_rest(type_.key_class(), 0, data)
 
 
 def parse_versioned_value(type_: RecordType, data: bytes) -> tuple[int, Struct]:
     """(version, value) of a record of this type. Raises ProtocolError, of it UnknownValueVersion."""
-    cls = type_.value_class()
-    version = _number(data, cls.__name__)
-    versions = cls.info.versions
-    if versions is None or not versions[0] <= version <= versions[1]:
-        raise UnknownValueVersion(
-            f"unknown version {version}", message=cls.__name__, version=version, field="version", offset=0
-        )
-    return version, _parse(cls, version, data)
-
-
-def _number(data: bytes, message: str) -> int:
-    if len(data) < _INT16.size:
-        raise ProtocolError(f"{len(data)} bytes hold no version", message=message, field="version", offset=0)
-    number: int = _INT16.unpack_from(data)[0]
-    return number
-
-
-def _parse(cls: type[Struct], version: int, data: bytes) -> Struct:
-    found, end = codec(cls, version).parse(data, _INT16.size)
-    if end != len(data):
-        raise ProtocolError(
-            f"{len(data) - end} bytes left over", message=cls.__name__, version=version, field="end", offset=end
-        )
-    return found
+    return parse_versioned(type_.value_class(), data)

@@ -9,7 +9,7 @@ Kafka: GroupCoordinatorRecordSerde, GroupCoordinatorRecordHelpers.
 from __future__ import annotations
 
 import struct
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, NamedTuple, overload
 
 from kshim_protocol.codec import codec
 from kshim_protocol.frame import BuildError, ProtocolError
@@ -20,9 +20,8 @@ from kshim_protocol.internal.offset_commit import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from kshim_protocol.internal.versioned import INT16, parse_rest, parse_versioned, version_of
 from kshim_protocol.schema import ZERO_UUID, Struct
-
-S = TypeVar("S", bound=Struct)
 
 OFFSET_COMMIT_VERSION = 4
 """Version of offset values that Kafka 4.4 writes."""
@@ -53,7 +52,6 @@ _VALUES: dict[type[Struct], type[Struct]] = {
     GroupMetadataKey: GroupMetadataValue,
 }
 
-_INT16 = struct.Struct(">h")
 _INT64 = struct.Struct(">q")
 _TYPE_AND_LENGTH = struct.Struct(">hh")
 _PARTITION = struct.Struct(">i")
@@ -69,11 +67,11 @@ _LONGEST_PLAIN = 126  # the longest compact string whose length takes one byte
 
 def parse_key(data: bytes) -> OffsetsKey:
     """The key of a record, or UnknownKey. Raises ProtocolError."""
-    type_ = _version(data, "key")
+    type_ = version_of(data, "key")
     cls = _KEYS.get(type_)
     if cls is None:
         return UnknownKey(type_)
-    return _parse(cls, 0, data)
+    return parse_rest(cls, 0, data)
 
 
 @overload
@@ -84,12 +82,7 @@ def parse_value(key: GroupMetadataKey, data: bytes) -> GroupMetadataValue: ...
 def parse_value(key: LegacyOffsetCommitKey, data: bytes) -> LegacyOffsetCommitValue: ...
 def parse_value(key: OffsetCommitKey | GroupMetadataKey | LegacyOffsetCommitKey, data: bytes) -> Any:
     """The value that belongs to `key`. Raises ProtocolError, also for a version this side does not know."""
-    cls = _VALUES[key.__class__]
-    version = _version(data, cls.info.name)
-    versions = cls.info.versions
-    if versions is None or not versions[0] <= version <= versions[1]:
-        raise ProtocolError(f"unknown version {version}", message=cls.info.name, field="version", offset=0)
-    return _parse(cls, version, data)
+    return parse_versioned(_VALUES[key.__class__], data)[1]
 
 
 def build_offset_commit_key(group: str, topic: str, partition: int) -> bytes:
@@ -100,7 +93,7 @@ def build_offset_commit_key(group: str, topic: str, partition: int) -> bytes:
             (
                 _TYPE_AND_LENGTH.pack(1, len(group_bytes)),
                 group_bytes,
-                _INT16.pack(len(topic_bytes)),
+                INT16.pack(len(topic_bytes)),
                 topic_bytes,
                 _PARTITION.pack(partition),
             )
@@ -143,7 +136,7 @@ def build_offset_commit_value(
         commit_timestamp=commit_timestamp_ms,
         topic_id=topic_id,
     )
-    return _INT16.pack(OFFSET_COMMIT_VERSION) + codec(OffsetCommitValue, OFFSET_COMMIT_VERSION).build(value)
+    return INT16.pack(OFFSET_COMMIT_VERSION) + codec(OffsetCommitValue, OFFSET_COMMIT_VERSION).build(value)
 
 
 def build_group_metadata_key(group: str) -> bytes:
@@ -157,7 +150,7 @@ def build_group_metadata_key(group: str) -> bytes:
 
 def build_group_metadata_value(value: GroupMetadataValue) -> bytes:
     """Value to a key of type 2, v3. Raises BuildError."""
-    return _INT16.pack(GROUP_METADATA_VERSION) + codec(GroupMetadataValue, GROUP_METADATA_VERSION).build(value)
+    return INT16.pack(GROUP_METADATA_VERSION) + codec(GroupMetadataValue, GROUP_METADATA_VERSION).build(value)
 
 
 def split_offset_commit_key(data: bytes) -> tuple[bytes, bytes, int]:
@@ -166,7 +159,7 @@ def split_offset_commit_key(data: bytes) -> tuple[bytes, bytes, int]:
         type_, length = _TYPE_AND_LENGTH.unpack_from(data)
         group_end = 4 + length
         topic_at = group_end + 2
-        topic_end = topic_at + _INT16.unpack_from(data, group_end)[0]
+        topic_end = topic_at + INT16.unpack_from(data, group_end)[0]
         if type_ == 1 and length >= 0 and topic_end >= topic_at and topic_end + 4 == len(data):
             return data[4:group_end], data[topic_at:topic_end], _PARTITION.unpack_from(data, topic_end)[0]
     except struct.error:
@@ -201,19 +194,3 @@ def split_offset_commit_value(data: bytes) -> tuple[int, int, str, int, int, byt
         value.expire_timestamp,
         value.topic_id,
     )
-
-
-def _version(data: bytes, message: str) -> int:
-    if len(data) < 2:
-        raise ProtocolError(f"{len(data)} bytes hold no version", message=message, field="version", offset=0)
-    version: int = _INT16.unpack_from(data)[0]
-    return version
-
-
-def _parse(cls: type[S], version: int, data: bytes) -> S:
-    found, end = codec(cls, version).parse(data, 2)
-    if end != len(data):
-        raise ProtocolError(
-            f"{len(data) - end} bytes left over", message=cls.info.name, version=version, field="end", offset=end
-        )
-    return found

@@ -277,10 +277,10 @@ def test_records_of_other_kinds_are_skipped_and_counted() -> None:
 def test_a_value_of_an_unknown_version_is_refused_by_offset_type_and_version() -> None:
     key, value = offset_pair(5)
     batches = [build_key_value_batch([offset_pair(5), (key, b"\0\5" + value[2:])], 1)]
-    with pytest.raises(ProtocolError, match=r"^offset 1: OffsetCommitValue: version at byte 0: unknown version 5$"):
+    with pytest.raises(ProtocolError, match=r"^offset 1: OffsetCommitValue v5: version at byte 0: unknown version 5$"):
         load(*batches)
     key, value = group_pair()
-    with pytest.raises(ProtocolError, match=r"^offset 0: GroupMetadataValue: version at byte 0: unknown version 9$"):
+    with pytest.raises(ProtocolError, match=r"^offset 0: GroupMetadataValue v9: version at byte 0: unknown version 9$"):
         load(build_key_value_batch([(key, b"\0\x09" + value[2:])], 1))
 
 

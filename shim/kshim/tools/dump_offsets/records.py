@@ -12,10 +12,10 @@ from kshim.tools.dump_offsets.values import base64_text, document_of
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.record_types import (
     RECORD_TYPES,
-    UnknownValueVersion,
     parse_typed_key,
     parse_versioned_value,
 )
+from kshim_protocol.internal.versioned import UnknownValueVersion
 from kshim_protocol.records.batch import BatchHeader
 from kshim_protocol.records.compression import CompressionUnavailableError
 from kshim_protocol.records.control import parse_control_record
