@@ -14,6 +14,7 @@ from kshim.storage.log import LogError
 from kshim.storage.stores import MemoryStorage
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages import alter_configs as legacy
+from kshim_protocol.messages.alter_configs import AlterConfigsResourceResponse
 from kshim_protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -22,7 +23,6 @@ from kshim_protocol.messages.describe_configs import (
 from kshim_protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
-    AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
 )
 from tests.broker.data_plane import a_batch, fetch_of, only_partition, produce

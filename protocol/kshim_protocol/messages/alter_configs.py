@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.schema import Request, Struct, array, boolean, int8, int16, int32, message, string, struct
 
@@ -33,17 +36,7 @@ class AlterConfigsRequest(Request["AlterConfigsResponse"]):
     validate_only: bool                             = boolean("0+")
 
     def error_response(self, error: ErrorCode, version: int, message: str | None = None) -> AlterConfigsResponse:
-        return AlterConfigsResponse(
-            responses=tuple(
-                AlterConfigsResourceResponse(
-                    error_code=error,
-                    error_message=message,
-                    resource_type=resource.resource_type,
-                    resource_name=resource.resource_name,
-                )
-                for resource in self.resources
-            )
-        )
+        return AlterConfigsResponse(responses=refused(self.resources, error, message))
 
 
 @struct
@@ -54,6 +47,19 @@ class AlterConfigsResourceResponse(Struct):
     error_message: str | None = string("0+", nullable="0+")
     resource_type: int        = int8("0+")
     resource_name: str        = string("0+")
+
+
+def refused(resources: Iterable[Any], error: ErrorCode, message: str | None) -> tuple[AlterConfigsResourceResponse, ...]:
+    """The result of each resource of a request that failed as a whole."""
+    return tuple(
+        AlterConfigsResourceResponse(
+            error_code=error,
+            error_message=message,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+        for resource in resources
+    )
 
 
 @message(api_key=33, versions="0-2", flexible="2+")

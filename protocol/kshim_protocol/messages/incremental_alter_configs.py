@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kshim_protocol.errors import ErrorCode
-from kshim_protocol.schema import Request, Struct, array, boolean, int8, int16, int32, message, string, struct
+from kshim_protocol.messages.alter_configs import AlterConfigsResourceResponse, refused
+from kshim_protocol.schema import Request, Struct, array, boolean, int8, int32, message, string, struct
 
 # fmt: off
 
@@ -34,27 +35,7 @@ class IncrementalAlterConfigsRequest(Request["IncrementalAlterConfigsResponse"])
     validate_only: bool                             = boolean("0+")
 
     def error_response(self, error: ErrorCode, version: int, message: str | None = None) -> IncrementalAlterConfigsResponse:
-        return IncrementalAlterConfigsResponse(
-            responses=tuple(
-                AlterConfigsResourceResponse(
-                    error_code=error,
-                    error_message=message,
-                    resource_type=resource.resource_type,
-                    resource_name=resource.resource_name,
-                )
-                for resource in self.resources
-            )
-        )
-
-
-@struct
-class AlterConfigsResourceResponse(Struct):
-    """The result of one resource."""
-
-    error_code:    int        = int16("0+")
-    error_message: str | None = string("0+", nullable="0+")
-    resource_type: int        = int8("0+")
-    resource_name: str        = string("0+")
+        return IncrementalAlterConfigsResponse(responses=refused(self.resources, error, message))
 
 
 @message(api_key=44, versions="0-1", flexible="1+")
