@@ -99,7 +99,9 @@ def test_damaged_bytes_give_the_same_result_or_the_same_error(cls: type[Struct],
             if data:
                 data[at] = value
         damaged = bytes(data)
-        assert outcome(tested.parse, damaged) == outcome(tested.parse_interpreted, damaged)
+        assert repr(outcome(tested.parse, damaged)) == repr(
+            outcome(tested.parse_interpreted, damaged)
+        )  # NaN is not NaN
 
     check()
 
@@ -111,7 +113,7 @@ def test_random_bytes_give_the_same_result_or_the_same_error(cls: type[Struct], 
     @quick
     @given(st.binary(max_size=60))
     def check(data: bytes) -> None:
-        assert outcome(tested.parse, data) == outcome(tested.parse_interpreted, data)
+        assert repr(outcome(tested.parse, data)) == repr(outcome(tested.parse_interpreted, data))
 
     check()
 
