@@ -57,6 +57,6 @@ def test_an_unknown_version_of_a_value_ends_the_start_with_a_sentence(stopped: K
     )
     assert done.returncode == 3, done.stderr
     assert done.stderr.splitlines()[-1] == (
-        f"kshim: __consumer_offsets-0 holds a record that cannot be read: offset {offset}: OffsetCommitValue: "
+        f"kshim: __consumer_offsets-0 holds a record that cannot be read: offset {offset}: OffsetCommitValue v5: "
         "version at byte 0: unknown version 5"
     )

@@ -108,12 +108,21 @@ class Sides:
             assert self.ask(request, 3).error_code == ErrorCode.NONE
 
 
-def seen(part: PartitionData) -> Any:
-    """A partition in a Fetch answer without times: what is comparable between two brokers."""
+COORDINATOR_EPOCH_AT = 2
+"""Where the value of a transaction's marker holds the epoch of its coordinator."""
+
+
+def seen(part: PartitionData, *, markers_end_at: int | None = None) -> Any:
+    """A partition in a Fetch answer without times: what is comparable between two brokers.
+
+    `markers_end_at`: so many bytes of the value of a marker are compared. A Kafka that was restarted has coordinators
+    of later epochs.
+    """
     batches = []
     for batch in iter_batches(part.records or b""):
         header = parse_batch_header(batch)
-        records = [(record.offset, record.key, record.value) for record in iter_records(batch)]
+        end = markers_end_at if header.is_control else None
+        records = [(record.offset, record.key, record.value and record.value[:end]) for record in iter_records(batch)]
         batches.append((header.attributes, header[9:], header.last_offset, records))
     end_offset = batches[-1][2] + 1 if batches else 0
     aborted = part.aborted_transactions
