@@ -65,9 +65,13 @@ class Peer:
         new = CreatableTopic(name=name, num_partitions=PARTITIONS, replication_factor=1, assignments=(), configs=())
         (made,) = self.client.ask(CreateTopicsRequest(topics=(new,)), 5).topics
         assert made.error_code == ErrorCode.NONE
+        self.wait_for(name, PARTITIONS)
+
+    def wait_for(self, topic: str, partition_count: int) -> None:
+        """Wait for a topic: Kafka answers CreateTopics before every part of it knows the topic."""
         deadline = time.monotonic() + WAIT_S
-        request = MetadataRequest(topics=(MetadataRequestTopic(name=name),), allow_auto_topic_creation=False)
-        while len(self.client.ask(request, 12).topics[0].partitions) < PARTITIONS:
+        request = MetadataRequest(topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=False)
+        while len(self.client.ask(request, 12).topics[0].partitions) < partition_count:
             assert time.monotonic() < deadline, "the topic does not appear"
             time.sleep(0.05)
 
@@ -250,6 +254,7 @@ def test_the_limit_is_that_of_the_whole_batch_to_the_byte(peer: Peer) -> None:
 def producer(peer: Peer) -> Iterator[Producer]:
     """A transactional producer, and a topic of its own."""
     talk = Talk(peer.host, peer.port, f"{peer.topic}-t")
+    peer.wait_for(talk.topic, 2)
     name = f"{peer.topic}-id"
     talk.wait_for_transactions(name)
     _, producer_id, epoch = talk.init(name)
