@@ -17,31 +17,21 @@ from integration.support.broker import Broker
 from integration.transactions.producer import Producer, Talk
 from kshim.tools.client import Client
 from kshim_protocol.errors import ErrorCode
+from kshim_protocol.group_requests import Committed, GroupMember, offset_delete
 from kshim_protocol.internal.records import build_offset_commit_key, build_offset_commit_value
 from kshim_protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
 from kshim_protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
-from kshim_protocol.messages.heartbeat import HeartbeatRequest
 from kshim_protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
-from kshim_protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from kshim_protocol.messages.join_group import JoinGroupResponse
+from kshim_protocol.messages.leave_group import LeaveGroupResponse
 from kshim_protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from kshim_protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from kshim_protocol.messages.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
-from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from kshim_protocol.messages.sync_group import SyncGroupResponse
 from kshim_protocol.records.batch import build_key_value_batch
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -76,14 +66,8 @@ class Peer:
             time.sleep(0.05)
 
     def join(self, member_id: str = "", instance_id: str | None = None, metadata: bytes = b"m") -> JoinGroupResponse:
-        request = JoinGroupRequest(
-            group_id=self.group_id,
-            session_timeout_ms=60_000,
-            rebalance_timeout_ms=60_000,
-            member_id=member_id,
-            group_instance_id=instance_id,
-            protocol_type="consumer",
-            protocols=(JoinGroupRequestProtocol(name="range", metadata=metadata),),
+        request = GroupMember(self.group_id, member_id, group_instance_id=instance_id).join(
+            9, [("range", metadata)], session_timeout_ms=60_000
         )
         answer: JoinGroupResponse = self.client.ask(request, 9)
         return answer
@@ -97,26 +81,17 @@ class Peer:
         return joined
 
     def sync(self, joined: JoinGroupResponse, assignment: bytes, instance_id: str | None = None) -> SyncGroupResponse:
-        request = SyncGroupRequest(
-            group_id=self.group_id,
-            generation_id=joined.generation_id,
-            member_id=joined.member_id,
-            group_instance_id=instance_id,
-            protocol_type="consumer",
-            protocol_name="range",
-            assignments=(SyncGroupRequestAssignment(member_id=joined.member_id, assignment=assignment),),
-        )
+        member = GroupMember(self.group_id, joined.member_id, joined.generation_id, instance_id)
+        request = member.sync(5, [(joined.member_id, assignment)])
         answer: SyncGroupResponse = self.client.ask(request, 5)
         return answer
 
     def heartbeat(self, joined: JoinGroupResponse) -> ErrorCode:
-        request = HeartbeatRequest(
-            group_id=self.group_id, generation_id=joined.generation_id, member_id=joined.member_id
-        )
+        request = GroupMember(self.group_id, joined.member_id, joined.generation_id).heartbeat(4)
         return ErrorCode(self.client.ask(request, 4).error_code)
 
     def leave(self, joined: JoinGroupResponse) -> LeaveGroupResponse:
-        request = LeaveGroupRequest(group_id=self.group_id, members=(MemberIdentity(member_id=joined.member_id),))
+        request = GroupMember(self.group_id, joined.member_id).leave(5)
         answer: LeaveGroupResponse = self.client.ask(request, 5)
         return answer
 
@@ -127,19 +102,13 @@ class Peer:
 
     def commit(self, *values: tuple[int, int]) -> list[ErrorCode]:
         """Offsets for (partition, length of the metadata)."""
-        partitions = tuple(
-            OffsetCommitRequestPartition(partition_index=index, committed_offset=1, committed_metadata="x" * length)
-            for index, length in values
-        )
-        topic = OffsetCommitRequestTopic(name=self.topic, partitions=partitions)
-        answer = self.client.ask(OffsetCommitRequest(group_id=self.group_id, member_id="", topics=(topic,)), 8)
+        offsets = [Committed(index, 1, "x" * length) for index, length in values]
+        answer = self.client.ask(GroupMember(self.group_id).commit(8, [(self.topic, offsets)]), 8)
         found = {part.partition_index: ErrorCode(part.error_code) for part in answer.topics[0].partitions}
         return [found[index] for index, _ in values]
 
     def delete_offsets(self, *indexes: int) -> ErrorCode:
-        partitions = tuple(OffsetDeleteRequestPartition(partition_index=index) for index in indexes)
-        topic = OffsetDeleteRequestTopic(name=self.topic, partitions=partitions)
-        answer = self.client.ask(OffsetDeleteRequest(group_id=self.group_id, topics=(topic,)), 0)
+        answer = self.client.ask(offset_delete(self.group_id, [(self.topic, indexes)]), 0)
         return ErrorCode(answer.error_code)
 
     def delete_group(self) -> ErrorCode:

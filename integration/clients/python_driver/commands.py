@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from integration.clients.python_driver.background import Consumer, Journal, Load, PolledMember
 
 
-class MemberCommands:
+class MemberCommands(ABC):
     """Members by name. `connection` holds the client's own settings, as `open` has made them."""
 
     def __init__(self) -> None:
         self.connection: dict[str, Any] = {}
         self._members: dict[str, tuple[PolledMember, Journal]] = {}
 
+    @abstractmethod
     def error_name(self, error: Exception) -> str:
         """Kafka's constant, or the name of the client's class."""
-        raise NotImplementedError
 
     def _start(self, member: str, make: Callable[[Journal], Consumer]) -> None:
         journal = Journal()
@@ -93,7 +94,7 @@ def polled_records(batches: Any, decoded: Callable[[Any], Any]) -> list[list[Any
     ]
 
 
-def record_fields(records: Iterator[Any] | list[Any], decoded: Callable[[Any], Any]) -> dict[str, Any]:
+def record_fields(records: Iterable[Any], decoded: Callable[[Any], Any]) -> dict[str, Any]:
     """The answer to `read`, of the records of kafka-python and aiokafka."""
     return {
         "records": [
