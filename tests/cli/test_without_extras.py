@@ -84,6 +84,12 @@ def test_the_demo_names_its_extra(without_extras: Path, tmp_path: Path) -> None:
     assert "pip install 'kshim[demo]'" in done.stderr
 
 
+def test_control_over_http_names_its_extra(without_extras: Path, tmp_path: Path) -> None:
+    done = kshim(without_extras, tmp_path, "serve", "--listen=127.0.0.1:0", "--control=127.0.0.1:0")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (EXIT_UNAVAILABLE, "", 1)
+    assert "pip install 'kshim[control]'" in done.stderr
+
+
 @pytest.mark.parametrize(
     "arguments", [["conform", "--bootstrap-server=127.0.0.1:1"], ["dump-offsets", "--bootstrap-server=127.0.0.1:1"]]
 )

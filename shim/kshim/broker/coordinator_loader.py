@@ -85,6 +85,11 @@ class CoordinatorLoader:
         if index in self._pending:
             self._wanted[index] = None
 
+    @property
+    def pending_count(self) -> int:
+        """How many shards are still to be read."""
+        return len(self._pending)
+
     def is_pending(self, index: int) -> bool:
         """Whether a shard is being read, or still to be read."""
         return index in self._pending

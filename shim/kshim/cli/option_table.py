@@ -146,9 +146,9 @@ class Given:
         """Whether the command line has `--no-...` of an option without a value."""
         return self._found[field] is False
 
-    def warnings(self) -> list[str]:
-        """A sentence for each variable that looks as if it were meant to be an option's. Others are not ours."""
-        known = {option.variable: "" for option in self._options.values()}
+    def warnings(self, *others: str) -> list[str]:
+        """A sentence for each variable that looks as if it were meant to be an option's, or one of `others`."""
+        known = dict.fromkeys((*(option.variable for option in self._options.values()), *others), "")
         known[CONFIG_PREFIX.rstrip("_")] = "_ and the name of a key"
         unknown = sorted(
             name

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, NoReturn
 
-from kshim.cli.addresses import Address, is_wildcard
+from kshim.cli.addresses import Address, is_loopback, is_wildcard
 from kshim.cli.environment import configuration_of, listener_of
 from kshim.cli.exit_codes import EXIT_USAGE, CommandError
 from kshim.cli.option_table import (
@@ -31,6 +31,8 @@ RecoverPolicy = Literal["refuse", "skip-corrupt"]
 MAX_PARTITIONS = 9_999
 """What one CreateTopics request may create of a topic, as in Kafka."""
 MAX_BROKERS = 100
+CONTROL_TOKEN = "KSHIM_CONTROL_TOKEN"
+"""The variable with the token of the HTTP interface, for `serve` and `ctl`."""
 
 
 class ServeOptions(NamedTuple):
@@ -55,6 +57,9 @@ class ServeOptions(NamedTuple):
     users_file: str | None = None
     """Users of SASL listeners, in addition to those of the configuration."""
     broker_count: int = 1
+    control: Address | None = None
+    """Where the HTTP interface listens."""
+    control_token: str | None = None
     secret_files: tuple[str, ...] = ()
     """Those of the files given that hold passwords or keys."""
     warnings: tuple[str, ...] = ()
@@ -139,6 +144,10 @@ _SERVE = (
     Option("--properties", "read configuration keys from a file in the format of Kafka's server.properties", "FILE"),
     Option("--topic", "create a topic at the start; may be repeated", "NAME:PARTITIONS", is_repeated=True),
     Option("--events-topic", "write the rebalance history, as JSON, to the topic __kshim_events", parse=flag),
+    Option("--control", "address of the HTTP interface for tests: groups, faults, the clock, metrics; port 0 takes a free port; "
+           "needs the extra kshim[control] (default: none)", "HOST:PORT", address),
+    Option("--control-token-file", "file with the token that requests to --control must carry; required unless --control is a "
+           "loopback address (KSHIM_CONTROL_TOKEN holds the token itself)", "FILE"),
     Option("--log-format", "log lines in the format of Kafka's log, or JSON objects (default: text)",
            "text|json", choice("text", "json"), default="text"),
     Option("--verbose", "also log requests that are answered with an error, and details about groups; -vv: every request",
@@ -308,9 +317,43 @@ def _serve_options(found: argparse.Namespace, environment: Mapping[str, str]) ->
         recover=given["recover"],
         users_file=_users_file(given),
         broker_count=given["brokers"],
+        control=given["control"],
+        control_token=_control_token(given, environment),
         secret_files=_secret_files(given, properties),
-        warnings=tuple(given.warnings()),
+        warnings=tuple(given.warnings(CONTROL_TOKEN)),
     )
+
+
+def _control_token(given: Given, environment: Mapping[str, str]) -> str | None:
+    """The token of the HTTP interface, from its file or else from the environment. Raises CommandError (usage)."""
+    path, token = given["control_token_file"], environment.get(CONTROL_TOKEN, "").strip() or None
+    if path is not None:
+        token = read_token(given.name("control_token_file"), path)
+    control = given["control"]
+    if control is None and path is not None:
+        raise CommandError(f"{given.name('control_token_file')} has no effect without --control HOST:PORT", EXIT_USAGE)
+    if control is not None and token is None and not is_loopback(control.host):
+        raise CommandError(
+            f"{given.name('control')}: {control.host} can be reached from other machines, so set --control-token-file FILE "
+            f"or {CONTROL_TOKEN}, or use 127.0.0.1",
+            EXIT_USAGE,
+        )
+    return token
+
+
+def read_token(option: str, path: str) -> str:
+    """The token in a file. Raises CommandError (usage)."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            token = file.read().strip()
+    except (OSError, ValueError) as error:
+        reason = (isinstance(error, OSError) and error.strerror) or "it is not UTF-8"
+        raise CommandError(f"{option}: cannot read {path}: {reason}", EXIT_USAGE) from None
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise CommandError(
+            f"{option}: {path} has to hold one line of printable ASCII characters without spaces", EXIT_USAGE
+        )
+    return token
 
 
 def _users_file(given: Given) -> str | None:
@@ -323,7 +366,7 @@ def _users_file(given: Given) -> str | None:
 
 
 def _secret_files(given: Given, properties: Mapping[str, str]) -> tuple[str, ...]:
-    files = [given["users"]]
+    files = [given["users"], given["control_token_file"]]
     if properties:
         from kshim.config.broker_config import is_secret
 

@@ -97,7 +97,7 @@ def run_serve(options: ServeOptions) -> int:
         log.caution("no_acls", sentence)
     try:
         _create_topics(cluster, options.topics, log)
-        exit_code = _listen(cluster, config, listening, users, log)
+        exit_code = _listen(cluster, config, listening, users, options, log)
         if damages:
             raise damages[0]
         return exit_code
@@ -198,7 +198,14 @@ def _create_topics(cluster: Cluster, topics: dict[str, int], log: Log) -> None:
             log.caution("topic_exists", f"Topic {name} exists and keeps its {len(topic.partitions)} partitions")
 
 
-def _listen(cluster: Cluster, config: BrokerConfig, listening: Listening, users: list[UserLine], log: Log) -> int:
+def _listen(
+    cluster: Cluster,
+    config: BrokerConfig,
+    listening: Listening,
+    users: list[UserLine],
+    options: ServeOptions,
+    log: Log,
+) -> int:
     listeners, transport_layers, limits = listening
     has_sasl = any(listener.has_sasl for listener in listeners)
     routers: list[tuple[Router, tuple[Listener, ...]]] = []
@@ -215,7 +222,8 @@ def _listen(cluster: Cluster, config: BrokerConfig, listening: Listening, users:
             # In front of the log of requests, which would take bare tokens for such.
             authenticate(router, own, config, users, log)
         routers.append((router, own))
-    cluster.start(RealClock().now)
+    clock = RealClock()
+    cluster.start(clock.now)
 
     follow_connection_limits(cluster.dynamic_configs.on_broker_change, limits, config, listeners, log)
 
@@ -237,6 +245,11 @@ def _listen(cluster: Cluster, config: BrokerConfig, listening: Listening, users:
         gc.freeze()  # what a start leaves behind stays; `main` put collecting off until here
         gc.enable()
 
+    control = None
+    if options.control is not None:
+        from kshim.cli.control import control_of
+
+        control = control_of(cluster, options, clock.now, log)
     signal_number = run_until_signalled(
         routers[0][0],
         listeners=listeners,
@@ -245,6 +258,7 @@ def _listen(cluster: Cluster, config: BrokerConfig, listening: Listening, users:
         limits=limits,
         log=log,
         on_listening=on_listening,
+        beside=control,
     )
     log.note("ended", "Stopped by a signal", signal=signal_number)
     return EXIT_INTERRUPTED if signal_number == SIGINT else EXIT_OK

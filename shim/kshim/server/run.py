@@ -6,6 +6,7 @@ import contextlib
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 import trio
 
@@ -18,6 +19,16 @@ from kshim.server.server import Server, serve
 from kshim.server.transport_layer import TransportLayer
 
 
+class Beside(Protocol):
+    """Something that runs in the loop of the server, from before the server listens until it has ended."""
+
+    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Run until cancelled. Raises CannotBind before it has started."""
+
+    def serving(self, server: Server) -> None:
+        """The server accepts connections."""
+
+
 def run_until_signalled(
     router: FrameRouter,
     *,
@@ -27,6 +38,7 @@ def run_until_signalled(
     limits: ServerLimits,
     log: ServerLog,
     on_listening: Callable[[Sequence[tuple[str, int]]], None],
+    beside: Beside | None = None,
 ) -> int:
     """Serve until SIGTERM or SIGINT, end gracefully, and return the signal's number. A second signal ends it at once.
 
@@ -34,7 +46,7 @@ def run_until_signalled(
     file descriptors as the process may have: a shell usually allows 1024 and lets a program ask for more.
     """
     _allow_many_connections()
-    return trio.run(_run, router, listeners, transport_layers, others, limits, log, on_listening)
+    return trio.run(_run, router, listeners, transport_layers, others, limits, log, on_listening, beside)
 
 
 async def _run(
@@ -45,8 +57,9 @@ async def _run(
     limits: ServerLimits,
     log: ServerLog,
     on_listening: Callable[[Sequence[tuple[str, int]]], None],
+    beside: Beside | None,
 ) -> int:
-    running = _Running()
+    running = _Running(beside)
     failure: CannotBind | None = None
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
 
@@ -61,6 +74,8 @@ async def _run(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(obey)
             try:
+                if beside is not None:
+                    await nursery.start(beside.run)
                 await serve(
                     router,
                     listeners=listeners,
@@ -93,9 +108,12 @@ def _allow_many_connections() -> None:
 class _Running:
     """The server once it listens, and the last signal that came (0: none yet)."""
 
-    def __init__(self) -> None:
+    def __init__(self, beside: Beside | None) -> None:
         self.server: Server | None = None
         self.signal_number = 0
+        self._beside = beside
 
     def started(self, value: Server | None = None) -> None:
         self.server = value
+        if self._beside is not None and value is not None:
+            self._beside.serving(value)

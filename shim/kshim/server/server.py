@@ -41,8 +41,10 @@ class Server:
     of other nodes behind those of the first; `host` and `port` are the first.
     """
 
-    def __init__(self, addresses: Sequence[tuple[str, int]]) -> None:
+    def __init__(self, addresses: Sequence[tuple[str, int]], rearm: Callable[[], None]) -> None:
         self.addresses = tuple(addresses)
+        self.rearm = rearm
+        """Call it in trio's thread after anything outside of requests that may have set an earlier timer."""
         self.host, self.port = self.addresses[0]
         self._is_stopping = trio.Event()
 
@@ -91,7 +93,7 @@ async def serve(
     with contextlib.ExitStack() as sockets:
         nodes = ((router, listeners or (plain_listener(host, port),)), *others)
         acceptors = [await _bound(Acceptor(*node, transport_layers or {}, limits), sockets) for node in nodes]
-        server = Server([address for acceptor in acceptors for address in acceptor.addresses])
+        server = Server([address for acceptor in acceptors for address in acceptor.addresses], timers.rearm)
         async with trio.open_nursery() as nursery:
             await nursery.start(peers.run)
             nursery.start_soon(timers.run)

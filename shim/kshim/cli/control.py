@@ -1,0 +1,37 @@
+"""From the options of `kshim serve --control` to its HTTP interface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kshim.cli.addresses import is_loopback
+from kshim.cli.exit_codes import EXIT_UNAVAILABLE, CommandError
+from kshim.cli.log import Log
+from kshim.cli.options import ServeOptions
+
+if TYPE_CHECKING:
+    from kshim.broker.cluster import Cluster
+    from kshim.control.control import Control
+    from kshim.coordinator.step import Now
+
+
+def control_of(cluster: Cluster, options: ServeOptions, now: Callable[[], Now], log: Log) -> Control:
+    """The HTTP interface that the options ask for. Raises CommandError when its extra is not installed."""
+    try:
+        from kshim.control.control import Control
+    except ModuleNotFoundError as error:
+        raise CommandError(
+            f"--control needs the module {error.name}: pip install 'kshim[control]'", EXIT_UNAVAILABLE
+        ) from None
+    assert options.control is not None
+    return Control(
+        cluster,
+        host=options.control.host,
+        port=options.control.port,
+        token=options.control_token,
+        is_loopback=is_loopback(options.control.host),
+        now=now,
+        failed=log.failed,
+        on_listening=lambda url: log.note("control_listening", f"Control over HTTP on {url}", url=url),
+    )

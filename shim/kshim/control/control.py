@@ -1,0 +1,81 @@
+"""The control surface of one cluster: its routes, who may use them, and its server."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import trio
+
+from kshim.control.access import Access
+from kshim.control.api import ControlApi
+from kshim.control.context import ControlContext
+from kshim.control.handlers import ROUTES
+from kshim.control.limits import ControlLimits
+from kshim.control.server import serve_http
+from kshim.server.listener import bind
+
+if TYPE_CHECKING:
+    from kshim.broker.cluster import Cluster
+    from kshim.coordinator.step import Now
+    from kshim.server.server import Server
+
+_BACKLOG = 128
+
+
+class Control:
+    """Serves a cluster's control surface on `host` and `port` (0: a free one) while `run` runs.
+
+    `token` None: no token is asked for, which is for loopback addresses only; the caller checks that. `now` is the group
+    clock; `failed(what, error)` is called with what went wrong with a connection.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        token: str | None = None,
+        is_loopback: bool = True,
+        now: Callable[[], Now],
+        failed: Callable[[str, Exception], None],
+        on_listening: Callable[[str], None] = lambda _url: None,
+        limits: ControlLimits | None = None,
+    ) -> None:
+        self.host = host
+        self.port = port
+        self._limits = limits or ControlLimits()
+        self._context = ControlContext(cluster, now, self._limits)
+        self._failed = failed
+        self._on_listening = on_listening
+        self._server: Server | None = None
+        self._api = ControlApi(
+            ROUTES,
+            self._context,
+            Access(token, frozenset({host.lower(), f"[{host.lower()}]"}) if is_loopback else None),
+            after=self._rearm,
+            report=cluster.report,
+        )
+
+    @property
+    def url(self) -> str:
+        """Where it is found once `run` has started."""
+        return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self.host}:{self.port}"
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve until cancelled. Raises CannotBind before it has started."""
+        sock: socket.socket = await bind(self.host, self.port, backlog_size=_BACKLOG)
+        self.port = sock.getsockname()[1]
+        self._on_listening(self.url)
+        await serve_http(sock, self._api, self._limits, self._failed, task_status=task_status)
+
+    def serving(self, server: Server) -> None:
+        """The brokers accept connections: from now on `/ready` may say so."""
+        self._server = server
+        self._context.is_serving = True
+
+    def _rearm(self) -> None:
+        if self._server is not None:
+            self._server.rearm()

@@ -1,0 +1,50 @@
+"""Health, readiness and the description of the surface itself."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import version
+
+from kshim.control.context import ControlContext
+from kshim.control.documents import Health, Ready
+from kshim.control.http import ProblemError, Response, encoded
+from kshim.control.routing import Table
+
+TABLE = Table()
+
+
+@TABLE.get("/health")
+def health(_context: ControlContext) -> Health:
+    """Whether the process answers. Needs no token."""
+    return Health()
+
+
+@TABLE.get("/ready", problems=(503,))
+def ready(context: ControlContext) -> Ready:
+    """Whether the brokers accept connections and all coordinators have read their logs."""
+    cluster = context.cluster
+    if not context.is_serving:
+        raise ProblemError(503, "the brokers do not accept connections yet")
+    for host in cluster.coordinators.values():
+        if host.loader.pending_count:
+            raise ProblemError(503, f"{host.loader.pending_count} partitions of {host.topic_name} are still to be read")
+    addresses = [cluster.known_node(node_id).address("PLAINTEXT") for node_id in cluster.leadership.node_ids]
+    return Ready(
+        bootstrap_servers=",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in addresses),
+        cluster_id=cluster.cluster_id,
+        version=version("kshim"),
+    )
+
+
+@TABLE.get("/openapi.json")
+def description(_context: ControlContext) -> Response:
+    """The description of everything here, as OpenAPI 3.1."""
+    return Response(200, _description())
+
+
+@cache
+def _description() -> bytes:
+    from kshim.control.handlers import ROUTES
+    from kshim.control.openapi import description_of
+
+    return encoded(description_of(ROUTES.all, version("kshim")))
