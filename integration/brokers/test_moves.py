@@ -21,7 +21,7 @@ from integration.support.group_suite import (
     settle,
 )
 from kshim.coordinator.step import OFFSETS_TOPIC
-from kshim.testing import BrokersInThread, brokers_in_thread
+from kshim.testing import Kshim
 
 # kafka-python leaves the sockets of refused connections to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -44,16 +44,16 @@ def _leaked_sockets_end_with_the_test(caplog: pytest.LogCaptureFixture) -> Itera
 
 
 @contextmanager
-def a_scene(library: Library, member_count: int) -> Iterator[tuple[BrokersInThread, str, str, Members, Producer]]:
+def a_scene(library: Library, member_count: int) -> Iterator[tuple[Kshim, str, str, Members, Producer]]:
     """Three brokers, a topic, a settled group, and a producer."""
     topic, group_id = new_name(), new_name()
     with ExitStack() as scene:
-        brokers = scene.enter_context(brokers_in_thread(3, topics={topic: PARTITIONS}))
+        brokers = scene.enter_context(Kshim(3, topics={topic: PARTITIONS}))
         group = scene.enter_context(members())
-        producer = library.producer(brokers.bootstrap)
+        producer = library.producer(brokers.bootstrap_servers)
         scene.callback(producer.close)
         for _ in range(member_count):
-            group.add(library.member(brokers.bootstrap, group_id, topic))
+            group.add(library.member(brokers.bootstrap_servers, group_id, topic))
         settle(group, [topic])
         yield brokers, topic, group_id, group, producer
         assert brokers.defects == []
@@ -64,7 +64,7 @@ def send(producer: Producer, topic: str, values: range) -> None:
         producer.send(topic, value % PARTITIONS, str(value))
 
 
-def generation(brokers: BrokersInThread, group_id: str) -> tuple[str, int, int]:
+def generation(brokers: Kshim, group_id: str) -> tuple[str, int, int]:
     """State, generation and number of members, as the coordinator has them in memory."""
     shard = brokers.cluster.groups.coordinator.shard_of(group_id)
     assert shard is not None
@@ -110,7 +110,7 @@ def test_the_coordinator_of_a_group_may_move_at_any_time(library: Library) -> No
         for turn in range(3):
             brokers.move(OFFSETS_TOPIC, partition, 1 + brokers.coordinator_of(group_id) % 3)
             if turn == 1:
-                group.add(library.member(brokers.bootstrap, group_id, topic))  # and joins while it moves
+                group.add(library.member(brokers.bootstrap_servers, group_id, topic))  # and joins while it moves
             send(producer, topic, range(turn * RECORDS, (turn + 1) * RECORDS))
             records += group.poll()
         records += poll_until(group, 3 * RECORDS - len({(each.partition, each.offset) for each in records}))

@@ -14,7 +14,7 @@ from integration.support.broker import Deadline
 from integration.support.group_suite import new_name
 from kshim.coordinator.partitioner import partition_for
 from kshim.coordinator.step import TRANSACTIONS_TOPIC
-from kshim.testing import BrokersInThread, brokers_in_thread
+from kshim.testing import Kshim
 
 # kafka-python leaves the sockets of refused connections to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -63,7 +63,7 @@ def committed(bootstrap: str, topic: str, count: int) -> list[str]:
     return values
 
 
-def coordinator_of(brokers: BrokersInThread, transactional_id: str) -> tuple[int, int]:
+def coordinator_of(brokers: Kshim, transactional_id: str) -> tuple[int, int]:
     """The partition that holds it, and its leader."""
     count = brokers.cluster.topics.partition_count(TRANSACTIONS_TOPIC)
     assert count is not None
@@ -73,8 +73,8 @@ def coordinator_of(brokers: BrokersInThread, transactional_id: str) -> tuple[int
 
 def test_transactions_end_whole_while_their_coordinator_stops_and_moves(library: Library) -> None:
     topic, transactional_id = new_name(), new_name()
-    with brokers_in_thread(3, topics={topic: PARTITIONS}) as brokers:
-        producer = library.transactional_producer(brokers.bootstrap, transactional_id)
+    with Kshim(3, topics={topic: PARTITIONS}) as brokers:
+        producer = library.transactional_producer(brokers.bootstrap_servers, transactional_id)
         for turn, how in enumerate(ENDS):
             producer.begin()
             for number in range(RECORDS):
@@ -89,5 +89,5 @@ def test_transactions_end_whole_while_their_coordinator_stops_and_moves(library:
             producer.end(how=how)
         producer.close()
         expected = [f"{turn}-{number}" for turn, how in enumerate(ENDS) if how == "commit" for number in range(RECORDS)]
-        assert sorted(committed(brokers.bootstrap, topic, len(expected))) == sorted(expected)
+        assert sorted(committed(brokers.bootstrap_servers, topic, len(expected))) == sorted(expected)
         assert brokers.defects == []

@@ -37,14 +37,14 @@ def test_it_holds_the_scenarios_that_conform_plays(installed: Environment, tmp_p
 
 
 CONSUMER = """\
-from kshim.testing import BrokersInThread, brokers_in_thread
+from kshim.testing import Kshim
 from kshim_protocol.codec import codec
 from kshim_protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
-def heartbeat(brokers: BrokersInThread, group_id: str) -> bytes:
+def heartbeat(brokers: Kshim, group_id: str) -> bytes:
     request = HeartbeatRequest(group_id=group_id, generation_id=1, member_id="m")
-    return codec(HeartbeatRequest, 4).build(request) + brokers.bootstrap.encode()
+    return codec(HeartbeatRequest, 4).build(request) + brokers.bootstrap_servers.encode()
 
 
 def error_of(body: bytes) -> int:
@@ -52,7 +52,7 @@ def error_of(body: bytes) -> int:
     return response.error_code
 
 
-with brokers_in_thread(topics={"orders": 2}) as brokers:
+with Kshim(topics={"orders": 2}) as brokers:
     heartbeat(brokers, "g")
     brokers.create_topic("clicks", partitions=1)
 """

@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from kshim.config.broker_config import ConfigError
-from kshim.testing import Brokers, brokers_in_thread, open_brokers
+from kshim.testing import Kshim, open_brokers
 from kshim.tools.client import BrokerGone, Client
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -56,7 +56,7 @@ def a_waiting_fetch(client: Client, topic: str) -> None:
 async def test_under_trio_each_call_has_done_its_work_when_it_returns() -> None:
     async with open_brokers(3, topics={"orders": 3}) as brokers:
         assert brokers.live == [1, 2, 3]
-        addresses = brokers.bootstrap.split(",")
+        addresses = brokers.bootstrap_servers.split(",")
         assert await trio.to_thread.run_sync(known_brokers, addresses[1]) == addresses
         brokers.stop_node(1)
         brokers.move("orders", 2, 2)
@@ -83,11 +83,13 @@ async def test_a_node_stopped_and_started_before_anything_runs_is_there() -> Non
         for _ in range(3):
             brokers.stop_node(2)
             brokers.start_node(2)
-        assert await trio.to_thread.run_sync(known_brokers, brokers.address_of(2)) == brokers.bootstrap.split(",")
+        assert await trio.to_thread.run_sync(known_brokers, brokers.address_of(2)) == brokers.bootstrap_servers.split(
+            ","
+        )
 
 
 def test_a_client_of_a_broker_that_stops_hears_who_leads_and_is_cut_off() -> None:
-    with brokers_in_thread(2, topics={"orders": 1}) as brokers:
+    with Kshim(2, topics={"orders": 1}) as brokers:
         client = connect(brokers.address_of(1))
         a_waiting_fetch(client, "orders")
         other = connect(brokers.address_of(1))
@@ -111,7 +113,7 @@ def test_a_client_of_a_broker_that_stops_hears_who_leads_and_is_cut_off() -> Non
 
 
 def test_everything_but_the_records_waits_for_nobody_when_all_brokers_are_stopped() -> None:
-    with brokers_in_thread(2, topics={"orders": 1}) as brokers:
+    with Kshim(2, topics={"orders": 1}) as brokers:
         for broker in (1, 2):
             brokers.stop_node(broker)
         assert brokers.live == []
@@ -122,7 +124,7 @@ def test_everything_but_the_records_waits_for_nobody_when_all_brokers_are_stoppe
 
 
 def test_a_port_that_was_taken_meanwhile_is_an_error_and_the_broker_stays_stopped() -> None:
-    with brokers_in_thread(2) as brokers:
+    with Kshim(2) as brokers:
         host, _, port = brokers.address_of(2).rpartition(":")
         brokers.stop_node(2)
         with socket.create_server((host, int(port))):
@@ -130,16 +132,16 @@ def test_a_port_that_was_taken_meanwhile_is_an_error_and_the_broker_stays_stoppe
                 brokers.start_node(2)
             assert brokers.live == [1]
         brokers.start_node(2)
-        assert known_brokers(brokers.address_of(2)) == brokers.bootstrap.split(",")
+        assert known_brokers(brokers.address_of(2)) == brokers.bootstrap_servers.split(",")
 
 
 def test_data_and_leaders_are_there_again_in_the_same_directory(tmp_path: Path) -> None:
-    with brokers_in_thread(3, topics={"orders": 1}, data_dir=tmp_path) as brokers:
+    with Kshim(3, topics={"orders": 1}, data_dir=tmp_path) as brokers:
         brokers.move("orders", 0, 3)
         client = connect(brokers.address_of(3))
         assert produce(client, "orders") == ErrorCode.NONE
         client.close()
-    with brokers_in_thread(3, topics={"orders": 1}, data_dir=tmp_path) as brokers:
+    with Kshim(3, topics={"orders": 1}, data_dir=tmp_path) as brokers:
         assert brokers.leader_of("orders") == 3
         client = connect(brokers.address_of(3))
         a_waiting_fetch(client, "orders")
@@ -148,23 +150,17 @@ def test_data_and_leaders_are_there_again_in_the_same_directory(tmp_path: Path) 
 
 
 def test_what_keeps_brokers_from_starting_is_raised() -> None:
-    with pytest.raises(ConfigError), brokers_in_thread(config={"group.max.size": "many"}):
+    with pytest.raises(ConfigError), Kshim(config={"group.max.size": "many"}):
         pass
 
 
 def test_what_is_raised_inside_ends_the_thread_too() -> None:
     addresses = []
-    with suppress(ZeroDivisionError), brokers_in_thread() as brokers:
-        addresses.append(brokers.bootstrap)
+    with suppress(ZeroDivisionError), Kshim() as brokers:
+        addresses.append(brokers.bootstrap_servers)
         raise ZeroDivisionError
     with pytest.raises(BrokerGone):
         connect(addresses[0])
-
-
-def test_both_faces_offer_the_same(tmp_path: Path) -> None:
-    with brokers_in_thread() as brokers:
-        for name in vars(Brokers):
-            assert name.startswith("_") or hasattr(brokers, name), name
 
 
 REFUSED_TOPICS = [
@@ -182,8 +178,8 @@ REFUSED_TOPICS = [
 
 
 def test_topics_are_checked_as_those_of_clients_and_none_is_replaced() -> None:
-    with brokers_in_thread(topics={"orders": 1}) as brokers:
-        client = connect(brokers.bootstrap)
+    with Kshim(topics={"orders": 1}) as brokers:
+        client = connect(brokers.bootstrap_servers)
         assert produce(client, "orders") == ErrorCode.NONE
         for name, partitions, configs, code in REFUSED_TOPICS:
             if code == ErrorCode.NONE:
@@ -199,7 +195,7 @@ def test_topics_are_checked_as_those_of_clients_and_none_is_replaced() -> None:
 
 @pytest.mark.parametrize("topics", [{"a/b": 1}, {"orders": 0}, {"a.b": 1, "a_b": 1}])
 def test_topics_to_begin_with_are_checked_alike(topics: dict[str, int]) -> None:
-    with pytest.raises(KafkaError), brokers_in_thread(topics=topics):
+    with pytest.raises(KafkaError), Kshim(topics=topics):
         pass
 
 
@@ -207,27 +203,27 @@ def test_topics_to_begin_with_are_checked_alike(topics: dict[str, int]) -> None:
     "key", ["listeners", "advertised.listeners", "sasl.enabled.mechanisms", "listener.name.plaintext.ssl.client.auth"]
 )
 def test_listeners_that_brokers_for_tests_do_not_have_are_refused(key: str) -> None:
-    with pytest.raises(ConfigError, match=key), brokers_in_thread(config={key: "SASL_PLAINTEXT://127.0.0.1:0"}):
+    with pytest.raises(ConfigError, match=key), Kshim(config={key: "SASL_PLAINTEXT://127.0.0.1:0"}):
         pass
 
 
 def test_values_of_a_configuration_are_texts() -> None:
     numbers: dict[str, Any] = {"group.max.size": 500}
-    with pytest.raises(TypeError, match=r"group\.max\.size.*500"), brokers_in_thread(config=numbers):
+    with pytest.raises(TypeError, match=r"group\.max\.size.*500"), Kshim(config=numbers):
         pass
-    with brokers_in_thread() as brokers, pytest.raises(TypeError, match=r"retention\.ms.*500"):
+    with Kshim() as brokers, pytest.raises(TypeError, match=r"retention\.ms.*500"):
         brokers.create_topic("orders", 1, {"retention.ms": 500})  # type: ignore[dict-item]
 
 
 def test_a_broker_there_never_was_is_named() -> None:
-    with brokers_in_thread(2) as brokers:
+    with Kshim(2) as brokers:
         for call in (brokers.stop_node, brokers.start_node, brokers.address_of):
             with pytest.raises(LookupError, match=r"unknown broker 9.*\[1, 2\]"):
                 call(9)
 
 
 def test_after_the_end_of_the_block_calls_say_that_the_brokers_are_closed() -> None:
-    with brokers_in_thread() as brokers:
+    with Kshim() as brokers:
         pass
     for call in (lambda: brokers.create_topic("orders"), lambda: brokers.live, lambda: brokers.stop_node(1)):
         with pytest.raises(RuntimeError, match="closed"):
@@ -235,12 +231,12 @@ def test_after_the_end_of_the_block_calls_say_that_the_brokers_are_closed() -> N
 
 
 MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"count": 0}, ValueError, "count must be a number of brokers from 1 to 100, not 0"),
-    ({"count": -1}, ValueError, "count must be .* not -1"),
-    ({"count": 101}, ValueError, "count must be .* not 101"),
-    ({"count": "3"}, TypeError, "count must be an integer, not '3'"),
-    ({"count": None}, TypeError, "count must be an integer"),
-    ({"count": True}, TypeError, "count must be an integer"),
+    ({"brokers": 0}, ValueError, "brokers must be a number of brokers from 1 to 100, not 0"),
+    ({"brokers": -1}, ValueError, "brokers must be .* not -1"),
+    ({"brokers": 101}, ValueError, "brokers must be .* not 101"),
+    ({"brokers": "3"}, TypeError, "brokers must be an integer, not '3'"),
+    ({"brokers": None}, TypeError, "brokers must be an integer"),
+    ({"brokers": True}, TypeError, "brokers must be an integer"),
     ({"topics": ["a"]}, TypeError, "topics must map names to numbers of partitions"),
     ({"topics": {5: 1}}, TypeError, "topics: a name must be a string, not 5"),
     ({"topics": {"a": "2"}}, TypeError, "topics: the number of partitions of a must be an integer, not '2'"),
@@ -256,12 +252,12 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
 def test_arguments_that_cannot_be_used_are_named(
     arguments: dict[str, Any], error: type[Exception], sentence: str
 ) -> None:
-    with pytest.raises(error, match=sentence), brokers_in_thread(**arguments):
+    with pytest.raises(error, match=sentence), Kshim(**arguments):
         pass
 
 
 def test_arguments_of_calls_are_checked_as_well() -> None:
-    with brokers_in_thread() as brokers:
+    with Kshim() as brokers:
         calls: list[tuple[Any, tuple[Any, ...], str]] = [
             (brokers.create_topic, (5,), "name must be a string, not 5"),
             (brokers.create_topic, ("x", "2"), "partitions must be an integer, not '2'"),
@@ -279,15 +275,15 @@ def test_arguments_of_calls_are_checked_as_well() -> None:
 
 
 def test_a_topic_of_an_earlier_run_with_another_number_of_partitions_is_an_error(tmp_path: Path) -> None:
-    with brokers_in_thread(topics={"orders": 2}, data_dir=tmp_path):
+    with Kshim(topics={"orders": 2}, data_dir=tmp_path):
         pass
     sentence = "orders exists in data_dir with a partition count of 2, not 3"
-    with pytest.raises(ValueError, match=sentence), brokers_in_thread(topics={"orders": 3}, data_dir=tmp_path):
+    with pytest.raises(ValueError, match=sentence), Kshim(topics={"orders": 3}, data_dir=tmp_path):
         pass
 
 
 def test_while_all_brokers_are_stopped_nothing_has_a_leader() -> None:
-    with brokers_in_thread(topics={"orders": 1}) as brokers:
+    with Kshim(topics={"orders": 1}) as brokers:
         brokers.coordinator_of("g")
         brokers.stop_node(1)
         for call, argument in ((brokers.leader_of, "orders"), (brokers.coordinator_of, "g")):

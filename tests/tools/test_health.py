@@ -5,13 +5,13 @@ from __future__ import annotations
 import socket
 
 from kshim.cli.addresses import parse_address
-from kshim.testing import brokers_in_thread
+from kshim.testing import Kshim
 from kshim.tools.health import problem_of
 
 
 def test_a_broker_that_answers_is_healthy() -> None:
-    with brokers_in_thread() as brokers:
-        assert problem_of(*parse_address(brokers.bootstrap)) is None
+    with Kshim() as brokers:
+        assert problem_of(*parse_address(brokers.bootstrap_servers)) is None
 
 
 def test_one_that_accepts_connections_but_does_not_answer_is_not() -> None:

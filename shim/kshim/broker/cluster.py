@@ -100,6 +100,8 @@ class Cluster:
         self._random_ids = random_ids
         self._history: History | None = None
         self.on_event, self.on_corrupt = on_event, on_corrupt
+        self.event_listeners: list[Callable[[Event], None]] = []
+        """Further ones, called with each event after `on_event`."""
         self.report = on_defect
         self.authorizer = _authorizer(config, storage)
         """Evaluates ACLs; None: every request is allowed."""
@@ -114,7 +116,7 @@ class Cluster:
             self.durability,
             check=lambda partition, batch: partition.topic.batch_validator(config).check_coordinator_batch(batch),
             marker_writer=lambda: self.marker_writer,
-            listeners=lambda: (self.history.observe, self.on_event),
+            listeners=lambda: (self.history.observe, self.on_event, *self.event_listeners),
             report=on_defect,
         )
         self.apply, self.defect = self.steps.apply, self.steps.defect

@@ -86,5 +86,7 @@ class NodeRouter(FrameRouter, Protocol):
 
     on_stop: Callable[[], None]
     """The server sets it: accepts no more connections, and ends those there are."""
+    on_kill: Callable[[], None]
+    """The server sets it: the same without answering anything first; connections are reset."""
     on_start: Callable[[], None]
     """The server sets it: accepts connections again. Raises OSError when the port is taken."""

@@ -30,6 +30,9 @@ class ClusterNode(Protocol):
     def on_stop(self) -> None:
         """Cut off its clients, and accept no more."""
 
+    def on_kill(self) -> None:
+        """The same, without a last answer to anybody."""
+
     def on_start(self) -> None:
         """Accept clients again. Raises OSError when its port is taken."""
 
@@ -84,6 +87,14 @@ class LeaderElection:
         self._find_live()
         self._find_leaders()
         node.on_stop()
+
+    def kill_node(self, node_id: int) -> None:
+        """End a node as SIGKILL ends a Kafka: its clients are cut off first, with no answer; then others lead what it led.
+
+        Nothing, if the node is not live. Raises LookupError for a node there never was.
+        """
+        self.known_node(node_id).on_kill()
+        self.stop_node(node_id)
 
     def start_node(self, node_id: int) -> None:
         """Have a node that was stopped accept clients again, on the port it had.

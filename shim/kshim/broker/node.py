@@ -27,6 +27,8 @@ class Node:
         self._fetch_sessions: FetchSessions | None = None
         self.on_stop: Callable[[], None] = lambda: None
         """Cuts off its clients and accepts no more; the server sets it."""
+        self.on_kill: Callable[[], None] = lambda: None
+        """The same, without a last answer; the server sets it."""
         self.on_start: Callable[[], None] = lambda: None
         """Accepts clients again. Raises OSError."""
         cluster.leader_election.add_node(self)

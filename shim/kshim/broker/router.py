@@ -57,6 +57,15 @@ class Router:
         self.node.on_stop = action
 
     @property
+    def on_kill(self) -> Callable[[], None]:
+        """See `NodeRouter.on_kill`."""
+        return self.node.on_kill
+
+    @on_kill.setter
+    def on_kill(self, action: Callable[[], None]) -> None:
+        self.node.on_kill = action
+
+    @property
     def on_start(self) -> Callable[[], None]:
         """See `NodeRouter.on_start`."""
         return self.node.on_start

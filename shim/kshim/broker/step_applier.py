@@ -43,6 +43,8 @@ class StepApplier:
         self._marker_writer = marker_writer
         self._listeners = listeners
         self._report = report
+        self.on_appended: Callable[[Step], None] | None = None
+        """Called with each step that has tried to append, once its coordinator knows the result; must not raise."""
 
     def apply(self, step: Step) -> None:
         """Apply a Step: append, inform the coordinator of the result, then release replies, then publish events.
@@ -65,6 +67,8 @@ class StepApplier:
                 append.failed(ErrorCode.KAFKA_STORAGE_ERROR, step)
             else:
                 append.written(base_offset, step)
+        if step.appends and self.on_appended is not None:
+            self.on_appended(step)
         if self._durability.replies_wait and (step.replies or step.events):
             undurable = self._durability.undurable(self.partitions_of(step))
             if undurable:

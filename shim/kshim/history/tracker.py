@@ -47,6 +47,7 @@ REASONS: Final[dict[Cause, str]] = {
     Cause.GROUP_DELETED: "group_deleted",
     Cause.TOPIC_DELETED: "topic_deleted",
     Cause.EXPIRED: "expired",
+    Cause.ADMIN: ADMIN,
 }
 """The keyword of each cause."""
 

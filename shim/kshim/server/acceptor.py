@@ -25,7 +25,10 @@ Accept = Callable[[Bound], Awaitable[None]]
 
 
 class Acceptor:
-    """`addresses` are those bound, (host, port) of each listener in their order. Used in trio's thread only."""
+    """`addresses` are those bound, (host, port) of each listener in their order. Used in trio's thread only.
+
+    `sockets`, one a listener, listen already.
+    """
 
     def __init__(
         self,
@@ -33,9 +36,11 @@ class Acceptor:
         listeners: Sequence[Listener],
         transport_layers: Mapping[str, Callable[[], TransportLayer]],
         limits: ServerLimits,
+        sockets: Sequence[socket.socket] = (),
     ) -> None:
         self.router = router
         self.addresses: list[tuple[str, int]] = []
+        self._given = sockets
         self._listeners = listeners
         self._transport_layers = transport_layers
         self._limits = limits
@@ -45,8 +50,11 @@ class Acceptor:
 
     async def bind(self) -> None:
         """Listen on each address, without accepting connections yet. Raises CannotBind, and then `close_sockets` has to be called."""
-        for listener in self._listeners:
-            sock = await bind(listener.host, listener.port, backlog_size=self._limits.listen_backlog_size)
+        for index, listener in enumerate(self._listeners):
+            if self._given:
+                sock = self._given[index]
+            else:
+                sock = await bind(listener.host, listener.port, backlog_size=self._limits.listen_backlog_size)
             self._add(listener, sock)
         self.addresses = [bound.sock.getsockname()[:2] for bound in self._bounds]
 
@@ -78,13 +86,33 @@ class Acceptor:
 
         Peers have the grace time to take their answers. Nothing, if it is closed.
         """
+        if self._refuse():
+            self._peers.stop(self.router)
+            self._nursery.start_soon(self._close_the_rest)
+
+    def kill(self) -> None:
+        """Accept no more, and reset the connections without a last answer, as the system does when a process dies.
+
+        Nothing, if it is closed.
+        """
+        if self._refuse():
+            for peer in [peer for peer in self._peers.peers.values() if peer.router is self.router]:
+                peer.abandon()
+                self._peers.close(peer)
+
+    @property
+    def sockets(self) -> list[socket.socket]:
+        """Those that listen, in the order of the listeners; none while it is closed."""
+        return [bound.sock for bound in self._bounds]
+
+    def _refuse(self) -> bool:
+        """Accept no more. False, if it is closed."""
         if self._accepting is None:
-            return
+            return False
         self._accepting.cancel()  # which takes the sockets out of trio's hands at once
         self._accepting = None
         self.close_sockets()
-        self._peers.stop(self.router)
-        self._nursery.start_soon(self._close_the_rest)
+        return True
 
     def close_sockets(self) -> None:
         """Listen no more."""

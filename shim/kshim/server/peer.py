@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from struct import pack
+from typing import TYPE_CHECKING, Final
 
 from kshim.coordinator.step import Now
 from kshim.server.connection import GONE, READ, ServerConnection
@@ -14,6 +16,10 @@ if TYPE_CHECKING:
     import trio
 
     from kshim.broker.connection import FrameRouter
+
+
+_RESET: Final = pack("hh" if sys.platform == "win32" else "ii", 1, 0)
+"""SO_LINGER: on, for no time."""
 
 
 class Peer:
@@ -44,6 +50,7 @@ class Peer:
         self.sleep: trio.CancelScope | None = None
         """Where the task of this peer can be woken, with a task a connection."""
         self._is_slow = False
+        self._is_abandoned = False
         self._note_slow = note_slow
         self._receive = sock.recv
         self._send = sock.send
@@ -72,9 +79,15 @@ class Peer:
         self.connection.handle(now, real_ms)
         return self._flush(real_ms)
 
+    def abandon(self) -> None:
+        """Have the socket reset when it is closed, with nothing more sent: not even what TLS says at the end."""
+        self._is_abandoned = True
+        with contextlib.suppress(OSError):
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+
     def close(self) -> None:
         """Close both. The loop forgets the peer itself."""
-        if farewell := self.connection.farewell():
+        if not self._is_abandoned and (farewell := self.connection.farewell()):
             with contextlib.suppress(OSError):  # who has gone needs none
                 self._send(farewell)
         self.connection.close()

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import logging
 import select
+import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -38,11 +39,12 @@ class Server:
     """A running server, as `serve` hands it out.
 
     `addresses` are those bound, (host, port) of each listener in their order, the ports also where 0 was asked for, those
-    of other nodes behind those of the first; `host` and `port` are the first.
+    of other nodes behind those of the first; `host` and `port` are the first. `acceptors`: one a node.
     """
 
-    def __init__(self, addresses: Sequence[tuple[str, int]], rearm: Callable[[], None]) -> None:
-        self.addresses = tuple(addresses)
+    def __init__(self, acceptors: Sequence[Acceptor], rearm: Callable[[], None]) -> None:
+        self.acceptors = acceptors
+        self.addresses = tuple(address for acceptor in acceptors for address in acceptor.addresses)
         self.rearm = rearm
         """Call it in trio's thread after anything outside of requests that may have set an earlier timer."""
         self.host, self.port = self.addresses[0]
@@ -61,6 +63,7 @@ async def serve(
     listeners: Sequence[Listener] = (),
     transport_layers: Mapping[str, Callable[[], TransportLayer]] | None = None,
     others: Sequence[tuple[NodeRouter, Sequence[Listener]]] = (),
+    sockets: Sequence[Sequence[socket.socket]] = (),
     limits: ServerLimits | None = None,
     clock: GroupClock | None = None,
     real_clock: GroupClock | None = None,
@@ -73,7 +76,8 @@ async def serve(
 
     `transport_layers` makes, by a listener's name, what lies under each of its connections: TLS. `others` are further nodes of
     the cluster that `router` is a node of, each with its listeners; they share the loop, and the timers and background tasks of
-    `router`, and all can be stopped and started. `clock` drives group timers, `real_clock` fetch waits, idle limits and
+    `router`, and all can be stopped and started. `sockets` holds those of each node that listen already, in the order of its
+    listeners, if they do; they are closed at the end like others. `clock` drives group timers, `real_clock` fetch waits, idle limits and
     pauses; both are the machine's by default. `on_listening(addresses)` is called, and `task_status.started`, once
     connections are accepted. A graceful end stops accepting and reading, handles what was read whole, and gives the peers
     `limits.shutdown_grace_ms` to take their answers; parked requests are not waited for. Then urgent background tasks end, others
@@ -90,10 +94,16 @@ async def serve(
     background_tasks = BackgroundTaskRunner(
         router.background_tasks, peers, after_slice=timers.rearm, real_clock=real_clock, log=log
     )
-    with contextlib.ExitStack() as sockets:
-        nodes = ((router, listeners or (plain_listener(host, port),)), *others)
-        acceptors = [await _bound(Acceptor(*node, transport_layers or {}, limits), sockets) for node in nodes]
-        server = Server([address for acceptor in acceptors for address in acceptor.addresses], timers.rearm)
+    with contextlib.ExitStack() as opened:
+        nodes: list[tuple[FrameRouter, Sequence[Listener]]] = [
+            (router, listeners or (plain_listener(host, port),)),
+            *others,
+        ]
+        acceptors = [
+            await _bound(Acceptor(*node, transport_layers or {}, limits, given), opened)
+            for node, given in zip(nodes, sockets or [()] * len(nodes), strict=True)
+        ]
+        server = Server(acceptors, timers.rearm)
         async with trio.open_nursery() as nursery:
             await nursery.start(peers.run)
             nursery.start_soon(timers.run)
@@ -111,15 +121,15 @@ async def serve(
                     accepting.start_soon(_warm, [acceptor.router for acceptor in acceptors], peers, real_clock, log)
                     await server._is_stopping.wait()
                     accepting.cancel_scope.cancel()
-                sockets.close()
+                opened.close()
                 await _finish(peers, limits, real_clock)
                 background_tasks.stop()
             nursery.cancel_scope.cancel()
 
 
-async def _bound(acceptor: Acceptor, sockets: contextlib.ExitStack) -> Acceptor:
-    """The acceptor, bound; `sockets` closes it. Raises CannotBind."""
-    sockets.callback(acceptor.close_sockets)
+async def _bound(acceptor: Acceptor, opened: contextlib.ExitStack) -> Acceptor:
+    """The acceptor, bound; `opened` closes it. Raises CannotBind."""
+    opened.callback(acceptor.close_sockets)
     await acceptor.bind()
     return acceptor
 
@@ -128,7 +138,7 @@ def _hand_over(acceptors: Sequence[Acceptor]) -> None:
     """Let each node stop and start accepting connections."""
     for acceptor in acceptors:
         node = cast("NodeRouter", acceptor.router)
-        node.on_stop, node.on_start = acceptor.close, acceptor.open
+        node.on_stop, node.on_kill, node.on_start = acceptor.close, acceptor.kill, acceptor.open
 
 
 def _loop_class(name: LoopName) -> type[Loop]:

@@ -1,6 +1,7 @@
-"""Brokers inside the process of a test: `with brokers_in_thread(3) as brokers:`, or `open_brokers` under trio."""
+"""Brokers inside the process of a test: `with Kshim(topics={"orders": 3}) as kshim:`, or `open_brokers` under trio."""
 
 from kshim.testing.brokers import Brokers, open_brokers
-from kshim.testing.thread import BrokersInThread, brokers_in_thread
+from kshim.testing.group import AsyncGroup, Group
+from kshim.testing.kshim import AsyncKshim, Kshim
 
-__all__ = ["Brokers", "BrokersInThread", "brokers_in_thread", "open_brokers"]
+__all__ = ["AsyncGroup", "AsyncKshim", "Brokers", "Group", "Kshim", "open_brokers"]

@@ -20,11 +20,11 @@ def check_integer(what: str, value: object) -> None:
         raise TypeError(f"{what} must be an integer, not {value!r}")
 
 
-def check_count(count: int) -> None:
+def check_count(what: str, count: int) -> None:
     """Raises TypeError, ValueError."""
-    check_integer("count", count)
+    check_integer(what, count)
     if not 1 <= count <= MAX_BROKERS:
-        raise ValueError(f"count must be a number of brokers from 1 to {MAX_BROKERS}, not {count}")
+        raise ValueError(f"{what} must be a number of brokers from 1 to {MAX_BROKERS}, not {count}")
 
 
 def checked_topics(topics: Mapping[str, int] | None) -> dict[str, int]:

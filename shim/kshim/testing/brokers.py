@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from os import PathLike
 from threading import get_ident
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
 from kshim.broker.cluster import Cluster, RandomIds
 from kshim.broker.node import Node
 from kshim.broker.router import Router
-from kshim.config.broker_config import BrokerConfig, ConfigError
-from kshim.config.listeners import plain_listener
-from kshim.config.security_keys import SECURITY_KEYS
 from kshim.coordinator.step import OFFSETS_TOPIC
-from kshim.server.clock import RealClock
+from kshim.harness.waits import Waits
+from kshim.server.clock import GroupClock, RealClock
 from kshim.server.random_ids import new_cluster_id, new_member_suffix, new_topic_id
 from kshim.server.server import Server, serve
 from kshim.storage.log import LogError
@@ -27,22 +26,23 @@ from kshim.testing.arguments import (
     check_integer,
     check_text,
     checked_configuration,
-    checked_directory,
-    checked_topics,
 )
+from kshim.testing.setup import Setup
 
 if TYPE_CHECKING:
     from kshim.storage.storage import Storage
 
 
-_ACCESS_KEYS = frozenset({"authorizer.class.name", "controller.listener.names"})
-"""Of the keys of listeners and security those that do not depend on a listener."""
-
-_NO_LISTENERS = "the key to be left out, since brokers for tests listen on 127.0.0.1 without TLS and SASL"
-
 CLOSED = "these brokers were closed when their block was left"
 
 _LOG = logging.getLogger("kshim")
+
+
+class Place(NamedTuple):
+    """Where a broker listens: its port, and the socket if it is open."""
+
+    port: int
+    sockets: Sequence[socket.socket]
 
 
 class Brokers:
@@ -52,16 +52,24 @@ class Brokers:
     the block has been left, each raises RuntimeError. Each raises TypeError for an argument of another type.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, routers: Sequence[Router], clock: GroupClock) -> None:
         self._thread_id = get_ident()
         self._is_closed = False
+        self._is_reset = False
+        self._server: Server | None = None
         self.cluster = cluster
         """The cluster itself, for tests of its internals."""
+        self.routers = routers
+        """What answers requests, one a broker."""
+        self.clock = clock
+        """What group timers run on."""
+        self.waits = Waits(cluster)
+        """What is waited for."""
         self.defects: list[BaseException] = []
         """Unexpected exceptions; empty unless kshim has a defect, or a disk failed."""
 
     @property
-    def bootstrap(self) -> str:
+    def bootstrap_servers(self) -> str:
         """`host:port` of every broker, live or not, comma separated: what clients call bootstrap servers."""
         return ",".join(map(self._address_of, self.cluster.leadership.node_ids))
 
@@ -127,6 +135,45 @@ class Brokers:
         check_integer("to", to)
         self._running.leader_election.move(topic, partition, to)
 
+    def kill_node(self, broker: int) -> None:
+        """End a broker as SIGKILL does: its clients' connections are reset, and nobody gets a last answer. Idempotent.
+
+        What was acknowledged is kept. Its partitions and groups move to others. Raises LookupError.
+        """
+        check_integer("broker", broker)
+        self._running.leader_election.kill_node(broker)
+
+    def restart_node(self, broker: int) -> None:
+        """Stop a broker and start it again. Raises LookupError; OSError as `start_node`."""
+        self.stop_node(broker)
+        self.start_node(broker)
+
+    def move_coordinator(self, group_id: str, to: int) -> None:
+        """Have another broker coordinate a group, and all groups of the same partition of `__consumer_offsets`.
+
+        Raises as `move`.
+        """
+        check_text("group_id", group_id)
+        self._running.groups.topic()
+        self.move(OFFSETS_TOPIC, self.cluster.groups.coordinator.partition_for(group_id), to)
+
+    def rearm(self) -> None:
+        """To be called after whatever may have set an earlier timer."""
+        if self._server is not None:
+            self._server.rearm()
+
+    def release_places(self) -> list[Place]:
+        """Where these brokers listen, for others that take their places as soon as the block is left.
+
+        It then ends at once: connections are closed as they are.
+        """
+        assert self._server is not None
+        self._is_reset = True
+        return [
+            Place(acceptor.addresses[0][1], [sock.dup() for sock in acceptor.sockets])
+            for acceptor in self._server.acceptors
+        ]
+
     @property
     def _running(self) -> Cluster:
         """Raises RuntimeError."""
@@ -138,7 +185,7 @@ class Brokers:
         if self._is_closed:
             raise RuntimeError(CLOSED)
         if get_ident() != self._thread_id:
-            raise RuntimeError("call these brokers in the thread that runs trio, or use brokers_in_thread()")
+            raise RuntimeError("call these brokers in the thread that runs trio, or use Kshim")
 
     def _address_of(self, broker: int) -> str:
         host, port = self.cluster.known_node(broker).address("PLAINTEXT")
@@ -160,48 +207,60 @@ async def open_brokers(
     Raises ConfigError; KafkaError for a topic that cannot be created; LogError. Raises TypeError and ValueError for an
     argument that cannot be used, such as a topic that `data_dir` holds with another number of partitions.
     """
-    check_count(count)
-    topics = checked_topics(topics)
-    data_dir = checked_directory(data_dir)
-    broker_config = BrokerConfig(checked_configuration("config", config))
-    _refuse_listeners(broker_config)
-    for warning in broker_config.warnings:
-        _LOG.warning(warning)
-    storage, cluster_id = _storage(data_dir, broker_config)
-    defects: list[BaseException] = []
+    check_count("count", count)
+    async with serve_brokers(Setup(count, topics=topics, config=config, data_dir=data_dir)) as brokers:
+        yield brokers
+
+
+@asynccontextmanager
+async def serve_brokers(
+    setup: Setup, defects: list[BaseException] | None = None, places: Sequence[Place] = ()
+) -> AsyncIterator[Brokers]:
+    """Serve what is set up until the block is left. `places` are those of an earlier server, one a broker.
+
+    Exceptions that should not be are added to `defects`. Raises as `open_brokers`, CannotBind.
+    """
+    defects = [] if defects is None else defects
+    storage, cluster_id = _storage(setup)
 
     def on_defect(error: BaseException, request: object) -> None:
+        if getattr(error, "is_injected", False):
+            return
         defects.append(error)
         _LOG.error("Failed while handling %r", request, exc_info=error)
 
     try:
         cluster = Cluster(
-            broker_config,
+            setup.config,
             storage,
             RandomIds(new_member_suffix, new_topic_id),
             cluster_id=cluster_id,
-            fsync="never" if data_dir is None else "interval",
+            fsync="never" if setup.data_dir is None else "interval",
             on_defect=on_defect,
             on_corrupt=lambda error: on_defect(error, None),
-            node_count=count,
+            node_count=setup.count,
         )
     except BaseException:
         storage.close()
         raise
     try:
-        for name, partitions in topics.items():
+        for name, partitions in setup.topics.items():
             _have_topic(cluster, name, partitions)
-        brokers = Brokers(cluster)
+        routers = [Router(Node(cluster, node_id, setup.listener.host, 0)) for node_id in cluster.leadership.node_ids]
+        brokers = Brokers(cluster, routers, RealClock())
         brokers.defects = defects
+        cluster.start(brokers.clock.now)
         failure: Exception | None = None
         async with trio.open_nursery() as nursery:
-            server = await nursery.start(_serve, cluster)
+            brokers._server = server = await nursery.start(_serve, brokers, setup, places)
             try:
                 yield brokers
             except Exception as error:
                 failure = error  # raised outside, where no ExceptionGroup is put around it
             finally:
                 brokers._is_closed = True
+            if brokers._is_reset:
+                nursery.cancel_scope.cancel()
             server.stop()
         if failure is not None:
             raise failure
@@ -218,25 +277,18 @@ def _have_topic(cluster: Cluster, name: str, partitions: int) -> None:
         raise ValueError(f"topics: {name} exists in data_dir with a partition count of {existing}, not {partitions}")
 
 
-def _refuse_listeners(config: BrokerConfig) -> None:
-    """Raises ConfigError."""
-    for key, value in config.given.items():
-        if key.startswith("listener.name.") or (key in SECURITY_KEYS and key not in _ACCESS_KEYS):
-            raise ConfigError(key, value, _NO_LISTENERS)
-
-
-def _storage(data_dir: str | None, config: BrokerConfig) -> tuple[Storage, str]:
+def _storage(setup: Setup) -> tuple[Storage, str]:
     """Raises LogError."""
     cluster_id = new_cluster_id()
-    if data_dir is None:
+    if setup.data_dir is None:
         from kshim.storage.stores import MemoryStorage
 
         return MemoryStorage(), cluster_id
     from kshim.storage.directory import DataDirectory
     from kshim.storage.stores import DirectoryStorage
 
-    directory = DataDirectory.open(data_dir, cluster_id=cluster_id, node_id=config.node_id)
-    storage = DirectoryStorage(directory, segment_bytes=config.log_segment_bytes)
+    directory = DataDirectory.open(setup.data_dir, cluster_id=cluster_id, node_id=setup.config.node_id)
+    storage = DirectoryStorage(directory, segment_bytes=setup.config.log_segment_bytes)
     try:
         storage.check()
     except LogError:
@@ -245,21 +297,20 @@ def _storage(data_dir: str | None, config: BrokerConfig) -> tuple[Storage, str]:
     return storage, directory.cluster_id
 
 
-async def _serve(cluster: Cluster, task_status: trio.TaskStatus[Server]) -> None:
-    listener = plain_listener("127.0.0.1", 0)
-    clock = RealClock()
-    routers = [Router(Node(cluster, node_id, listener.host, 0)) for node_id in cluster.leadership.node_ids]
-    cluster.start(clock.now)
+async def _serve(brokers: Brokers, setup: Setup, places: Sequence[Place], task_status: trio.TaskStatus[Server]) -> None:
+    nodes = [router.node for router in brokers.routers]
+    listeners = [(setup.listener._replace(port=place.port),) for place in places] or [(setup.listener,)] * len(nodes)
 
     def on_listening(addresses: Sequence[tuple[str, int]]) -> None:
-        for router, (host, port) in zip(routers, addresses, strict=True):
-            router.node.host, router.node.port = host, port
+        for node, (host, port) in zip(nodes, addresses, strict=True):
+            node.host, node.port = host, port
 
     await serve(
-        routers[0],
-        listeners=(listener,),
-        others=[(router, (listener,)) for router in routers[1:]],
-        clock=clock,
+        brokers.routers[0],
+        listeners=listeners[0],
+        others=list(zip(brokers.routers, listeners, strict=True))[1:],
+        sockets=[place.sockets for place in places],
+        clock=brokers.clock,
         on_listening=on_listening,
         task_status=task_status,
     )

@@ -1,118 +1,223 @@
-"""The same brokers for tests that do not use trio: on a thread of their own."""
+"""Brokers on a thread of their own, and how other threads call into it."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from os import PathLike
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import trio
 
-from kshim.testing.brokers import CLOSED, Brokers, open_brokers
+from kshim.testing.brokers import CLOSED, Brokers, Place, serve_brokers
+from kshim.testing.setup import Setup
 
 T = TypeVar("T")
 
+NOT_STARTED = "these brokers have not been started: use `with Kshim(...) as kshim:`"
 
-class BrokersInThread:
-    """As `Brokers`, to be called from any other thread. Each call has done its work when it returns.
 
-    After the block has been left, each raises RuntimeError.
+class BrokerThread:
+    """Serves what is set up from `start` to `stop`, in a thread of its own. Its methods may be called from any thread.
+
+    `defects` collects exceptions that should not be, over all resets.
     """
 
-    def __init__(self, brokers: Brokers, token: trio.lowlevel.TrioToken) -> None:
-        self._brokers = brokers
-        self._token = token
-        self.cluster = brokers.cluster
-        """See `Brokers.cluster`. It belongs to the other thread: read it only."""
-        self.bootstrap = brokers.bootstrap
-        """`host:port` of every broker, live or not, comma separated: what clients call bootstrap servers."""
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.defects: list[BaseException] = []
+        self._brokers: Brokers | None = None
+        self._thread: threading.Thread | None = None
+        self._token: trio.lowlevel.TrioToken | None = None
+        self._nursery: trio.Nursery | None = None
+        self._turn = trio.Event()
+        self._started: Future[None] = Future()
+        self._ended: Future[None] = Future()
+        self._is_stopping = False
 
-    def _call(self, do: Callable[..., T], *arguments: Any) -> T:
-        """Raises RuntimeError when the block of these brokers was left."""
+    @property
+    def brokers(self) -> Brokers:
+        """The brokers of this moment: others after a reset. Raises RuntimeError after the end, and before the start."""
+        if self._brokers is None:
+            raise RuntimeError(CLOSED if self._thread is not None else NOT_STARTED)
+        return self._brokers
+
+    def start(self) -> Future[None]:
+        """Begin; the future is done once connections are accepted, or raises what kept that from happening."""
+        if self._thread is not None:
+            raise RuntimeError("these brokers were started before: make new ones")
+        self._thread = threading.Thread(target=self._run, name="kshim", daemon=True)
+        self._thread.start()
+        return self._started
+
+    def stop(self) -> Future[None]:
+        """End gracefully; the future is done when the thread has nothing left to do."""
+        with suppress(RuntimeError):  # it has ended
+            self.call(self._end)
+        return self._ended
+
+    def join(self) -> None:
+        """Wait for the thread to be gone."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def reset(self) -> Future[None]:
+        """Start anew at the same addresses: the future is done once connections are accepted again."""
+        return self.call(self._begin_reset)
+
+    def call(self, do: Callable[..., T], *arguments: Any) -> T:
+        """Run a function in the loop of the brokers, between two requests; return or raise what it does.
+
+        From any thread, that one included. Raises RuntimeError when the brokers are closed.
+        """
+        thread, token = self._thread, self._token
+        if self._brokers is None or thread is None or token is None:
+            raise RuntimeError(CLOSED if thread is not None else NOT_STARTED)
+        if threading.get_ident() == thread.ident:
+            return do(*arguments)
+        answer: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                answer.set_result(do(*arguments))
+            except BaseException as error:
+                answer.set_exception(error)
+            if self._brokers is not None:
+                self._brokers.rearm()
+
         try:
-            return trio.from_thread.run_sync(do, *arguments, trio_token=self._token)
+            token.run_sync_soon(run)
         except trio.RunFinishedError:
             raise RuntimeError(CLOSED) from None
+        return answer.result()
 
-    @property
-    def live(self) -> list[int]:
-        """See `Brokers.live`."""
-        return self._call(lambda: self._brokers.live)
+    def until(
+        self, look: Callable[[Brokers], T | None], timeout_s: float, describe: Callable[[Brokers], str]
+    ) -> Future[T]:
+        """A future of what `look` returns as soon as that is not None, or TimeoutError with what `describe` says.
 
-    @property
-    def defects(self) -> list[BaseException]:
-        """See `Brokers.defects`."""
-        return self._call(lambda: list(self._brokers.defects))
+        Both are called in the loop. `timeout_s` is real time.
+        """
 
-    def address_of(self, broker: int) -> str:
-        """See `Brokers.address_of`."""
-        return self._call(self._brokers.address_of, broker)
+        def begin() -> Future[T]:
+            brokers = self.brokers
+            future = brokers.waits.until(lambda: look(brokers))
+            if not future.done():
+                assert self._nursery is not None
+                scope = trio.CancelScope()
+                future.add_done_callback(lambda _: self._cancel(scope))
+                self._nursery.start_soon(self._expire, brokers, future, timeout_s, describe, scope)
+            return future
 
-    def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
-        """See `Brokers.create_topic`."""
-        self._call(self._brokers.create_topic, name, partitions, configs)
+        return self.call(begin)
 
-    def leader_of(self, topic: str, partition: int = 0) -> int:
-        """See `Brokers.leader_of`."""
-        return self._call(self._brokers.leader_of, topic, partition)
+    # In the thread
 
-    def coordinator_of(self, group_id: str) -> int:
-        """See `Brokers.coordinator_of`."""
-        return self._call(self._brokers.coordinator_of, group_id)
-
-    def stop_node(self, broker: int) -> None:
-        """See `Brokers.stop_node`."""
-        self._call(self._brokers.stop_node, broker)
-
-    def start_node(self, broker: int) -> None:
-        """See `Brokers.start_node`."""
-        self._call(self._brokers.start_node, broker)
-
-    def move(self, topic: str, partition: int, to: int) -> None:
-        """See `Brokers.move`."""
-        self._call(self._brokers.move, topic, partition, to)
-
-
-@contextmanager
-def brokers_in_thread(
-    count: int = 1,
-    *,
-    topics: Mapping[str, int] | None = None,
-    config: Mapping[str, str] | None = None,
-    data_dir: str | PathLike[str] | None = None,
-) -> Iterator[BrokersInThread]:
-    """Serve on free loopback ports, on a thread, until the block is left. See `open_brokers`; raises what it raises."""
-    started = threading.Event()
-    found: list[BrokersInThread] = []
-    failures: list[BaseException] = []
-    leave: list[trio.Event] = []
-
-    async def serve() -> None:
-        async with open_brokers(count, topics=topics, config=config, data_dir=data_dir) as brokers:
-            leave.append(trio.Event())
-            found.append(BrokersInThread(brokers, trio.lowlevel.current_trio_token()))
-            started.set()
-            await leave[0].wait()
-
-    def run() -> None:
+    def _run(self) -> None:
         try:
-            trio.run(serve)
+            trio.run(self._main)
         except BaseException as error:
-            failures.append(error)
-        finally:
-            started.set()
+            if not self._started.done():
+                self._started.set_exception(error)
+                self._ended.set_result(None)
+            else:
+                self._ended.set_exception(error)
+        else:
+            self._ended.set_result(None)
 
-    thread = threading.Thread(target=run, name="kshim", daemon=True)
-    thread.start()
-    started.wait()
+    async def _main(self) -> None:
+        self._token = trio.lowlevel.current_trio_token()
+        failure: Exception | None = None
+        async with trio.open_nursery() as self._nursery:
+            try:
+                await self._serve()
+            except Exception as error:
+                failure = error  # raised outside, where no ExceptionGroup is put around it
+            self._nursery.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+
+    async def _serve(self) -> None:
+        places: list[Place] = []
+        try:
+            while True:
+                async with serve_brokers(self.setup, self.defects, places) as brokers:
+                    places = []
+                    self._brokers = brokers
+                    if not self._started.done():
+                        self._started.set_result(None)
+                    try:
+                        await self._turn.wait()
+                    finally:
+                        brokers.waits.close(RuntimeError(CLOSED if self._is_stopping else "the brokers were reset"))
+                    if self._is_stopping:
+                        self._brokers = None
+                    else:
+                        self._turn = trio.Event()
+                        places = brokers.release_places()
+                if self._is_stopping:
+                    return
+        except Exception as error:
+            if self._started.done():
+                raise
+            self._started.set_exception(error)
+        finally:
+            self._brokers = None
+            for place in places:
+                for sock in place.sockets:
+                    sock.close()
+
+    def _end(self) -> None:
+        self._is_stopping = True
+        self._turn.set()
+
+    def _begin_reset(self) -> Future[None]:
+        if self.setup.data_dir is not None:
+            raise RuntimeError("reset() needs brokers that keep everything in memory: leave data_dir out")
+        if self._started.done():
+            self._started = Future()
+            self._turn.set()
+        return self._started
+
+    async def _expire(
+        self,
+        brokers: Brokers,
+        future: Future[Any],
+        timeout_s: float,
+        describe: Callable[[Brokers], str],
+        scope: trio.CancelScope,
+    ) -> None:
+        with scope:
+            await trio.sleep(timeout_s)
+            brokers.waits.give_up(future, TimeoutError(describe(brokers)))
+
+    def _cancel(self, scope: trio.CancelScope) -> None:
+        """The future is done, or was cancelled, in whatever thread."""
+        if threading.get_ident() == getattr(self._thread, "ident", None):
+            scope.cancel()
+        elif self._token is not None:
+            with suppress(trio.RunFinishedError):
+                self._token.run_sync_soon(scope.cancel)
+
+
+async def awaited(future: Future[T]) -> T:
+    """Wait for a future of another thread, under trio or asyncio. When cancelled, it is given up."""
+    if not trio.lowlevel.in_trio_run():
+        import asyncio
+
+        return await asyncio.wrap_future(future)
+    done = trio.Event()
+    token = trio.lowlevel.current_trio_token()
+
+    def wake(_: Future[T]) -> None:
+        with suppress(trio.RunFinishedError):
+            token.run_sync_soon(done.set)
+
+    future.add_done_callback(wake)
     try:
-        if found:
-            yield found[0]
-    finally:
-        if found and thread.is_alive():
-            found[0]._call(leave[0].set)
-        thread.join()
-        if failures:
-            raise failures[0]
+        await done.wait()
+    except BaseException:
+        future.cancel()
+        raise
+    return future.result()

@@ -172,6 +172,10 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
         home = self._homes.get(group_id)
         return home if home is not None else self._shards.get(self.partition_for(group_id))
 
+    def group_ids(self) -> list[str]:
+        """The groups of the shards that are loaded, for inspection."""
+        return list(self._homes)
+
     # Shards
 
     def _new_shard(self, partition: int, *, is_loading: bool) -> Shard:

@@ -38,6 +38,7 @@ class Cause(Enum):
     GROUP_DELETED = "group-deleted"
     TOPIC_DELETED = "topic-deleted"
     EXPIRED = "expired"
+    ADMIN = "admin"
 
     def __str__(self) -> str:
         return self.value

@@ -1,0 +1,116 @@
+"""What a test does to a group that its clients did not ask for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kshim.coordinator.groups.classic.rebalance import start_rebalance
+from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.events import Cause, Trigger
+from kshim.coordinator.step import Now, RequestContext, Ticket
+from kshim.harness.groups import shard_of
+from kshim.history.tracker import ADMIN_LEAVE_REASON
+from kshim_protocol.errors import ErrorCode, KafkaError
+from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kshim_protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+
+if TYPE_CHECKING:
+    from kshim.broker.cluster import Cluster
+    from kshim.coordinator.groups.classic.group import Group
+    from kshim.coordinator.groups.classic.member import Member
+    from kshim.coordinator.groups.shard import Shard
+
+_HOST = "/127.0.0.1"
+
+
+class _Answer(Ticket):
+    """What came back of a request of ours."""
+
+    __slots__ = ("response",)
+
+    def __init__(self) -> None:
+        self.response: Any = None
+
+    def complete(self, response: Any) -> None:
+        self.response = response
+
+    def refuse(self, error: ErrorCode) -> None:
+        raise KafkaError(error)
+
+
+def trigger_rebalance(cluster: Cluster, group_id: str, reason: str, now: Now) -> None:
+    """Begin a rebalance, as though a member had changed; nothing, while one has begun and waits for members.
+
+    Raises LookupError when the group has no members.
+    """
+    shard, group = _group(cluster, group_id)
+    if not group.members:
+        raise LookupError(f"group {group_id} has no members that could rebalance (it is {group.state.value})")
+    if group.state is GroupState.PREPARING_REBALANCE:
+        return
+    step = cluster.groups.coordinator.begin()
+    step.works_on(shard.partition)
+    start_rebalance(shard, group, Trigger(cause=Cause.ADMIN, detail=reason), now, step)
+    cluster.apply(step)
+
+
+def expel(cluster: Cluster, group_id: str, member: str, now: Now, reason: str = "expelled by the test") -> str:
+    """Remove a member as an administrator does, and return its id: its next request is answered UNKNOWN_MEMBER_ID.
+
+    `member` is its member, instance or client id. Raises LookupError when there is none, or are several.
+    """
+    _, group = _group(cluster, group_id)
+    found = _member(group, member)
+    identity = MemberIdentity(member_id=found.member_id, reason=f"{ADMIN_LEAVE_REASON}: {reason}")
+    request = LeaveGroupRequest(group_id=group_id, members=(identity,))
+    context = RequestContext(5, "kshim", _HOST, now)
+    cluster.apply(cluster.groups.coordinator.leave_group(request, context, _Answer()))
+    return found.member_id
+
+
+def fence(cluster: Cluster, group_id: str, instance_id: str, now: Now) -> str:
+    """Give the place of a static member to another with the same group.instance.id, and return that one's member id.
+
+    The next request of the present one is answered FENCED_INSTANCE_ID. The other is nobody: it sends no heartbeat, so that its
+    session expires unless a client with the instance id joins. Raises LookupError when there is no such member.
+    """
+    _, group = _group(cluster, group_id)
+    member_id = group.static_members.get(instance_id)
+    if member_id is None:
+        known = ", ".join(sorted(group.static_members)) or "none"
+        raise LookupError(f"group {group_id} has no member with the group.instance.id {instance_id} (it has: {known})")
+    member = group.members[member_id]
+    request = JoinGroupRequest(
+        group_id=group_id,
+        session_timeout_ms=member.session_timeout_ms,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        member_id="",
+        group_instance_id=instance_id,
+        protocol_type=group.protocol_type or "",
+        protocols=tuple(JoinGroupRequestProtocol(name=name, metadata=data) for name, data in member.protocols.items()),
+        reason="fenced by the test",
+    )
+    context = RequestContext(9, member.client_id, member.client_host, now)
+    cluster.apply(cluster.groups.coordinator.join_group(request, context, _Answer()))
+    return group.static_members[instance_id]
+
+
+def _group(cluster: Cluster, group_id: str) -> tuple[Shard, Group]:
+    """Raises LookupError."""
+    shard = shard_of(cluster, group_id)
+    group = None if shard is None else shard.groups.get(group_id)
+    if shard is None or group is None:
+        raise LookupError(f"there is no group {group_id}")
+    return shard, group
+
+
+def _member(group: Group, name: str) -> Member:
+    """Raises LookupError."""
+    if name in group.members:
+        return group.members[name]
+    found = [each for each in group.members.values() if name in (each.group_instance_id, each.client_id)]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(each.group_instance_id or f"{each.member_id}" for each in group.members.values()) or "none"
+    problem = f"{len(found)} members" if found else "no member"
+    raise LookupError(f"group {group.group_id} has {problem} named {name!r}: give a member id or instance id ({names})")

@@ -1,0 +1,235 @@
+"""A consumer group as an object: what it is now, waiting for what it becomes, and what a test does to it."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, TypeVar
+
+from kshim.harness import actions, groups, rebalances, waits
+from kshim.testing.arguments import check_integer, check_text
+from kshim.testing.thread import BrokerThread, awaited
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kshim.broker.cluster import Cluster
+    from kshim.coordinator.step import Now
+    from kshim.harness.groups import GroupView, MemberView, Partitions
+    from kshim.harness.rebalances import Rebalance
+    from kshim.testing.brokers import Brokers
+
+T = TypeVar("T")
+
+TIMEOUT_S = 10.0
+"""How long waits last unless they are told otherwise."""
+
+
+class GroupFace:
+    """What can be seen of a group and done to it. Every property is read when it is asked for."""
+
+    def __init__(self, thread: BrokerThread, group_id: str) -> None:
+        self._thread = thread
+        self.group_id = group_id
+
+    def __repr__(self) -> str:
+        return f"<group {self.group_id}>"
+
+    # What it is
+
+    @property
+    def view(self) -> GroupView:
+        """All of it at one moment."""
+        return self._read(groups.group_view)
+
+    @property
+    def state(self) -> str:
+        """Kafka's word: Empty, PreparingRebalance, CompletingRebalance, Stable; Dead when there is no such group."""
+        return self.view.state
+
+    @property
+    def generation(self) -> int:
+        """It counts up with each rebalance that completes; 0 at first."""
+        return self.view.generation
+
+    @property
+    def members(self) -> tuple[MemberView, ...]:
+        """The members in the order in which they joined."""
+        return self.view.members
+
+    @property
+    def assignment(self) -> dict[str, Partitions]:
+        """The (topic, partition) pairs of each member, by member id."""
+        return self.view.assignment
+
+    @property
+    def offsets(self) -> dict[tuple[str, int], int]:
+        """The committed offset of each partition, by (topic, partition)."""
+        return self._read(groups.committed)
+
+    @property
+    def lag(self) -> dict[tuple[str, int], int]:
+        """How far the committed offset of each partition is from its end, by (topic, partition).
+
+        An assigned partition without a committed offset counts from its start.
+        """
+        return self._read(groups.lag)
+
+    @property
+    def rebalances(self) -> tuple[Rebalance, ...]:
+        """Every rebalance so far, the oldest first, with why it began, who caused it and how long it took."""
+        return self._read(rebalances.rebalances_of)
+
+    def explain(self) -> str:
+        """What happened to the group, in plain English, a line for each rebalance."""
+        return self._read(rebalances.explain)
+
+    def timeline(self) -> str:
+        """Every event of the group in a line, with the seconds since the first."""
+        return self._read(rebalances.timeline_of)
+
+    def assert_rebalances(self, *, at_most: int | None = None, at_least: int | None = None) -> None:
+        """Raises AssertionError, with the explanation and the timeline, when there were more or fewer."""
+        found = len(self.rebalances)
+        for problem, wanted in (
+            (at_most is not None and found > at_most, f"at most {at_most}"),
+            (at_least is not None and found < at_least, f"at least {at_least}"),
+        ):
+            if problem:
+                raise AssertionError(
+                    f"group {self.group_id} rebalanced {found} times, {wanted} expected\n{self.explain()}\n{self.timeline()}"
+                )
+
+    # What is done to it
+
+    def trigger_rebalance(self, reason: str = "triggered by the test") -> None:
+        """Have the members rejoin, with no other reason than this. Nothing, while they are doing that.
+
+        Raises LookupError when there are none.
+        """
+        check_text("reason", reason)
+        self._do(lambda cluster, now: actions.trigger_rebalance(cluster, self.group_id, reason, now))
+
+    def expel(self, member: str | MemberView) -> str:
+        """Remove a member as an administrator does, and return its id: its next request is answered UNKNOWN_MEMBER_ID.
+
+        `member` is one of `members`, or a member, instance or client id. Raises LookupError when there is none, or are several.
+        """
+        name = member.member_id if isinstance(member, groups.MemberView) else member
+        check_text("member", name)
+        return self._do(lambda cluster, now: actions.expel(cluster, self.group_id, name, now))
+
+    def fence(self, instance_id: str) -> str:
+        """Give the place of a static member to another with the same group.instance.id, and return that one's member id.
+
+        The next request of the present one is answered FENCED_INSTANCE_ID. The other sends no heartbeat: its session expires unless
+        a client with that instance id joins. Raises LookupError.
+        """
+        check_text("instance_id", instance_id)
+        return self._do(lambda cluster, now: actions.fence(cluster, self.group_id, instance_id, now))
+
+    # How
+
+    def _read(self, look: Callable[[Cluster, str], T]) -> T:
+        return self._thread.call(lambda: look(self._thread.brokers.cluster, self.group_id))
+
+    def _do(self, act: Callable[[Cluster, Now], T]) -> T:
+        def run() -> T:
+            brokers = self._thread.brokers
+            return act(brokers.cluster, brokers.clock.now())
+
+        return self._thread.call(run)
+
+    def _until(self, look: Callable[[Cluster], T | None], timeout_s: float, what: str) -> Future[T]:
+        def describe(brokers: Brokers) -> str:
+            view = groups.group_view(brokers.cluster, self.group_id)
+            members = ", ".join(str(member) for member in view.members) or "none"
+            return (
+                f"group {self.group_id} was not {what} within {timeout_s:g} s: it is {view.state} in generation "
+                f"{view.generation}, with the members: {members}\n{rebalances.timeline_of(brokers.cluster, self.group_id)}"
+            )
+
+        return self._thread.until(lambda brokers: look(brokers.cluster), timeout_s, describe)
+
+    def _stable(self, members: int | None, timeout: float) -> Future[GroupView]:
+        if members is not None:
+            check_integer("members", members)
+        what = "stable" if members is None else f"stable with {members} member{'' if members == 1 else 's'}"
+        return self._until(lambda cluster: waits.stable(cluster, self.group_id, members), timeout, what)
+
+    def _empty(self, timeout: float) -> Future[GroupView]:
+        return self._until(lambda cluster: waits.empty(cluster, self.group_id), timeout, "empty")
+
+    def _generation(self, generation: int, timeout: float) -> Future[GroupView]:
+        check_integer("generation", generation)
+        return self._until(
+            lambda cluster: waits.at_generation(cluster, self.group_id, generation),
+            timeout,
+            f"in generation {generation}",
+        )
+
+    def _committed(self, topic: str, partition: int, offset: int, timeout: float) -> Future[int]:
+        check_text("topic", topic)
+        check_integer("partition", partition)
+        check_integer("offset", offset)
+        return self._until(
+            lambda cluster: waits.committed_to(cluster, self.group_id, topic, partition, offset),
+            timeout,
+            f"committed to offset {offset} of {topic}-{partition}",
+        )
+
+    def _assigned(self, client_id: str, timeout: float) -> Future[Partitions]:
+        check_text("client_id", client_id)
+        return self._until(
+            lambda cluster: waits.assigned(cluster, self.group_id, client_id), timeout, f"assigning to {client_id}"
+        )
+
+
+class Group(GroupFace):
+    """A group, with waits that block the caller. `timeout` is in seconds of real time.
+
+    Each returns at the moment it is true, and raises TimeoutError with the group's timeline.
+    """
+
+    def wait_stable(self, members: int | None = None, timeout: float = TIMEOUT_S) -> GroupView:
+        """Until the group is Stable with so many members (None: one or more), and each has its assignment."""
+        return self._stable(members, timeout).result()
+
+    def wait_empty(self, timeout: float = TIMEOUT_S) -> GroupView:
+        """Until it has no members."""
+        return self._empty(timeout).result()
+
+    def wait_generation(self, generation: int, timeout: float = TIMEOUT_S) -> GroupView:
+        """Until it has reached a generation."""
+        return self._generation(generation, timeout).result()
+
+    def wait_committed(self, topic: str, partition: int, offset: int, timeout: float = TIMEOUT_S) -> int:
+        """Until this offset of a partition, or a later one, is committed; returns which."""
+        return self._committed(topic, partition, offset, timeout).result()
+
+    def wait_assigned(self, client_id: str, timeout: float = TIMEOUT_S) -> Partitions:
+        """Until the member with a client id (or instance or member id) has got partitions; returns them."""
+        return self._assigned(client_id, timeout).result()
+
+
+class AsyncGroup(GroupFace):
+    """As `Group`, with waits to be awaited, under asyncio or trio."""
+
+    async def wait_stable(self, members: int | None = None, timeout: float = TIMEOUT_S) -> GroupView:  # noqa: ASYNC109
+        """See `Group.wait_stable`."""
+        return await awaited(self._stable(members, timeout))
+
+    async def wait_empty(self, timeout: float = TIMEOUT_S) -> GroupView:  # noqa: ASYNC109
+        """See `Group.wait_empty`."""
+        return await awaited(self._empty(timeout))
+
+    async def wait_generation(self, generation: int, timeout: float = TIMEOUT_S) -> GroupView:  # noqa: ASYNC109
+        """See `Group.wait_generation`."""
+        return await awaited(self._generation(generation, timeout))
+
+    async def wait_committed(self, topic: str, partition: int, offset: int, timeout: float = TIMEOUT_S) -> int:  # noqa: ASYNC109
+        """See `Group.wait_committed`."""
+        return await awaited(self._committed(topic, partition, offset, timeout))
+
+    async def wait_assigned(self, client_id: str, timeout: float = TIMEOUT_S) -> Partitions:  # noqa: ASYNC109
+        """See `Group.wait_assigned`."""
+        return await awaited(self._assigned(client_id, timeout))

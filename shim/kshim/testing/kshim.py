@@ -1,0 +1,211 @@
+"""`Kshim`: brokers on a thread of their own, and everything a test does with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from os import PathLike
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from kshim.harness import groups
+from kshim.testing.arguments import check_count, check_text
+from kshim.testing.brokers import Brokers
+from kshim.testing.group import AsyncGroup, Group
+from kshim.testing.setup import Setup
+from kshim.testing.thread import BrokerThread, awaited
+
+if TYPE_CHECKING:
+    from kshim.broker.cluster import Cluster
+
+T = TypeVar("T")
+
+
+class Harness:
+    """What `Kshim` and `AsyncKshim` have in common. Every method has done its work when it returns, in about 0.1 ms.
+
+    Methods may be called from any thread, and from asyncio and trio. After the block has been left, each raises RuntimeError.
+    """
+
+    def __init__(self, thread: BrokerThread) -> None:
+        self._thread = thread
+        self.bootstrap_servers = thread.call(lambda: thread.brokers.bootstrap_servers)
+        """`host:port` of every broker, live or not, comma separated. It stays the same as long as these brokers run."""
+
+    @property
+    def brokers(self) -> Brokers:
+        """The brokers themselves, to be used inside `call` only. After a `reset` they are others."""
+        return self._thread.brokers
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster itself, for tests of its internals: use it inside `call`, or read it only. Another after a `reset`."""
+        return self._thread.brokers.cluster
+
+    def call(self, do: Callable[..., T], *arguments: Any) -> T:
+        """Run a function in the loop of the brokers, between two requests; return what it returns, raise what it raises."""
+        return self._thread.call(do, *arguments)
+
+    @property
+    def defects(self) -> list[BaseException]:
+        """Unexpected exceptions so far: kshim has a defect, or a disk failed. They are raised at the end of the block."""
+        return list(self._thread.defects)
+
+    # Topics and nodes
+
+    def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
+        """Make a topic; its partitions are given to the live brokers in turn.
+
+        Raises KafkaError as CreateTopics answers: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS,
+        INVALID_CONFIG, POLICY_VIOLATION (10,000 partitions or more). Raises LogError.
+        """
+        self.call(lambda: self.brokers.create_topic(name, partitions, configs))
+
+    @property
+    def live(self) -> list[int]:
+        """Ids of the brokers that are not stopped; ids count from 1."""
+        return self.call(lambda: self.brokers.live)
+
+    def address_of(self, broker: int) -> str:
+        """`host:port` of one broker. It keeps its port when it is stopped. Raises LookupError."""
+        return self.call(lambda: self.brokers.address_of(broker))
+
+    def leader_of(self, topic: str, partition: int = 0) -> int:
+        """The broker that leads a partition. Raises LookupError, also while all brokers are stopped."""
+        return self.call(lambda: self.brokers.leader_of(topic, partition))
+
+    def coordinator_of(self, group_id: str) -> int:
+        """The broker that coordinates a group. Raises LookupError while all brokers are stopped."""
+        return self.call(lambda: self.brokers.coordinator_of(group_id))
+
+    def stop_node(self, broker: int) -> None:
+        """Stop a broker as SIGTERM does: its partitions and groups move to others, and its clients are disconnected.
+
+        Idempotent. Raises LookupError.
+        """
+        self.call(lambda: self.brokers.stop_node(broker))
+
+    def start_node(self, broker: int) -> None:
+        """Have a broker that was stopped accept clients again, at the address it had. It leads new partitions only.
+
+        Raises LookupError; OSError when another process has taken its port.
+        """
+        self.call(lambda: self.brokers.start_node(broker))
+
+    def kill_node(self, broker: int) -> None:
+        """End a broker as SIGKILL does: its clients' connections are reset, and nobody gets a last answer.
+
+        What was acknowledged is kept. Its partitions and groups move to others. Idempotent. Raises LookupError.
+        """
+        self.call(lambda: self.brokers.kill_node(broker))
+
+    def restart_node(self, broker: int) -> None:
+        """Stop a broker and start it again. Raises LookupError; OSError as `start_node`."""
+        self.call(lambda: self.brokers.restart_node(broker))
+
+    def move(self, topic: str, partition: int, to: int) -> None:
+        """Have another broker lead a partition.
+
+        Raises LookupError; ValueError when that broker is stopped; LogError when it cannot be stored.
+        """
+        self.call(lambda: self.brokers.move(topic, partition, to))
+
+    def move_coordinator(self, group_id: str, to: int) -> None:
+        """Have another broker coordinate a group, and all groups of the same partition of `__consumer_offsets`.
+
+        Raises as `move`.
+        """
+        self.call(lambda: self.brokers.move_coordinator(group_id, to))
+
+    def group_ids(self) -> list[str]:
+        """Every group there is, sorted."""
+        return self.call(lambda: groups.group_ids(self.cluster))
+
+    def offsets(self, group_id: str) -> dict[tuple[str, int], int]:
+        """The committed offset of each partition, by (topic, partition)."""
+        check_text("group_id", group_id)
+        return self.call(lambda: groups.committed(self.cluster, group_id))
+
+    def _raise_defects(self, failure: BaseException | None) -> None:
+        """Raise what was collected, or note it in the exception that the block has ended with."""
+        defects = [error for error in self._thread.defects if isinstance(error, Exception)]
+        if not defects:
+            return
+        sentence = f"kshim has failed {len(defects)} times while it served this block"
+        if failure is None:
+            raise ExceptionGroup(sentence, defects)
+        failure.add_note(f"{sentence}: {'; '.join(map(repr, defects))}")
+
+
+class Kshim(Harness):
+    """Kafka-compatible brokers for the tests of an application: `with Kshim(topics={"orders": 3}) as kshim:`.
+
+    They listen on free ports of 127.0.0.1 and run in a thread of their own until the block is left. `topics` maps names to numbers of
+    partitions, `config` holds Kafka's own keys. Everything is in memory, or in `data_dir`. In asyncio and trio,
+    `async with Kshim(...)` gives the same, with waits to be awaited.
+
+    Raises ConfigError; KafkaError for a topic that cannot be created; LogError; TypeError and ValueError for an argument that cannot be
+    used. What goes wrong inside kshim is raised as an ExceptionGroup when the block is left.
+    """
+
+    def __init__(
+        self,
+        brokers: int = 1,
+        *,
+        topics: Mapping[str, int] | None = None,
+        users: Mapping[str, str] | None = None,
+        tls: bool = False,
+        acls: object = None,
+        config: Mapping[str, str] | None = None,
+        data_dir: str | PathLike[str] | None = None,
+    ) -> None:
+        check_count("brokers", brokers)
+        self._thread = BrokerThread(Setup(brokers, topics=topics, config=config, data_dir=data_dir))
+
+    def __enter__(self) -> Self:
+        """Start; returns once connections are accepted."""
+        self._thread.start().result()
+        super().__init__(self._thread)
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, failure: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        self._thread.stop().result()
+        self._thread.join()
+        self._raise_defects(failure)
+
+    async def __aenter__(self) -> AsyncKshim:
+        await awaited(self._thread.start())
+        return AsyncKshim(self._thread)
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, failure: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        await awaited(self._thread.stop())
+        self._thread.join()
+        self._raise_defects(failure)
+
+    def group(self, group_id: str) -> Group:
+        """A consumer group, whether or not it exists yet."""
+        check_text("group_id", group_id)
+        return Group(self._thread, group_id)
+
+    def reset(self) -> None:
+        """Go back to the start: no groups, no transactions, no faults, and the topics of the start without records.
+
+        Connections are closed. It takes some milliseconds. Raises RuntimeError with a `data_dir`.
+        """
+        self._thread.reset().result()
+
+
+class AsyncKshim(Harness):
+    """What `async with Kshim(...)` gives: the same, with waits to be awaited."""
+
+    def group(self, group_id: str) -> AsyncGroup:
+        """A consumer group, whether or not it exists yet."""
+        check_text("group_id", group_id)
+        return AsyncGroup(self._thread, group_id)
+
+    async def reset(self) -> None:
+        """See `Kshim.reset`."""
+        await awaited(self._thread.reset())
