@@ -1,0 +1,40 @@
+"""What a rule can see of a request."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from kshim.faults.entries import Entry
+
+
+class FaultableRequest(NamedTuple):
+    """One request, as rules match it. `entries` are what it names one by one."""
+
+    api: str
+    version: int
+    correlation_id: int
+    client_id: str | None
+    client_host: str
+    listener: str
+    broker: int
+    groups: tuple[str, ...]
+    member_ids: tuple[str, ...]
+    instance_ids: tuple[str, ...]
+    entries: tuple[Entry, ...]
+
+
+def names_in(request: Any, entries: tuple[Entry, ...]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """(groups, member ids, instance ids) that a request names."""
+    rows = [request, *(getattr(request, "members", None) or ()), *(getattr(request, "groups", None) or ())]
+    groups = [entry.group for entry in entries]
+    if getattr(request, "key_type", None) == 0 and getattr(request, "key", ""):
+        groups.append(request.key)
+    return (
+        _distinct([*groups, *(getattr(row, "group_id", None) for row in rows)]),
+        _distinct([getattr(row, "member_id", None) for row in rows]),
+        _distinct([getattr(row, "group_instance_id", None) for row in rows]),
+    )
+
+
+def _distinct(names: list[Any]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in names if name))
