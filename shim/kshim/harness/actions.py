@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kshim.coordinator.groups.classic.rebalance import start_rebalance
 from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.events import Cause, Trigger
-from kshim.coordinator.step import Now, RequestContext, Ticket
+from kshim.coordinator.step import Now, RequestContext
+from kshim.harness.answer import Answer
 from kshim.harness.groups import shard_of
 from kshim.history.tracker import ADMIN_LEAVE_REASON
-from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kshim_protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 
@@ -21,21 +21,6 @@ if TYPE_CHECKING:
     from kshim.coordinator.groups.shard import Shard
 
 _HOST = "/127.0.0.1"
-
-
-class _Answer(Ticket):
-    """What came back of a request of ours."""
-
-    __slots__ = ("response",)
-
-    def __init__(self) -> None:
-        self.response: Any = None
-
-    def complete(self, response: Any) -> None:
-        self.response = response
-
-    def refuse(self, error: ErrorCode) -> None:
-        raise KafkaError(error)
 
 
 def trigger_rebalance(cluster: Cluster, group_id: str, reason: str, now: Now) -> None:
@@ -64,7 +49,7 @@ def expel(cluster: Cluster, group_id: str, member: str, now: Now, reason: str = 
     identity = MemberIdentity(member_id=found.member_id, reason=f"{ADMIN_LEAVE_REASON}: {reason}")
     request = LeaveGroupRequest(group_id=group_id, members=(identity,))
     context = RequestContext(5, "kshim", _HOST, now)
-    cluster.apply(cluster.groups.coordinator.leave_group(request, context, _Answer()))
+    cluster.apply(cluster.groups.coordinator.leave_group(request, context, Answer()))
     return found.member_id
 
 
@@ -91,7 +76,7 @@ def fence(cluster: Cluster, group_id: str, instance_id: str, now: Now) -> str:
         reason="fenced by the test",
     )
     context = RequestContext(9, member.client_id, member.client_host, now)
-    cluster.apply(cluster.groups.coordinator.join_group(request, context, _Answer()))
+    cluster.apply(cluster.groups.coordinator.join_group(request, context, Answer()))
     return group.static_members[instance_id]
 
 

@@ -8,7 +8,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kshim.harness import groups
-from kshim.testing.arguments import check_count, check_text
+from kshim.harness.record import Record
+from kshim.testing.arguments import check_count, check_integer, check_text
 from kshim.testing.brokers import Brokers
 from kshim.testing.group import AsyncGroup, Group
 from kshim.testing.setup import Setup
@@ -16,6 +17,7 @@ from kshim.testing.thread import BrokerThread, awaited
 
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
+    from kshim.harness.record import Headers
 
 T = TypeVar("T")
 
@@ -115,6 +117,43 @@ class Harness:
         Raises as `move`.
         """
         self.call(lambda: self.brokers.move_coordinator(group_id, to))
+
+    # Records and offsets
+
+    def produce(
+        self,
+        topic: str,
+        *values: bytes | str | Record | None,
+        key: bytes | str | None = None,
+        partition: int | None = None,
+        headers: Headers = (),
+    ) -> list[Record]:
+        """Write records without a client, and return them with their partitions and offsets.
+
+        Each of `values` is a value, to which `key`, `partition` and `headers` apply, or a `Record` with its own. Text is written in
+        UTF-8, and None is a tombstone. Without a partition the key decides, as Kafka's default partitioner does; without a key partitions
+        take turns. Raises LookupError for a topic or partition there is not; KafkaError as Produce answers.
+        """
+        from kshim.harness import records
+
+        check_text("topic", topic)
+        if partition is not None:
+            check_integer("partition", partition)
+        wanted = [value if isinstance(value, Record) else Record(value, key, headers, partition) for value in values]
+        return self.call(lambda: records.produce(self.cluster, topic, wanted, self.brokers.clock.now()))
+
+    def records(self, topic: str, partition: int | None = None, *, isolation: str = "read_committed") -> list[Record]:
+        """What a consumer would read of a topic from its start, of one partition or of all, by partition and offset.
+
+        With the isolation `read_committed`, records of transactions that are open or aborted are left out; with
+        `read_uncommitted` they are not. Raises LookupError.
+        """
+        from kshim.harness import records
+
+        check_text("topic", topic)
+        if partition is not None:
+            check_integer("partition", partition)
+        return self.call(lambda: records.records_of(self.cluster, topic, partition, isolation=isolation))
 
     def group_ids(self) -> list[str]:
         """Every group there is, sorted."""

@@ -1,0 +1,108 @@
+"""`Kshim.produce` and `Kshim.records`: topics written and read without a client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer
+from kafka.partitioner.default import murmur2
+
+from kshim.testing import Kshim, Record
+from kshim_protocol.errors import ErrorCode, KafkaError
+
+
+def test_records_that_were_produced_are_read_back_with_their_places() -> None:
+    with Kshim(topics={"orders": 2}) as kshim:
+        written = kshim.produce("orders", "one", b"two", None, key="k", partition=1, headers={"h": b"x"})
+        assert [(record.partition, record.offset) for record in written] == [(1, 0), (1, 1), (1, 2)]
+        found = kshim.records("orders")
+        assert [record.value for record in found] == [b"one", b"two", None]
+        assert found[0][:5] == (b"one", b"k", (("h", b"x"),), 1, 0)
+        assert kshim.records("orders", 0) == []
+
+
+def test_records_without_a_key_take_turns_and_those_with_one_stay_together() -> None:
+    with Kshim(topics={"orders": 3}) as kshim:
+        assert [record.partition for record in kshim.produce("orders", *"abcd")] == [0, 1, 2, 0]
+        assert len({record.partition for record in kshim.produce("orders", *"efgh", key="customer")}) == 1
+
+
+@pytest.mark.parametrize("key", [b"", b"a", b"ab", b"abc", b"abcd", b"customer-4711", "größe".encode()])
+def test_keys_go_to_the_partitions_that_clients_choose(key: bytes) -> None:
+    with Kshim(topics={"orders": 100}) as kshim:
+        (record,) = kshim.produce("orders", "x", key=key)
+    assert record.partition == (murmur2(key) & 0x7FFFFFFF) % 100
+
+
+def test_a_client_reads_what_was_produced_and_the_other_way_round() -> None:
+    with Kshim(3, topics={"orders": 3}) as kshim:
+        kshim.produce("orders", Record("one", key="k", headers=[("a", b"1"), ("a", None)], timestamp_ms=1_000))
+        consumer = KafkaConsumer(
+            "orders", bootstrap_servers=kshim.bootstrap_servers, auto_offset_reset="earliest", group_id=None
+        )
+        found = next(consumer)
+        assert (found.key, found.value, found.timestamp) == (b"k", b"one", 1_000)
+        assert list(found.headers) == [("a", b"1"), ("a", None)]
+        consumer.close()
+        producer = KafkaProducer(bootstrap_servers=kshim.bootstrap_servers, compression_type="gzip")
+        producer.send("orders", b"two", partition=2).get(timeout=10)
+        producer.close()
+        assert [record.value for record in kshim.records("orders", 2)][-1] == b"two"
+
+
+def test_thousands_of_records_are_produced_in_order() -> None:
+    values = [str(number) for number in range(5_000)]
+    with Kshim(topics={"orders": 1}) as kshim:
+        assert [record.offset for record in kshim.produce("orders", *values)] == list(range(5_000))
+        assert [record.value for record in kshim.records("orders")] == [value.encode() for value in values]
+
+
+def test_records_of_transactions_are_seen_when_they_are_committed() -> None:
+    with Kshim(topics={"orders": 1}) as kshim:
+        producer = KafkaProducer(bootstrap_servers=kshim.bootstrap_servers, transactional_id="t")
+        producer.init_transactions()
+        for value, end in ((b"kept", producer.commit_transaction), (b"dropped", producer.abort_transaction)):
+            producer.begin_transaction()
+            producer.send("orders", value).get(timeout=10)
+            assert value not in [record.value for record in kshim.records("orders")]
+            end()
+        producer.close()
+        assert [record.value for record in kshim.records("orders")] == [b"kept"]
+        everything = kshim.records("orders", isolation="read_uncommitted")
+        assert [record.value for record in everything] == [b"kept", b"dropped"]
+
+
+MISTAKES: list[tuple[tuple[Any, ...], dict[str, Any], type[Exception], str]] = [
+    (("order", "x"), {}, LookupError, "there is no topic order: create it with create_topic"),
+    (("orders", "x"), {"partition": 5}, LookupError, "topic orders has the partitions 0 to 0, and no 5"),
+    (("orders", 5), {}, TypeError, "a record's value must be bytes, a string or None, not 5"),
+    (("orders", "x"), {"key": 5}, TypeError, "a record's key must be"),
+    (("orders", "x"), {"partition": "0"}, TypeError, "partition must be an integer"),
+    ((5, "x"), {}, TypeError, "topic must be a string"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "options", "error", "sentence"), MISTAKES)
+def test_what_cannot_be_produced_is_named(
+    arguments: tuple[Any, ...], options: dict[str, Any], error: type[Exception], sentence: str
+) -> None:
+    with Kshim(topics={"orders": 1}) as kshim, pytest.raises(error, match=sentence):
+        kshim.produce(*arguments, **options)
+
+
+def test_what_the_topic_refuses_is_the_error_that_a_producer_gets() -> None:
+    with Kshim() as kshim:
+        kshim.create_topic("small", configs={"max.message.bytes": "100"})
+        with pytest.raises(KafkaError) as refused:
+            kshim.produce("small", "x" * 200)
+        assert refused.value.code == ErrorCode.MESSAGE_TOO_LARGE
+        with pytest.raises(ValueError, match="isolation must be read_committed or read_uncommitted"):
+            kshim.records("small", isolation="none")
+
+
+def test_nothing_is_produced_while_all_brokers_are_stopped() -> None:
+    with Kshim(topics={"orders": 1}) as kshim:
+        kshim.stop_node(1)
+        with pytest.raises(LookupError, match="all brokers are stopped"):
+            kshim.produce("orders", "x")
