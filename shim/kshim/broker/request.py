@@ -93,6 +93,10 @@ class PendingReply(Ticket):
                 body = route.response_codec.build(with_short_texts(response))
             frame = build_response_frame(self.correlation_id, body, flexible=route.response_is_flexible)
         self.is_answered = True
+        self.send(frame)
+
+    def send(self, frame: bytes | None) -> None:
+        """Hand the answer to the connection."""
         self.connection.reply(frame)
 
     def refuse(self, error: ErrorCode) -> None:

@@ -178,4 +178,4 @@ class Router:
         route = self._routes.get((API_VERSIONS, 0)) or self.resolve(API_VERSIONS, 0)
         assert route is not None
         request = route.request_codec.parse(b"")[0]
-        PendingReply(connection, header.correlation_id, route, request).complete(unsupported_version())
+        self.new_reply(connection, header.correlation_id, route, request).complete(unsupported_version())

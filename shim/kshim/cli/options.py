@@ -64,6 +64,9 @@ class ServeOptions(NamedTuple):
     """Those of the files given that hold passwords or keys."""
     warnings: tuple[str, ...] = ()
     """A sentence for each thing that was probably meant otherwise."""
+    record: str | None = None
+    """The file of a recording."""
+    record_max_bytes: int = 1 << 30
 
 
 class DemoOptions(NamedTuple):
@@ -148,6 +151,8 @@ _SERVE = (
            "needs the extra kshim[control] (default: none)", "HOST:PORT", address),
     Option("--control-token-file", "file with the token that requests to --control must carry; required unless --control is a "
            "loopback address (KSHIM_CONTROL_TOKEN holds the token itself)", "FILE"),
+    Option("--record", "write every request and answer, and the time between, to a new file for `kshim replay`", "FILE"),
+    Option("--record-max-bytes", "size at which a recording ends (default: 1 GiB)", "BYTES", number(1 << 16), default=1 << 30),
     Option("--log-format", "log lines in the format of Kafka's log, or JSON objects (default: text)",
            "text|json", choice("text", "json"), default="text"),
     Option("--verbose", "also log requests that are answered with an error, and details about groups; -vv: every request",
@@ -321,6 +326,8 @@ def _serve_options(found: argparse.Namespace, environment: Mapping[str, str]) ->
         control_token=_control_token(given, environment),
         secret_files=_secret_files(given, properties),
         warnings=tuple(given.warnings(CONTROL_TOKEN)),
+        record=given["record"],
+        record_max_bytes=given["record_max_bytes"],
     )
 
 

@@ -24,7 +24,9 @@ EVERY_REQUEST: Final = 2
 def log_requests(router: Router, log: Log) -> None:
     """Log the requests of a node, according to `log.verbosity`. Must be called before the first request."""
 
-    class LoggedReply(PendingReply):
+    replaced: type[PendingReply] = router.new_reply
+
+    class LoggedReply(replaced):  # type: ignore[misc, valid-type]
         """Writes a line if the response has errors."""
 
         __slots__ = ()

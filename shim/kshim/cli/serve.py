@@ -35,6 +35,7 @@ from kshim.storage.log import CorruptLog, LogError
 from kshim_protocol.errors import KafkaError
 
 if TYPE_CHECKING:
+    from kshim.cli.recording import Recording
     from kshim.config.listeners import Listener
     from kshim.partitions.durability import FsyncPolicy
     from kshim.security.authentication.users_file import UserLine
@@ -68,11 +69,17 @@ def run_serve(options: ServeOptions) -> int:
         damages.append(damage)
         raise_signal(SIGTERM)
 
+    recording: Recording | None = None
     try:
+        random_ids = RandomIds(new_member_suffix, new_topic_id)
+        if options.record is not None:
+            from kshim.cli.recording import Recording
+
+            recording = Recording(options.record, options.record_max_bytes, log)
         cluster = Cluster(
             config,
             storage,
-            RandomIds(new_member_suffix, new_topic_id),
+            random_ids if recording is None else recording.recorder.random_ids(random_ids),
             cluster_id=cluster_id,
             fsync=fsync,
             fsync_interval_ms=fsync_interval_ms,
@@ -97,7 +104,7 @@ def run_serve(options: ServeOptions) -> int:
         log.caution("no_acls", sentence)
     try:
         _create_topics(cluster, options.topics, log)
-        exit_code = _listen(cluster, config, listening, users, options, log)
+        exit_code = _listen(cluster, config, listening, users, options, log, recording)
         if damages:
             raise damages[0]
         return exit_code
@@ -108,6 +115,8 @@ def run_serve(options: ServeOptions) -> int:
     except CannotBind as error:
         raise CommandError(str(error), EXIT_UNAVAILABLE) from error
     finally:
+        if recording is not None:
+            recording.close()
         _close(cluster, log)
 
 
@@ -205,6 +214,7 @@ def _listen(
     users: list[UserLine],
     options: ServeOptions,
     log: Log,
+    recording: Recording | None,
 ) -> int:
     listeners, transport_layers, limits = listening
     has_sasl = any(listener.has_sasl for listener in listeners)
@@ -212,6 +222,8 @@ def _listen(
     for index, node_id in enumerate(cluster.leadership.node_ids):
         own = listeners_of_node(listeners, index, cluster.leadership.node_count) if index else listeners
         router = Router(Node(cluster, node_id, own[0].host, own[0].port))
+        if recording is not None:
+            recording.recorder.stand_before(router)
         if log.verbosity:
             from kshim.cli.request_log import log_requests
 
@@ -224,6 +236,8 @@ def _listen(
         routers.append((router, own))
     clock = RealClock()
     cluster.start(clock.now)
+    if recording is not None:
+        recording.recorder.begin(cluster)
 
     follow_connection_limits(cluster.dynamic_configs.on_broker_change, limits, config, listeners, log)
 

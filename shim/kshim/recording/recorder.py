@@ -1,0 +1,348 @@
+"""Writes down what a broker is asked and answers, as it happens. Stands directly before the handlers of each node.
+
+What clients send to authenticate never comes that far; whatever else may hold a secret is left out here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final
+
+from kshim.broker.cluster import RandomIds
+from kshim.broker.connection import Connection, ConnectionClosing
+from kshim.coordinator.step import Now
+from kshim.recording.format import Encoder, Kind, as_json
+from kshim.recording.secrets import is_secret_request
+from kshim.recording.start import start_fields, stored_batches
+from kshim_protocol.apis import API_TABLE
+
+if TYPE_CHECKING:
+    from kshim.broker.cluster import Cluster
+    from kshim.broker.router import Router
+    from kshim.partitions.partition import Topic
+    from kshim.partitions.topics import NewTopic
+
+BUFFER_BYTES: Final = 64 << 10
+"""So much is held back at most, uncompressed, besides the entry that is being written."""
+FLUSH_MS: Final = 500
+"""So long it is held back at most: what a crash can lose."""
+FRAME_MAX_BYTES: Final = 8 << 20
+"""Longer frames are not written."""
+MAX_BYTES: Final = 1 << 30
+"""Default limit of a recording's file."""
+
+_key_and_version = Struct(">hh").unpack_from
+
+
+class Recorder:
+    """One recording. `write` takes its bytes and may raise OSError; `on_end` is called when it ends early, with why.
+
+    `now` is the group clock, `real_ms` the real one. Call `stand_before` with each router before anything else stands
+    before it, and `begin` once the cluster was started, before the first request.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[bytes], object],
+        *,
+        now: Callable[[], Now],
+        real_ms: Callable[[], int],
+        on_end: Callable[[str], None] = lambda why: None,
+        max_bytes: int = MAX_BYTES,
+        version: str = "",
+    ) -> None:
+        self._write = write
+        self._now, self._real_ms = now, real_ms
+        self._on_end = on_end
+        self._max_bytes = max_bytes
+        self._version = version
+        self._encoder = Encoder()
+        self._written_bytes = 0
+        self._is_on = False
+        self._is_flush_set = False
+        self._depth = 0
+        """Over 0 while something is done that is recorded already."""
+        self._at: tuple[Now, int] | None = None
+        """The instant of what is being done."""
+        self.request_number = 0
+        """The number of the last request."""
+        self._hidden: set[int] = set()
+        """Requests whose answers are not written."""
+        self._connection_count = 0
+        self._connections: dict[Connection, tuple[int, str]] = {}
+        self._nodes: dict[int, dict[str, tuple[str, int]]] = {}
+        self._cluster: Cluster | None = None
+
+    # Being put in place
+
+    def random_ids(self, random_ids: RandomIds) -> RandomIds:
+        """The same source of random ids, whose draws are recorded."""
+
+        def new_member_suffix() -> str:
+            suffix = random_ids.new_member_suffix()
+            self._add(Kind.DRAWN, 0, suffix.encode())
+            return suffix
+
+        def new_topic_id() -> bytes:
+            topic_id = random_ids.new_topic_id()
+            self._add(Kind.DRAWN, 1, topic_id)
+            return topic_id
+
+        return RandomIds(new_member_suffix, new_topic_id)
+
+    def stand_before(self, router: Router) -> None:
+        """Record the requests of a node. Nothing else may stand before its handlers yet."""
+        recorder, handle, node = self, router.route, router.node
+        replaced = router.new_reply
+
+        class RecordedReply(replaced):  # type: ignore[misc, valid-type]
+            """Writes the answer down before it is sent."""
+
+            __slots__ = ("number",)
+
+            def __init__(self, *request: Any) -> None:
+                super().__init__(*request)
+                self.number = recorder.request_number
+
+            def send(self, frame: bytes | None) -> None:
+                recorder.answered(self.number, frame)
+                super().send(frame)
+
+        def route(frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
+            if not recorder._is_on or not connection.is_authenticated:
+                handle(frame, connection, now, real_ms)
+                return
+            recorder._at = (now, real_ms)
+            recorder._depth += 1
+            try:
+                recorder._asked(frame, connection, node.node_id)
+                handle(frame, connection, now, real_ms)
+            except ConnectionClosing as closing:
+                recorder._add(Kind.REFUSED, recorder.request_number, str(closing).encode())
+                raise
+            finally:
+                recorder._depth -= 1
+                recorder._at = None
+
+        router.route = route
+        router.new_reply = RecordedReply
+        router.on_closed.append(self._closed)
+        self._follow_timers(router)
+
+    def begin(self, cluster: Cluster) -> None:
+        """Write what the cluster holds, and go on from there."""
+        self._cluster = cluster
+        self._is_on = True
+        self._put(self._encoder.header())
+        fields, partitions = start_fields(cluster, self._version)
+        self._add(Kind.START, 0, as_json(fields))
+        for index, partition in enumerate(partitions):
+            for run in stored_batches(partition):
+                self._add(Kind.STORED, index, run)
+        self.flush()
+        self._follow_operations(cluster)
+
+    def _follow_timers(self, router: Router) -> None:
+        """Record when timers fire: their order among requests decides about answers."""
+        advance, advance_real = router.advance, router.advance_real
+        cluster = router.node.cluster
+
+        def advance_recorded(now: Now) -> None:
+            due_ms = cluster.next_group_deadline()
+            if due_ms is None or due_ms > now.mono_ms:
+                advance(now)
+                return
+            self._during(Kind.GROUP_TIMERS, now, self._real_ms(), lambda: advance(now))
+
+        def advance_real_recorded(real_ms: int) -> None:
+            due_ms = cluster.fetch_purgatory.next_deadline()
+            if due_ms is None or due_ms > real_ms:
+                advance_real(real_ms)
+                return
+            self._during(Kind.FETCH_TIMERS, self._now(), real_ms, lambda: advance_real(real_ms))
+
+        router.advance, router.advance_real = advance_recorded, advance_real_recorded  # type: ignore[method-assign]
+
+    def _follow_operations(self, cluster: Cluster) -> None:
+        """Record what is done to the cluster from outside, but not what a request does by the same methods."""
+        election, topics = cluster.leader_election, cluster.topics
+        stop_node, start_node, move = election.stop_node, election.start_node, election.move
+        create_all, delete_topics = topics.create_all, cluster.delete_topics
+
+        def create_recorded(new_topics: Any) -> Any:
+            described = [_described(new_topic) for new_topic in new_topics]
+            return self.operation("create-topics", {"topics": described}, lambda: create_all(new_topics))
+
+        def delete_recorded(topics: Sequence[Topic], now: Now) -> None:
+            names = [topic.name for topic in topics]
+            self.operation("delete-topics", {"topics": names}, lambda: delete_topics(topics, now))
+
+        def stop_recorded(node_id: int) -> None:
+            self.operation("stop-node", {"node": node_id}, lambda: stop_node(node_id))
+
+        def start_recorded(node_id: int) -> None:
+            self.operation("start-node", {"node": node_id}, lambda: start_node(node_id))
+
+        def move_recorded(topic: str, partition: int, to: int) -> None:
+            where = {"topic": topic, "partition": partition, "to": to}
+            self.operation("move", where, lambda: move(topic, partition, to))
+
+        topics.create_all = create_recorded  # type: ignore[method-assign]
+        cluster.delete_topics = delete_recorded  # type: ignore[method-assign]
+        election.stop_node = stop_recorded  # type: ignore[method-assign]
+        election.start_node = start_recorded  # type: ignore[method-assign]
+        election.move = move_recorded  # type: ignore[method-assign]
+
+    # What happens
+
+    def operation(self, what: str, arguments: Mapping[str, Any], do: Callable[[], Any]) -> Any:
+        """Do something that no client asked for, recorded unless it is part of what is recorded already.
+
+        `replay` knows those of `kshim.recording.operations`; others it lists as not played.
+        """
+        if self._depth or not self._is_on:
+            return do()
+        return self._during(Kind.OPERATION, self._now(), self._real_ms(), do, as_json({"what": what, **arguments}))
+
+    def fault(self, fields: Mapping[str, Any]) -> None:
+        """An injected fault has fired. What the handlers were not asked because of it is no request of the recording."""
+        self._add(Kind.FAULT, self.request_number, as_json(dict(fields)))
+
+    def answered(self, number: int, frame: bytes | None) -> None:
+        """The answer to a request goes out; `frame` with its size."""
+        if not number or not self._is_on:
+            return
+        if frame is None:
+            self._add(Kind.NO_ANSWER, number)
+        elif number in self._hidden:
+            self._hidden.discard(number)
+            self._add(Kind.HIDDEN_ANSWER, number, as_json({"reason": "secret"}))
+        elif len(frame) > FRAME_MAX_BYTES:
+            self._add(Kind.HIDDEN_ANSWER, number, as_json({"reason": "long", "bytes": len(frame) - 4}))
+        else:
+            self._add(Kind.ANSWER, number, frame[4:])
+
+    def _asked(self, frame: bytes, connection: Connection, node_id: int) -> None:
+        known = self._connections.get(connection)
+        if known is None:
+            known = self._connected(connection, node_id)
+        number, principal = known
+        if connection.principal != principal:
+            self._connections[connection] = number, connection.principal
+            self._add(Kind.PRINCIPAL, number, as_json({"principal": connection.principal}))
+        self.request_number += 1
+        key, version = _key_and_version(frame) if len(frame) >= 8 else (-1, -1)
+        api = API_TABLE.get(key)
+        reason = None
+        if api is None or version < 0:
+            reason = "unknown"
+        elif len(frame) > FRAME_MAX_BYTES:
+            reason = "long"
+        elif is_secret_request(frame, key, version):
+            reason = "secret"
+            self._hidden.add(self.request_number)
+        if reason is None:
+            self._add(Kind.REQUEST, number, frame)
+            return
+        hidden = {"reason": reason, "bytes": len(frame)}
+        if api is not None:
+            hidden |= {"api": api.name, "version": version}
+        self._add(Kind.HIDDEN_REQUEST, number, as_json(hidden))
+
+    def _connected(self, connection: Connection, node_id: int) -> tuple[int, str]:
+        assert self._cluster is not None
+        nodes = {
+            known_id: {connection.listener_name: node.address(connection.listener_name)}
+            for known_id, node in self._cluster.known_nodes.items()
+        }
+        if any(self._nodes.get(known_id, {}).items() < where.items() for known_id, where in nodes.items()) or not (
+            nodes.keys() <= self._nodes.keys()
+        ):
+            self._nodes = {known_id: {**self._nodes.get(known_id, {}), **where} for known_id, where in nodes.items()}
+            self._add(Kind.NODES, 0, as_json({str(known_id): where for known_id, where in self._nodes.items()}))
+        self._connection_count += 1
+        known = self._connections[connection] = self._connection_count, connection.principal
+        about = {
+            "node": node_id,
+            "host": connection.client_host,
+            "listener": connection.listener_name,
+            "protocol": connection.security_protocol,
+            "principal": connection.principal,
+        }
+        self._add(Kind.CONNECTED, known[0], as_json(about))
+        return known
+
+    def _closed(self, connection: Connection) -> None:
+        known = self._connections.pop(connection, None)
+        if known is not None:
+            self._add(Kind.DISCONNECTED, known[0])
+
+    def _during(self, kind: Kind, now: Now, real_ms: int, do: Callable[[], Any], payload: bytes = b"") -> Any:
+        before = self._at
+        self._at = (now, real_ms)
+        self._add(kind, 0, payload)
+        self._depth += 1
+        try:
+            return do()
+        finally:
+            self._depth -= 1
+            self._at = before
+
+    # The file
+
+    def _add(self, kind: Kind, subject: int = 0, payload: bytes = b"") -> None:
+        if not self._is_on:
+            return
+        now, real_ms = self._at or (self._now(), self._real_ms())
+        encoder = self._encoder
+        encoder.add(kind, now, real_ms, subject, payload)
+        if encoder.pending_bytes > BUFFER_BYTES:
+            self.flush()
+        elif not self._is_flush_set:
+            assert self._cluster is not None
+            self._is_flush_set = True
+            self._cluster.timers.after(FLUSH_MS, self._flush_later)
+
+    def _flush_later(self) -> None:
+        self._is_flush_set = False
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what is held back."""
+        block = self._encoder.block()
+        if self._is_on and block:
+            self._put(block)
+            if self._written_bytes > self._max_bytes and self._is_on:
+                self._end(f"it has reached its limit of {self._max_bytes} bytes")
+
+    def close(self) -> None:
+        """End the recording; what happens after that is not recorded."""
+        if self._is_on:
+            self._end(None)
+
+    def _end(self, why: str | None) -> None:
+        self._encoder.add(Kind.END, self._now(), self._real_ms(), 0, as_json({"why": why}))
+        block = self._encoder.block()
+        self._put(block)
+        if self._is_on and why is not None:
+            self._on_end(why)
+        self._is_on = False
+
+    def _put(self, data: bytes) -> None:
+        try:
+            self._write(data)
+        except OSError as error:
+            self._is_on = False
+            self._on_end(f"its file cannot be written: {error.strerror or error}")
+        else:
+            self._written_bytes += len(data)
+
+
+def _described(new_topic: NewTopic) -> dict[str, Any]:
+    return {
+        "name": new_topic.name,
+        "partitions": new_topic.partition_count,
+        "configs": new_topic.configs,
+        "leaders": None if new_topic.leader_ids is None else list(new_topic.leader_ids),
+    }

@@ -1,0 +1,90 @@
+"""Replays a recording in this process, in virtual time, and tells what is different."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+from typing import IO, NamedTuple
+
+from kshim.coordinator.step import Event
+from kshim.recording.comparison import AnswerDifference, Comparison
+from kshim.recording.format import Entry, Kind, Reader, RecordingError
+from kshim.recording.player import Player, turns
+
+
+class Replay(NamedTuple):
+    """How a replay went. `notes` says what was not played or compared, `damage` where the recording ends before its
+    end (None: it does not), `defects` are exceptions that should not have been."""
+
+    differences: list[AnswerDifference]
+    notes: list[str]
+    left_out_notes: int
+    defects: list[BaseException]
+    damage: str | None
+    is_ended: bool
+    request_count: int
+    compared_count: int
+    connection_count: int
+    recorded_ms: int
+    seconds: float
+
+
+class Recording:
+    """A recording that is being read: how it began, and what followed. Raises RecordingError."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.reader = Reader(file)
+        entries = iter(self.reader)
+        first = next(entries, None)
+        if first is None or first.kind != Kind.START:
+            raise RecordingError("this recording does not say how it began: it was cut off too early")
+        self.start = first
+        self.stored: list[Entry] = []
+        following: list[Entry] = []
+        for entry in entries:
+            if entry.kind != Kind.STORED:
+                following.append(entry)
+                break
+            self.stored.append(entry)
+        self.entries: Iterator[Entry] = chain(following, entries)
+
+
+def replay(
+    file: IO[bytes],
+    settings: Mapping[str, str] | None = None,
+    *,
+    timing_ms: int | None = None,
+    on_event: Callable[[Event], None] = lambda event: None,
+) -> Replay:
+    """Play a recording to a fresh cluster and compare every answer.
+
+    `settings` are configuration keys with other values than recorded, `timing_ms` as for `Comparison`; `on_event` gets
+    the events of the cluster's coordinators. Raises RecordingError, ConfigError, LogError.
+    """
+    began = time.perf_counter()
+    recording = Recording(file)
+    comparison = Comparison(timing_ms=timing_ms)
+    player = Player(recording.start, recording.stored, comparison, settings, on_event)
+    last = recording.start
+    try:
+        for turn in turns(recording.entries):
+            comparison.expect(turn)
+            player.play(turn)
+            last = turn.entry
+    finally:
+        player.end()
+    comparison.finish()
+    return Replay(
+        comparison.found,
+        comparison.notes,
+        comparison.left_out_notes,
+        player.defects,
+        recording.reader.damage,
+        recording.reader.is_ended,
+        comparison.request_count,
+        comparison.compared_count,
+        comparison.connection_count,
+        last.now.mono_ms - recording.start.now.mono_ms,
+        time.perf_counter() - began,
+    )

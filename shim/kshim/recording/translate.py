@@ -1,0 +1,33 @@
+"""A request of a recording as its client would have sent it to another broker: with the ids that one gave it."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any, Final
+
+from kshim.recording.compare import ID_FIELDS, Ids
+from kshim.recording.messages import Asked
+from kshim_protocol.schema import Struct
+
+_GENERATIONS: Final = ("generation_id", "generation_id_or_member_epoch")
+_REQUEST_IDS: Final = ID_FIELDS.keys() - {"leader", "node_id", "leader_id", "current_leader_id", "broker_id"}
+
+
+def translated(asked: Asked, ids: Ids) -> Asked:
+    """The request with the ids of the replay, and the generation that the member got in it."""
+    return asked._replace(body=_struct(asked.body, ids, getattr(asked.body, "group_id", "")))
+
+
+def _struct(struct: Struct, ids: Ids, group_id: str) -> Any:
+    changed = copy(struct)
+    for row in struct.info.rows:
+        name, value = row.name, getattr(struct, row.name)
+        if name in _REQUEST_IDS:
+            setattr(changed, name, ids.replayed(ID_FIELDS[name], value))
+        elif name in _GENERATIONS:
+            setattr(changed, name, ids.generation(group_id, getattr(struct, "member_id", ""), value))
+        elif isinstance(value, Struct):
+            setattr(changed, name, _struct(value, ids, group_id))
+        elif isinstance(value, tuple) and value and isinstance(value[0], Struct):
+            setattr(changed, name, tuple(_struct(element, ids, group_id) for element in value))
+    return changed
