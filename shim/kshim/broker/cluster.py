@@ -11,6 +11,7 @@ from kshim.broker.producer_ids import ProducerIds
 from kshim.broker.step_applier import StepApplier
 from kshim.broker.warmup import COORDINATOR, TRANSACTIONS
 from kshim.config.dynamic import DynamicConfig
+from kshim.coordinator.deadlines import Key
 from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Now
 from kshim.partitions.durability import FsyncPolicy
 from kshim.partitions.internal_topics import make_events_topic, make_internal_topic
@@ -73,7 +74,9 @@ class Cluster:
         self.leadership = Leadership(range(config.node_id, config.node_id + node_count))
         self.dynamic_configs = DynamicConfig(config, storage, self.leadership.node_ids)
         self.background_tasks = BackgroundTasks()
-        self.timers = Timers()
+        self.on_fired: Callable[[Key], None] = lambda key: None
+        """Called with each timer that fires."""
+        self.timers = Timers(on_fired=self._fired)
         self.partitions = Partitions(
             config,
             storage,
@@ -86,6 +89,7 @@ class Cluster:
             is_loading=self._is_loading,
             on_taken=self._log_taken,
             on_repaired=self._log_repaired,
+            on_fired=self._fired,
             report=on_defect,
         )
         self.dynamic_configs.on_broker_change.append(self.partitions.broker_configured)
@@ -154,6 +158,7 @@ class Cluster:
             timers=self.timers,
             report=self.report,
             on_corrupt=self.on_corrupt,
+            on_fired=self._fired,
         )
         self.coordinators[topic_name] = host
         return host
@@ -250,6 +255,9 @@ class Cluster:
         self.partitions.retention.advance(now)
         for host in self.coordinators.values():
             host.advance(now)
+
+    def _fired(self, key: Key) -> None:
+        self.on_fired(key)
 
     # Shards and their logs
 

@@ -51,11 +51,14 @@ class FrameRouter(Protocol):
 
     background_tasks: BackgroundTasks
     """What is to be done besides answering. The server sets its `on_task`, and takes from it whenever that is called."""
+    on_fired: Callable[[tuple[str, ...]], None]
+    """The server sets it: called with each timer that fires, by its kind and what it is for, such as
+    ("session", group id, member id)."""
 
     def route(self, frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
         """Handle one request frame (without its size). `connection.reply` is called once, now or later.
 
-        `now` is the injectable group clock, `real_ms` the real monotonic clock (fetch waits).
+        `now` is the injectable clock; `real_ms` is the same instant in ms, for whatever is not of a group (fetch waits).
         Raises ConnectionClosing when the bytes deserve no answer.
         """
 
@@ -63,16 +66,19 @@ class FrameRouter(Protocol):
         """The connection is gone: its waiting Fetch is dropped. No input to the coordinator (as in Kafka)."""
 
     def next_deadline(self) -> int | None:
-        """When `advance` is next due: ms on the group clock (`Now.mono_ms`), or None."""
+        """When `advance` is next due: ms on the clock (`Now.mono_ms`), or None."""
 
     def advance(self, now: Now) -> None:
         """Fire group, retention and transaction timers that are due."""
 
     def next_real_deadline(self) -> int | None:
-        """When `advance_real` is next due: ms on the real monotonic clock, or None."""
+        """When `advance_real` is next due: ms on the same clock, or None."""
 
     def advance_real(self, real_ms: int) -> None:
-        """Answer waiting Fetches whose time is over."""
+        """Answer waiting Fetches whose time is over, and do what the broker does by itself after a while."""
+
+    def finish_loading(self) -> None:
+        """Read now what coordinators have still to read of their logs, as they do in the background after a start."""
 
     def warm_up(self) -> bool:
         """Do one small piece of work that makes later answers faster (compile a codec, load a shard).

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from kshim.broker.coordinator_loader import CoordinatorLoader
+from kshim.coordinator.deadlines import Key
 from kshim.coordinator.runtime import CoordinatorRuntime
 from kshim.coordinator.step import Now, Step
 from kshim.partitions.partition import Partition, Topic
@@ -22,7 +23,8 @@ class CoordinatorHost(Generic[C]):
     """`make(partition_count)` makes the coordinator; the count is that of its topic, None as long as there is none.
 
     `modules` are imported in slices before it is made to read shards; `make_topic` makes its topic and may raise
-    LogError; `apply` carries out a Step; `on_corrupt` is called with a log that was damaged when the broker started.
+    LogError; `apply` carries out a Step; `on_corrupt` is called with a log that was damaged when the broker started,
+    `on_fired` with each timer that fires.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class CoordinatorHost(Generic[C]):
         timers: Timers,
         report: Callable[[BaseException, object], None],
         on_corrupt: Callable[[LogError], None],
+        on_fired: Callable[[Key], None],
     ) -> None:
         self.topic_name = topic_name
         self.made: C | None = None
@@ -58,6 +61,7 @@ class CoordinatorHost(Generic[C]):
         self._topics = topics
         self._make_topic = make_topic
         self._apply = apply
+        self._on_fired = on_fired
 
     @property
     def coordinator(self) -> C:
@@ -66,6 +70,7 @@ class CoordinatorHost(Generic[C]):
             topic = self._topics.named(self.topic_name)
             self.made = self._make(None if topic is None else len(topic.partitions))
             self.made.on_load_wanted = self.loader.wanted
+            self.made.on_fired = self._on_fired
             self.loader.coordinator_made(self.made)
         return self.made
 

@@ -62,7 +62,7 @@ class CoordinatorLoader:
         self._wanted: dict[int, None] = {}
         self._at_start: set[int] = set()
         self._leaderless: set[int] = set()
-        self._is_running = False
+        self._reading: Iterator[None] | None = None
 
     def begin(self, now: Callable[[], Now]) -> None:
         """Begin to read all shards there are; only the first call does. `now` is the group clock, also for later loads."""
@@ -125,25 +125,35 @@ class CoordinatorLoader:
         step.replies = [(ticket, response) for ticket, response in step.replies if not ticket.is_answered]  # type: ignore[attr-defined]
         self._apply(step)
 
-    def _run(self) -> None:
-        if not self._is_running:
-            self._is_running = True
-            self._background_tasks.add(self._read_all(), urgent=True)
+    def finish(self) -> None:
+        """Read all that is left now, for a caller that does not want to wait. Not to be called while a slice is read."""
+        for _ in self._reading or ():
+            pass
 
-    def _read_all(self) -> BackgroundTask:
+    def _run(self) -> None:
+        if self._reading is None:
+            self._reading = self._read_all()
+            self._background_tasks.add(self._in_slices(self._reading), urgent=True)
+
+    @staticmethod
+    def _in_slices(reading: Iterator[None]) -> BackgroundTask:
+        for _ in reading:
+            yield None
+
+    def _read_all(self) -> Iterator[None]:
         try:
             for module in self._modules:
                 import_module(module)
-                yield None
+                yield
             self._coordinator()
             while self._pending:
                 index = next(iter(self._wanted or self._pending))
                 yield from self._read(index)
-                yield None
+                yield
         finally:
-            self._is_running = False
+            self._reading = None
 
-    def _read(self, index: int) -> BackgroundTask:
+    def _read(self, index: int) -> Iterator[None]:
         reading = self._pending[index]
         is_start = index in self._at_start
         self._at_start.discard(index)
@@ -151,7 +161,7 @@ class CoordinatorLoader:
             partition = self._topics.partition(self._topic_name, index)
             if partition is not None:  # where there is no topic yet, nothing was ever written
                 for _ in _replaying(self._coordinator().begin_replay(index), partition.log):
-                    yield None
+                    yield
                     if self._pending.get(index) is not reading:
                         return  # dropped meanwhile
         except Exception as error:
@@ -176,7 +186,7 @@ class CoordinatorLoader:
             self._on_corrupt(damage)
             return
         self._report(damage or error, self._topics.partition(self._topic_name, index))
-        self._timers.after(RETRY_PAUSE_MS, lambda: self._retry(index))
+        self._timers.after(RETRY_PAUSE_MS, lambda: self._retry(index), name="shard_load")
 
     def _retry(self, index: int) -> None:
         """Read a shard again that could not be read, unless it was loaded meanwhile or has nobody to lead it."""

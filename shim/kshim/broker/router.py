@@ -10,6 +10,7 @@ from kshim.broker.connection import Connection, ConnectionClosing
 from kshim.broker.node import Node
 from kshim.broker.request import API_VERSIONS, PendingReply, Route, find_handler
 from kshim.broker.warmup import warmup_steps
+from kshim.coordinator.deadlines import Key
 from kshim.coordinator.step import Now, RequestContext
 from kshim_protocol.apis import API_TABLE
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -74,6 +75,15 @@ class Router:
     def on_start(self, action: Callable[[], None]) -> None:
         self.node.on_start = action
 
+    @property
+    def on_fired(self) -> Callable[[Key], None]:
+        """See `FrameRouter.on_fired`."""
+        return self.node.cluster.on_fired
+
+    @on_fired.setter
+    def on_fired(self, action: Callable[[Key], None]) -> None:
+        self.node.cluster.on_fired = action
+
     def handle(self, frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
         """Handle one request of a client that may ask; see `FrameRouter.route`."""
         if len(frame) < 4:
@@ -137,6 +147,11 @@ class Router:
         """See `FrameRouter.advance_real`."""
         self.node.cluster.fetch_purgatory.advance(real_ms)
         self.node.cluster.timers.advance(real_ms)
+
+    def finish_loading(self) -> None:
+        """See `FrameRouter.finish_loading`."""
+        for host in self.node.cluster.coordinators.values():
+            host.loader.finish()
 
     def warm_up(self) -> bool:
         """See `FrameRouter.warm_up`."""

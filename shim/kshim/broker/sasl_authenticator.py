@@ -189,4 +189,4 @@ class SaslAuthenticator:
                 ticket.complete(answer)
             connection.hang_up(reason)
 
-        self._router.node.cluster.timers.after(session.listener.failure_delay_ms, end)
+        self._router.node.cluster.timers.after(session.listener.failure_delay_ms, end, name="failed_authentication")

@@ -65,7 +65,8 @@ class CoordinatorRuntime(ABC, Generic[S]):
     load again (None: none is touched).
 
     A shard exists from its first use on and is then active at once, unless `begin_load` was called for it.
-    `on_load_wanted(partition)` is called when a request needs one that is still loading.
+    `on_load_wanted(partition)` is called when a request needs one that is still loading, `on_fired(key)` with each
+    deadline that is due, before what it is for is done.
     """
 
     def __init__(self, topic: str, partition_count: int) -> None:
@@ -73,6 +74,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
         self.step = Step()
         """Of the latest input."""
         self.on_load_wanted: Callable[[int], object] = lambda _: None
+        self.on_fired: Callable[[Key], object] = lambda _: None
         self._partition_count = partition_count
         self._deadlines = Deadlines()
         self._shards: dict[int, S] = {}
@@ -186,6 +188,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
             if shard is None:
                 continue
             step.works_on(shard.partition)
+            self.on_fired(key)
             self._fire(key, shard, now, step)
         return step
 

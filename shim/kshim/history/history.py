@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kshim.coordinator.groups.classic.subscriptions import CONSUMER_PROTOCOL_TYPE, subscribed_topics
@@ -84,7 +85,9 @@ class History:
         topic = None
         if config.kshim_history_topic_enable:
             topic = EventsTopic(
-                lambda: topics.named(EVENTS_TOPIC), timers.after, lambda error: on_defect(error, EVENTS_TOPIC)
+                lambda: topics.named(EVENTS_TOPIC),
+                partial(timers.after, name="history"),
+                lambda error: on_defect(error, EVENTS_TOPIC),
             )
         return cls(
             Ring(max_events=config.kshim_history_max_events, max_bytes=config.kshim_history_max_bytes),

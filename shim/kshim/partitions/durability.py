@@ -112,9 +112,9 @@ class Durability:
             return
         if not self._grown:
             if self.policy == "interval":
-                self._timers.after(self._interval_ms, self._interval_over)
+                self._timers.after(self._interval_ms, self._interval_over, name="log_sync")
             else:
-                self._timers.after(_ROLL_CHECK_MS, self._look_for_rolls)
+                self._timers.after(_ROLL_CHECK_MS, self._look_for_rolls, name="log_sync")
         self._grown[partition] = None
 
     def rolled(self, partition: Partition) -> None:

@@ -35,12 +35,13 @@ class WaitingFetch:
 
 
 class FetchPurgatory:
-    """All waiting Fetches of a cluster. Deadlines are on the real monotonic clock, in ms.
+    """All waiting Fetches of a cluster. Deadlines are in ms of the monotonic clock.
 
-    `len()` is how many there are.
+    `len()` is how many there are. `on_fired` is called with each whose time is over, by the partitions it waits for.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, on_fired: Callable[[tuple[str, ...]], None] = lambda key: None) -> None:
+        self._on_fired = on_fired
         self._by_partition: dict[object, dict[WaitingFetch, None]] = {}
         self._by_connection: dict[object, WaitingFetch] = {}
         # A heap by deadline. A wait that ended early stays in it, without its answer, until its turn or until such
@@ -96,10 +97,13 @@ class FetchPurgatory:
             heapq.heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None
 
-    def advance(self, real_ms: int) -> None:
+    def advance(self, now_ms: int) -> None:
         """Answer every Fetch whose time is over."""
-        while self._deadlines and self._deadlines[0][0] <= real_ms:
-            self._finish(heapq.heappop(self._deadlines)[2])
+        while self._deadlines and self._deadlines[0][0] <= now_ms:
+            wait = heapq.heappop(self._deadlines)[2]
+            if wait.answer is not None:
+                self._on_fired(("fetch", *map(str, wait.partitions)))
+                self._finish(wait)
 
     def _finish(self, wait: WaitingFetch) -> None:
         """Answer, unless that was done or the client went away while others were answered."""

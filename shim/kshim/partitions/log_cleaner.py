@@ -119,7 +119,7 @@ class LogCleaner:
         """Register the configuration of a topic: if it is compacted, its logs are checked regularly."""
         if self._now is not None and cleaner_config.compacts and not topic.is_internal and not self._is_armed:
             self._is_armed = True
-            self._timers.after(self._config.log_cleaner_backoff_ms, self._look_over_later)
+            self._timers.after(self._config.log_cleaner_backoff_ms, self._look_over_later, name="log_cleaner")
 
     # What happens to logs
 
@@ -208,7 +208,7 @@ class LogCleaner:
         self._watched[partition] = None
         if not self._looks_for_idle:
             self._looks_for_idle = True
-            self._timers.after(IDLE_MS, self._look_for_idle)
+            self._timers.after(IDLE_MS, self._look_for_idle, name="log_cleaner")
 
     def _look_for_idle(self) -> None:
         for partition in list(self._watched):
@@ -229,7 +229,7 @@ class LogCleaner:
                 self._seal(partition, dirty)
         self._looks_for_idle = bool(self._watched)
         if self._looks_for_idle:
-            self._timers.after(IDLE_MS, self._look_for_idle)
+            self._timers.after(IDLE_MS, self._look_for_idle, name="log_cleaner")
 
     # Other topics: compacted as they are configured
 
@@ -290,7 +290,7 @@ class LogCleaner:
         self._watched.pop(partition, None)
         self._report(error, partition)
         if not isinstance(error, UncleanableBatch):
-            self._timers.after(RETRY_MS, lambda: self._try_again(partition, dirty))
+            self._timers.after(RETRY_MS, lambda: self._try_again(partition, dirty), name="log_cleaner")
 
     def _try_again(self, partition: Partition, dirty: _DirtyLog) -> None:
         if self._dirty_logs.get(partition) is dirty and partition.topic.is_internal:
@@ -345,7 +345,7 @@ class LogCleaner:
         self._storage.note_clean_offset(partition.topic.name, partition.index, result.clean_offset)
         if not self._saves_offsets:
             self._saves_offsets = True
-            self._timers.after(SAVE_MS, self._save_offsets_later)
+            self._timers.after(SAVE_MS, self._save_offsets_later, name="log_cleaner")
 
     def _save_offsets_later(self) -> None:
         self._background_tasks.add(self._save_offsets())

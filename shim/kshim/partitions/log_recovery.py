@@ -68,7 +68,7 @@ class LogRecovery:
             yield partial(self._repair_now, partition, log)
         except LogError as error:
             self._report(error, partition)
-            self._timers.after(REPAIR_PAUSE_MS, lambda: self._start(partition, log))
+            self._timers.after(REPAIR_PAUSE_MS, lambda: self._start(partition, log), name="log_repair")
             return
         self._logs.pop(partition, None)
         self._durability.repaired(partition)

@@ -282,8 +282,11 @@ class Partition:
         log, self._log = self._log, None
         return log
 
+    def __str__(self) -> str:
+        return f"{self.topic.name}-{self.index}"
+
     def __repr__(self) -> str:
-        return f"<{self.topic.name}-{self.index}>"
+        return f"<{self}>"
 
 
 class Topic:

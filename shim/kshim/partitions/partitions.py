@@ -30,8 +30,8 @@ class Partitions:
     `begin`.
 
     `is_loading(partition)` says whether a coordinator reads the log slice by slice; `on_taken(partition)` is called when a
-    log is taken out of use because a sync has failed, `on_repaired(partition)` when it is back; `report` with
-    exceptions that should not be.
+    log is taken out of use because a sync has failed, `on_repaired(partition)` when it is back, `on_fired` with
+    each timer that fires, `report` with exceptions that should not be.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class Partitions:
         is_loading: Callable[[Partition], bool],
         on_taken: Callable[[Partition], None],
         on_repaired: Callable[[Partition], None],
+        on_fired: Callable[[tuple[str, ...]], None],
         report: Callable[[BaseException, object], None],
     ) -> None:
         self._config = config
@@ -55,7 +56,7 @@ class Partitions:
         self._on_repaired = on_repaired
         self._is_begun = False
         self.open_log = storage.open_log
-        self.fetch_purgatory = FetchPurgatory()
+        self.fetch_purgatory = FetchPurgatory(on_fired=on_fired)
         self.durability = Durability(
             fsync,
             fsync_interval_ms,
@@ -84,7 +85,7 @@ class Partitions:
             on_compacted=self.producer_snapshots.compacted,
             report=report,
         )
-        self.retention = Retention(config, self.topics, background_tasks, report=report)
+        self.retention = Retention(config, self.topics, background_tasks, on_fired=on_fired, report=report)
 
     def begin(self, now: Callable[[], Now]) -> None:
         """Start to clean and to delete, once. `now` is the group clock."""

@@ -130,7 +130,7 @@ class ProducerSnapshots:
                 self.repaired(partition)
 
         self._report(error, partition)
-        self._timers.after(_RETRY_MS, try_again)
+        self._timers.after(_RETRY_MS, try_again, name="producer_snapshot")
 
     def _save(self, partition: Partition) -> BackgroundTask:
         producers, log = partition.producers, partition.opened_log

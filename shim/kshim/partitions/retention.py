@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class Retention:
     """The retention of one cluster. Does nothing before `begin`, nor while no topic deletes old records.
 
-    `topics` iterates over all there are; `report(error, partition)` is called with what could not be deleted.
+    `topics` iterates over all there are, `on_fired` is called with each check, `report(error, partition)` with what
+    could not be deleted.
     """
 
     def __init__(
@@ -30,11 +31,13 @@ class Retention:
         topics: Iterable[Topic],
         background_tasks: BackgroundTasks,
         *,
+        on_fired: Callable[[tuple[str, ...]], None] = lambda key: None,
         report: Callable[[BaseException, object], None],
     ) -> None:
         self._config = config
         self._topics = topics
         self._background_tasks = background_tasks
+        self._on_fired = on_fired
         self._report = report
         self._now: Callable[[], Now] | None = None
         self.next_ms: int | None = None
@@ -55,6 +58,7 @@ class Retention:
         """Have a look at what is too old or too much, when it is time."""
         if self.next_ms is not None and self.next_ms <= now.mono_ms:
             self.next_ms = now.mono_ms + self._config.log_retention_check_interval_ms
+            self._on_fired(("retention",))
             self._background_tasks.add(self._delete_expired())
 
     def _delete_expired(self) -> BackgroundTask:

@@ -31,7 +31,9 @@ def _unheard(call: Call, step: Step) -> Step:
     """Without an answer (acks=0) close the connection once the request is done."""
     if call.request.acks == 0:
         connection = call.ticket.connection
-        call.node.cluster.timers.after(0, lambda: connection.hang_up("Produce with acks=0 was not authorized"))
+        call.node.cluster.timers.after(
+            0, lambda: connection.hang_up("Produce with acks=0 was not authorized"), name="hang_up"
+        )
         step.replies[:] = [(ticket, None) for ticket, _ in step.replies]
     return step
 
