@@ -16,7 +16,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psutil
@@ -39,6 +39,7 @@ class FixedAnswer:
 
     def __init__(self) -> None:
         self.background_tasks = BackgroundTasks()
+        self.on_fired: Callable[[tuple[str, ...]], None] = lambda key: None
 
     def route(self, frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
         connection.reply(ANSWER)
@@ -56,6 +57,9 @@ class FixedAnswer:
         return None
 
     def advance_real(self, real_ms: int) -> None:
+        pass
+
+    def finish_loading(self) -> None:
         pass
 
     def warm_up(self) -> bool:

@@ -32,7 +32,7 @@ class ObeyingRouter:
     """Does what the first word of a frame says, and answers with the frame.
 
     `echo`; `park` (answered by `answer`, or by a frame `wake <the parked frame>`); `silent` (acks=0); `refuse`; `crash`;
-    `big N` (N bytes); `timer MS` and `fetch MS` (answered when the group or the real clock says so).
+    `big N` (N bytes); `timer MS` and `fetch MS` (answered when the clock says so).
     """
 
     def __init__(self) -> None:
@@ -43,6 +43,7 @@ class ObeyingRouter:
         self.fetches: dict[bytes, int] = {}
         self.advanced: list[Now] = []
         self.slices = 0
+        self.on_fired: Callable[[tuple[str, ...]], None] = lambda key: None
         self.background_tasks = BackgroundTasks()
         self.looked_at: Callable[[], None] = lambda: None
         self._changed = trio.Event()
@@ -101,6 +102,9 @@ class ObeyingRouter:
 
     def advance_real(self, real_ms: int) -> None:
         self._answer_due(self.fetches, real_ms)
+
+    def finish_loading(self) -> None:
+        pass
 
     def warm_up(self) -> bool:
         self.slices -= 1
@@ -258,7 +262,8 @@ async def serving(
     make_transport_layer: Callable[[], TransportLayer] | None = None,
     listeners: Sequence[Listener] = (),
 ) -> AsyncIterator[Running]:
-    """A server on a free port, both of whose clocks stand still. Ended gracefully, then within moments."""
+    """A server on a free port, whose clock stands still, and so does the one of its own pauses. Ended gracefully, then
+    within moments."""
     clock = ManualClock()
     real_clock = ManualClock(mono_ms=1_000_000)
     log = RecordedLog()

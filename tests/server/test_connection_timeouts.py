@@ -1,4 +1,4 @@
-"""Who is slow is cut off, and nobody else: by the real clock, which stands still here until a test moves it."""
+"""Who is slow is cut off, and nobody else: by the clock, which stands still here until a test moves it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SASL = Listener("OUTER", "SASL_PLAINTEXT", "127.0.0.1", 0)
 async def passes(running: Running, ms: int) -> None:
     """Time goes by, a second at a time, and everybody does what is due."""
     for _ in range(ms // 1_000):
-        running.real_clock.advance(1_000)
+        running.clock.advance(1_000)
         await trio.testing.wait_all_tasks_blocked()
 
 

@@ -29,7 +29,6 @@ async def looping(name: LoopName, router: ObeyingRouter, limits: ServerLimits | 
     loop = _loop_class(name)(
         router,
         clock=clock,
-        real_clock=clock,
         limits=limits or ServerLimits(),
         log=RecordedLog(),
         after_turn=lambda: None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import select
 import sys
+import time
 
 import trio
 from trio.lowlevel import checkpoint, wait_readable
@@ -21,8 +22,8 @@ assert sys.platform == "linux"
 
 _EPOLLIN = select.EPOLLIN
 _MAX_EVENTS = 256
-_DRAIN_MS = 2
-"""How long one wake-up may go on finding more before trio's other tasks get their turn."""
+_DRAIN_S = 0.002
+"""How long, by the machine's clock, one wake-up may go on finding more before trio's other tasks get their turn."""
 
 
 class EpollLoop(Loop):
@@ -55,6 +56,9 @@ class EpollLoop(Loop):
             self._is_woken = True
             os.eventfd_write(self._wake_fd, 1)
 
+    def serve_ready(self) -> None:
+        self._drain()
+
     def close(self, peer: Peer) -> None:
         if not peer.connection.is_closed:
             self._epoll.unregister(peer.sock)
@@ -70,22 +74,20 @@ class EpollLoop(Loop):
 
     def _drain(self) -> None:
         """Handle what is ready until nothing is, or the others' turn has come."""
-        deadline_ms = None
+        end_s = time.monotonic() + _DRAIN_S
         while True:
             events = self._epoll.poll(0, _MAX_EVENTS)
             if not events and not self._scheduled:
                 return
-            now, real_ms = self._instant()
-            if deadline_ms is None:
-                deadline_ms = real_ms + _DRAIN_MS
+            now = self._clock.now()
             self.turns += 1
             self._is_running = True
             try:
-                self._serve(events, now, real_ms)
+                self._serve(events, now, now.mono_ms)
             finally:
                 self._is_running = False
             self._after_turn()
-            if real_ms >= deadline_ms:
+            if time.monotonic() >= end_s:
                 return
 
     def _serve(self, events: list[tuple[int, int]], now: Now, real_ms: int) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 import trio
 
 from kshim.broker.connection import FrameRouter
-from kshim.coordinator.step import Now
 from kshim.server.clock import GroupClock
 from kshim.server.connection import GONE, ServerConnection, ServerLog
 from kshim.server.limits import ServerLimits
@@ -28,7 +27,6 @@ class Loop(ABC):
         router: FrameRouter,
         *,
         clock: GroupClock,
-        real_clock: GroupClock,
         limits: ServerLimits,
         log: ServerLog,
         after_turn: Callable[[], None],
@@ -40,7 +38,7 @@ class Loop(ABC):
         self.request_memory = RequestMemory(limits.queued_max_request_bytes)
         self.quotas = ConnectionQuotas(limits)
         self.slow: dict[Peer, tuple[int, int]] = {}
-        """Who has more unsent answers than one may have: since when on the real clock, and how many bytes it was then,
+        """Who has more unsent answers than one may have: since when on the clock, and how many bytes it was then,
         which only become fewer. The longest first."""
         self.slow_bytes = 0
         """Sum of those bytes."""
@@ -52,7 +50,6 @@ class Loop(ABC):
         """The same for `newcomers`."""
         self._router = router
         self._clock = clock
-        self._real_clock = real_clock
         self._limits = limits
         self._log = log
         self._after_turn = after_turn
@@ -65,6 +62,10 @@ class Loop(ABC):
     @abstractmethod
     def wake(self, peer: Peer) -> None:
         """Serve `peer` soon, though nothing came from its socket. May be called from anywhere in trio's thread."""
+
+    @abstractmethod
+    def serve_ready(self) -> None:
+        """Serve, without waiting, whoever has something to send by now. Call it outside a turn, from trio's thread."""
 
     @abstractmethod
     def _started(self, peer: Peer) -> None:
@@ -93,7 +94,7 @@ class Loop(ABC):
             listener_name=listener.name,
             security_protocol=listener.security_protocol,
         )
-        peer = Peer(sock, router, connection, self._real_clock.now().mono_ms, self._note_slow)
+        peer = Peer(sock, router, connection, self._clock.now().mono_ms, self._note_slow)
         self._started(peer)
         self.peers[sock.fileno()] = peer
         self.quotas.add(listener.name, client_host)
@@ -146,9 +147,3 @@ class Loop(ABC):
         if self._departure is not None:
             self._departure.set()
             self._departure = None
-
-    def _instant(self) -> tuple[Now, int]:
-        now = self._clock.now()
-        if self._clock is self._real_clock:
-            return now, now.mono_ms
-        return now, self._real_clock.now().mono_ms

@@ -27,7 +27,7 @@ class Peer:
 
     `note_slow(peer, since_ms)` is called when more of its answers than allowed begin to wait, and with None when no more.
 
-    Both steps return the connection's interest; GONE means that the loop has to close the peer.
+    All steps return the connection's interest; GONE means that the loop has to close the peer.
     """
 
     def __init__(
@@ -70,14 +70,14 @@ class Peer:
             connection.handle(now, real_ms)
         else:
             connection.receive_eof()
-        return self._flush(real_ms)
+        return self.flush(real_ms)
 
     def resume(self, now: Now, real_ms: int) -> int:
         """Send what is left, handle what is at hand, send the answers."""
-        if self._flush(real_ms) == GONE:
+        if self.flush(real_ms) == GONE:
             return GONE
         self.connection.handle(now, real_ms)
-        return self._flush(real_ms)
+        return self.flush(real_ms)
 
     def abandon(self) -> None:
         """Have the socket reset when it is closed, with nothing more sent: not even what TLS says at the end."""
@@ -93,7 +93,8 @@ class Peer:
         self.connection.close()
         self.sock.close()
 
-    def _flush(self, real_ms: int) -> int:
+    def flush(self, real_ms: int) -> int:
+        """Send the answers, as far as the socket takes them."""
         connection = self.connection
         data = connection.next_to_send()
         while data:

@@ -18,13 +18,14 @@ from kshim.broker.connection import FrameRouter, NodeRouter
 from kshim.config.listeners import Listener, plain_listener
 from kshim.server.acceptor import Acceptor
 from kshim.server.background_tasks import BackgroundTaskRunner
-from kshim.server.clock import GroupClock, RealClock
+from kshim.server.clock import GroupClock, RealClock, SteerableClock
+from kshim.server.clock_control import ClockControl
 from kshim.server.connection import ServerLog
 from kshim.server.connection_timeouts import ConnectionTimeouts
 from kshim.server.limits import ServerLimits
 from kshim.server.listener import Bound, java_client_host
 from kshim.server.loop import Loop
-from kshim.server.timers import Timers
+from kshim.server.timers import Schedule, Timers
 from kshim.server.transport_layer import TransportLayer
 
 LoopName = Literal["auto", "epoll", "tasks"]
@@ -39,15 +40,19 @@ class Server:
     """A running server, as `serve` hands it out.
 
     `addresses` are those bound, (host, port) of each listener in their order, the ports also where 0 was asked for, those
-    of other nodes behind those of the first; `host` and `port` are the first. `acceptors`: one a node.
+    of other nodes behind those of the first; `host` and `port` are the first. `acceptors`: one a node. `clock_control` moves
+    its clock, if that is a `SteerableClock`.
     """
 
-    def __init__(self, acceptors: Sequence[Acceptor], rearm: Callable[[], None]) -> None:
+    def __init__(
+        self, acceptors: Sequence[Acceptor], rearm: Callable[[], None], clock_control: ClockControl | None = None
+    ) -> None:
         self.acceptors = acceptors
         self.addresses = tuple(address for acceptor in acceptors for address in acceptor.addresses)
         self.rearm = rearm
         """Call it in trio's thread after anything outside of requests that may have set an earlier timer."""
         self.host, self.port = self.addresses[0]
+        self.clock_control = clock_control
         self._is_stopping = trio.Event()
 
     def stop(self) -> None:
@@ -77,8 +82,10 @@ async def serve(
     `transport_layers` makes, by a listener's name, what lies under each of its connections: TLS. `others` are further nodes of
     the cluster that `router` is a node of, each with its listeners; they share the loop, and the timers and background tasks of
     `router`, and all can be stopped and started. `sockets` holds those of each node that listen already, in the order of its
-    listeners, if they do; they are closed at the end like others. `clock` drives group timers, `real_clock` fetch waits, idle limits and
-    pauses; both are the machine's by default. `on_listening(addresses)` is called, and `task_status.started`, once
+    listeners, if they do; they are closed at the end like others. `clock` drives whatever clients or logs can notice: all
+    timers of the router, and the limits of idle, silent and slow connections. `real_clock` is for the server's own pauses: the
+    grace time of a shutdown, the retry of accepting, rests after defects and between background tasks. Both are the
+    machine's by default. `on_listening(addresses)` is called, and `task_status.started`, once
     connections are accepted. A graceful end stops accepting and reading, handles what was read whole, and gives the peers
     `limits.shutdown_grace_ms` to take their answers; parked requests are not waited for. Then urgent background tasks end, others
     are closed. Cancelled, all closes at once.
@@ -87,10 +94,17 @@ async def serve(
     """
     limits, log, real_clock = limits or ServerLimits(), log or _StandardLog(), real_clock or RealClock()
     clock = clock or real_clock
-    timers = Timers(router, clock=clock, real_clock=real_clock, log=log)
-    peers = _loop_class(loop)(
-        router, clock=clock, real_clock=real_clock, limits=limits, log=log, after_turn=timers.rearm
+    schedules = (
+        Schedule(router.next_deadline, router.advance),
+        Schedule(router.next_real_deadline, lambda now: router.advance_real(now.mono_ms)),
     )
+    timers = Timers(schedules, clock=clock, real_clock=real_clock, log=log)
+    peers = _loop_class(loop)(router, clock=clock, limits=limits, log=log, after_turn=timers.rearm)
+    timeouts = ConnectionTimeouts(peers, limits, clock, log)
+    connection_timers = Timers(
+        (Schedule(timeouts.next_deadline, timeouts.fire),), clock=clock, real_clock=real_clock, log=log
+    )
+    timeouts.on_earlier = connection_timers.rearm
     background_tasks = BackgroundTaskRunner(
         router.background_tasks, peers, after_slice=timers.rearm, real_clock=real_clock, log=log
     )
@@ -103,11 +117,14 @@ async def serve(
             await _bound(Acceptor(*node, transport_layers or {}, limits, given), opened)
             for node, given in zip(nodes, sockets or [()] * len(nodes), strict=True)
         ]
-        server = Server(acceptors, timers.rearm)
+        clock_control = None
+        if isinstance(clock, SteerableClock):
+            clock_control = ClockControl(clock, router, peers, (timers, connection_timers), log)
+        server = Server(acceptors, timers.rearm, clock_control)
         async with trio.open_nursery() as nursery:
             await nursery.start(peers.run)
             nursery.start_soon(timers.run)
-            nursery.start_soon(ConnectionTimeouts(peers, limits, real_clock, log).run)
+            nursery.start_soon(connection_timers.run)
             async with trio.open_nursery() as working:
                 await working.start(background_tasks.run)
                 async with trio.open_nursery() as accepting:

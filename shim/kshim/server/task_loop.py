@@ -26,6 +26,13 @@ class TaskLoop(Loop):
         if peer.sleep is not None:
             peer.sleep.cancel()
 
+    def serve_ready(self) -> None:
+        # What has come from clients is left to their tasks.
+        real_ms = self._clock.now().mono_ms
+        for peer in list(self.peers.values()):
+            if peer.connection.unsent_bytes:
+                peer.flush(real_ms)
+
     def close(self, peer: Peer) -> None:
         if peer.connection.is_closed:
             return
@@ -54,9 +61,9 @@ class TaskLoop(Loop):
                     is_readable = await self._wait_or_be_woken(peer, fd, wants)
                 if peer.connection.is_closed:
                     return
-                now, real_ms = self._instant()
+                now = self._clock.now()
                 self.turns += 1
-                wants = peer.on_readable(now, real_ms) if is_readable else peer.resume(now, real_ms)
+                wants = peer.on_readable(now, now.mono_ms) if is_readable else peer.resume(now, now.mono_ms)
                 self._after_turn()
                 if wants == GONE:
                     self._forget(peer)

@@ -17,7 +17,8 @@ from kshim.broker.node import Node
 from kshim.broker.router import Router
 from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim.harness.waits import Waits
-from kshim.server.clock import GroupClock, RealClock
+from kshim.server.clock import SteerableClock, parse_clock
+from kshim.server.clock_control import Fired
 from kshim.server.random_ids import new_cluster_id, new_member_suffix, new_topic_id
 from kshim.server.server import Server, serve
 from kshim.storage.log import LogError
@@ -52,7 +53,7 @@ class Brokers:
     the block has been left, each raises RuntimeError. Each raises TypeError for an argument of another type.
     """
 
-    def __init__(self, cluster: Cluster, routers: Sequence[Router], clock: GroupClock) -> None:
+    def __init__(self, cluster: Cluster, routers: Sequence[Router], clock: SteerableClock) -> None:
         self._thread_id = get_ident()
         self._is_closed = False
         self._is_reset = False
@@ -62,7 +63,7 @@ class Brokers:
         self.routers = routers
         """What answers requests, one a broker."""
         self.clock = clock
-        """What group timers run on."""
+        """What all timers run on; see `advance`."""
         self.waits = Waits(cluster)
         """What is waited for."""
         self.defects: list[BaseException] = []
@@ -157,6 +158,13 @@ class Brokers:
         self._running.groups.topic()
         self.move(OFFSETS_TOPIC, self.cluster.groups.coordinator.partition_for(group_id), to)
 
+    def advance(self, seconds: float) -> list[Fired]:
+        """Move the clock ahead, and fire on the way, in the order of time, whatever falls due. See `Clock.advance`."""
+        self._check_running()
+        assert self._server is not None
+        assert self._server.clock_control is not None
+        return self._server.clock_control.advance(seconds)
+
     def rearm(self) -> None:
         """To be called after whatever may have set an earlier timer."""
         if self._server is not None:
@@ -199,16 +207,17 @@ async def open_brokers(
     topics: Mapping[str, int] | None = None,
     config: Mapping[str, str] | None = None,
     data_dir: str | PathLike[str] | None = None,
+    clock: str = "real",
 ) -> AsyncIterator[Brokers]:
     """Serve on free loopback ports until the block is left; then end gracefully.
 
     `topics` maps names to numbers of partitions, `config` holds Kafka's own keys. Everything is in memory, or in
-    `data_dir`. Brokers listen on 127.0.0.1 without TLS and SASL; keys that ask for something else are refused.
+    `data_dir`. `clock` is `real`, `manual` (it stands still until it is advanced), or `x` and a rate, such as `x60`. Brokers listen on 127.0.0.1 without TLS and SASL; keys that ask for something else are refused.
     Raises ConfigError; KafkaError for a topic that cannot be created; LogError. Raises TypeError and ValueError for an
     argument that cannot be used, such as a topic that `data_dir` holds with another number of partitions.
     """
     check_count("count", count)
-    async with serve_brokers(Setup(count, topics=topics, config=config, data_dir=data_dir)) as brokers:
+    async with serve_brokers(Setup(count, topics=topics, config=config, data_dir=data_dir, clock=clock)) as brokers:
         yield brokers
 
 
@@ -247,7 +256,7 @@ async def serve_brokers(
         for name, partitions in setup.topics.items():
             _have_topic(cluster, name, partitions)
         routers = [Router(Node(cluster, node_id, setup.listener.host, 0)) for node_id in cluster.leadership.node_ids]
-        brokers = Brokers(cluster, routers, RealClock())
+        brokers = Brokers(cluster, routers, parse_clock(setup.clock))
         brokers.defects = defects
         cluster.start(brokers.clock.now)
         failure: Exception | None = None

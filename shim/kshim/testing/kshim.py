@@ -11,6 +11,7 @@ from kshim.harness import groups
 from kshim.harness.record import Record
 from kshim.testing.arguments import check_count, check_integer, check_text
 from kshim.testing.brokers import Brokers
+from kshim.testing.clock import Clock
 from kshim.testing.group import AsyncGroup, Group
 from kshim.testing.setup import Setup
 from kshim.testing.thread import BrokerThread, awaited
@@ -32,6 +33,8 @@ class Harness:
         self._thread = thread
         self.bootstrap_servers = thread.call(lambda: thread.brokers.bootstrap_servers)
         """`host:port` of every broker, live or not, comma separated. It stays the same as long as these brokers run."""
+        self.clock = Clock(thread)
+        """The one clock of all brokers: `clock.advance(46)` moves it ahead."""
 
     @property
     def brokers(self) -> Brokers:
@@ -179,7 +182,8 @@ class Kshim(Harness):
     """Kafka-compatible brokers for the tests of an application: `with Kshim(topics={"orders": 3}) as kshim:`.
 
     They listen on free ports of 127.0.0.1 and run in a thread of their own until the block is left. `topics` maps names to numbers of
-    partitions, `config` holds Kafka's own keys. Everything is in memory, or in `data_dir`. In asyncio and trio,
+    partitions, `config` holds Kafka's own keys. Everything is in memory, or in `data_dir`. `clock` is `real`, `manual` (it stands still until it is
+    advanced), or `x` and a rate, such as `x60`. In asyncio and trio,
     `async with Kshim(...)` gives the same, with waits to be awaited.
 
     Raises ConfigError; KafkaError for a topic that cannot be created; LogError; TypeError and ValueError for an argument that cannot be
@@ -196,9 +200,10 @@ class Kshim(Harness):
         acls: object = None,
         config: Mapping[str, str] | None = None,
         data_dir: str | PathLike[str] | None = None,
+        clock: str = "real",
     ) -> None:
         check_count("brokers", brokers)
-        self._thread = BrokerThread(Setup(brokers, topics=topics, config=config, data_dir=data_dir))
+        self._thread = BrokerThread(Setup(brokers, topics=topics, config=config, data_dir=data_dir, clock=clock))
 
     def __enter__(self) -> Self:
         """Start; returns once connections are accepted."""

@@ -9,7 +9,8 @@ from os import PathLike
 from kshim.config.broker_config import BrokerConfig, ConfigError
 from kshim.config.listeners import Listener, plain_listener
 from kshim.config.security_keys import SECURITY_KEYS
-from kshim.testing.arguments import checked_configuration, checked_directory, checked_topics
+from kshim.server.clock import parse_clock
+from kshim.testing.arguments import check_text, checked_configuration, checked_directory, checked_topics
 
 _ACCESS_KEYS = frozenset({"authorizer.class.name", "controller.listener.names"})
 """Of the keys of listeners and security those that do not depend on a listener."""
@@ -29,10 +30,14 @@ class Setup:
         topics: Mapping[str, int] | None = None,
         config: Mapping[str, str] | None = None,
         data_dir: str | PathLike[str] | None = None,
+        clock: str = "real",
     ) -> None:
         self.count = count
         self.topics = checked_topics(topics)
         self.data_dir = checked_directory(data_dir)
+        check_text("clock", clock)
+        parse_clock(clock)
+        self.clock = clock
         self.listener: Listener = plain_listener("127.0.0.1", 0)
         self.config = BrokerConfig(checked_configuration("config", config))
         _refuse_listeners(self.config)

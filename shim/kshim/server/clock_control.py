@@ -1,0 +1,129 @@
+"""Moves a server's clock ahead, and fires on the way what falls due."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from kshim.broker.connection import FrameRouter
+from kshim.coordinator.step import Now
+from kshim.scheduling.background_tasks import run_task
+from kshim.server.clock import SteerableClock
+from kshim.server.connection import ServerLog
+from kshim.server.loop import Loop
+from kshim.server.timers import Timers
+
+MAX_ADVANCE_S: Final = 366 * 24 * 3_600
+_MAX_STEPS_AT_ONCE: Final = 10_000
+"""So often may timers at one instant set others that are due at the same one."""
+
+
+class Fired(NamedTuple):
+    """A timer that has fired: what it was for, and when.
+
+    `kind` and `key` are, for example, `session` and (group id, member id); docs/testing/time.md has them all. `at` is on
+    the broker's clock, in seconds since 1970, as `time.time()` counts them.
+    """
+
+    kind: str
+    key: tuple[str, ...]
+    at: float
+
+
+def checked_ms(seconds: float) -> int:
+    """How far to advance, in ms. Raises TypeError, ValueError."""
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise TypeError(f"seconds must be a number, such as 46 or 0.5, not {seconds!r}")
+    if not math.isfinite(seconds) or seconds < 0:
+        raise ValueError(
+            f"the clock advances by a number of seconds of 0 or more, not by {seconds!r}: it never goes back"
+        )
+    if seconds > MAX_ADVANCE_S:
+        raise ValueError(f"the clock advances by a year ({MAX_ADVANCE_S} seconds) at most, not by {seconds!r} seconds")
+    return round(seconds * 1_000)
+
+
+class ClockControl:
+    """The clock of a running server, and everything that runs on it. Call it in trio's thread, between two turns."""
+
+    def __init__(
+        self, clock: SteerableClock, router: FrameRouter, peers: Loop, timers: Sequence[Timers], log: ServerLog
+    ) -> None:
+        self._clock = clock
+        self._router = router
+        self._peers = peers
+        self._timers = timers
+        self._log = log
+        self._fired: list[Fired] = []
+        self._is_advancing = False
+        router.on_fired = self._note
+
+    @property
+    def now(self) -> Now:
+        """This instant on the server's clock."""
+        return self._clock.now()
+
+    def advance(self, seconds: float, *, before_step: Callable[[Now], None] = lambda now: None) -> list[Fired]:
+        """Move the clock ahead from deadline to deadline, and return what fired, in this order.
+
+        A timer finds the clock at its deadline, and what it sets within the time that is left fires, too. Requests that
+        have come before are handled before; when this returns, the background tasks that timers started are done, and
+        responses are sent as far as sockets take them. `before_step` is called with each instant before its timers fire.
+        Raises TypeError and ValueError for `seconds`; RuntimeError inside of itself, and for timers that are due again
+        and again at one instant: the clock stays there.
+        """
+        ms = checked_ms(seconds)
+        if self._is_advancing:
+            raise RuntimeError("the clock is being advanced: wait until that has returned")
+        self._is_advancing = True
+        try:
+            self._peers.serve_ready()
+            self._router.finish_loading()
+            self._finish_tasks()
+            self._clock.hold()
+            try:
+                self._step_to(self._clock.now().mono_ms + ms, before_step)
+            finally:
+                self._clock.release()
+            self._peers.serve_ready()
+            return self._fired
+        finally:
+            self._fired = []
+            self._is_advancing = False
+
+    def _step_to(self, end_ms: int, before_step: Callable[[Now], None]) -> None:
+        steps = 0
+        while (now_ms := self._next_ms(end_ms)) is not None:
+            steps = steps + 1 if now_ms == self._clock.now().mono_ms else 0
+            if steps > _MAX_STEPS_AT_ONCE:
+                last = ", ".join(str(fired.kind) for fired in self._fired[-3:])
+                raise RuntimeError(f"timers are due again and again at one instant; the last ones to fire: {last}")
+            self._clock.move_to(now_ms)
+            now = self._clock.now()
+            before_step(now)
+            for timers in self._timers:
+                timers.fire(now)
+            self._finish_tasks()
+        self._clock.move_to(end_ms)
+        before_step(self._clock.now())
+
+    def _next_ms(self, end_ms: int) -> int | None:
+        deadlines = [timers.next_deadline() for timers in self._timers]
+        first_ms = min((deadline_ms for deadline_ms in deadlines if deadline_ms is not None), default=None)
+        if first_ms is None or first_ms > end_ms:
+            return None
+        return max(first_ms, self._clock.now().mono_ms)
+
+    def _finish_tasks(self) -> None:
+        """Do what waits to be done besides answering, so that it finds the clock where it was meant to."""
+        tasks = self._router.background_tasks
+        while (task := tasks.next_urgent() or tasks.next()) is not None:
+            try:
+                run_task(task)
+            except Exception as error:
+                self._log.failed(f"doing the task {getattr(task, '__name__', '')}", error)
+
+    def _note(self, key: tuple[str, ...]) -> None:
+        if self._is_advancing:
+            self._fired.append(Fired(key[0], key[1:], self._clock.now().wall_ms / 1_000))
