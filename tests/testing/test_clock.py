@@ -59,7 +59,7 @@ def test_a_number_of_seconds_that_cannot_be_is_refused(seconds: float) -> None:
 
 @pytest.mark.parametrize("seconds", ["46", True, None])
 def test_what_is_not_a_number_is_refused(seconds: object) -> None:
-    with Kshim() as brokers, pytest.raises(TypeError, match="seconds must be a number"):
+    with Kshim() as kshim, pytest.raises(TypeError, match="seconds must be a number"):
         kshim.clock.advance(seconds)  # type: ignore[arg-type]
 
 

@@ -22,6 +22,7 @@ from kshim.cli.option_table import (
     number,
     times,
 )
+from kshim.scheduling.clock_rate import REAL, clock_rate
 
 LogFormat = Literal["text", "json"]
 OutputFormat = Literal["text", "json", "junit"]
@@ -57,6 +58,8 @@ class ServeOptions(NamedTuple):
     users_file: str | None = None
     """Users of SASL listeners, in addition to those of the configuration."""
     broker_count: int = 1
+    clock_rate: int = REAL
+    """Thousandths of real time."""
     control: Address | None = None
     """Where the HTTP interface listens."""
     control_token: str | None = None
@@ -126,6 +129,14 @@ Command = (
     ServeOptions | DemoOptions | ConformOptions | HealthOptions | DumpOffsetsOptions | ImportOptions | PipelineOptions
 )
 
+
+def _clock(name: str, text: str) -> int:
+    try:
+        return clock_rate(text)
+    except ValueError as error:
+        raise CommandError(f"{name}: {error}", EXIT_USAGE) from None
+
+
 # fmt: off
 _SERVE = (
     Option("--listen", "address to listen on, without TLS and SASL; port 0 takes a free port (default: 127.0.0.1:9092); use "
@@ -147,6 +158,8 @@ _SERVE = (
     Option("--properties", "read configuration keys from a file in the format of Kafka's server.properties", "FILE"),
     Option("--topic", "create a topic at the start; may be repeated", "NAME:PARTITIONS", is_repeated=True),
     Option("--events-topic", "write the rebalance history, as JSON, to the topic __kshim_events", parse=flag),
+    Option("--clock", "how the clock of all timers runs: real (the default), manual (it stands still until it is advanced), or a rate, "
+           "such as x60; see --control", "real|manual|xN", _clock, default=REAL),
     Option("--control", "address of the HTTP interface for tests: groups, faults, the clock, metrics; port 0 takes a free port; "
            "needs the extra kshim[control] (default: none)", "HOST:PORT", address),
     Option("--control-token-file", "file with the token that requests to --control must carry; required unless --control is a "
@@ -322,6 +335,7 @@ def _serve_options(found: argparse.Namespace, environment: Mapping[str, str]) ->
         recover=given["recover"],
         users_file=_users_file(given),
         broker_count=given["brokers"],
+        clock_rate=given["clock"],
         control=given["control"],
         control_token=_control_token(given, environment),
         secret_files=_secret_files(given, properties),

@@ -27,7 +27,7 @@ from kshim.cli.log import Log
 from kshim.cli.options import ServeOptions
 from kshim.cli.stderr import log_stream
 from kshim.config.broker_config import BrokerConfig, ConfigError
-from kshim.server.clock import RealClock
+from kshim.server.clock import SteerableClock
 from kshim.server.listener import CannotBind
 from kshim.server.random_ids import new_cluster_id, new_member_suffix, new_topic_id
 from kshim.server.run import run_until_signalled
@@ -234,7 +234,7 @@ def _listen(
             # In front of the log of requests, which would take bare tokens for such.
             authenticate(router, own, config, users, log)
         routers.append((router, own))
-    clock = RealClock()
+    clock = SteerableClock(options.clock_rate)
     cluster.start(clock.now)
     if recording is not None:
         recording.recorder.begin(cluster)
@@ -270,6 +270,7 @@ def _listen(
         transport_layers=transport_layers,
         others=routers[1:],
         limits=limits,
+        clock=clock,
         log=log,
         on_listening=on_listening,
         beside=control,

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import time
-from fractions import Fraction
-from typing import Final, Protocol
+from typing import Protocol
 
 import trio
 
 from kshim.coordinator.step import Now
-
-_RATE: Final = re.compile(r"x(\d{1,5}(?:\.\d{1,3})?)", re.ASCII)
-MAX_RATE: Final = 10_000
-_MANUAL: Final = Fraction(0)
-_REAL: Final = Fraction(1)
+from kshim.scheduling.clock_rate import MANUAL, REAL
 
 
 class GroupClock(Protocol):
@@ -45,13 +39,14 @@ class RealClock:
 class SteerableClock:
     """The machine's clocks, moved ahead by what `move_to` has added.
 
-    With another `rate` than 1 time runs that many times as fast as the machine's, and with 0 it stands still (manual).
+    Time runs at `rate` thousandths of the machine's (`kshim.scheduling.clock_rate`); with MANUAL it stands still.
     Whoever moves the clock holds it first: it then shows the instants it is moved to, and after `release` it goes on from
     there. Both faces of `Now` move together.
     """
 
-    def __init__(self, rate: Fraction = _REAL) -> None:
+    def __init__(self, rate: int = REAL) -> None:
         self._rate = rate
+        self._is_real = rate == REAL
         self._ahead_ms = 0
         self._began_ns = time.monotonic_ns(), time.time_ns()
         self._held: Now | None = None
@@ -61,7 +56,7 @@ class SteerableClock:
     @property
     def is_manual(self) -> bool:
         """Whether it stands still unless it is moved."""
-        return self._rate == _MANUAL
+        return self._rate == MANUAL
 
     def now(self) -> Now:
         """See `GroupClock.now`."""
@@ -69,13 +64,13 @@ class SteerableClock:
         if held is not None:
             return held
         ahead_ms = self._ahead_ms
-        if self._rate is _REAL:
+        if self._is_real:
             return Now(time.monotonic_ns() // 1_000_000 + ahead_ms, time.time_ns() // 1_000_000 + ahead_ms)
         return self._scaled(ahead_ms)
 
     def _scaled(self, ahead_ms: int) -> Now:
         mono_ns, wall_ns = self._began_ns
-        passed_ns = (time.monotonic_ns() - mono_ns) * self._rate.numerator // self._rate.denominator
+        passed_ns = (time.monotonic_ns() - mono_ns) * self._rate // REAL
         return Now((mono_ns + passed_ns) // 1_000_000 + ahead_ms, (wall_ns + passed_ns) // 1_000_000 + ahead_ms)
 
     async def sleep_until(self, mono_ms: int) -> None:
@@ -85,7 +80,7 @@ class SteerableClock:
             if self._held is not None:
                 await self._moved.wait()
             else:
-                with trio.move_on_after(float(left_ms / self._rate) / 1_000):
+                with trio.move_on_after(left_ms / self._rate):
                     await self._moved.wait()
 
     # Moving it
@@ -110,18 +105,3 @@ class SteerableClock:
             self._held = self._scaled(self._ahead_ms)
         self._moved.set()
         self._moved = trio.Event()
-
-
-def parse_clock(text: str) -> SteerableClock:
-    """The clock that `real`, `manual` or `x` and a rate, such as `x60`, asks for. Raises ValueError."""
-    if text == "manual":
-        return SteerableClock(_MANUAL)
-    if text == "real":
-        return SteerableClock()
-    found = _RATE.fullmatch(text)
-    rate = Fraction(found[1]) if found is not None else _MANUAL
-    if not 0 < rate <= MAX_RATE:
-        raise ValueError(
-            f"{text!r} is not a clock: use real, manual, or x and a rate of up to {MAX_RATE}, such as x60 or x0.5"
-        )
-    return SteerableClock(_REAL if rate == 1 else rate)

@@ -12,6 +12,7 @@ import trio
 
 from kshim.broker.connection import FrameRouter, NodeRouter
 from kshim.config.listeners import Listener
+from kshim.server.clock import GroupClock
 from kshim.server.connection import ServerLog
 from kshim.server.limits import ServerLimits
 from kshim.server.listener import CannotBind
@@ -38,6 +39,7 @@ def run_until_signalled(
     limits: ServerLimits,
     log: ServerLog,
     on_listening: Callable[[Sequence[tuple[str, int]]], None],
+    clock: GroupClock | None = None,
     beside: Beside | None = None,
 ) -> int:
     """Serve until SIGTERM or SIGINT, end gracefully, and return the signal's number. A second signal ends it at once.
@@ -46,7 +48,7 @@ def run_until_signalled(
     file descriptors as the process may have: a shell usually allows 1024 and lets a program ask for more.
     """
     _allow_many_connections()
-    return trio.run(_run, router, listeners, transport_layers, others, limits, log, on_listening, beside)
+    return trio.run(_run, router, listeners, transport_layers, others, limits, log, on_listening, clock, beside)
 
 
 async def _run(
@@ -57,6 +59,7 @@ async def _run(
     limits: ServerLimits,
     log: ServerLog,
     on_listening: Callable[[Sequence[tuple[str, int]]], None],
+    clock: GroupClock | None,
     beside: Beside | None,
 ) -> int:
     running = _Running(beside)
@@ -82,6 +85,7 @@ async def _run(
                     transport_layers=transport_layers,
                     others=others,
                     limits=limits,
+                    clock=clock,
                     log=log,
                     on_listening=on_listening,
                     task_status=running,

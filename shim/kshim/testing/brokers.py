@@ -17,7 +17,7 @@ from kshim.broker.node import Node
 from kshim.broker.router import Router
 from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim.harness.waits import Waits
-from kshim.server.clock import SteerableClock, parse_clock
+from kshim.server.clock import SteerableClock
 from kshim.server.clock_control import Fired
 from kshim.server.random_ids import new_cluster_id, new_member_suffix, new_topic_id
 from kshim.server.server import Server, serve
@@ -256,7 +256,7 @@ async def serve_brokers(
         for name, partitions in setup.topics.items():
             _have_topic(cluster, name, partitions)
         routers = [Router(Node(cluster, node_id, setup.listener.host, 0)) for node_id in cluster.leadership.node_ids]
-        brokers = Brokers(cluster, routers, parse_clock(setup.clock))
+        brokers = Brokers(cluster, routers, SteerableClock(setup.clock_rate))
         brokers.defects = defects
         cluster.start(brokers.clock.now)
         failure: Exception | None = None

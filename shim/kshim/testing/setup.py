@@ -9,7 +9,7 @@ from os import PathLike
 from kshim.config.broker_config import BrokerConfig, ConfigError
 from kshim.config.listeners import Listener, plain_listener
 from kshim.config.security_keys import SECURITY_KEYS
-from kshim.server.clock import parse_clock
+from kshim.scheduling.clock_rate import clock_rate
 from kshim.testing.arguments import check_text, checked_configuration, checked_directory, checked_topics
 
 _ACCESS_KEYS = frozenset({"authorizer.class.name", "controller.listener.names"})
@@ -36,8 +36,7 @@ class Setup:
         self.topics = checked_topics(topics)
         self.data_dir = checked_directory(data_dir)
         check_text("clock", clock)
-        parse_clock(clock)
-        self.clock = clock
+        self.clock_rate = clock_rate(clock)
         self.listener: Listener = plain_listener("127.0.0.1", 0)
         self.config = BrokerConfig(checked_configuration("config", config))
         _refuse_listeners(self.config)
