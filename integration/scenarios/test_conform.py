@@ -10,8 +10,9 @@ from xml.etree import ElementTree
 
 from integration.support.kshim import KshimProcess
 from kshim.tools.client import Client
+from kshim.tools.report import Verdict
 from kshim.tools.scenario.parse import parse_scenario
-from kshim.tools.scenario.verdict import Result, Verdict
+from kshim.tools.scenario.verdict import Result
 from kshim.tools.scenario.wire import play
 from kshim_protocol.messages.metadata import MetadataRequest
 

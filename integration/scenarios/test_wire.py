@@ -11,9 +11,10 @@ from integration.support.fixtures import KINDS, available
 from integration.support.kafka import RealKafka
 from integration.support.kshim import KshimProcess
 from kshim.tools.conform.run import conform
+from kshim.tools.report import Verdict
 from kshim.tools.scenario.library import load_scenarios
 from kshim.tools.scenario.model import Scenario
-from kshim.tools.scenario.verdict import Result, Verdict
+from kshim.tools.scenario.verdict import Result
 
 MIN_SESSION = {"group.min.session.timeout.ms": "500"}
 SETTINGS: dict[str, dict[str, str]] = {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kshim.cli.exit_codes import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, CommandError
 
 if TYPE_CHECKING:
-    from kshim.cli.options import ConformOptions, HealthOptions
+    from kshim.cli.options import ConformClientOptions, ConformOptions, HealthOptions
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # What imports make stays, so looking through it for garbage frees nothing and is a tenth of the start-up.
     gc.disable()
     from kshim.cli.options import (
+        ConformClientOptions,
         ConformOptions,
         DemoOptions,
         HealthOptions,
@@ -43,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return run_demo(is_plain=command.is_plain)
         if isinstance(command, ConformOptions):
             return _conform(command)
+        if isinstance(command, ConformClientOptions):
+            return _conform_client(command)
         if isinstance(command, HealthOptions):
             return _health(command)
         if isinstance(command, PipelineOptions):
@@ -76,6 +79,26 @@ def _conform(options: ConformOptions) -> int:
         raise CommandError(str(error), EXIT_USAGE) from None
     except BrokerGone as error:
         raise CommandError(str(error), EXIT_FAILURE) from None
+
+
+def _conform_client(options: ConformClientOptions) -> int:
+    from kshim.tools.conform_client.program import CommandProblem
+    from kshim.tools.conform_client.run import UnknownName, print_behaviours, run_conform_client
+
+    try:
+        if options.command is None:
+            return print_behaviours(suites=options.suites, names=options.behaviours)
+        return run_conform_client(
+            options.command,
+            suites=options.suites,
+            names=options.behaviours,
+            jobs=options.jobs,
+            patience=options.patience,
+            time_limit_s=options.time_limit_s,
+            output=options.output,
+        )
+    except (UnknownName, CommandProblem) as error:
+        raise CommandError(str(error), EXIT_USAGE) from None
 
 
 def _health(options: HealthOptions) -> int:

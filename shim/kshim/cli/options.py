@@ -92,6 +92,21 @@ class ConformOptions(NamedTuple):
     jobs: int
 
 
+class ConformClientOptions(NamedTuple):
+    """What `kshim conform-client` was asked for. No suites and no behaviours: all of them.
+
+    `patience` multiplies the time limits of the program; `command` is None where only a list was asked for.
+    """
+
+    command: str | None
+    suites: tuple[str, ...]
+    behaviours: tuple[str, ...]
+    output: OutputFormat
+    jobs: int
+    patience: int
+    time_limit_s: int
+
+
 class HealthOptions(NamedTuple):
     """What `kshim health` was asked for."""
 
@@ -126,7 +141,14 @@ class PipelineOptions(NamedTuple):
 
 
 Command = (
-    ServeOptions | DemoOptions | ConformOptions | HealthOptions | DumpOffsetsOptions | ImportOptions | PipelineOptions
+    ServeOptions
+    | DemoOptions
+    | ConformOptions
+    | ConformClientOptions
+    | HealthOptions
+    | DumpOffsetsOptions
+    | ImportOptions
+    | PipelineOptions
 )
 
 
@@ -185,6 +207,21 @@ _CONFORM = (
     Option("--jobs", "number of behaviours to check at the same time (default: 8)", "N", number(1, 256), default=8),
 )
 
+_CONFORM_CLIENT = (
+    Option("--command", "what starts the program; {bootstrap}, {topic}, {group} and {instance} stand for the values of the "
+           "variables", "COMMAND", is_source=True),
+    Option("--list", "print the behaviours, with what is expected and where Kafka says so, and exit", is_source=True),
+    Option("--suite", "check only this suite; may be repeated", "NAME", is_repeated=True),
+    Option("--behaviour", "check only this behaviour; may be repeated", "NAME", is_repeated=True),
+    Option("--output", "format of the report (default: text)", default="text", choices=("text", "json", "junit")),
+    Option("--jobs", "number of behaviours to check at the same time, each with a run of the program (default: 4)", "N",
+           number(1, 64), default=4),
+    Option("--patience", "give the program N times as long as usual, on a slow machine (default: 1)", "N", number(1, 100),
+           default=1),
+    Option("--time-limit", "begin no further behaviour after so many seconds (default: 3600)", "SECONDS", number(1),
+           default=3600),
+)
+
 _HEALTH = (
     Option("--bootstrap-server", "the broker to check (default: the first of KSHIM_CONFIG_LISTENERS, KSHIM_LISTEN, or 127.0.0.1:9092)",
            "HOST:PORT"),
@@ -223,11 +260,11 @@ def parse_command(arguments: Sequence[str], environment: Mapping[str, str]) -> C
         return PipelineOptions(tuple(arguments[1:]))
     found, unknown = _parser().parse_known_args(arguments)
     if unknown:
-        command = f"kshim {found.command}" if found.command else "kshim"
+        command = f"kshim {found.subcommand}" if found.subcommand else "kshim"
         raise CommandError(
             f"unrecognized arguments: {' '.join(unknown)}; `{command} --help` lists the options", EXIT_USAGE
         )
-    return _COMMANDS[found.command].read(found, environment)
+    return _COMMANDS[found.subcommand].read(found, environment)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -266,7 +303,7 @@ def _parser() -> _Parser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    commands = parser.add_subparsers(dest="subcommand", metavar="COMMAND")
     for name, command in _COMMANDS.items():
         added = commands.add_parser(
             name, help=command.help, description=command.description, epilog=command.epilog, allow_abbrev=False
@@ -289,6 +326,19 @@ def _conform_options(found: argparse.Namespace, _environment: Mapping[str, str])
         assume=dict(given["assume"]),
         caps=dict(given["max_version"]),
         jobs=given["jobs"],
+    )
+
+
+def _conform_client_options(found: argparse.Namespace, _environment: Mapping[str, str]) -> ConformClientOptions:
+    given = Given(_CONFORM_CLIENT, found)
+    return ConformClientOptions(
+        command=given["command"],
+        suites=tuple(given["suite"]),
+        behaviours=tuple(given["behaviour"]),
+        output=given["output"],
+        jobs=given["jobs"],
+        patience=given["patience"],
+        time_limit_s=given["time_limit"],
     )
 
 
@@ -476,6 +526,17 @@ _COMMANDS: Mapping[str, _Command] = {
         _CONFORM,
         _conform_options,
         "Exit codes: 0 all behaviours that could be checked passed, 1 one failed or none could be checked, 2 usage.",
+    ),
+    "conform-client": _Command(
+        "judge how a consumer program copes with a coordinator that fails",
+        "Start a consumer program again and again, each time with fresh brokers that do one thing wrong: errors, lost and "
+        "damaged answers, a coordinator that moves, a member that is fenced. Reports for each whether the program copes as "
+        "Kafka expects of a client, as seen by the brokers. The program finds its brokers, topic and group in "
+        "KSHIM_BOOTSTRAP_SERVERS, KSHIM_TOPIC and KSHIM_GROUP; KSHIM_INSTANCE is its group.instance.id, empty for none. It "
+        "must consume the topic in the group and commit, until it is ended by SIGTERM.",
+        _CONFORM_CLIENT,
+        _conform_client_options,
+        "Exit codes: 0 all behaviours that apply passed, 1 one failed or none applies, 2 usage.",
     ),
     "health": _Command(
         "check whether a broker answers",

@@ -8,12 +8,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kshim.tools.conform.report import REPORTS
+from kshim.tools.conform.report import entry_of, heading_of
 from kshim.tools.conform.run import UnknownName, run_conform, select
+from kshim.tools.report import REPORTS, Verdict
 from kshim.tools.scenario.library import load_scenarios
 from kshim.tools.scenario.model import Scenario
 from kshim.tools.scenario.parse import parse_scenario
-from kshim.tools.scenario.verdict import Failure, Result, Verdict
+from kshim.tools.scenario.verdict import Failure, Result
 
 FAILURE = Failure(7, "join a  -> NONE", "NONE <ok>", "X \x00", ("expected NONE, seen X",))
 
@@ -32,10 +33,10 @@ RESULTS = [
 
 def report(form: str) -> str:
     stream = io.StringIO()
-    made = REPORTS[form]("host:9092", stream)
+    made = REPORTS[form](heading_of("host:9092"), stream)
     for result in RESULTS:
-        made.add(result)
-    made.end(unplayed=4)
+        made.add(entry_of(result))
+    made.end(fields={"virtual_only": 4})
     return stream.getvalue()
 
 

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import NamedTuple
 
+from kshim.tools.report import Verdict
 from kshim.tools.scenario.answers import differences
 from kshim.tools.scenario.model import Outcome, Scenario, Step
-
-
-class Verdict(Enum):
-    """How a scenario ended."""
-
-    PASSED = "passed"
-    FAILED = "failed"
-    SKIPPED = "skipped"
 
 
 class Failure(NamedTuple):

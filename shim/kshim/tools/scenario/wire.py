@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from kshim.tools.client import BrokerGone, Client
+from kshim.tools.report import Verdict
 from kshim.tools.scenario.actors import Cast
 from kshim.tools.scenario.answers import observe
 from kshim.tools.scenario.model import Outcome, Scenario, Step
 from kshim.tools.scenario.requests import Unsupported, build_request
 from kshim.tools.scenario.setting import Address, Setting
-from kshim.tools.scenario.verdict import Failure, Mismatch, Result, Verdict, judge
+from kshim.tools.scenario.verdict import Failure, Mismatch, Result, judge
 from kshim_protocol.frame import ProtocolError
 
 ANSWER_S = 5.0
