@@ -124,6 +124,11 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def topics_of(self, session_id: int) -> list[FetchTopic]:
+        """What an incremental request is for besides what it names; nothing, if there is no such session."""
+        session = self._sessions.get(session_id)
+        return [] if session is None else session.topics()
+
     def begin(self, request: FetchRequest, *, by_id: bool, now_ms: int) -> FetchSession | None:
         """A session with the partitions of a full request; None when all places are taken. `now_ms` is monotonic."""
         count = sum(len(topic.partitions) for topic in request.topics)

@@ -8,11 +8,11 @@ from functools import partial
 
 from kshim.broker.connection import Connection, ConnectionClosing
 from kshim.broker.node import Node
-from kshim.broker.request import API_VERSIONS, PendingReply, Route, find_handler
+from kshim.broker.request import API_VERSIONS, Handler, PendingReply, Route, find_handler
 from kshim.broker.warmup import warmup_steps
 from kshim.coordinator.deadlines import Key
 from kshim.coordinator.step import Now, RequestContext
-from kshim_protocol.apis import API_TABLE
+from kshim_protocol.apis import API_TABLE, Api
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.frame import ProtocolError, parse_request_header
 
@@ -43,6 +43,7 @@ class Router:
         self._routes: dict[tuple[int, int], Route] = {}
         self.new_reply: type[PendingReply] = PendingReply
         """What waits for the answer of each request."""
+        self._intercept: Callable[[Api, Handler], Handler] | None = None
         self._warming = warmup_steps(self.resolve)
         self._new_context = RequestContext
         if node.cluster.leadership.is_spread:
@@ -157,6 +158,14 @@ class Router:
         """See `FrameRouter.warm_up`."""
         return next(self._warming, None) is not None
 
+    def intercept(self, intercept: Callable[[Api, Handler], Handler] | None) -> None:
+        """Have requests handled by what `intercept` makes of each API's handler, or by the handlers again.
+
+        From the next request on. Without it nothing is asked for a request.
+        """
+        self._intercept = intercept
+        self._routes.clear()
+
     def resolve(self, api_key: int, version: int) -> Route | None:
         """The route of (key, version); None for ApiVersions in a version of the future.
 
@@ -177,6 +186,8 @@ class Router:
             from kshim.broker.guards.guard import guarded
 
             handler = guarded(api, handler, authorizer)
+        if self._intercept is not None:
+            handler = self._intercept(api, handler)
         route = Route(api, version, handler)
         self._routes[api_key, version] = route
         return route

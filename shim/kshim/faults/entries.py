@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from kshim_protocol.apis import api_named
-from kshim_protocol.schema import MISSING, ZERO_UUID, Row, Struct, row_is_in, version_range
+from kshim_protocol.schema import ZERO_UUID, Row, Struct, row_is_in, version_range
 
 EVERY_API: Final = "*"
 LEVELS: Final = ("top", "group", "topic", "partition", "member")
@@ -93,16 +93,13 @@ SHAPES: Final[dict[str, tuple[Shape, ...]]] = {
 }
 # fmt: on
 
-_NAMES: Final[dict[str, tuple[str, ...]]] = {
+NAMES: Final[dict[str, tuple[str, ...]]] = {
     "group": ("group_id", "key"),
     "topic": ("topic", "name"),
     "partition": ("partition", "partition_index", "index", "partition_id"),
     "member": ("member_id",),
 }
 """What the schemas call the name of each kind."""
-_BLANKS: Final[dict[str, object]] = {"records": b"", "metadata": "", "protocol_type": "", "protocol_data": ""}
-"""What a refused entry has in fields without a default, where -1, null or nothing would not do."""
-
 TopicName = Callable[[bytes], str | None]
 """From the id of a topic to its name; None for an unknown one."""
 
@@ -143,17 +140,18 @@ def entries_of(api: str, version: int, request: Any, topic_name: TopicName) -> I
     """Everything that a request names, one by one."""
     shape = shape_of(api, version)
     if shape is not None and not (api == "FindCoordinator" and request.key_type != 0):
-        yield from _below(request, shape.request, shape.kinds, NOTHING, topic_name)
+        yield from entries_below(request, shape.request, shape.kinds, NOTHING, topic_name)
 
 
-def _below(
+def entries_below(
     message: Any, path: tuple[str, ...], kinds: tuple[str, ...], above: Entry, topic_name: TopicName
 ) -> Iterator[Entry]:
+    """What stands in the arrays of `path`, which are of these `kinds`, below the entry `above`."""
     for element in getattr(message, path[0]) or ():
         entry = above._replace(**{kinds[0]: name_of(element, kinds[0], topic_name)})
         rest = path[1:]
         if rest:
-            yield from _below(element, rest, kinds[1:], entry, topic_name)
+            yield from entries_below(element, rest, kinds[1:], entry, topic_name)
         elif kinds[1:]:
             yield entry._replace(partition=ANY)
         else:
@@ -167,146 +165,10 @@ def name_of(element: Any, kind: str, topic_name: TopicName) -> Any:
     topic_id = getattr(element, "topic_id", ZERO_UUID) if kind == "topic" else ZERO_UUID
     if topic_id != ZERO_UUID:
         return topic_name(topic_id)
-    for attribute in _NAMES[kind]:
+    for attribute in NAMES[kind]:
         if hasattr(element, attribute):
             return getattr(element, attribute)
     raise AssertionError(f"{type(element).__name__} has no name of a {kind}")
-
-
-def without(
-    message: Any,
-    path: tuple[str, ...],
-    kinds: tuple[str, ...],
-    is_taken: Callable[[Entry], bool],
-    topic_name: TopicName,
-    above: Entry = NOTHING,
-) -> tuple[Any, int]:
-    """A copy of a message without the entries that are taken, and how many entries are left in it."""
-    kept = []
-    count = 0
-    for element in getattr(message, path[0]) or ():
-        entry = above._replace(**{kinds[0]: name_of(element, kinds[0], topic_name)})
-        if path[1:]:
-            part, part_count = without(element, path[1:], kinds[1:], is_taken, topic_name, entry)
-            if part_count:
-                kept.append(part)
-                count += part_count
-        elif not is_taken(entry):
-            kept.append(element)
-            count += 1
-    return changed(message, **{path[0]: tuple(kept)}), count
-
-
-def refusals(
-    request: Any,
-    response_class: type[Struct],
-    shape: Shape,
-    level: str,
-    version: int,
-    code: int,
-    is_taken: Callable[[Entry], bool],
-    topic_name: TopicName,
-) -> Struct:
-    """A response that holds `code` at `level` for each entry of the request that is taken, and nothing else."""
-    depth = shape.kinds.index(level) + 1
-    rows = _refused(
-        request, shape.request, response_class, shape.response[:depth], shape.kinds, version, code, is_taken, topic_name
-    )
-    return blank(response_class, version, **{shape.response[0]: rows})
-
-
-def _refused(
-    request: Any,
-    path: tuple[str, ...],
-    response_class: type[Struct],
-    response_path: tuple[str, ...],
-    kinds: tuple[str, ...],
-    version: int,
-    code: int,
-    is_taken: Callable[[Entry], bool],
-    topic_name: TopicName,
-    above: Entry = NOTHING,
-) -> tuple[Struct, ...]:
-    element_class = _row(response_class, response_path[0]).element
-    is_last = len(response_path) == 1
-    found = []
-    for element in getattr(request, path[0]) or ():
-        entry = above._replace(**{kinds[0]: name_of(element, kinds[0], topic_name)})
-        fields = _names(element, element_class, kinds[0])
-        if is_last:
-            below = _below(element, path[1:], kinds[1:], entry, topic_name) if path[1:] else iter((entry,))
-            if any(map(is_taken, below)):
-                fields[error_field(element_class)] = code
-                found.append(blank(element_class, version, **fields))
-            continue
-        rows = _refused(
-            element, path[1:], element_class, response_path[1:], kinds[1:], version, code, is_taken, topic_name, entry
-        )
-        if rows:
-            fields[response_path[1]] = rows
-            found.append(blank(element_class, version, **fields))
-    return tuple(found)
-
-
-def _names(element: Any, cls: type[Struct], kind: str) -> dict[str, Any]:
-    """The fields of a row of the answer that say what it is about."""
-    there = {row.name for row in cls.info.rows}
-    if not isinstance(element, Struct):
-        return {next(name for name in _NAMES[kind] if name in there): element}
-    found: dict[str, Any] = {
-        name: getattr(element, name) for name in (*_NAMES[kind], "topic_id", "group_instance_id")
-        if name in there and hasattr(element, name)
-    }  # fmt: skip
-    if not found or set(found) == {"topic_id"}:
-        value = next(getattr(element, name) for name in _NAMES[kind] if hasattr(element, name))
-        found[next(name for name in _NAMES[kind] if name in there)] = value
-    return found
-
-
-def merged(response: Any, refused: Any, path: tuple[str, ...], kinds: tuple[str, ...]) -> Any:
-    """The answer to all of a request: `refused` instead of, or added to, the rows that `response` has."""
-    rows = list(getattr(response, path[0]) or ())
-    places = {_key(row, kinds[0]): index for index, row in enumerate(rows)}
-    for row in getattr(refused, path[0]):
-        place = places.get(_key(row, kinds[0]))
-        if place is None:
-            rows.append(row)
-        elif path[1:] and not getattr(row, "error_code", 0):
-            rows[place] = merged(rows[place], row, path[1:], kinds[1:])
-        else:
-            rows[place] = row
-    return changed(response, **{path[0]: tuple(rows)})
-
-
-def _key(row: Any, kind: str) -> tuple[Any, ...]:
-    return tuple(getattr(row, name) for name in (*_NAMES[kind], "topic_id", "group_instance_id") if hasattr(row, name))
-
-
-def blank(cls: type[Struct], version: int, **fields: Any) -> Struct:
-    """A message with the given fields; the others have their default, or a value that says nothing."""
-    for row in cls.info.rows:
-        if row.name not in fields and row.default is MISSING:
-            fields[row.name] = _blank(row, version)
-    return cls(**fields)
-
-
-def _blank(row: Row, version: int) -> Any:
-    if row.name.endswith("error_code") or row.name.endswith("time_ms"):
-        return 0
-    if row.name in _BLANKS:
-        return _BLANKS[row.name]
-    first, last = row.nullable
-    if first <= version <= last:
-        return None
-    kinds: dict[str, Any] = {
-        "string": "",
-        "bytes": b"",
-        "records": b"",
-        "array": (),
-        "boolean": False,
-        "uuid": ZERO_UUID,
-    }
-    return kinds.get(row.type, -1)
 
 
 def error_levels(api: str, version: int | None = None) -> dict[str, str]:
@@ -320,9 +182,9 @@ def error_levels(api: str, version: int | None = None) -> dict[str, str]:
     for shape in shapes:
         cls = response_class
         for field, kind in zip(shape.response, shape.kinds, strict=False):
-            cls = _row(cls, field).element
+            cls = row_of(cls, field).element
             name = error_field(cls)
-            if name and (version is None or row_is_in(_row(cls, name), version)):
+            if name and (version is None or row_is_in(row_of(cls, name), version)):
                 levels[kind] = name
     return {level: levels[level] for level in LEVELS if level in levels}
 
@@ -332,7 +194,8 @@ def error_field(cls: type[Struct]) -> str:
     return next((row.name for row in cls.info.rows if row.name in ("error_code", "partition_error_code")), "")
 
 
-def _row(cls: type[Struct], name: str) -> Row:
+def row_of(cls: type[Struct], name: str) -> Row:
+    """The row of a message with that name."""
     return next(row for row in cls.info.rows if row.name == name)
 
 

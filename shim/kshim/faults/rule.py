@@ -75,13 +75,27 @@ class Match(NamedTuple):
         """Whether it is for a part of what a request names."""
         return self.topic is not None or self.partition is not None
 
+    @property
+    def nearest_kinds(self) -> tuple[str, ...]:
+        """What of a request it names, from the nearest up: an error belongs there, if it can."""
+        kinds = (
+            ("member", self.member_id is not None),
+            ("partition", self.names_entries),
+            ("topic", self.topic is not None),
+            ("group", self.group is not None),
+        )
+        return tuple(kind for kind, is_named in kinds if is_named)
+
     def takes(self, entry: Entry) -> bool:
         """Whether the rule is for this part of a request."""
-        if self.group is not None and entry.group is not None and not fnmatchcase(entry.group, self.group):
-            return False
-        if self.topic is not None and (entry.topic is None or not fnmatchcase(entry.topic, self.topic)):
-            return False
-        return self.partition is None or entry.partition in (self.partition, ANY)
+        return (self.topic is None or entry.topic is not None) and self.covers(entry)
+
+    def covers(self, entry: Entry) -> bool:
+        """The same, where an entry without a topic or a partition stands for all that it holds."""
+        for wanted, found in ((self.group, entry.group), (self.topic, entry.topic), (self.member_id, entry.member)):
+            if wanted is not None and found is not None and not fnmatchcase(found, wanted):
+                return False
+        return self.partition is None or entry.partition in (self.partition, ANY, None)
 
     def _wanted_entry(self) -> str:
         return Entry(None, self.topic, self.partition).text()

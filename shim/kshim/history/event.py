@@ -169,6 +169,7 @@ class HistoryEvent(NamedTuple):
     outcome: str | None = None
     ended_by: Ending | None = None
     replaced_member_id: str | None = None
+    injected_fault: str | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -202,7 +203,7 @@ class HistoryEvent(NamedTuple):
             f'"ts_ms":{self.now.wall_ms},"mono_ms":{self.now.mono_ms},"broker":{self.broker},{group_json},'
             f'"to_generation":{_number(self.to_generation)},"type":"{self.type}","state_from":{state_from},'
             f'"state_to":"{self.state_to}",{cause_json},"replaced_member_id":{replaced},'
-            f'{self._timeline_json()},"injected_fault":null}}'
+            f'{self._timeline_json()},"injected_fault":{_text(self.injected_fault)}}}'
         )
         return text.encode("utf-8", "backslashreplace")  # half a surrogate pair becomes \udxxx, which JSON knows, too
 

@@ -10,7 +10,7 @@ from kshim.coordinator.groups.classic.subscriptions import CONSUMER_PROTOCOL_TYP
 from kshim.coordinator.groups.events import GroupLoaded, JoinCompleted, MemberAdded
 from kshim.history.ring import Ring
 from kshim.history.topic import EventsTopic
-from kshim.history.tracker import Tracker
+from kshim.history.tracker import InjectedFault, Tracker
 from kshim.partitions.internal_topics import EVENTS_TOPIC
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class History:
         self._find_group = find_group
         self._on_defect = on_defect
         self._broker_of = broker_of
-        self._pending: list[tuple[Event, int]] = []
+        self._pending: list[tuple[Event | InjectedFault, int]] = []
         self._readers: set[str] = set()  # groups that read the topic, so that nothing of them may go there
         self._tracker = Tracker(self._emit, run=run, initial_delay_ms=initial_delay_ms)
         if topic is not None:
@@ -107,6 +107,12 @@ class History:
         if self.topic is not None:
             self.topic.expect()
             self._learn(event)
+        if len(self._pending) >= PENDING_MAX_EVENTS:
+            self._follow()
+
+    def fault_injected(self, group_id: str, name: str) -> None:
+        """A fault acted on a request of a group: its next events name it."""
+        self._pending.append((InjectedFault(group_id, name), -1))
         if len(self._pending) >= PENDING_MAX_EVENTS:
             self._follow()
 

@@ -6,7 +6,7 @@ No clock, no I/O: the coordinator's events carry the time. `docs/design/events.m
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.events import (
@@ -58,6 +58,23 @@ _STABLE: Final = GroupState.STABLE.value
 _KICKS: Final = frozenset({Cause.REBALANCE_TIMEOUT, Cause.SESSION_EXPIRED, Cause.SYNC_TIMEOUT, Cause.GROUP_TOO_LARGE})
 
 
+class InjectedFault(NamedTuple):
+    """Between the events of the coordinator: a fault has acted on a request of a group."""
+
+    group_id: str
+    name: str
+
+
+class FaultsOfGroup:
+    """The faults since the last event of a group. All events of one moment name them: those at `told_ms`, once there is one."""
+
+    __slots__ = ("names", "told_ms")
+
+    def __init__(self) -> None:
+        self.names: dict[str, None] = {}
+        self.told_ms: int | None = None
+
+
 class GroupHistory:
     """What is known of one group. `rebalance` is the open one, `last` the one that was completed last."""
 
@@ -87,12 +104,13 @@ class Tracker:
         initial_delay_ms: int,
     ) -> None:
         self.groups: dict[str, GroupHistory] = {}
+        self._faults: dict[str, FaultsOfGroup] = {}
         self._emit = emit
         self._run = run
         self._broker = -1
         self._initial_delay_ms = initial_delay_ms
         self._number = 0
-        self.followers: Final[dict[type[Event], Callable[[Any, GroupHistory], None]]] = {
+        self.followers: Final[dict[type, Callable[[Any, GroupHistory], None]]] = {
             Transition: self._moved,
             MemberAdded: self._member_added,
             MemberReplaced: self._member_replaced,
@@ -104,10 +122,12 @@ class Tracker:
         }
         """The events that mean something to history, and what is made of them."""
 
-    def observe(self, event: Event, broker: int) -> None:
+    def observe(self, event: Event | InjectedFault, broker: int) -> None:
         """Follow one event of the coordinator; `broker` is the node id of that coordinator."""
         follow = self.followers.get(type(event))
         if follow is None:
+            if isinstance(event, InjectedFault):
+                self._fault_injected(event)
             return
         self._broker = broker
         assert isinstance(event, GroupEvent)
@@ -303,6 +323,8 @@ class Tracker:
             fields["expected"] = why.expected
             fields["kicked_count"] = len(why.kicked)
             fields["pending_sync"] = why.pending_sync
+        if self._faults:
+            fields["injected_fault"] = self._faults_before(event)
         self._number += 1
         group.seq += 1
         self._emit(
@@ -319,6 +341,26 @@ class Tracker:
                 **fields,
             )
         )
+
+    # Faults
+
+    def _fault_injected(self, event: InjectedFault) -> None:
+        faults = self._faults.get(event.group_id)
+        if faults is None or faults.told_ms is not None:
+            faults = self._faults[event.group_id] = FaultsOfGroup()
+        faults.names[event.name] = None
+
+    def _faults_before(self, event: GroupEvent) -> str | None:
+        """The faults that an event names."""
+        faults = self._faults.get(event.group_id)
+        if faults is None:
+            return None
+        if faults.told_ms is None:
+            faults.told_ms = event.now.mono_ms
+        elif faults.told_ms != event.now.mono_ms:
+            del self._faults[event.group_id]
+            return None
+        return "; ".join(faults.names)
 
 
 def _ending(event: Transition, group: GroupHistory) -> Ending:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from kshim.storage.log import LogError
@@ -66,6 +67,7 @@ class Durability:
     ) -> None:
         self.policy = policy
         self.replies_wait = policy == "always"
+        self._held: dict[Partition, int] = {}  # how many times at once
         # Under `always`: logs with something behind their durable position that an earlier process may have shown.
         self._leftovers: set[Partition] = set()
         self._interval_ms = interval_ms
@@ -90,7 +92,7 @@ class Durability:
         """
         if not _has_undurable(partition):
             return
-        if not self.replies_wait:
+        if self.policy != "always":
             self.appended(partition)
             return
         log = partition.opened_log
@@ -105,7 +107,7 @@ class Durability:
 
     def appended(self, partition: Partition) -> None:
         """The partition's log has grown."""
-        if self.replies_wait:
+        if self.policy == "always":
             if partition not in self._due:
                 self._due[partition] = None
                 self._wake()
@@ -127,12 +129,12 @@ class Durability:
         """The partition is deleted: nothing waits for it any longer."""
         self._grown.pop(partition, None)
         self._due.pop(partition, None)
-        for _, wait in self._waits.pop(partition, ()):
-            self._settle(wait)
+        self._held.pop(partition, None)
+        self._settle_all(partition)
 
     def was_shown(self, partition: Partition) -> bool:
         """Whether clients may know of what lies behind the durable position of the log."""
-        return not self.replies_wait or partition in self._leftovers
+        return self.policy != "always" or partition in self._leftovers
 
     def repaired(self, partition: Partition) -> None:
         """The log is durable to its end, after a sync of it had failed."""
@@ -149,7 +151,10 @@ class Durability:
         """Those of `partitions` that hold something that `when_durable` would wait for."""
         if not self.replies_wait:
             return []
-        return [partition for partition in partitions if _has_undurable(partition)]
+        syncs = self.policy == "always"
+        return [
+            partition for partition in partitions if partition in self._held or (syncs and _has_undurable(partition))
+        ]
 
     def when_durable(self, partitions: Collection[Partition], done: Done) -> None:
         """Call `done` once all that is in the logs of `partitions` by now is durable or lost; perhaps at once.
@@ -166,6 +171,26 @@ class Durability:
             assert log is not None
             self._waits.setdefault(partition, deque()).append((log.end_offset, wait))
             self.appended(partition)
+
+    def hold(self, partition: Partition, hold_ms: int) -> None:
+        """Have the next sync of a log take so long, as on a slow disk: under every policy `when_durable` waits for it."""
+        self._held[partition] = self._held.get(partition, 0) + 1
+        self.replies_wait = True
+        self._timers.after(hold_ms, partial(self._let_go, partition))
+
+    def _let_go(self, partition: Partition) -> None:
+        count = self._held.pop(partition, 0)
+        if count > 1:
+            self._held[partition] = count - 1
+        self.replies_wait = self.policy == "always" or bool(self._held)
+        if partition in self._held:
+            return
+        if self.policy == "always":
+            if partition in self._waits:
+                self._due[partition] = None
+            self._wake()
+        else:
+            self._settle_all(partition)
 
     # Syncing
 
@@ -184,8 +209,11 @@ class Durability:
         self._grown.clear()
         self._wake()
 
+    def _is_free(self, partition: Partition) -> bool:
+        return partition not in self._syncing and partition not in self._held
+
     def _wake(self) -> None:
-        if not self._is_started and any(partition not in self._syncing for partition in self._due):
+        if not self._is_started and any(map(self._is_free, self._due)):
             self._is_started = True
             self._start(self._sync())
 
@@ -205,7 +233,7 @@ class Durability:
         self._wake()
 
     def _begin(self) -> Iterable[tuple[Partition, Log, Sync]]:
-        free = [partition for partition in self._due if partition not in self._syncing]
+        free = list(filter(self._is_free, self._due))
         for partition in free[:_LOGS_A_TASK]:
             del self._due[partition]
             log = partition.opened_log
@@ -257,6 +285,10 @@ class Durability:
         self._on_lost(partition, error)
         for _, wait in waits:
             wait.lost.append(partition)
+            self._settle(wait)
+
+    def _settle_all(self, partition: Partition) -> None:
+        for _, wait in self._waits.pop(partition, ()):
             self._settle(wait)
 
     def _settle(self, wait: _Wait) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -32,6 +33,8 @@ class PartitionServices(Protocol):
 
     hides_undurable: bool
     fetch_purgatory: FetchPurgatory
+    before_append: Callable[[Partition], None] | None
+    """Called with each partition that something is about to be appended to. Raises LogError, which fails the append."""
 
     def open_log(self, topic: str, index: int) -> Log:
         """See `Storage.open_log`. Raises LogError."""
@@ -95,9 +98,11 @@ class Partition:
         Raises LogError when the batch is not in the log; what fails after that is reported.
         What it says of producers and transactions is remembered; `now_ms` (Unix time) is when they were heard of.
         """
+        services = self._services
+        if services.before_append is not None:
+            services.before_append(self)
         base_offset = self.log.append(batch)
         size_bytes = stable_bytes = len(batch)
-        services = self._services
         services.appended(self, size_bytes)
         producers = self.producers
         if producers is not None:
