@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 class InjectedLogError(LogError):
     """The disk is full, because a rule says so: no defect, and no disk has failed."""
 
+    is_injected = True
+
 
 class FaultInjector:
     """Carries out the rules in `faults`. `routers` are those of all nodes of the cluster, `now` is the group clock."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from os import PathLike
 from threading import get_ident
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import trio
 
@@ -28,9 +28,12 @@ from kshim.testing.arguments import (
     check_text,
     checked_configuration,
 )
+from kshim.testing.faults import Faults
 from kshim.testing.setup import Setup
 
 if TYPE_CHECKING:
+    from kshim.faults.faults import Faults as FaultRules
+    from kshim.faults.injection import FaultInjector
     from kshim.storage.storage import Storage
 
 
@@ -68,6 +71,24 @@ class Brokers:
         """What is waited for."""
         self.defects: list[BaseException] = []
         """Unexpected exceptions; empty unless kshim has a defect, or a disk failed."""
+        self._injector: FaultInjector | None = None
+        self.faults = Faults(lambda: self.fault_rules, self._do)
+        """What is to go wrong: see `Faults.on`."""
+
+    @property
+    def fault_rules(self) -> FaultRules:
+        """The rules of these brokers, to be used in trio's thread."""
+        if self._injector is None:
+            from kshim.faults.injection import FaultInjector
+
+            self._injector = FaultInjector(self.cluster, self.routers, self.clock.now)
+            self._injector.faults.on_fired.append(lambda firing: _LOG.info("Injected fault: %s", firing))
+        return self._injector.faults
+
+    def _do(self, do: Callable[[], Any]) -> Any:
+        """Raises RuntimeError."""
+        self._check_running()
+        return do()
 
     @property
     def bootstrap_servers(self) -> str:
@@ -273,6 +294,7 @@ async def serve_brokers(
             server.stop()
         if failure is not None:
             raise failure
+        brokers.faults.check_all_armed()
     finally:
         cluster.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from kshim.faults.faults import Fault as ArmedFault
@@ -11,17 +11,13 @@ if TYPE_CHECKING:
     from kshim.faults.faults import Firing
     from kshim.faults.rule import Action, Match, Rule
 
-T = TypeVar("T")
-Call = Callable[[Callable[[], T]], T]
-
 
 class Fault:
-    """A rule in force. Every method may be called in any thread that may call the brokers."""
+    """A rule in force. It may be used in any thread in which its brokers may be called."""
 
-    def __init__(self, fault: ArmedFault, rules: FaultRules, call: Callable[[Callable[[], Any]], Any]) -> None:
+    def __init__(self, fault: ArmedFault, cancel: Callable[[ArmedFault], None]) -> None:
         self._fault = fault
-        self._rules = rules
-        self._call = call
+        self._cancel = cancel
 
     @property
     def rule(self) -> Rule:
@@ -35,13 +31,12 @@ class Fault:
 
     @property
     def fired(self) -> list[Firing]:
-        """When it fired and on what: one entry each, in order."""
-        fired: list[Firing] = self._call(lambda: list(self._fault.fired))
-        return fired
+        """When it fired and on what: one entry each, in order. Also after the brokers have ended."""
+        return list(self._fault.fired)
 
     def cancel(self) -> None:
         """End it. Requests that it acts on already stay as they are. Idempotent."""
-        self._call(lambda: self._rules.cancel(self._fault))
+        self._cancel(self._fault)
 
     def __repr__(self) -> str:
         return f"<Fault {self.fault_id} {self.rule.name}, {self.rule.trigger}>"
@@ -105,8 +100,7 @@ class Faults:
     @property
     def all(self) -> list[Fault]:
         """All rules since the last `clear`, also those that have done their work."""
-        rules = self._rules()
-        return [Fault(fault, rules, self._call) for fault in self._call(lambda: list(rules.all))]
+        return [Fault(fault, self._cancel) for fault in self._call(lambda: list(self._rules().all))]
 
     def clear(self) -> None:
         """Cancel and forget all rules."""
@@ -124,8 +118,10 @@ class Faults:
             raise AssertionError("\n".join(described.problem() for described in self._unarmed))
 
     def _arm(self, rule: Rule) -> Fault:
-        rules = self._rules()
-        return Fault(self._call(lambda: rules.arm(rule)), rules, self._call)
+        return Fault(self._call(lambda: self._rules().arm(rule)), self._cancel)
+
+    def _cancel(self, fault: ArmedFault) -> None:
+        self._call(lambda: self._rules().cancel(fault))
 
 
 class Described:

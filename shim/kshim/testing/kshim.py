@@ -19,6 +19,7 @@ from kshim.testing.thread import BrokerThread, awaited
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
     from kshim.harness.record import Headers
+    from kshim.testing.faults import Faults
 
 T = TypeVar("T")
 
@@ -45,6 +46,11 @@ class Harness:
     def cluster(self) -> Cluster:
         """The cluster itself, for tests of its internals: use it inside `call`, or read it only. Another after a `reset`."""
         return self._thread.brokers.cluster
+
+    @property
+    def faults(self) -> Faults:
+        """What is to go wrong: `kshim.faults.on("OffsetCommit").error("NOT_COORDINATOR").times(2)`, see `Faults.on`."""
+        return self._thread.faults
 
     def call(self, do: Callable[..., T], *arguments: Any) -> T:
         """Run a function in the loop of the brokers, between two requests; return what it returns, raise what it raises."""
@@ -171,6 +177,8 @@ class Harness:
         """Raise what was collected, or note it in the exception that the block has ended with."""
         defects = [error for error in self._thread.defects if isinstance(error, Exception)]
         if not defects:
+            if failure is None:
+                self._thread.faults.check_all_armed()
             return
         sentence = f"kshim has failed {len(defects)} times while it served this block"
         if failure is None:

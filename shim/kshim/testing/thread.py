@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import trio
 
 from kshim.testing.brokers import CLOSED, Brokers, Place, serve_brokers
+from kshim.testing.faults import Faults
 from kshim.testing.setup import Setup
 
 T = TypeVar("T")
@@ -27,6 +28,7 @@ class BrokerThread:
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         self.defects: list[BaseException] = []
+        self.faults = Faults(lambda: self.brokers.fault_rules, self.call)
         self._brokers: Brokers | None = None
         self._thread: threading.Thread | None = None
         self._token: trio.lowlevel.TrioToken | None = None
