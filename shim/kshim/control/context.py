@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kshim.control.limits import ControlLimits
+from kshim.harness.waits import Waits
 
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
@@ -19,5 +20,6 @@ class ControlContext:
         self.cluster = cluster
         self.now = now
         self.limits = limits
+        self.waits = Waits(cluster)
         self.is_serving = False
         self.stream_count = 0

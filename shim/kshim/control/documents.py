@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 NodeId: TypeAlias = Annotated[int, Meta(ge=0, le=2_147_483_647, description="The id of a broker.")]
@@ -88,3 +88,225 @@ class PageQuery(Input):
 
     after: Annotated[str, Meta(description="The last name of the page before.")] = ""
     limit: Annotated[int, Meta(ge=1, le=1_000, description="How many at most.")] = 100
+
+
+# Groups
+
+
+class MemberDocument(Output):
+    """A member of a group. `is_synced`: it has been given its `assignment`, partitions by topic, in this generation."""
+
+    member_id: str
+    client_id: str
+    host: str
+    instance_id: str | None
+    assignment: dict[str, list[int]]
+    is_leader: bool
+    is_synced: bool
+    session_timeout_ms: int
+
+
+class OffsetDocument(Output):
+    """Where a group stands in a partition. `committed` null: nowhere yet; `lag` null: the partition is gone."""
+
+    topic: str
+    partition: int
+    committed: int | None
+    lag: int | None
+
+
+class GroupSummary(Output):
+    """A group in a list."""
+
+    group_id: str
+    state: str
+    generation: int
+    protocol: str | None
+    members: int
+
+
+class GroupPage(Output):
+    """Groups by id. `next` is the `after` of the next page, null at the end."""
+
+    groups: list[GroupSummary]
+    next: str | None
+
+
+class GroupDocument(Output):
+    """A group as it is at this moment.
+
+    `state` is Kafka's word, or Unknown while the coordinator is loading. `is_synced`: it is Stable, and every member has
+    its assignment. At most 1,000 members and 1,000 offsets are listed; the others are counted.
+    """
+
+    group_id: str
+    state: str
+    generation: int
+    protocol: str | None
+    is_synced: bool
+    coordinator: int
+    members: list[MemberDocument]
+    members_omitted: int
+    offsets: list[OffsetDocument]
+    offsets_omitted: int
+
+
+class RebalanceDocument(Output):
+    """One rebalance. `who` names the member behind it; `duration_ms` and `outcome` are null while it is open."""
+
+    epoch: int
+    why: str
+    text: str
+    who: str | None
+    from_generation: int
+    to_generation: int | None
+    started_ms: int
+    join_ms: int | None
+    sync_ms: int | None
+    duration_ms: int | None
+    outcome: str | None
+    members: int
+    kicked: list[str]
+    explanation: str
+
+
+class RebalanceList(Output):
+    """The newest rebalances of a group, the oldest first; `omitted` older ones are in the history, too."""
+
+    rebalances: list[RebalanceDocument]
+    omitted: int
+
+
+class Explanation(Output):
+    """What happened to a group, in words: a sentence for each rebalance, and every event in a line."""
+
+    explanation: str
+    timeline: str
+
+
+class NewestQuery(Input):
+    """How much of the past."""
+
+    limit: Annotated[int, Meta(ge=1, le=1_000, description="How many of the newest at most.")] = 100
+
+
+class WaitQuery(Input):
+    """What to wait for; all that is named must be true at the same time."""
+
+    state: Annotated[
+        Literal["Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Dead"] | UnsetType,
+        Meta(
+            description="The group's state. Stable includes that every member has its assignment; Empty that the group is gone."
+        ),
+    ] = UNSET
+    members: Annotated[int, Meta(ge=0, le=1_000_000)] | UnsetType = UNSET
+    generation: (
+        Annotated[int, Meta(ge=0, le=2_147_483_647, description="This generation or a later one.")] | UnsetType
+    ) = UNSET
+    assigned: (
+        Annotated[
+            str, Meta(min_length=1, description="The client, instance or member id of a member with an assignment.")
+        ]
+        | UnsetType
+    ) = UNSET
+    topic: (
+        Annotated[str, Meta(min_length=1, description="With `offset`: the topic of a committed offset.")] | UnsetType
+    ) = UNSET
+    partition: Annotated[int, Meta(ge=0, le=10_000_000)] = 0
+    offset: (
+        Annotated[int, Meta(ge=0, le=2**63 - 1, description="With `topic`: this committed offset or a later one.")]
+        | UnsetType
+    ) = UNSET
+    timeout: Seconds = 10.0
+
+
+class RebalanceInput(Input):
+    """A rebalance to begin."""
+
+    reason: Annotated[str, Meta(max_length=1_000)] = "asked for over HTTP"
+
+
+class ExpelInput(Input):
+    """A member to remove, by its member, instance or client id."""
+
+    member: Annotated[str, Meta(min_length=1, max_length=32_767)]
+    reason: Annotated[str, Meta(max_length=1_000)] = "expelled over HTTP"
+
+
+class FenceInput(Input):
+    """A static member whose place another takes."""
+
+    instance_id: Annotated[str, Meta(min_length=1, max_length=32_767)]
+
+
+class MemberId(Output):
+    """The id of a member."""
+
+    member_id: str
+
+
+# History
+
+
+class HistoryQuery(Input):
+    """Which part of the history."""
+
+    group: Annotated[str, Meta(description="Only the events of this group.")] | UnsetType = UNSET
+    after: Annotated[
+        int, Meta(ge=0, le=2**53, description="The number of the last event seen; 0: from the oldest.")
+    ] = 0
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
+
+
+class StreamQuery(Input):
+    """Which part of the history."""
+
+    group: Annotated[str, Meta(description="Only the events of this group.")] | UnsetType = UNSET
+    after: (
+        Annotated[int, Meta(ge=0, le=2**53, description="The number of the last event seen; 0: from the oldest.")]
+        | UnsetType
+    ) = UNSET
+
+
+class ResumeHeaders(msgspec.Struct, kw_only=True, rename={"last_event_id": "last-event-id"}):
+    """What a browser's EventSource sends when it connects again."""
+
+    last_event_id: Annotated[str, Meta(description="The id of the last event seen.")] | UnsetType = UNSET
+
+
+class HistoryPage(Output):
+    """Events, from old to new, each as the page docs/design/events.md describes it.
+
+    `run` identifies this life of the brokers; `next` is the `after` of the next page, which may be asked for again when
+    more has happened. `missed` events after `after` are no longer kept.
+    """
+
+    run: str
+    events: list[msgspec.Raw]
+    next: int
+    missed: int
+
+
+# Nodes
+
+
+class NodeDocument(Output):
+    """A broker. `leads` counts the partitions that it leads."""
+
+    node: int
+    host: str
+    port: int
+    is_live: bool
+    leads: int
+
+
+class NodeList(Output):
+    """All brokers, by id."""
+
+    nodes: list[NodeDocument]
+
+
+class MoveInput(Input):
+    """The broker that is to lead."""
+
+    node: NodeId

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Final, NamedTuple, get_type_hints
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple, TypeVar, get_type_hints
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 import msgspec
 
 from kshim.control.http import JSON, EventStream, ProblemError, Request, Response, encoded
+
+H = TypeVar("H", bound=Callable[..., Any])
 
 QUERY: Final = "query"
 BODY: Final = "body"
@@ -183,9 +185,6 @@ def response_of(route: Route, result: object) -> Response | EventStream:
     return Response(204) if result is None else Response(route.status, encoded(result))
 
 
-Answer = Response | EventStream | Awaitable[Response | EventStream]
-
-
 class Table:
     """Collects routes: `@table.get("/v1/topics")` in front of a handler."""
 
@@ -194,29 +193,23 @@ class Table:
 
     def add(
         self, method: str, path: str, *, status: int = 200, problems: tuple[int, ...] = (), answers: str = JSON
-    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    ) -> Callable[[H], H]:
         """Let the function that follows answer `method` on `path`."""
 
-        def register(handler: Callable[..., Any]) -> Callable[..., Any]:
+        def register(handler: H) -> H:
             self.routes.append(Route(method, path, handler, status=status, problems=problems, answers=answers))
             return handler
 
         return register
 
-    def get(
-        self, path: str, *, problems: tuple[int, ...] = (), answers: str = JSON
-    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def get(self, path: str, *, problems: tuple[int, ...] = (), answers: str = JSON) -> Callable[[H], H]:
         """See `add`."""
         return self.add("GET", path, problems=problems, answers=answers)
 
-    def post(
-        self, path: str, *, status: int = 200, problems: tuple[int, ...] = ()
-    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def post(self, path: str, *, status: int = 200, problems: tuple[int, ...] = ()) -> Callable[[H], H]:
         """See `add`."""
         return self.add("POST", path, status=status, problems=problems)
 
-    def delete(
-        self, path: str, *, problems: tuple[int, ...] = ()
-    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def delete(self, path: str, *, problems: tuple[int, ...] = ()) -> Callable[[H], H]:
         """See `add`."""
         return self.add("DELETE", path, problems=problems)

@@ -25,6 +25,11 @@ class Ring:
     def __iter__(self) -> Iterator[HistoryEvent]:
         return iter(tuple(self._events))
 
+    @property
+    def last_number(self) -> int:
+        """The number of the newest event, also when it had to go; 0: there was none yet."""
+        return self._events[-1].number if self._events else self.dropped_count
+
     def append(self, event: HistoryEvent) -> None:
         """Add one and let go of what is too much; an event beyond `max_bytes` alone is not kept."""
         self._events.append(event)

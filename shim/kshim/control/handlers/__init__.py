@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kshim.control.handlers import server, topics
+from kshim.control.handlers import groups, history, nodes, server, topics
 from kshim.control.routing import Routes
 
-ROUTES = Routes([*server.TABLE.routes, *topics.TABLE.routes])
+ROUTES = Routes(route for module in (server, topics, groups, history, nodes) for route in module.TABLE.routes)
 """All of them."""
 
 __all__ = ["ROUTES"]
