@@ -67,6 +67,8 @@ class ServeOptions(NamedTuple):
     """Those of the files given that hold passwords or keys."""
     warnings: tuple[str, ...] = ()
     """A sentence for each thing that was probably meant otherwise."""
+    faults_file: str | None = None
+    """Rules of faults, in TOML."""
     record: str | None = None
     """The file of a recording."""
     record_max_bytes: int = 1 << 30
@@ -182,6 +184,7 @@ _SERVE = (
     Option("--events-topic", "write the rebalance history, as JSON, to the topic __kshim_events", parse=flag),
     Option("--clock", "how the clock of all timers runs: real (the default), manual (it stands still until it is advanced), or a rate, "
            "such as x60; see --control", "real|manual|xN", _clock, default=REAL),
+    Option("--faults", "what is to go wrong for which requests, for tests: a file of rules in TOML (default: nothing)", "FILE"),
     Option("--control", "address of the HTTP interface for tests: groups, faults, the clock, metrics; port 0 takes a free port; "
            "needs the extra kshim[control] (default: none)", "HOST:PORT", address),
     Option("--control-token-file", "file with the token that requests to --control must carry; required unless --control is a "
@@ -390,6 +393,7 @@ def _serve_options(found: argparse.Namespace, environment: Mapping[str, str]) ->
         control_token=_control_token(given, environment),
         secret_files=_secret_files(given, properties),
         warnings=tuple(given.warnings(CONTROL_TOKEN)),
+        faults_file=given["faults"],
         record=given["record"],
         record_max_bytes=given["record_max_bytes"],
     )

@@ -239,6 +239,11 @@ def _listen(
     if recording is not None:
         recording.recorder.begin(cluster)
 
+    if options.faults_file is not None:
+        from kshim.cli.faults import faults_of
+
+        faults_of(cluster, [router for router, _ in routers], clock.now, log, options.faults_file)
+
     follow_connection_limits(cluster.dynamic_configs.on_broker_change, limits, config, listeners, log)
 
     def on_listening(addresses: Sequence[tuple[str, int]]) -> None:
