@@ -14,7 +14,7 @@ A defect (an exception of our own inside a handler) fails the test in which it h
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -29,6 +29,7 @@ from kshim.config.listeners import SecurityProtocol
 from kshim.coordinator.step import Now
 from kshim.partitions.durability import FsyncPolicy
 from kshim.partitions.partition import Topic
+from kshim.recording.recorder import Recorder
 from kshim.scheduling.background_tasks import run_task
 from kshim.storage.directory import DataDirectory
 from kshim.storage.log import Log
@@ -167,6 +168,7 @@ class NodeUnderTest:
         fsync: FsyncPolicy,
         tolerates_defects: bool,
         node_count: int = 1,
+        record: Callable[[bytes], object] | None = None,
     ) -> None:
         self.mono_ms = START_MONO_MS
         self.wall_ms = START_WALL_MS
@@ -179,13 +181,18 @@ class NodeUnderTest:
         # Not those of an earlier run over the same files.
         self._topic_numbers = count(1 + 1000 * len(list(storage.load_topics())))
         self.storage = storage
+        random_ids = RandomIds(
+            lambda: f"00000000-0000-4000-8000-{next(self._member_numbers):012x}",
+            lambda: next(self._topic_numbers).to_bytes(6, "big") + bytes(10),
+        )
+        self.recorder: Recorder | None = None
+        if record is not None:
+            self.recorder = Recorder(record, now=lambda: self.now, real_ms=lambda: self.real_ms)
+            random_ids = self.recorder.random_ids(random_ids)
         self.cluster = Cluster(
             BrokerConfig(config),
             storage,
-            RandomIds(
-                lambda: f"00000000-0000-4000-8000-{next(self._member_numbers):012x}",
-                lambda: next(self._topic_numbers).to_bytes(6, "big") + bytes(10),
-            ),
+            random_ids,
             cluster_id=CLUSTER_ID,
             fsync=fsync,
             on_event=self.events.append,
@@ -199,6 +206,10 @@ class NodeUnderTest:
             for node_id in range(1, 1 + node_count)
         }
         self.cluster.start(lambda: self.now)
+        if self.recorder is not None:
+            for router in self.nodes.values():
+                self.recorder.stand_before(router)
+            self.recorder.begin(self.cluster)
         self.node = self.nodes[1]
         for node_id, node in self.nodes.items():
             node.on_stop = partial(self._cut_off, node_id)
@@ -305,8 +316,12 @@ def a_node(
     fsync: FsyncPolicy = "never",
     tolerates_defects: bool = False,
     node_count: int = 1,
+    record: Callable[[bytes], object] | None = None,
 ) -> NodeUnderTest:
-    """A node with Kafka's own configuration keys and the topics (name: partitions) asked for; in memory by default."""
+    """A node with Kafka's own configuration keys and the topics (name: partitions) asked for; in memory by default.
+
+    `record` takes the bytes of a recording.
+    """
     node = NodeUnderTest(
         config or {},
         storage or MemoryStorage(),
@@ -315,6 +330,7 @@ def a_node(
         fsync=fsync,
         tolerates_defects=tolerates_defects,
         node_count=node_count,
+        record=record,
     )
     for name, partitions in (topics or {}).items():
         node.topic(name, partitions)

@@ -27,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         DemoOptions,
         HealthOptions,
         PipelineOptions,
+        ReplayOptions,
         ServeOptions,
         parse_command,
     )
@@ -48,6 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _conform_client(command)
         if isinstance(command, HealthOptions):
             return _health(command)
+        if isinstance(command, ReplayOptions):
+            from kshim.cli.replay import run_replay
+
+            return run_replay(command)
         if isinstance(command, PipelineOptions):
             from kshim_pipeline.cli import main as run_pipeline
 

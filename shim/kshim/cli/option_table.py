@@ -78,7 +78,7 @@ _ACTIONS: Mapping[Parse, Any] = {flag: argparse.BooleanOptionalAction, times: "c
 
 
 class Option(NamedTuple):
-    """An option of a command line. Of those with `is_source` exactly one must be given."""
+    """An option of a command line. Of those with `is_source` exactly one must be given. Without dashes it is an argument."""
 
     name: str
     help: str
@@ -110,7 +110,9 @@ def add_options(parser: argparse.ArgumentParser, options: Iterable[Option]) -> N
         if option.is_source and sources is None:
             sources = parser.add_mutually_exclusive_group(required=True)
         settings: dict[str, Any] = {"help": option.help, "default": None}
-        if option.metavar is None and option.choices is None:
+        if not option.name.startswith("-"):
+            settings["metavar"] = option.metavar
+        elif option.metavar is None and option.choices is None:
             settings["action"] = _ACTIONS.get(option.parse, "store_true")
         else:
             settings |= {"metavar": option.metavar, "choices": option.choices, "required": option.is_required}

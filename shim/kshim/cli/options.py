@@ -136,6 +136,20 @@ class ImportOptions(NamedTuple):
     topics: tuple[str, ...]
 
 
+class ReplayOptions(NamedTuple):
+    """What `kshim replay` was asked for. `settings` are configuration keys with other values than recorded.
+
+    `timings_ms` None: time is no difference.
+    """
+
+    file: str
+    settings: dict[str, str]
+    timings_ms: int | None
+    is_summary: bool
+    group: str | None
+    is_json: bool
+
+
 class PipelineOptions(NamedTuple):
     """`kshim pipeline` and what stands behind it, which the pipeline reads itself."""
 
@@ -150,6 +164,7 @@ Command = (
     | HealthOptions
     | DumpOffsetsOptions
     | ImportOptions
+    | ReplayOptions
     | PipelineOptions
 )
 
@@ -247,6 +262,16 @@ _IMPORT = (
            "DIR", is_repeated=True, is_source=True),
     Option("--data-dir", "the directory to create; must be empty or not exist", "DIR", is_required=True),
     Option("--topic", "also copy this topic; may be repeated", "NAME", is_repeated=True),
+)
+
+_REPLAY = (
+    Option("file", "a recording of `kshim serve --record`", "FILE"),
+    Option("--set", "a configuration key with another value than in the recording: what would have been?; may be repeated",
+           "KEY=VALUE", key_and_value, is_repeated=True),
+    Option("--timings", "also report answers that come so much earlier or later than recorded", "MS", number(0)),
+    Option("--summary", "also print the groups and their rebalances, each with its cause", default=False),
+    Option("--group", "with --summary: only this group", "GROUP"),
+    Option("--json", "print one JSON object instead of text", default=False),
 )
 # fmt: on
 
@@ -359,6 +384,18 @@ def _import_options(found: argparse.Namespace, _environment: Mapping[str, str]) 
     given = Given(_IMPORT, found)
     topics = tuple(dict.fromkeys(given["topic"]))
     return ImportOptions(tuple(given["from_dir"]), given["bootstrap_server"], given["data_dir"], topics)
+
+
+def _replay_options(found: argparse.Namespace, _environment: Mapping[str, str]) -> ReplayOptions:
+    given = Given(_REPLAY, found)
+    return ReplayOptions(
+        file=given["file"],
+        settings=dict(given["set"]),
+        timings_ms=given["timings"],
+        is_summary=bool(found.summary),
+        group=given["group"],
+        is_json=bool(found.json),
+    )
 
 
 def _serve_options(found: argparse.Namespace, environment: Mapping[str, str]) -> ServeOptions:
@@ -565,5 +602,13 @@ _COMMANDS: Mapping[str, _Command] = {
         _import_options,
         "Exit codes: 0 imported, 1 the source cannot be read or is damaged, 2 usage, 3 the directory is not "
         "empty or cannot be written.",
+    ),
+    "replay": _Command(
+        "play a recording again and report what is different",
+        "Play a recording of `kshim serve --record` to a fresh cluster, in virtual time, and "
+        "report each answer that differs from the recorded one, field by field.",
+        _REPLAY,
+        _replay_options,
+        "Exit codes: 0 no answer differs, 1 one does, 2 usage, 3 the recording cannot be read or a file cannot be written.",
     ),
 }
