@@ -52,6 +52,21 @@ def checked_configuration(what: str, pairs: Mapping[str, str] | None) -> dict[st
     return dict(pairs)
 
 
+def checked_users(users: Mapping[str, str] | None) -> dict[str, str]:
+    """Passwords by user. Raises TypeError, ValueError."""
+    if users is None:
+        return {}
+    if not isinstance(users, Mapping):
+        raise TypeError(f"users must map names to passwords, such as {{'ann': 'secret'}}, not {type(users).__name__}")
+    for user, password in users.items():
+        check_text("users: a name", user)
+        if not isinstance(password, str):
+            raise TypeError(f"users: the password of {user} must be a string")
+        if not user or not password:
+            raise ValueError("users: neither a name nor a password may be empty")
+    return dict(users)
+
+
 def checked_directory(data_dir: str | PathLike[str] | None) -> str | None:
     """Raises TypeError, ValueError."""
     path = None if data_dir is None else fspath(data_dir)

@@ -277,6 +277,7 @@ async def serve_brokers(
         for name, partitions in setup.topics.items():
             _have_topic(cluster, name, partitions)
         routers = [Router(Node(cluster, node_id, setup.listener.host, 0)) for node_id in cluster.leadership.node_ids]
+        setup.secure(cluster, routers)
         brokers = Brokers(cluster, routers, SteerableClock(setup.clock_rate))
         brokers.defects = defects
         cluster.start(brokers.clock.now)
@@ -341,6 +342,7 @@ async def _serve(brokers: Brokers, setup: Setup, places: Sequence[Place], task_s
         listeners=listeners[0],
         others=list(zip(brokers.routers, listeners, strict=True))[1:],
         sockets=[place.sockets for place in places],
+        transport_layers=setup.transport_layers,
         clock=brokers.clock,
         on_listening=on_listening,
         task_status=task_status,

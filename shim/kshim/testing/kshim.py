@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -11,6 +11,7 @@ from kshim.harness import groups
 from kshim.harness.record import Record
 from kshim.testing.arguments import check_count, check_integer, check_text
 from kshim.testing.brokers import Brokers
+from kshim.testing.client_config import MECHANISMS, Access, client_config
 from kshim.testing.clock import Clock
 from kshim.testing.group import AsyncGroup, Group
 from kshim.testing.setup import Setup
@@ -127,6 +128,32 @@ class Harness:
         """
         self.call(lambda: self.brokers.move_coordinator(group_id, to))
 
+    # How clients connect
+
+    def client_config(self, client: str, *, user: str | None = None, mechanism: str = MECHANISMS[0]) -> dict[str, Any]:
+        """The options with which a client connects, TLS and SASL included, under its own names.
+
+        `client` is `kafka-python`, `confluent-kafka`, `aiokafka` or `java`; add the group id and whatever else it needs. `user` is one of
+        the users, the first one unless given. Raises ValueError for a client, user or mechanism there is not.
+        """
+        setup = self._thread.setup
+        access = Access(self.bootstrap_servers, setup.listener.security_protocol, setup.ca_file, setup.ca_pem)
+        if setup.users:
+            user = next(iter(setup.users)) if user is None else user
+            if user not in setup.users:
+                raise ValueError(f"user must be one of {', '.join(setup.users)}, not {user!r}")
+            if mechanism not in MECHANISMS:
+                raise ValueError(f"mechanism must be one of {', '.join(MECHANISMS)}, not {mechanism!r}")
+            access = access._replace(mechanism=mechanism, user=user, password=setup.users[user])
+        elif user is not None:
+            raise ValueError(f"there are no users: give some with Kshim(users={{{user!r}: ...}})")
+        return client_config(client, access)
+
+    @property
+    def ca_file(self) -> str | None:
+        """The path of a PEM file with the certificate that clients have to trust; None without TLS. It goes with the block."""
+        return self._thread.setup.ca_file
+
     # Records and offsets
 
     def produce(
@@ -173,8 +200,10 @@ class Harness:
         check_text("group_id", group_id)
         return self.call(lambda: groups.committed(self.cluster, group_id))
 
-    def _raise_defects(self, failure: BaseException | None) -> None:
-        """Raise what was collected, or note it in the exception that the block has ended with."""
+    def _ended(self, failure: BaseException | None) -> None:
+        """The brokers have ended: raise what was collected, or note it in the exception that the block has ended with."""
+        self._thread.join()
+        self._thread.setup.close()
         defects = [error for error in self._thread.defects if isinstance(error, Exception)]
         if not defects:
             if failure is None:
@@ -194,8 +223,13 @@ class Kshim(Harness):
     advanced), or `x` and a rate, such as `x60`. In asyncio and trio,
     `async with Kshim(...)` gives the same, with waits to be awaited.
 
+    With `users` (passwords by name) clients authenticate, by PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; with `tls` they connect by TLS,
+    for which the extra `kshim[tls]` makes a certificate authority; `client_config` has what each client needs. `acls` gives
+    users their rules, such as `{"ann": ["READ topic:orders", "READ group:*"], "root": "super"}`; `*` is everybody, a name that
+    ends with `*` a prefix, and what no rule allows is refused.
+
     Raises ConfigError; KafkaError for a topic that cannot be created; LogError; TypeError and ValueError for an argument that cannot be
-    used. What goes wrong inside kshim is raised as an ExceptionGroup when the block is left.
+    used; RuntimeError for TLS without its extra. What goes wrong inside kshim is raised as an ExceptionGroup when the block is left.
     """
 
     def __init__(
@@ -205,13 +239,17 @@ class Kshim(Harness):
         topics: Mapping[str, int] | None = None,
         users: Mapping[str, str] | None = None,
         tls: bool = False,
-        acls: object = None,
+        acls: Mapping[str, str | Iterable[str]] | None = None,
         config: Mapping[str, str] | None = None,
         data_dir: str | PathLike[str] | None = None,
         clock: str = "real",
     ) -> None:
         check_count("brokers", brokers)
-        self._thread = BrokerThread(Setup(brokers, topics=topics, config=config, data_dir=data_dir, clock=clock))
+        self._thread = BrokerThread(
+            Setup(
+                brokers, topics=topics, users=users, tls=tls, acls=acls, config=config, data_dir=data_dir, clock=clock
+            )
+        )
 
     def __enter__(self) -> Self:
         """Start; returns once connections are accepted."""
@@ -223,8 +261,7 @@ class Kshim(Harness):
         self, _kind: type[BaseException] | None, failure: BaseException | None, _traceback: TracebackType | None
     ) -> None:
         self._thread.stop().result()
-        self._thread.join()
-        self._raise_defects(failure)
+        self._ended(failure)
 
     async def __aenter__(self) -> AsyncKshim:
         await awaited(self._thread.start())
@@ -234,8 +271,7 @@ class Kshim(Harness):
         self, _kind: type[BaseException] | None, failure: BaseException | None, _traceback: TracebackType | None
     ) -> None:
         await awaited(self._thread.stop())
-        self._thread.join()
-        self._raise_defects(failure)
+        self._ended(failure)
 
     def group(self, group_id: str) -> Group:
         """A consumer group, whether or not it exists yet."""
