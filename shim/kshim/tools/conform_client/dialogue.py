@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kshim.broker.connection import Connection
     from kshim.broker.router import Router
     from kshim.coordinator.step import Now
+    from kshim.faults.faults import Firing
 
 OWN_CLIENT_ID = "kshim-conform-client"
 """Of our own requests, which are no part of the dialogue."""
@@ -36,6 +37,7 @@ class Exchange:
     """Connections are numbered in the order of their first request."""
     api: str
     version: int
+    correlation_id: int
     client_id: str | None
     request: Any
     """None where the bytes could not be read."""
@@ -48,6 +50,8 @@ class Exchange:
     """When its connection ended, if that was before the answer."""
     errors: tuple[str, ...] = ()
     """Names of the error codes anywhere in the answer, sorted."""
+    fault: str = ""
+    """What `kshim.faults` has done to it."""
 
     @property
     def is_refused(self) -> bool:
@@ -71,6 +75,16 @@ class Dialogue:
     def observe(self, router: Router) -> None:
         """Take down what a node is asked and answers from now on. Call it once a node, before clients connect."""
         _Observer(self, router)
+
+    def fired(self, firing: Firing) -> None:
+        """Take down that a fault has acted on a request."""
+        for exchange in reversed(self.exchanges):
+            if (exchange.api, exchange.correlation_id, exchange.client_id, exchange.node_id) == (
+                firing.api, firing.correlation_id, firing.client_id, firing.broker
+            ):  # fmt: skip
+                exchange.fault = firing.rule
+                break
+        self.changed()
 
     def changed(self) -> None:
         """Wake those who wait, to look again."""
@@ -131,6 +145,7 @@ class _Observer:
             connection=self._number_of(connection),
             api=api.name if api is not None else f"api {key}",
             version=version,
+            correlation_id=int.from_bytes(frame[4:8], "big", signed=True),
             client_id=client_id,
             request=request,
         )

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import trio
 
-from kshim.tools.conform_client.acts import ACTS, ActFailed
+from kshim.tools.conform_client.acts import ACTS, ActFailed, expel
 from kshim.tools.conform_client.dialogue import Exchange
 from kshim.tools.conform_client.lines import lines_of
 from kshim.tools.conform_client.model import REJOINS, Behaviour
@@ -139,44 +139,53 @@ class _Episode:
 
     @asynccontextmanager
     async def _trouble(self) -> AsyncIterator[None]:
-        act = self._behaviour.act
-        if act:
-            async with ACTS[act](self._stage):
+        behaviour, brokers = self._behaviour, self._stage.brokers
+        if behaviour.act:
+            async with ACTS[behaviour.act](self._stage):
                 yield
+        elif behaviour.fault is not None:
+            brokers.fault_rules.on_fired.append(self._dialogue.fired)
+            fault = brokers.faults.add(behaviour.fault)
+            try:
+                yield
+            finally:
+                fault.cancel()
         else:
             yield
 
     async def _meet(self, timeout_s: float) -> None:
         """Until the program has sent the request that goes wrong, and was answered as it should be."""
-        apis = (self._behaviour.needs,) if self._behaviour.needs else ()
-        error = self._behaviour.error
-        if not apis and not error:
+        behaviour = self._behaviour
+        apis = (behaviour.needs,) if behaviour.needs else ()
+        if not apis and not behaviour.error:
             return
 
         def is_met() -> bool:
-            self._met = next(
-                (
-                    each
-                    for each in self._dialogue.since(self._began_s, *apis)
-                    if (not error or error in each.errors) and each.version >= self._behaviour.min_version
-                ),
-                None,
-            )
+            self._met = next(filter(self._is_it, self._dialogue.since(self._began_s, *apis)), None)
             return self._met is not None
 
         timeout_s *= self._patience
         until_s = self._dialogue.now_s + timeout_s
         if await self._dialogue.wait_until(lambda: is_met() or self._has_ended(), until_s=until_s) and is_met():
+            if behaviour.fault is not None and behaviour.error == "UNKNOWN_MEMBER_ID":
+                # So that it is true: the group would wait for a member that it has told to be none.
+                await expel(self._stage, getattr(self._met and self._met.request, "member_id", ""))
             return
-        what = f"{self._behaviour.needs or 'request'}{f' that is answered {error}' if error else ''}"
+        what = f"{behaviour.needs or 'request'}{f' that is answered {behaviour.error}' if behaviour.error else ''}"
         if self._has_ended():
             raise Failed(f"sends a {what}", self._end_of_program())
         versions = {each.version for each in self._dialogue.since(0, *apis)}
-        if versions and max(versions) < self._behaviour.min_version:
+        if versions and max(versions) < behaviour.min_version:
             raise NotApplicable(
-                f"it sends {self._behaviour.needs} v{max(versions)}, and this begins with v{self._behaviour.min_version}"
+                f"it sends {behaviour.needs} v{max(versions)}, and this begins with v{behaviour.min_version}"
             )
         raise NotApplicable(f"it sent no {what} within {timeout_s:g} s")
+
+    def _is_it(self, exchange: Exchange) -> bool:
+        """Whether this is a request that goes wrong."""
+        if self._behaviour.fault is not None:
+            return bool(exchange.fault)
+        return self._behaviour.error in exchange.errors and exchange.version >= self._behaviour.min_version
 
     async def _recover(self) -> None:
         """Until the program has committed records that came afterwards."""
@@ -253,6 +262,8 @@ class _Episode:
             yield Failed(f"sends {behaviour.asks} after it", "none")
         if behaviour.rejoins:
             yield from self._wrong_identity(met, next((each for each in later if each.api == "JoinGroup"), None))
+        if "waits for the answer" in behaviour.checks:
+            yield from self._impatience(met)
         if behaviour.pauses_s:
             until_s = told_s + behaviour.pauses_s - _PAUSE_GRACE_S
             for each in later:
@@ -262,6 +273,15 @@ class _Episode:
                         f"{each.api} {each.at_s - told_s:.2f} s after the answer",
                     )
                     return
+
+    def _impatience(self, met: Exchange) -> Iterator[Failed]:
+        expected = f"waits for the answer to {met.api} and sends no further one"
+        again = [each for each in self._dialogue.since(met.at_s, met.api) if each is not met]
+        if met.answered_s is None:
+            ended_s = met.closed_s if met.closed_s is not None else self._dialogue.now_s
+            yield Failed(expected, f"it closed the connection after {ended_s - met.at_s:.1f} s")
+        elif again and again[0].at_s < met.answered_s:
+            yield Failed(expected, f"{met.api} again after {again[0].at_s - met.at_s:.1f} s")
 
     def _wrong_identity(self, met: Exchange, join: Exchange | None) -> Iterator[Failed]:
         expected = REJOINS[self._behaviour.rejoins]

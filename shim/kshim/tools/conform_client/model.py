@@ -1,4 +1,7 @@
-"""What a behaviour is: the data of `behaviours/*.toml`, read and checked."""
+"""What a behaviour is: the data of `behaviours/*.toml`, read and checked.
+
+`errors` makes one behaviour of each error code: `{error}` stands for it, `{error-name}` for its form in names.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import Any, Final, Literal, get_args
 Moment = Literal["starting", "consuming"]
 Ending = Literal["recovers", "recovers or exits", "exits"]
 Identity = Literal["", "given", "same", "new"]
-Check = Literal["starts where committed"]
+Check = Literal["starts where committed", "waits for the answer"]
 
 _ENDINGS: Final[Mapping[Ending, str]] = {
     "recovers": "commits records of every partition that come after it is over, within {within}",
@@ -33,7 +36,7 @@ class BehaviourError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Behaviour:
-    """One thing that goes wrong, when, and what a program is expected to do then. `behaviours/README.md` explains the keys."""
+    """One thing that goes wrong, when, and what a program is expected to do then."""
 
     name: str
     suite: str
@@ -79,6 +82,8 @@ class Behaviour:
             parts.append(f"sends nothing on the connection for {self.pauses_s:g} s")
         if "starts where committed" in self.checks:
             parts.append("begins at the committed offsets")
+        if "waits for the answer" in self.checks:
+            parts.append("does not ask again before it is answered")
         return f"Expected: {'; '.join(parts)}."
 
 
@@ -127,4 +132,5 @@ def _behaviour(suite: str, row: dict[str, Any]) -> Behaviour:
         raise BehaviourError(f"{name}: unknown checks {', '.join(sorted(unknown))}")
     if "fault" in row and "act" in row:
         raise BehaviourError(f"{name}: has both a fault and an act")
-    return Behaviour(suite=suite, **{**row, "checks": tuple(row.get("checks", ()))})
+    api = row.get("fault", {}).get("on", "")
+    return Behaviour(suite=suite, **{"needs": api, **row, "checks": tuple(row.get("checks", ()))})
