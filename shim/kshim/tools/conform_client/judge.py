@@ -73,7 +73,7 @@ async def judge(behaviour: Behaviour, command: str, *, patience: float = 1.0) ->
         trio.current_time() - began_s,
         reason,
         details,
-        _facts(behaviour, failures, details),
+        _facts(behaviour, failures, details, episode.how),
     )
 
 
@@ -81,8 +81,10 @@ def _lines_of(failure: Failed) -> list[str]:
     return [f"expected  {failure.expected}", f"seen      {failure.seen}"]
 
 
-def _facts(behaviour: Behaviour, failures: list[Failed], details: list[str]) -> dict[str, Any]:
+def _facts(behaviour: Behaviour, failures: list[Failed], details: list[str], how: str) -> dict[str, Any]:
     facts: dict[str, Any] = {"source": behaviour.source}
+    if how:
+        facts["how"] = how
     if failures:
         facts["failures"] = [{"expected": failure.expected, "seen": failure.seen} for failure in failures]
         facts["dialogue"] = [line.strip() for line in details[2 * len(failures) :]]
@@ -100,6 +102,8 @@ class _Episode:
         self._patience = patience
         self._began_s = math.inf
         self._met: Exchange | None = None
+        self.how = ""
+        """In what way it ended well."""
 
     async def play(self) -> None:
         """Returns when it has ended well. Raises Failed, ActFailed, NotApplicable, CommandProblem."""
@@ -198,7 +202,11 @@ class _Episode:
 
         await self._dialogue.wait_until(lambda: self._has_ended() or has_recovered(), until_s=over_s + within_s)
         may_exit = self._behaviour.ends == "recovers or exits"
-        if has_recovered() or (may_exit and self._program.exit_code):
+        if has_recovered():
+            self.how = f"recovered {self._dialogue.now_s - over_s:.1f} s after it was over"
+            return
+        if may_exit and self._program.exit_code:
+            self.how = self._end_of_program()
             return
         expected = f"commits records of every partition that came afterwards, within {within_s:g} s"
         if may_exit:
@@ -214,6 +222,7 @@ class _Episode:
                 f"ends with an exit code that is not 0, within {within_s:g} s",
                 self._end_of_program() or "it goes on running",
             )
+        self.how = self._end_of_program()
 
     def failures(self) -> Iterator[Failed]:
         """What else it did that it must not, from the beginning of the trouble on."""
