@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
     from kshim.control.control import Control
     from kshim.coordinator.step import Now
+    from kshim.faults.faults import Faults
 
 
-def control_of(cluster: Cluster, options: ServeOptions, now: Callable[[], Now], log: Log) -> Control:
+def control_of(cluster: Cluster, faults: Faults, now: Callable[[], Now], options: ServeOptions, log: Log) -> Control:
     """The HTTP interface that the options ask for. Raises CommandError when its extra is not installed."""
     try:
+        from kshim.control.context import Controlled
         from kshim.control.control import Control
     except ModuleNotFoundError as error:
         raise CommandError(
@@ -26,12 +28,11 @@ def control_of(cluster: Cluster, options: ServeOptions, now: Callable[[], Now], 
         ) from None
     assert options.control is not None
     return Control(
-        cluster,
+        Controlled(cluster, faults, now, options.clock_rate),
         host=options.control.host,
         port=options.control.port,
         token=options.control_token,
         is_loopback=is_loopback(options.control.host),
-        now=now,
         failed=log.failed,
         on_listening=lambda url: log.note("control_listening", f"Control over HTTP on {url}", url=url),
     )

@@ -239,10 +239,15 @@ def _listen(
     if recording is not None:
         recording.recorder.begin(cluster)
 
-    if options.faults_file is not None:
+    faults = control = None
+    if options.faults_file is not None or options.control is not None:
         from kshim.cli.faults import faults_of
 
-        faults_of(cluster, [router for router, _ in routers], clock.now, log, options.faults_file)
+        faults = faults_of(cluster, [router for router, _ in routers], clock.now, log, options.faults_file)
+    if options.control is not None and faults is not None:
+        from kshim.cli.control import control_of
+
+        control = control_of(cluster, faults, clock.now, options, log)
 
     follow_connection_limits(cluster.dynamic_configs.on_broker_change, limits, config, listeners, log)
 
@@ -264,11 +269,6 @@ def _listen(
         gc.freeze()  # what a start leaves behind stays; `main` put collecting off until here
         gc.enable()
 
-    control = None
-    if options.control is not None:
-        from kshim.cli.control import control_of
-
-        control = control_of(cluster, options, clock.now, log)
     signal_number = run_until_signalled(
         routers[0][0],
         listeners=listeners,

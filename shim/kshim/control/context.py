@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kshim.control.limits import ControlLimits
 from kshim.harness.waits import Waits
@@ -11,15 +11,25 @@ from kshim.harness.waits import Waits
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
     from kshim.coordinator.step import Now
+    from kshim.faults.faults import Faults
+    from kshim.server.server import Server
+
+
+class Controlled(NamedTuple):
+    """What is controlled: a cluster, its faults, the clock of its timers and how fast that runs, in thousandths."""
+
+    cluster: Cluster
+    faults: Faults
+    now: Callable[[], Now]
+    clock_rate: int = 1_000
 
 
 class ControlContext:
-    """`now` is the group clock. `is_serving`: the brokers accept connections."""
+    """`server` None: the brokers do not accept connections yet."""
 
-    def __init__(self, cluster: Cluster, now: Callable[[], Now], limits: ControlLimits) -> None:
-        self.cluster = cluster
-        self.now = now
+    def __init__(self, controlled: Controlled, limits: ControlLimits) -> None:
+        self.cluster, self.faults, self.now, self.clock_rate = controlled
+        self.waits = Waits(self.cluster)
         self.limits = limits
-        self.waits = Waits(cluster)
-        self.is_serving = False
+        self.server: Server | None = None
         self.stream_count = 0

@@ -10,36 +10,33 @@ import trio
 
 from kshim.control.access import Access
 from kshim.control.api import ControlApi
-from kshim.control.context import ControlContext
+from kshim.control.context import ControlContext, Controlled
 from kshim.control.handlers import ROUTES
 from kshim.control.limits import ControlLimits
 from kshim.control.server import serve_http
 from kshim.server.listener import bind
 
 if TYPE_CHECKING:
-    from kshim.broker.cluster import Cluster
-    from kshim.coordinator.step import Now
     from kshim.server.server import Server
 
 _BACKLOG = 128
 
 
 class Control:
-    """Serves a cluster's control surface on `host` and `port` (0: a free one) while `run` runs.
+    """Serves the control surface of brokers on `host` and `port` (0: a free one) while `run` runs.
 
-    `token` None: no token is asked for, which is for loopback addresses only; the caller checks that. `now` is the group
-    clock; `failed(what, error)` is called with what went wrong with a connection.
+    `token` None: no token is asked for, which is for loopback addresses only; the caller checks that.
+    `failed(what, error)` is called with what went wrong with a connection.
     """
 
     def __init__(
         self,
-        cluster: Cluster,
+        controlled: Controlled,
         *,
         host: str = "127.0.0.1",
         port: int = 0,
         token: str | None = None,
         is_loopback: bool = True,
-        now: Callable[[], Now],
         failed: Callable[[str, Exception], None],
         on_listening: Callable[[str], None] = lambda _url: None,
         limits: ControlLimits | None = None,
@@ -47,16 +44,15 @@ class Control:
         self.host = host
         self.port = port
         self._limits = limits or ControlLimits()
-        self._context = ControlContext(cluster, now, self._limits)
+        self._context = ControlContext(controlled, self._limits)
         self._failed = failed
         self._on_listening = on_listening
-        self._server: Server | None = None
         self._api = ControlApi(
             ROUTES,
             self._context,
             Access(token, frozenset({host.lower(), f"[{host.lower()}]"}) if is_loopback else None),
             after=self._rearm,
-            report=cluster.report,
+            report=controlled.cluster.report,
         )
 
     @property
@@ -73,9 +69,8 @@ class Control:
 
     def serving(self, server: Server) -> None:
         """The brokers accept connections: from now on `/ready` may say so."""
-        self._server = server
-        self._context.is_serving = True
+        self._context.server = server
 
     def _rearm(self) -> None:
-        if self._server is not None:
-            self._server.rearm()
+        if self._context.server is not None:
+            self._context.server.rearm()

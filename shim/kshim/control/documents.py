@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -310,3 +310,152 @@ class MoveInput(Input):
     """The broker that is to lead."""
 
     node: NodeId
+
+
+# Records
+
+
+class RecordInput(Input):
+    """A record to write. Bytes that are no text go into the fields in base64; without a value it is a tombstone."""
+
+    value: str | None = None
+    value_base64: bytes | UnsetType = UNSET
+    key: str | None = None
+    key_base64: bytes | UnsetType = UNSET
+    headers: dict[str, str] = {}
+    partition: Annotated[int, Meta(ge=0, le=2_147_483_647, description="By the key unless given.")] | UnsetType = UNSET
+    timestamp_ms: Annotated[int, Meta(ge=0, le=2**53, description="Unix time; now unless given.")] | UnsetType = UNSET
+
+
+class RecordsInput(Input):
+    """Records to write."""
+
+    records: Annotated[list[RecordInput], Meta(min_length=1, max_length=1_000)]
+
+
+class RecordPlace(Output):
+    """Where a record was written."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+
+
+class RecordPlaces(Output):
+    """Where records were written, in their order."""
+
+    records: list[RecordPlace]
+
+
+class RecordDocument(Output, omit_defaults=True):
+    """A record. Bytes that are no UTF-8 are in the fields in base64, and the others are null then."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: str | None
+    value: str | None
+    headers: list[tuple[str, str | None]]
+    key_base64: bytes | UnsetType = UNSET
+    value_base64: bytes | UnsetType = UNSET
+
+
+class RecordQuery(Input):
+    """Which records."""
+
+    partition: Annotated[int, Meta(ge=0, le=2_147_483_647)] = 0
+    offset: Annotated[
+        int, Meta(ge=0, le=2**63 - 1, description="The first one; an earlier one than the log has means its start.")
+    ] = 0
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
+    isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
+
+
+class RecordPage(Output):
+    """Records of a partition. `next` is the `offset` of the next page, `end` the offset up to which there are some."""
+
+    records: list[RecordDocument]
+    next: int
+    end: int
+
+
+# Faults
+
+
+class FaultInput(Input):
+    """A rule, as in the TOML of `kshim serve --faults`: what it matches, does, and when."""
+
+    on: Annotated[str, Meta(max_length=100, description="The name of an API, `*` for every one, or `Append`.")]
+    do: Annotated[
+        str | dict[str, bool | float | int | str | None],
+        Meta(description='What happens, such as {"error": "NOT_COORDINATOR"}.'),
+    ]
+    when: Annotated[
+        str | dict[str, bool | float | int | str | None], Meta(description='To which requests, such as {"times": 2}.')
+    ]
+    match: dict[str, bool | float | int | str | None] = {}
+    name: Annotated[str, Meta(max_length=200)] | None = None
+
+
+class FiringDocument(Output):
+    """One time that a fault did something."""
+
+    number: int
+    at_ms: int
+    text: str
+    api: str
+    version: int
+    broker: int
+    client_id: str | None
+    group: str | None
+    member_id: str | None
+
+
+class FaultDocument(Output):
+    """A rule, and what has come of it. `fired` lists the newest 1,000 times."""
+
+    fault_id: str
+    rule: dict[str, Any]
+    is_over: bool
+    seen_count: int
+    matched_count: int
+    fired_count: int
+    fired: list[FiringDocument]
+
+
+class FaultList(Output):
+    """All faults since the last reset, in the order in which they were set; of each the firings only at its own path."""
+
+    faults: list[FaultDocument]
+
+
+# Clock
+
+
+class AdvanceInput(Input):
+    """How far to move the clock."""
+
+    seconds: Annotated[float, Meta(ge=0, le=366 * 24 * 3_600)]
+
+
+class ClockDocument(Output):
+    """The clock of the brokers. `rate` is 1 for real time and 0 for a clock that stands still."""
+
+    now_ms: int
+    rate: float
+
+
+class FiredTimer(Output):
+    """A timer that has fired, by the brokers' clock."""
+
+    kind: str
+    key: list[str]
+    at: float
+
+
+class Advanced(Output):
+    """The clock after it was moved, and the timers that fired on the way, in their order: at most 1,000 are listed."""
+
+    now_ms: int
+    fired: list[FiredTimer]
+    fired_omitted: int

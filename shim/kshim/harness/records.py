@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from kshim.broker.handlers.records.produce import produce as handle_produce
 from kshim.coordinator.step import Now, RequestContext
@@ -68,6 +68,59 @@ def records_of(
     topic = _topic(cluster, topic_name)
     chosen = topic.partitions if partition is None else [_partition(topic, partition)]
     return [record for each in chosen for record in _read(each, isolation)]
+
+
+class Page(NamedTuple):
+    """Some records of one partition. `next_offset` is where the next page begins, `end_offset` where there are no more."""
+
+    records: list[Record]
+    next_offset: int
+    end_offset: int
+
+
+def record_page(
+    cluster: Cluster,
+    topic_name: str,
+    partition: int,
+    offset: int,
+    limit: int,
+    *,
+    isolation: str = "read_committed",
+) -> Page:
+    """Up to `limit` records of a partition from `offset` on, or from the start of its log; about 1 MiB at most.
+
+    As with `records_of`, but what a page costs does not depend on how much the partition holds. Raises LookupError, LogError;
+    KafkaError while the partition is loading.
+    """
+    found = _partition(_topic(cluster, topic_name), partition)
+    is_committed_only = isolation == "read_committed"
+    end = found.last_stable_offset if is_committed_only else found.high_watermark
+    at = max(offset, found.log.start_offset)
+    if at >= end:
+        return Page([], at, end)
+    data = found.read(at, end, _READ_BYTES, at_least_one_batch=True)
+    aborted = []
+    if is_committed_only and found.producers is not None:
+        aborted = list(found.producers.transactions.aborted_between(at, end))
+    records: list[Record] = []
+    for batch in iter_batches(data):
+        header = parse_batch_header(batch)
+        is_hidden = header.is_control or (
+            header.is_transactional
+            and any(
+                each.producer_id == header.producer_id and each.first_offset <= header.base_offset < each.last_offset
+                for each in aborted
+            )
+        )
+        if not is_hidden:
+            for each in iter_records(batch):
+                if each.offset < at:
+                    continue
+                if len(records) >= limit or each.offset >= end:
+                    return Page(records, each.offset, end)
+                records.append(Record(each.value, each.key, each.headers, partition, each.offset, each.timestamp_ms))
+        at = header.last_offset + 1
+    return Page(records, at, end)
 
 
 def _topic(cluster: Cluster, name: str) -> Topic:

@@ -23,7 +23,7 @@ def health(_context: ControlContext) -> Health:
 def ready(context: ControlContext) -> Ready:
     """Whether the brokers accept connections and all coordinators have read their logs."""
     cluster = context.cluster
-    if not context.is_serving:
+    if context.server is None:
         raise ProblemError(503, "the brokers do not accept connections yet")
     for host in cluster.coordinators.values():
         if host.loader.pending_count:
