@@ -33,6 +33,11 @@ class Waits:
         cluster.event_listeners.append(self._on_event)
         cluster.steps.on_appended = self._on_appended
 
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._waits)
+
     def until(self, look: Callable[[], T | None]) -> Future[T]:
         """A future of what `look` returns; `cancel` gives it up, and so does an exception of `look`."""
         future: Future[T] = Future()

@@ -1,0 +1,97 @@
+"""Members of a group that do exactly what a test says: each has a connection, and sends one request at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from kshim.testing import AsyncKshim, Kshim
+from kshim.tools.client import Client
+from kshim_protocol.codec import codec
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.group_requests import Committed, GroupMember
+from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+
+PATIENCE_S = 20
+_VERSION = b"\0\0"
+
+
+class Member:
+    """`client_id` is its name. It subscribes to `topics`."""
+
+    def __init__(
+        self, address: str, group_id: str, client_id: str, instance_id: str | None, topics: Sequence[str]
+    ) -> None:
+        host, _, port = address.rpartition(":")
+        self.client = Client(host, int(port), client_id=client_id, timeout_s=PATIENCE_S)
+        self.identity = GroupMember(group_id, group_instance_id=instance_id)
+        subscription = ConsumerProtocolSubscription(topics=tuple(topics))
+        self._protocols = (("range", _VERSION + codec(ConsumerProtocolSubscription, 0).build(subscription)),)
+        self.others: list[str] = []
+        """The members, if this one leads."""
+
+    @property
+    def member_id(self) -> str:
+        return self.identity.member_id
+
+    def begin_join(self, reason: str | None = None) -> None:
+        """Send a JoinGroup that will be parked; a dynamic member gets its id first."""
+        if not self.identity.member_id and self.identity.group_instance_id is None:
+            answer = self.client.ask(self.identity.join(9, self._protocols, reason=reason), 9)
+            assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
+            self.identity = self.identity._replace(member_id=answer.member_id)
+        self.client.send(self.identity.join(9, self._protocols, reason=reason), 9)
+
+    def end_join(self) -> ErrorCode:
+        """Wait for the answer of the JoinGroup."""
+        answer = self.client.receive(PATIENCE_S)
+        if answer.error_code == ErrorCode.NONE:
+            self.identity = self.identity._replace(member_id=answer.member_id, generation_id=answer.generation_id)
+            self.others = [member.member_id for member in answer.members]
+        return ErrorCode(answer.error_code)
+
+    def join(self, reason: str | None = None) -> ErrorCode:
+        self.begin_join(reason)
+        return self.end_join()
+
+    def sync(self, partitions: Mapping[str, tuple[int, ...]] | None = None) -> ErrorCode:
+        """Sync; a leader brings the partitions of `orders` for each member id."""
+        given = [(member_id, _assignment(indexes)) for member_id, indexes in (partitions or {}).items()]
+        return ErrorCode(self.client.ask(self.identity.sync(5, given), 5).error_code)
+
+    def heartbeat(self) -> ErrorCode:
+        return ErrorCode(self.client.ask(self.identity.heartbeat(4), 4).error_code)
+
+    def commit(self, topic: str, partition: int, offset: int) -> ErrorCode:
+        request = self.identity.commit(8, [(topic, [Committed(partition, offset)])])
+        answer: Any = self.client.ask(request, 8)
+        return ErrorCode(answer.topics[0].partitions[0].error_code)
+
+    def leave(self, reason: str | None = None) -> ErrorCode:
+        return ErrorCode(self.client.ask(self.identity.leave(5, reason), 5).error_code)
+
+
+@contextmanager
+def member(
+    kshim: Kshim | AsyncKshim,
+    client_id: str = "ann",
+    *,
+    group_id: str = "billing",
+    instance_id: str | None = None,
+    topics: Sequence[str] = ("orders",),
+) -> Iterator[Member]:
+    """A connected member, which has not joined."""
+    address = kshim.address_of(kshim.coordinator_of(group_id))
+    found = Member(address, group_id, client_id, instance_id, topics)
+    try:
+        yield found
+    finally:
+        found.client.close()
+
+
+def _assignment(indexes: tuple[int, ...]) -> bytes:
+    assigned = (TopicPartition(topic="orders", partitions=indexes),) if indexes else ()
+    return _VERSION + codec(ConsumerProtocolAssignment, 0).build(
+        ConsumerProtocolAssignment(assigned_partitions=assigned)
+    )

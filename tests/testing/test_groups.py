@@ -1,0 +1,354 @@
+"""`Kshim.group`: what a group is, waiting for what it becomes, and what a test does to it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import aiokafka
+import pytest
+import trio
+
+from kshim.testing import Kshim
+from kshim_protocol.errors import ErrorCode
+from tests.testing.members import Member, member
+
+T = TypeVar("T")
+
+
+@pytest.fixture
+def kshim() -> Iterator[Kshim]:
+    with Kshim(topics={"orders": 4}) as found:
+        yield found
+
+
+@contextmanager
+def meanwhile(wait: Callable[[], T]) -> Iterator[Future[T]]:
+    """Wait in another thread; what it returns is there at the end of the block."""
+    found: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            found.set_result(wait())
+        except BaseException as error:
+            found.set_exception(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    yield found
+    thread.join()
+
+
+def settle(*members: Member) -> None:
+    """Have members join and sync: each gets one partition in turn, by its place."""
+    for each in members:
+        each.begin_join()
+    assert {each.end_join() for each in members} == {ErrorCode.NONE}
+    leader = next(each for each in members if each.others)
+    partitions = {each.member_id: (index,) for index, each in enumerate(members)}
+    assert leader.sync(partitions) == ErrorCode.NONE
+    assert {each.sync() for each in members if each is not leader} <= {ErrorCode.NONE}
+
+
+def join_beside(kshim: Kshim, first: Member, second: Member) -> None:
+    """Have a member join a group that has one, which rejoins when it is to."""
+    second.begin_join()
+    while kshim.group("billing").state != "PreparingRebalance":  # the request is on its way
+        pass
+    first.begin_join()
+    assert (first.end_join(), second.end_join()) == (ErrorCode.NONE, ErrorCode.NONE)
+
+
+# What a group is
+
+
+def test_a_group_there_is_not_is_dead(kshim: Kshim) -> None:
+    group = kshim.group("billing")
+    assert (group.state, group.generation, group.members, group.offsets, group.lag) == ("Dead", 0, (), {}, {})
+    assert (group.rebalances, kshim.group_ids()) == ((), [])
+    assert group.explain() == "Group billing has not rebalanced."
+
+
+def test_a_group_is_seen_as_its_coordinator_has_it(kshim: Kshim) -> None:
+    kshim.produce("orders", "one", "two", "three", partition=0)
+    with member(kshim) as ann:
+        settle(ann)
+        assert ann.commit("orders", 0, 1) == ErrorCode.NONE
+        group = kshim.group("billing")
+        (seen,) = group.members
+        assert (group.state, group.generation, kshim.group_ids()) == ("Stable", 1, ["billing"])
+        assert (seen.member_id, seen.client_id, seen.host, seen.is_leader) == (ann.member_id, "ann", "127.0.0.1", True)
+        assert group.assignment == {ann.member_id: (("orders", 0),)}
+        assert group.offsets == kshim.offsets("billing") == {("orders", 0): 1}
+        assert group.lag == {("orders", 0): 2}
+        assert ann.leave() == ErrorCode.NONE
+        assert (group.state, group.members, group.offsets) == ("Empty", (), {("orders", 0): 1})
+
+
+def test_a_partition_that_nobody_has_committed_lags_from_its_start(kshim: Kshim) -> None:
+    with member(kshim) as ann:
+        settle(ann)
+        kshim.produce("orders", "one", "two", partition=0)
+        assert kshim.group("billing").lag == {("orders", 0): 2}
+
+
+def test_each_rebalance_says_why_it_began_who_caused_it_and_how_long_it_took(kshim: Kshim) -> None:
+    group = kshim.group("billing")
+    with member(kshim, "ann") as ann, member(kshim, "ben") as ben:
+        settle(ann)
+        ben.begin_join(reason="scaled out")
+        while group.state != "PreparingRebalance":  # the request is on its way
+            pass
+        (_, second) = group.rebalances
+        assert (second.why, second.outcome, second.duration_ms) == ("member_joined", None, None)
+        assert "It is not over yet" in group.explain()
+        ann.begin_join()
+        assert (ann.end_join(), ben.end_join()) == (ErrorCode.NONE, ErrorCode.NONE)
+        assert ann.sync({ann.member_id: (0,), ben.member_id: (1,)}) == ErrorCode.NONE
+        assert ben.sync() == ErrorCode.NONE
+        first, second = group.rebalances
+        assert (first.why, first.outcome, first.to_generation) == ("member_joined", "completed", 1)
+        assert second.who is not None
+        assert (second.who.client_id, second.who.client_reason) == ("ben", "scaled out")
+        assert (second.outcome, second.from_generation, second.to_generation) == ("completed", 1, 2)
+        assert second.duration_ms is not None
+        assert [each.client_id for each in second.joined] == ["ann", "ben"]
+        sentences = group.explain().splitlines()
+        assert sentences[1].startswith(f"Rebalance 2: member {ben.member_id} (client ben at 127.0.0.1), which gave")
+        assert 'the reason "scaled out" joined. It took' in sentences[1]
+        assert sentences[1].endswith("ended in generation 2 with 2 members.")
+
+
+def test_the_number_of_rebalances_is_asserted_with_the_timeline(kshim: Kshim) -> None:
+    group = kshim.group("billing")
+    group.assert_rebalances(at_most=0)
+    with member(kshim) as ann:
+        settle(ann)
+        settle(ann)
+    group.assert_rebalances(at_most=2, at_least=2)
+    with pytest.raises(
+        AssertionError, match=r"(?s)billing rebalanced 2 times, at most 1 expected.*rebalance_completed"
+    ):
+        group.assert_rebalances(at_most=1)
+    with pytest.raises(AssertionError, match="at least 3 expected"):
+        group.assert_rebalances(at_least=3)
+
+
+# Waiting
+
+
+def test_a_wait_ends_at_once_when_it_is_true_already(kshim: Kshim) -> None:
+    group = kshim.group("billing")
+    assert group.wait_empty(timeout=0).state == "Dead"
+    with member(kshim) as ann:
+        settle(ann)
+        assert group.wait_stable(members=1, timeout=0).generation == 1
+        assert group.wait_stable(timeout=0).state == "Stable"
+        assert group.wait_generation(1, timeout=0).generation == 1
+        assert group.wait_assigned("ann", timeout=0) == (("orders", 0),)
+        assert group.wait_assigned(ann.member_id, timeout=0) == (("orders", 0),)
+
+
+def test_a_wait_for_a_stable_group_ends_when_the_last_member_has_its_assignment(kshim: Kshim) -> None:
+    group = kshim.group("billing")
+    with member(kshim, "ann") as ann, member(kshim, "ben") as ben, meanwhile(lambda: group.wait_stable(2)) as stable:
+        settle(ann)
+        join_beside(kshim, ann, ben)
+        assert ann.sync({ann.member_id: (0, 1), ben.member_id: (2, 3)}) == ErrorCode.NONE
+        assert kshim.group("billing").state == "Stable"
+        assert not stable.done()
+        assert ben.sync() == ErrorCode.NONE
+        assert [len(each.assignment) for each in stable.result(timeout=10).members] == [2, 2]
+
+
+def test_a_wait_for_a_commit_ends_with_it(kshim: Kshim) -> None:
+    group = kshim.group("billing")
+    with member(kshim) as ann:
+        settle(ann)
+        with meanwhile(lambda: group.wait_committed("orders", 0, 5)) as committed:
+            assert ann.commit("orders", 1, 7) == ErrorCode.NONE
+            assert ann.commit("orders", 0, 4) == ErrorCode.NONE
+            assert not committed.done()
+            assert ann.commit("orders", 0, 6) == ErrorCode.NONE
+            assert committed.result(timeout=10) == 6
+
+
+def test_a_wait_for_an_empty_group_ends_with_its_last_member(kshim: Kshim) -> None:
+    group = kshim.group("billing")
+    with member(kshim) as ann:
+        settle(ann)
+        with meanwhile(group.wait_empty) as empty:
+            assert ann.leave() == ErrorCode.NONE
+            assert empty.result(timeout=10).generation == 2
+
+
+def test_waits_go_on_while_a_coordinator_moves() -> None:
+    with Kshim(2, topics={"orders": 4}) as kshim:
+        group = kshim.group("billing")
+        with member(kshim, "ann") as ann:
+            settle(ann)
+            other = 3 - kshim.coordinator_of("billing")
+            kshim.move_coordinator("billing", other)
+            assert group.wait_stable(1).generation == 1
+            assert kshim.coordinator_of("billing") == other
+
+
+def test_a_wait_that_is_over_shows_the_timeline(kshim: Kshim) -> None:
+    group = kshim.group("billing")
+    with member(kshim) as ann:
+        settle(ann)
+        with pytest.raises(TimeoutError) as over:
+            group.wait_stable(members=3, timeout=0.01)
+    text = str(over.value)
+    assert text.startswith(
+        "group billing was not stable with 3 members within 0.01 s: it is Stable in generation 1, with the members: ann "
+    )
+    assert "rebalance_completed" in text
+    with pytest.raises(TimeoutError, match="committed to offset 9 of orders-0 within"):
+        group.wait_committed("orders", 0, 9, timeout=0.01)
+
+
+def test_a_wait_ends_with_its_brokers() -> None:
+    with Kshim() as kshim:
+        group = kshim.group("billing")
+        with meanwhile(lambda: group.wait_stable(timeout=60)) as stable:
+            while not kshim.call(lambda: kshim.brokers.waits.count):
+                pass
+            kshim.reset()
+            with pytest.raises(RuntimeError, match="the brokers were reset"):
+                stable.result(timeout=10)
+        ended = kshim.group("other")
+    with pytest.raises(RuntimeError, match="closed"):
+        ended.wait_stable()
+
+
+# What a test does to it
+
+
+def test_a_rebalance_that_is_triggered_has_its_reason(kshim: Kshim) -> None:
+    group = kshim.group("billing")
+    with member(kshim) as ann:
+        settle(ann)
+        group.trigger_rebalance("rolling out")
+        assert group.state == "PreparingRebalance"
+        group.trigger_rebalance("again")  # nothing more: one is under way
+        assert ann.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
+        settle(ann)
+        assert group.generation == 2
+        assert [(each.why, each.text) for each in group.rebalances][1:] == [("admin", "rolling out")]
+
+
+def test_a_member_that_is_expelled_is_unknown(kshim: Kshim) -> None:
+    group = kshim.group("billing")
+    with member(kshim, "ann") as ann, member(kshim, "ben", instance_id="b1") as ben:
+        settle(ann)
+        join_beside(kshim, ann, ben)
+        assert ann.sync({}) == ErrorCode.NONE
+        assert ben.sync() == ErrorCode.NONE
+        assert group.expel("b1") == ben.member_id
+        assert ben.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID
+        assert ann.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
+        assert group.rebalances[-1].why == "admin"
+        assert group.expel(group.members[0]) == ann.member_id
+        assert group.wait_empty(timeout=0).members == ()
+
+
+def test_an_instance_that_is_fenced_hears_of_it(kshim: Kshim) -> None:
+    group = kshim.group("billing")
+    with member(kshim, instance_id="b1") as ann, member(kshim, instance_id="b1") as successor:
+        settle(ann)
+        ghost = group.fence("b1")
+        assert ann.heartbeat() == ErrorCode.FENCED_INSTANCE_ID
+        assert [each.member_id for each in group.members] == [ghost]
+        assert successor.join() == ErrorCode.NONE
+        assert group.members[0].member_id == successor.member_id
+
+
+def test_what_cannot_be_done_to_a_group_is_named(kshim: Kshim) -> None:
+    group = kshim.group("billing")
+    for call in (group.trigger_rebalance, lambda: group.expel("ann"), lambda: group.fence("b1")):
+        with pytest.raises(LookupError, match="there is no group billing"):
+            call()
+    with member(kshim) as ann:
+        settle(ann)
+        wrong: Any = 5
+        mistakes: list[tuple[Callable[[], object], type[Exception], str]] = [
+            (lambda: group.expel("eve"), LookupError, "group billing has no member named 'eve': give a member id"),
+            (lambda: group.fence("b1"), LookupError, r"no member with the group.instance.id b1 \(it has: none\)"),
+            (lambda: group.expel(wrong), TypeError, "member must be a string, not 5"),
+            (lambda: kshim.group(wrong), TypeError, "group_id must be a string, not 5"),
+            (lambda: group.wait_stable(members="2"), TypeError, "members must be an integer"),  # type: ignore[arg-type]
+        ]
+        for mistake, error, sentence in mistakes:
+            with pytest.raises(error, match=sentence):
+                mistake()
+        assert ann.leave() == ErrorCode.NONE
+    with pytest.raises(LookupError, match=r"group billing has no members that could rebalance \(it is Empty\)"):
+        group.trigger_rebalance()
+
+
+# In asyncio and trio
+
+
+def test_under_asyncio_waits_are_awaited_beside_a_client() -> None:
+    async def run() -> None:
+        async with Kshim(topics={"orders": 2}) as kshim:
+            group = kshim.group("billing")
+            kshim.produce("orders", "coffee")
+            consumer = aiokafka.AIOKafkaConsumer(
+                "orders",
+                group_id="billing",
+                client_id="ann",
+                auto_offset_reset="earliest",
+                **kshim.client_config("aiokafka"),
+            )
+            assigned = asyncio.ensure_future(group.wait_assigned("ann"))
+            await consumer.start()
+            assert await assigned == (("orders", 0), ("orders", 1))
+            assert (await group.wait_stable(members=1)).generation == 1
+            await consumer.getone()
+            await consumer.commit()
+            assert await group.wait_committed("orders", 0, 1) == 1
+            await consumer.stop()
+            assert (await group.wait_empty()).state == "Empty"
+            assert (await group.wait_generation(1)).generation >= 1
+            with pytest.raises(TimeoutError):
+                await group.wait_stable(timeout=0.01)
+            await kshim.reset()
+            assert group.state == "Dead"
+
+    asyncio.run(run())
+
+
+@pytest.mark.trio
+async def test_under_trio_waits_are_awaited_and_can_be_given_up() -> None:
+    async with Kshim(topics={"orders": 2}) as kshim:
+        group = kshim.group("billing")
+        with trio.move_on_after(0.01) as given_up:
+            await group.wait_stable()
+        assert given_up.cancelled_caught
+        async with trio.open_nursery() as nursery:
+
+            async def wait() -> None:
+                assert (await group.wait_stable(members=1)).generation == 1
+
+            nursery.start_soon(wait)
+            with member(kshim) as ann:
+                await trio.to_thread.run_sync(settle, ann)
+        with pytest.raises(TimeoutError):
+            await group.wait_empty(timeout=0.01)
+        assert kshim.call(lambda: kshim.brokers.waits.count) == 0
+
+
+def test_under_asyncio_a_wait_can_be_given_up() -> None:
+    async def run() -> None:
+        async with Kshim() as kshim:
+            group = kshim.group("billing")
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(group.wait_stable(), 0.01)
+
+    asyncio.run(run())
