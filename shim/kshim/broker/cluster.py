@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kshim.broker.coordinator_host import C, CoordinatorHost
@@ -124,6 +124,8 @@ class Cluster:
             report=on_defect,
         )
         self.apply, self.defect = self.steps.apply, self.steps.defect
+        self.operation: Callable[[str, Mapping[str, Any], Callable[[], Any]], Any] = lambda what, arguments, do: do()
+        """Does something that no client asked for, given its name and arguments; a recording replaces it."""
         self.groups = self._host(OFFSETS_TOPIC, COORDINATOR, self._new_group_coordinator)
         self.transactions = self._host(TRANSACTIONS_TOPIC, TRANSACTIONS, self._new_transaction_coordinator)
 

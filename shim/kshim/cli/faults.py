@@ -17,10 +17,16 @@ if TYPE_CHECKING:
     from kshim.cli.log import Log
     from kshim.coordinator.step import Now
     from kshim.faults.faults import Faults
+    from kshim.recording.recorder import Recorder
 
 
 def faults_of(
-    cluster: Cluster, routers: Sequence[Router], now: Callable[[], Now], log: Log, path: str | None
+    cluster: Cluster,
+    routers: Sequence[Router],
+    now: Callable[[], Now],
+    log: Log,
+    path: str | None,
+    recorder: Recorder | None = None,
 ) -> Faults:
     """The faults of a cluster, logged when they fire, and the rules of a file in force. Raises CommandError (usage)."""
     faults = FaultInjector(cluster, routers, now).faults
@@ -31,6 +37,8 @@ def faults_of(
         log.note("fault_injected", f"Injected fault: {firing}", **fields)
 
     faults.on_fired.append(fired)
+    if recorder is not None:
+        recorder.follow_faults(faults)
     if path is not None:
         try:
             with open(path, encoding="utf-8") as file:

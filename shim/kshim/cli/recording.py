@@ -8,14 +8,13 @@ from kshim.cli.exit_codes import EXIT_UNAVAILABLE, CommandError
 from kshim.cli.log import Log
 from kshim.recording.file import RecordingFile
 from kshim.recording.recorder import Recorder
-from kshim.server.clock import RealClock
+from kshim.server.clock import GroupClock
 
 
 class Recording:
-    """A recording to `path`. When it ends early the broker goes on. Raises CommandError."""
+    """A recording to `path`, by the clock of the server. When it ends early the broker goes on. Raises CommandError."""
 
-    def __init__(self, path: str, max_bytes: int, log: Log) -> None:
-        clock = RealClock()
+    def __init__(self, path: str, max_bytes: int, clock: GroupClock, log: Log) -> None:
 
         def on_end(why: str) -> None:
             log.caution("recording_ended", f"The recording in {path} has ended: {why}", path=path)

@@ -69,13 +69,14 @@ def run_serve(options: ServeOptions) -> int:
         damages.append(damage)
         raise_signal(SIGTERM)
 
+    clock = SteerableClock(options.clock_rate)
     recording: Recording | None = None
     try:
         random_ids = RandomIds(new_member_suffix, new_topic_id)
         if options.record is not None:
             from kshim.cli.recording import Recording
 
-            recording = Recording(options.record, options.record_max_bytes, log)
+            recording = Recording(options.record, options.record_max_bytes, clock, log)
         cluster = Cluster(
             config,
             storage,
@@ -104,7 +105,7 @@ def run_serve(options: ServeOptions) -> int:
         log.caution("no_acls", sentence)
     try:
         _create_topics(cluster, options.topics, log)
-        exit_code = _listen(cluster, config, listening, users, options, log, recording)
+        exit_code = _listen(cluster, config, listening, users, options, clock, log, recording)
         if damages:
             raise damages[0]
         return exit_code
@@ -213,6 +214,7 @@ def _listen(
     listening: Listening,
     users: list[UserLine],
     options: ServeOptions,
+    clock: SteerableClock,
     log: Log,
     recording: Recording | None,
 ) -> int:
@@ -234,7 +236,6 @@ def _listen(
             # In front of the log of requests, which would take bare tokens for such.
             authenticate(router, own, config, users, log)
         routers.append((router, own))
-    clock = SteerableClock(options.clock_rate)
     cluster.start(clock.now)
     if recording is not None:
         recording.recorder.begin(cluster)
@@ -243,7 +244,9 @@ def _listen(
     if options.faults_file is not None or options.control is not None:
         from kshim.cli.faults import faults_of
 
-        faults = faults_of(cluster, [router for router, _ in routers], clock.now, log, options.faults_file)
+        recorder = None if recording is None else recording.recorder
+        own_routers = [router for router, _ in routers]
+        faults = faults_of(cluster, own_routers, clock.now, log, options.faults_file, recorder)
     if options.control is not None and faults is not None:
         from kshim.cli.control import control_of
 

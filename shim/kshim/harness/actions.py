@@ -28,6 +28,11 @@ def trigger_rebalance(cluster: Cluster, group_id: str, reason: str, now: Now) ->
 
     Raises LookupError when the group has no members.
     """
+    arguments = {"group": group_id, "reason": reason}
+    cluster.operation("trigger-rebalance", arguments, lambda: _trigger_rebalance(cluster, group_id, reason, now))
+
+
+def _trigger_rebalance(cluster: Cluster, group_id: str, reason: str, now: Now) -> None:
     shard, group = _group(cluster, group_id)
     if not group.members:
         raise LookupError(f"group {group_id} has no members that could rebalance (it is {group.state.value})")
@@ -44,6 +49,11 @@ def expel(cluster: Cluster, group_id: str, member: str, now: Now, reason: str = 
 
     `member` is its member, instance or client id. Raises LookupError when there is none, or are several.
     """
+    arguments = {"group": group_id, "member": member, "reason": reason}
+    return str(cluster.operation("expel", arguments, lambda: _expel(cluster, group_id, member, now, reason)))
+
+
+def _expel(cluster: Cluster, group_id: str, member: str, now: Now, reason: str) -> str:
     _, group = _group(cluster, group_id)
     found = _member(group, member)
     identity = MemberIdentity(member_id=found.member_id, reason=f"{ADMIN_LEAVE_REASON}: {reason}")
@@ -59,6 +69,11 @@ def fence(cluster: Cluster, group_id: str, instance_id: str, now: Now) -> str:
     The next request of the present one is answered FENCED_INSTANCE_ID. The other is nobody: it sends no heartbeat, so that its
     session expires unless a client with the instance id joins. Raises LookupError when there is no such member.
     """
+    arguments = {"group": group_id, "instance": instance_id}
+    return str(cluster.operation("fence", arguments, lambda: _fence(cluster, group_id, instance_id, now)))
+
+
+def _fence(cluster: Cluster, group_id: str, instance_id: str, now: Now) -> str:
     _, group = _group(cluster, group_id)
     member_id = group.static_members.get(instance_id)
     if member_id is None:

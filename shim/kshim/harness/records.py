@@ -32,6 +32,12 @@ def produce(cluster: Cluster, topic_name: str, records: Sequence[Record], now: N
     Raises LookupError for a topic or partition there is not, or without a leader; KafkaError as Produce answers; partitions before
     the one that failed then have their records.
     """
+    arguments = {"topic": topic_name, "records": list(records)}
+    written: list[Record] = cluster.operation("produce", arguments, lambda: _produce(cluster, topic_name, records, now))
+    return written
+
+
+def _produce(cluster: Cluster, topic_name: str, records: Sequence[Record], now: Now) -> list[Record]:
     topic = _topic(cluster, topic_name)
     placed: dict[int, list[tuple[int, Record]]] = {}
     turn = sum(partition.log.end_offset for partition in topic.partitions)

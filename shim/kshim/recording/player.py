@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import count
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from kshim.broker.cluster import Cluster, RandomIds
 from kshim.broker.connection import ConnectionClosing
@@ -14,9 +14,11 @@ from kshim.broker.node import Node
 from kshim.broker.router import Router
 from kshim.config.broker_config import BrokerConfig
 from kshim.coordinator.step import Event, Now
-from kshim.partitions.topics import NewTopic
+from kshim.faults.faults import Faults
+from kshim.faults.injection import FaultInjector
 from kshim.recording.connection import ReplayedConnection
 from kshim.recording.format import Entry, Kind, RecordingError
+from kshim.recording.operations import OPERATIONS
 from kshim.recording.start import StartStorage
 from kshim.scheduling.background_tasks import run_task
 from kshim.storage.log import LogError
@@ -92,6 +94,7 @@ class Player:
         self._connections: dict[int, ReplayedConnection] = {}
         self._ready: deque[ReplayedConnection] = deque()
         self._request_number = 0
+        self._injector: FaultInjector | None = None
         storage = StartStorage(fields)
         for entry in stored:
             storage.add(entry.subject, entry.payload)
@@ -115,10 +118,7 @@ class Player:
     def play(self, turn: Turn) -> None:
         """Let time pass up to an input, and then have it happen."""
         entry = turn.entry
-        if self.is_exact:
-            self.now, self.real_ms = entry.now, entry.real_ms
-        else:
-            self._pass(entry)
+        self._pass(entry)
         for effect in turn.effects:
             if effect.kind == Kind.DRAWN:
                 self._draws[effect.subject].append(effect.payload)
@@ -126,6 +126,13 @@ class Player:
         self._settle()
         for draws in self._draws:
             draws.clear()
+
+    @property
+    def faults(self) -> Faults:
+        """Rules that were in force when it was recorded; they fire again."""
+        if self._injector is None:
+            self._injector = FaultInjector(self.cluster, list(self._routers.values()), lambda: self.now)
+        return self._injector.faults
 
     def end(self) -> None:
         """Close the cluster."""
@@ -175,7 +182,7 @@ class Player:
     def _operation(self, entry: Entry) -> None:
         fields = entry.fields
         what = fields.pop("what")
-        play = _OPERATIONS.get(what)
+        play = OPERATIONS.get(what)
         if play is None:
             self._listener.not_played(f"the operation {what} {fields or ''}".rstrip())
             return
@@ -186,11 +193,15 @@ class Player:
     # Time
 
     def _pass(self, entry: Entry) -> None:
-        """Fire what is due before an input, each at its own instant."""
+        """Fire what is due before an input, each at its own instant.
+
+        Where the recording says when timers fired, these are only the broker's own, as of faults that delay an answer.
+        """
         while (wait_ms := self._ms_to_next()) is not None and wait_ms <= self._left_ms(entry):
             self._move(wait_ms)
-            self._first.advance(self.now)
-            self.cluster.fetch_purgatory.advance(self.real_ms)
+            if not self.is_exact:
+                self._first.advance(self.now)
+                self.cluster.fetch_purgatory.advance(self.real_ms)
             self._settle()
         self.now, self.real_ms = entry.now, entry.real_ms
 
@@ -198,10 +209,13 @@ class Player:
         return entry.now.mono_ms - self.now.mono_ms
 
     def _ms_to_next(self) -> int | None:
-        group, fetch = self.cluster.next_group_deadline(), self.cluster.fetch_purgatory.next_deadline()
-        waits = [] if group is None else [group - self.now.mono_ms]
-        if fetch is not None:
-            waits.append(fetch - self.real_ms)
+        waits = []
+        if self.cluster.timers.next_ms:
+            waits.append(self.cluster.timers.next_ms - self.real_ms)
+        if not self.is_exact:
+            group, fetch = self.cluster.next_group_deadline(), self.cluster.fetch_purgatory.next_deadline()
+            waits += [] if group is None else [group - self.now.mono_ms]
+            waits += [] if fetch is None else [fetch - self.real_ms]
         return max(min(waits), 0) if waits else None
 
     def _move(self, ms: int) -> None:
@@ -215,6 +229,7 @@ class Player:
             timers = self.cluster.timers
             if timers.next_ms is not None and timers.next_ms <= self.real_ms:
                 timers.advance(self.real_ms)
+                continue
             if not self._ready:
                 return
             connection = self._ready.popleft()
@@ -255,35 +270,3 @@ class Player:
 
     def _on_defect(self, error: BaseException, request: object) -> None:
         self.defects.append(error)
-
-    # Operations
-
-    def _create_topics(self, fields: Mapping[str, Any]) -> None:
-        self.cluster.topics.create_all(
-            [
-                NewTopic(topic["name"], topic["partitions"], topic["configs"], topic["leaders"])
-                for topic in fields["topics"]
-            ]
-        )
-
-    def _delete_topics(self, fields: Mapping[str, Any]) -> None:
-        found = [self.cluster.topics.named(name) for name in fields["topics"]]
-        self.cluster.delete_topics([topic for topic in found if topic is not None], self.now)
-
-    def _stop_node(self, fields: Mapping[str, Any]) -> None:
-        self.cluster.leader_election.stop_node(fields["node"])
-
-    def _start_node(self, fields: Mapping[str, Any]) -> None:
-        self.cluster.leader_election.start_node(fields["node"])
-
-    def _move_partition(self, fields: Mapping[str, Any]) -> None:
-        self.cluster.leader_election.move(fields["topic"], fields["partition"], fields["to"])
-
-
-_OPERATIONS: Final[Mapping[str, Callable[[Player, Mapping[str, Any]], None]]] = {
-    "create-topics": Player._create_topics,
-    "delete-topics": Player._delete_topics,
-    "stop-node": Player._stop_node,
-    "start-node": Player._start_node,
-    "move": Player._move_partition,
-}

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from kshim.broker.cluster import RandomIds
 from kshim.broker.connection import Connection, ConnectionClosing
 from kshim.coordinator.step import Now
+from kshim.faults.document import document_of_rule
 from kshim.recording.format import Encoder, Kind, as_json
+from kshim.recording.operations import document_of_record
 from kshim.recording.secrets import is_secret_request
 from kshim.recording.start import start_fields, stored_batches
 from kshim_protocol.apis import API_TABLE
@@ -20,6 +22,8 @@ from kshim_protocol.apis import API_TABLE
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
     from kshim.broker.router import Router
+    from kshim.faults.faults import Fault, Faults, Firing
+    from kshim.faults.rule import Rule
     from kshim.partitions.partition import Topic
     from kshim.partitions.topics import NewTopic
 
@@ -188,26 +192,45 @@ class Recorder:
             where = {"topic": topic, "partition": partition, "to": to}
             self.operation("move", where, lambda: move(topic, partition, to))
 
+        cluster.operation = self.operation
         topics.create_all = create_recorded  # type: ignore[method-assign]
         cluster.delete_topics = delete_recorded  # type: ignore[method-assign]
         election.stop_node = stop_recorded  # type: ignore[method-assign]
         election.start_node = start_recorded  # type: ignore[method-assign]
         election.move = move_recorded  # type: ignore[method-assign]
 
+    def follow_faults(self, faults: Faults) -> None:
+        """Record which rules are put in force, before any is, and when they fire."""
+        arm, cancel, clear = faults.arm, faults.cancel, faults.clear
+
+        def arm_recorded(rule: Rule) -> Fault:
+            fault: Fault = self.operation("arm-fault", {"fault": document_of_rule(rule)}, lambda: arm(rule))
+            return fault
+
+        def cancel_recorded(fault: Fault) -> None:
+            self.operation("cancel-fault", {"fault": fault.fault_id}, lambda: cancel(fault))
+
+        def clear_recorded() -> None:
+            self.operation("clear-faults", {}, clear)
+
+        def fired(firing: Firing) -> None:
+            self._add(Kind.FAULT, self.request_number, as_json({"fault": firing.rule, "text": str(firing)}))
+
+        faults.arm, faults.cancel, faults.clear = arm_recorded, cancel_recorded, clear_recorded  # type: ignore[method-assign]
+        faults.on_fired.append(fired)
+
     # What happens
 
     def operation(self, what: str, arguments: Mapping[str, Any], do: Callable[[], Any]) -> Any:
         """Do something that no client asked for, recorded unless it is part of what is recorded already.
 
-        `replay` knows those of `kshim.recording.operations`; others it lists as not played.
+        A replay knows those of `kshim.recording.operations`; others it lists as not played.
         """
         if self._depth or not self._is_on:
             return do()
+        if what == "produce":
+            arguments = {**arguments, "records": [document_of_record(record) for record in arguments["records"]]}
         return self._during(Kind.OPERATION, self._now(), self._real_ms(), do, as_json({"what": what, **arguments}))
-
-    def fault(self, fields: Mapping[str, Any]) -> None:
-        """An injected fault has fired. What the handlers were not asked because of it is no request of the recording."""
-        self._add(Kind.FAULT, self.request_number, as_json(dict(fields)))
 
     def answered(self, number: int, frame: bytes | None) -> None:
         """The answer to a request goes out; `frame` with its size."""
