@@ -34,6 +34,7 @@ from kshim.testing.setup import Setup
 if TYPE_CHECKING:
     from kshim.faults.faults import Faults as FaultRules
     from kshim.faults.injection import FaultInjector
+    from kshim.recording.recorder import Recorder
     from kshim.storage.storage import Storage
 
 
@@ -71,6 +72,7 @@ class Brokers:
         """What is waited for."""
         self.defects: list[BaseException] = []
         """Unexpected exceptions; empty unless kshim has a defect, or a disk failed."""
+        self.recorder: Recorder | None = None
         self._injector: FaultInjector | None = None
         self.faults = Faults(lambda: self.fault_rules, self._do)
         """What is to go wrong: see `Faults.on`."""
@@ -83,6 +85,8 @@ class Brokers:
 
             self._injector = FaultInjector(self.cluster, self.routers, self.clock.now)
             self._injector.faults.on_fired.append(lambda firing: _LOG.info("Injected fault: %s", firing))
+            if self.recorder is not None:
+                self.recorder.follow_faults(self._injector.faults)
         return self._injector.faults
 
     def _do(self, do: Callable[[], Any]) -> Any:
@@ -251,6 +255,12 @@ async def serve_brokers(
     Exceptions that should not be are added to `defects`. Raises as `open_brokers`, CannotBind.
     """
     defects = [] if defects is None else defects
+    clock = SteerableClock(setup.clock_rate)
+    recording = None
+    if setup.record is not None:
+        from kshim.testing.recording import Recording
+
+        recording = Recording(setup.record, clock)
     storage, cluster_id = _storage(setup)
 
     def on_defect(error: BaseException, request: object) -> None:
@@ -259,11 +269,12 @@ async def serve_brokers(
         defects.append(error)
         _LOG.error("Failed while handling %r", request, exc_info=error)
 
+    random_ids = RandomIds(new_member_suffix, new_topic_id)
     try:
         cluster = Cluster(
             setup.config,
             storage,
-            RandomIds(new_member_suffix, new_topic_id),
+            random_ids if recording is None else recording.recorder.random_ids(random_ids),
             cluster_id=cluster_id,
             fsync="never" if setup.data_dir is None else "interval",
             on_defect=on_defect,
@@ -277,10 +288,16 @@ async def serve_brokers(
         for name, partitions in setup.topics.items():
             _have_topic(cluster, name, partitions)
         routers = [Router(Node(cluster, node_id, setup.listener.host, 0)) for node_id in cluster.leadership.node_ids]
+        if recording is not None:
+            for router in routers:
+                recording.recorder.stand_before(router)
         setup.secure(cluster, routers)
-        brokers = Brokers(cluster, routers, SteerableClock(setup.clock_rate))
+        brokers = Brokers(cluster, routers, clock)
         brokers.defects = defects
         cluster.start(brokers.clock.now)
+        if recording is not None:
+            brokers.recorder = recording.recorder
+            recording.recorder.begin(cluster)
         failure: Exception | None = None
         async with trio.open_nursery() as nursery:
             brokers._server = server = await nursery.start(_serve, brokers, setup, places)
@@ -297,6 +314,8 @@ async def serve_brokers(
             raise failure
         brokers.faults.check_all_armed()
     finally:
+        if recording is not None:
+            recording.close()
         cluster.close()
 
 

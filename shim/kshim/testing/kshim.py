@@ -228,8 +228,10 @@ class Kshim(Harness):
     users their rules, such as `{"ann": ["READ topic:orders", "READ group:*"], "root": "super"}`; `*` is everybody, a name that
     ends with `*` a prefix, and what no rule allows is refused.
 
+    `record` names a new file for all that is asked and answered, for `kshim replay`.
+
     Raises ConfigError; KafkaError for a topic that cannot be created; LogError; TypeError and ValueError for an argument that cannot be
-    used; RuntimeError for TLS without its extra. What goes wrong inside kshim is raised as an ExceptionGroup when the block is left.
+    used; OSError for a recording that cannot be written; RuntimeError for TLS without its extra. What goes wrong inside kshim is raised as an ExceptionGroup when the block is left.
     """
 
     def __init__(
@@ -243,11 +245,20 @@ class Kshim(Harness):
         config: Mapping[str, str] | None = None,
         data_dir: str | PathLike[str] | None = None,
         clock: str = "real",
+        record: str | PathLike[str] | None = None,
     ) -> None:
         check_count("brokers", brokers)
         self._thread = BrokerThread(
             Setup(
-                brokers, topics=topics, users=users, tls=tls, acls=acls, config=config, data_dir=data_dir, clock=clock
+                brokers,
+                topics=topics,
+                users=users,
+                tls=tls,
+                acls=acls,
+                config=config,
+                data_dir=data_dir,
+                clock=clock,
+                record=record,
             )
         )
 
@@ -281,7 +292,7 @@ class Kshim(Harness):
     def reset(self) -> None:
         """Go back to the start: no groups, no transactions, no faults, and the topics of the start without records.
 
-        Connections are closed. It takes some milliseconds. Raises RuntimeError with a `data_dir`.
+        Connections are closed. It takes some milliseconds. Raises RuntimeError with a `data_dir`, and with `record`.
         """
         self._thread.reset().result()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from os import PathLike
+from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
 from kshim.config.broker_config import BrokerConfig, ConfigError
@@ -47,8 +47,10 @@ class Setup:
         config: Mapping[str, str] | None = None,
         data_dir: str | PathLike[str] | None = None,
         clock: str = "real",
+        record: str | PathLike[str] | None = None,
     ) -> None:
         self.count = count
+        self.record = None if record is None else fspath(record)
         self.topics = checked_topics(topics)
         self.users = checked_users(users)
         self.data_dir = checked_directory(data_dir)

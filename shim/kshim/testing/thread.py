@@ -177,6 +177,8 @@ class BrokerThread:
     def _begin_reset(self) -> Future[None]:
         if self.setup.data_dir is not None:
             raise RuntimeError("reset() needs brokers that keep everything in memory: leave data_dir out")
+        if self.setup.record is not None:
+            raise RuntimeError("reset() is not possible while a recording is written: leave record out")
         if self._started.done():
             self._started = Future()
             self._turn.set()
