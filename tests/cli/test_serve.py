@@ -156,8 +156,10 @@ def test_a_usage_mistake_is_exit_code_2_and_one_sentence(option: str, named: str
     assert done.stderr.startswith("kshim: ")
 
 
-def test_a_key_that_is_none_of_kafka_s_is_named_once(log: Path) -> None:
-    with Kshim(log, "--listen=127.0.0.1:0", "--config=group.max.sise=3", "--log-format=json") as kshim:
+def test_an_unknown_key_of_a_properties_file_is_named_once(log: Path, tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("group.max.sise=3\n")
+    with Kshim(log, "--listen=127.0.0.1:0", f"--properties={file}", "--log-format=json") as kshim:
         assert kshim.end(signal.SIGTERM)[0] == 0
         warnings = [json.loads(line) for line in kshim.log.splitlines() if '"WARN"' in line]
         assert [warning["message"] for warning in warnings] == [

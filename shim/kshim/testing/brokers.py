@@ -14,7 +14,7 @@ import trio
 from kshim.broker.cluster import Cluster, RandomIds
 from kshim.broker.node import Node
 from kshim.broker.router import Router
-from kshim.config.broker_config import BrokerConfig, ConfigError
+from kshim.config.broker_config import BrokerConfig, ConfigError, known_key, unknown_key
 from kshim.config.listeners import plain_listener
 from kshim.config.security_keys import SECURITY_KEYS
 from kshim.coordinator.step import OFFSETS_TOPIC
@@ -158,12 +158,15 @@ async def open_brokers(
     `topics` maps names to numbers of partitions, `config` holds Kafka's own keys. Everything is in memory, or in
     `data_dir`. Brokers listen on 127.0.0.1 without TLS and SASL; keys that ask for something else are refused.
     Raises ConfigError; KafkaError for a topic that cannot be created; LogError. Raises TypeError and ValueError for an
-    argument that cannot be used, such as a topic that `data_dir` holds with another number of partitions.
+    argument that cannot be used, such as an unknown key or a topic that `data_dir` holds with another number of partitions.
     """
     check_count(count)
     topics = checked_topics(topics)
     data_dir = checked_directory(data_dir)
     broker_config = BrokerConfig(checked_configuration("config", config))
+    for key in broker_config.given:
+        if known_key(key) is None:
+            raise ValueError(f"config: {unknown_key(key)}")
     _refuse_listeners(broker_config)
     for warning in broker_config.warnings:
         _LOG.warning(warning)
