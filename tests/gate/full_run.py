@@ -32,7 +32,7 @@ CODE = (
 READS_PAGES = re.compile(r"""["'](?:docs["'/]|README\.md|CHANGELOG\.md|Dockerfile|compose\.yaml|\.ci)""")
 """A string that begins with the path of something outside of `CODE`."""
 
-TWO_AT_A_TIME = ("--numprocesses", "2", "--dist", "loadfile")
+TWO_AT_A_TIME = ("--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 
 LONG: dict[str, tuple[str, ...]] = {
     "long-simulation": ("tests",),
