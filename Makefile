@@ -39,17 +39,23 @@ BENCHMARKS = $(basename $(notdir $(shell grep -l __main__ bench/*.py)))
 # Every test that starts a Python would compile what it imports, where the machine says so to keep folders clean.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help check test test-all matrix mutation lint sizes demo demo-pipeline docs lock bench clients clean
+.PHONY: help check check-lint check-tests test test-all matrix mutation lint sizes demo demo-pipeline docs lock bench clients clean
 .DEFAULT_GOAL := help
 
 help:
 	@sed -n 's/^#   //p' Makefile
 
+# Both at once: lint has one thread, and the workers of pytest leave much of two cores idle while they collect.
 check: $(VENV)/.check
+	@$(MAKE) --no-print-directory --jobs 2 check-lint check-tests
+
+check-lint:
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --quiet --check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy --cache-dir .mypy_cache/check $(TYPES_WITHOUT_SPARK)
+
+check-tests:
 	$(BIN)/pytest $(TWO_AT_A_TIME) --quiet --quick tests
 
 test: lint $(VENV)/.docs $(VENV)/.java $(VENV)/.spark
