@@ -84,7 +84,7 @@ class Router:
         except ProtocolError as error:
             raise ConnectionClosing(str(error)) from None
         context = self._new_context(header.api_version, header.client_id, connection.client_host, now, real_ms)
-        ticket = self.new_reply(connection, header.correlation_id, route, request)
+        ticket = self.new_reply(connection, header, route, request)
         cluster = self.node.cluster
         try:
             cluster.apply(route.handler(self.node, request, context, ticket))
@@ -169,4 +169,4 @@ class Router:
         route = self._routes.get((API_VERSIONS, 0)) or self.resolve(API_VERSIONS, 0)
         assert route is not None
         request = route.request_codec.parse(b"")[0]
-        PendingReply(connection, header.correlation_id, route, request).complete(unsupported_version())
+        PendingReply(connection, header, route, request).complete(unsupported_version())

@@ -55,6 +55,7 @@ class ServerConnection:
         self,
         router: FrameRouter,
         client_host: str,
+        client_port: int,
         *,
         limits: ServerLimits,
         request_memory: RequestMemory,
@@ -65,6 +66,7 @@ class ServerConnection:
         security_protocol: SecurityProtocol = "PLAINTEXT",
     ) -> None:
         self.client_host = client_host
+        self.client_port = client_port
         self.listener_name = listener_name
         self.security_protocol: SecurityProtocol = security_protocol
         self.principal = ANONYMOUS
