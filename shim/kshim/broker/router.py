@@ -85,9 +85,9 @@ class Router:
             raise ConnectionClosing(str(error)) from None
         context = self._new_context(header.api_version, header.client_id, connection.client_host, now, real_ms)
         ticket = self.new_reply(connection, header, route, request)
-        cluster = self.node.cluster
+        handler, steps = route.handler, self.node.cluster.steps
         try:
-            cluster.apply(route.handler(self.node, request, context, ticket))
+            steps.apply(handler(self.node, request, context, ticket))
         except KafkaError as error:
             ticket.complete(request.error_response(error.code, header.api_version, error.message))
         except ConnectionClosing:
@@ -95,7 +95,7 @@ class Router:
         except Exception as error:
             if not ticket.is_answered:
                 ticket.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
-            cluster.defect(error, request)
+            steps.defect(error, request)
 
     def closed(self, connection: Connection) -> None:
         """See `FrameRouter.closed`."""
