@@ -239,8 +239,11 @@ class Cluster:
         return None if shard is None else shard.groups.get(group_id)
 
     def next_group_deadline(self) -> int | None:
-        """When the next timer of a coordinator or of the retention is due (ms, `Now.mono_ms`), or None."""
-        earliest_ms = self.partitions.retention.next_ms
+        """When the next timer of a coordinator or of the partitions is due (ms, `Now.mono_ms`), or None."""
+        partitions = self.partitions
+        earliest_ms, expiration_ms = partitions.retention.next_ms, partitions.producer_expiration.next_ms
+        if expiration_ms is not None and (earliest_ms is None or expiration_ms < earliest_ms):
+            earliest_ms = expiration_ms
         for host in self.coordinators.values():  # after every turn of the server, so without a list of them
             deadline_ms = None if host.made is None else host.made.next_deadline()
             if deadline_ms is not None and (earliest_ms is None or deadline_ms < earliest_ms):
@@ -250,6 +253,7 @@ class Cluster:
     def advance(self, now: Now) -> None:
         """Fire the timers that are due."""
         self.partitions.retention.advance(now)
+        self.partitions.producer_expiration.advance(now)
         for host in self.coordinators.values():
             host.advance(now)
 

@@ -93,6 +93,7 @@ class BrokerConfig:
     offsets_retention_minutes: int
     offsets_topic_num_partitions: int
     offsets_topic_segment_bytes: int
+    producer_id_expiration_ms: int
     queued_max_request_bytes: int
     """-1: the server's own limit."""
     socket_listen_backlog_size: int
