@@ -61,6 +61,16 @@ class Partition:
     `log` is opened on first use. `leader` says which node answers for it, in which epoch. Kafka: Partition, UnifiedLog.
     """
 
+    __slots__ = (  # there may be many thousands that are never opened, and it saves a quarter of their memory
+        "_failure",
+        "_log",
+        "_services",
+        "index",
+        "leader",
+        "producers",
+        "topic",
+    )
+
     def __init__(self, topic: Topic, index: int, services: PartitionServices, leader: PartitionLeader) -> None:
         self.topic = topic
         self.index = index
