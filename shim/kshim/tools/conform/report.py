@@ -27,6 +27,7 @@ class TextReport:
         self.stream = stream
         self.suite = ""
         self.counts: Counter[Verdict] = Counter()
+        self.missing: Counter[tuple[str, ...]] = Counter()
         self.write(f"Group protocol of {bootstrap_server}, compared with Apache Kafka 4.4")
 
     def write(self, line: str = "") -> None:
@@ -38,6 +39,8 @@ class TextReport:
         """Verdict and title; why it was skipped, or how it failed."""
         scenario = result.scenario
         self.counts[result.verdict] += 1
+        if result.missing:
+            self.missing[result.missing] += 1
         if scenario.suite != self.suite:
             self.suite = scenario.suite
             self.write()
@@ -51,7 +54,7 @@ class TextReport:
                 self.write(f"           {line}")
 
     def end(self, *, unplayed: int) -> None:
-        """The numbers."""
+        """The numbers, and what would let skipped behaviours run."""
         count = self.counts
         self.write()
         self.write(
@@ -63,6 +66,11 @@ class TextReport:
                 f"Not part of conform: {unplayed} behaviours that take too long or need a failing disk, which kshim's own "
                 "tests check"
             )
+        if self.missing:
+            self.write("Skipped for the broker's configuration; on kshim these options let them run:")
+        for settings, behaviours in sorted(self.missing.items()):
+            options = " ".join(f"--config {setting}" for setting in settings)
+            self.write(f"  {behaviours} behaviour{'s' * (behaviours > 1)}: kshim serve {options}")
 
 
 def _failure_lines(name: str, failure: Failure) -> list[str]:
@@ -113,6 +121,8 @@ def _as_object(result: Result) -> dict[str, Any]:
     }
     if result.reason:
         found["reason"] = result.reason
+    if result.missing:
+        found["missing_configuration"] = list(result.missing)
     if result.failure is not None:
         found["failure"] = {**result.failure._asdict(), "differences": list(result.failure.differences)}
     return found
