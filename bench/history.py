@@ -83,6 +83,7 @@ class Answers:
     """A connection whose last answer can be looked at."""
 
     client_host = "/127.0.0.1"
+    client_port = 40_000
     listener_name = "PLAINTEXT"
     security_protocol: SecurityProtocol = "PLAINTEXT"
     principal = ANONYMOUS

@@ -41,6 +41,7 @@ def _jars() -> None:
     available(found)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)  # half a minute, but Spark on a busy machine takes what it takes
 @pytest.mark.usefixtures("_jars")
 def test_a_handful_of_incidents_on_kshim_is_diagnosed_for_the_most_part(spark: SparkSession, tmp_path: Path) -> None:

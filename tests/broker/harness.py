@@ -73,6 +73,7 @@ class Client:
     ) -> None:
         self.node_id = node_id
         self.client_host = client_host
+        self.client_port = 40_000
         self.listener_name = listener_name
         self.security_protocol: SecurityProtocol = security_protocol
         self.principal = ANONYMOUS

@@ -92,6 +92,7 @@ class RawClient:
     """A connection whose replies stay bytes. Implements `Connection`."""
 
     client_host = "/127.0.0.1"
+    client_port = 40_000
     listener_name = "PLAINTEXT"
     security_protocol: SecurityProtocol = "PLAINTEXT"
     principal = ANONYMOUS

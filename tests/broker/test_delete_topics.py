@@ -57,7 +57,7 @@ def test_a_topic_is_deleted_by_id_and_its_name_is_told(node: NodeUnderTest) -> N
     assert names_left(node) == ["a", "c"]
 
 
-def test_unknown_topics_are_told_by_the_way_they_were_asked_for(node: NodeUnderTest) -> None:
+def test_unknown_topics_are_answered_by_name_or_id_as_requested(node: NodeUnderTest) -> None:
     by_name, by_id = delete(node, "nope", ids=(NOWHERE,))
     assert (by_name.name, by_name.error_code) == ("nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     assert (by_id.name, by_id.topic_id, by_id.error_code) == (None, NOWHERE, ErrorCode.UNKNOWN_TOPIC_ID)

@@ -152,7 +152,7 @@ def test_the_default_of_the_rebalance_delay_is_the_one_here() -> None:
     assert (found.value, found.config_source) == ("0", FROM_DEFAULT)
 
 
-def test_passwords_are_never_told() -> None:
+def test_passwords_are_never_described() -> None:
     node = a_node({"ssl.key.password": "secret"})
     found = entry(node, BROKER, "1", "ssl.key.password")
     assert (found.value, found.is_sensitive, found.config_source) == (None, True, FROM_BROKER)

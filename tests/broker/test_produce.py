@@ -187,7 +187,7 @@ def test_a_topic_has_its_own_limit_and_may_change_it() -> None:
     topic = node.topic("orders", configs={"max.message.bytes": "200"})
     client = node.client()
     assert produce(client, "orders", a_batch(b"x" * 300)).error_code == ErrorCode.MESSAGE_TOO_LARGE
-    topic.configs["max.message.bytes"] = "1000"
+    topic.configs = {"max.message.bytes": "1000"}
     assert produce(client, "orders", a_batch(b"x" * 300)).error_code == ErrorCode.NONE
 
 

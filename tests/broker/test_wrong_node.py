@@ -122,7 +122,7 @@ def test_one_request_may_find_some_partitions_here_and_others_elsewhere() -> Non
     assert [node.log("orders", index).end_offset for index in range(3)] == [0, 1, 0]
 
 
-def test_whoever_is_sent_away_is_told_where_to_from_the_versions_on_that_can_tell() -> None:
+def test_the_response_names_the_current_leader_in_versions_that_have_the_field() -> None:
     node = three_nodes()
     stranger = node.client(node_id=2)
     topic_id = node.cluster.topics.topic_id("orders") or b""

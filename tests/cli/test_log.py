@@ -148,7 +148,7 @@ def test_what_is_not_printable_is_escaped_and_the_rest_kept() -> None:
     )
 
 
-def test_details_are_told_only_when_asked_for() -> None:
+def test_details_are_logged_only_with_verbosity() -> None:
     quiet, verbose = Written(), Written(verbosity=1)
     for written in (quiet, verbose):
         written.log.detail("request", "Heartbeat v4 of 127.0.0.1")

@@ -79,8 +79,8 @@ def test_every_option_of_serve_is_read() -> None:
 def test_config_wins_over_the_properties_file_and_its_value_may_hold_an_equals_sign(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("group.max.size=3\nlog.dirs=/a\n")
-    options = serve(f"--properties={file}", "--config=group.max.size=4", "--config=x=a=b")
-    assert options.config == {"group.max.size": "4", "log.dirs": "/a", "x": "a=b"}
+    options = serve(f"--properties={file}", "--config=group.max.size=4", "--config=super.users=User:CN=a")
+    assert options.config == {"group.max.size": "4", "log.dirs": "/a", "super.users": "User:CN=a"}
 
 
 def test_the_environment_sets_what_the_options_do_not() -> None:
@@ -113,6 +113,12 @@ def test_the_environment_sets_what_the_options_do_not() -> None:
         (["--advertised=0.0.0.0:9092"], "--advertised HOST:PORT"),
         (["--config=group.max.size"], "KEY=VALUE"),
         (["--config==3"], "KEY=VALUE"),
+        (
+            ["--config=group.max.sise=3"],
+            "--config: group.max.sise is not a configuration key of Kafka; did you mean group.max.size?",
+        ),
+        (["--config=ssl.keystore.locaton=a.pem"], "did you mean ssl.keystore.location?"),
+        (["--config=pineapple=1"], "--config: pineapple is not a configuration key of Kafka"),
         (["--topic=orders"], "NAME:PARTITIONS"),
         (["--topic=orders:0"], "NAME:PARTITIONS"),
         (["--topic=or ders:1"], "not a topic name"),

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kshim.tools.client import Client
+from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.describe_cluster import DescribeClusterRequest
+from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kshim_protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kshim_protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -156,8 +160,10 @@ def test_a_usage_mistake_is_exit_code_2_and_one_sentence(option: str, named: str
     assert done.stderr.startswith("kshim: ")
 
 
-def test_a_key_that_is_none_of_kafka_s_is_named_once(log: Path) -> None:
-    with Kshim(log, "--listen=127.0.0.1:0", "--config=group.max.sise=3", "--log-format=json") as kshim:
+def test_an_unknown_key_of_a_properties_file_is_named_once(log: Path, tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("group.max.sise=3\n")
+    with Kshim(log, "--listen=127.0.0.1:0", f"--properties={file}", "--log-format=json") as kshim:
         assert kshim.end(signal.SIGTERM)[0] == 0
         warnings = [json.loads(line) for line in kshim.log.splitlines() if '"WARN"' in line]
         assert [warning["message"] for warning in warnings] == [
@@ -177,7 +183,8 @@ def test_listening_beyond_this_machine_is_said_loudly(log: Path) -> None:
 def test_every_request_is_logged_when_asked_for(log: Path) -> None:
     with Kshim(log, "--listen=127.0.0.1:0", "-vv") as kshim:
         partition_counts(kshim)
-        assert "DEBUG Metadata v12 of 127.0.0.1" in kshim.log
+        (line,) = [line for line in kshim.log.splitlines() if "DEBUG Metadata v12" in line]
+        assert re.search(r"of 127\.0\.0\.1:\d{2,5}, client id test, correlation id \d+, \d+ bytes$", line)
 
 
 def test_requests_that_are_answered_with_an_error_are_logged_when_asked_for(log: Path) -> None:
@@ -185,8 +192,24 @@ def test_requests_that_are_answered_with_an_error_are_logged_when_asked_for(log:
         partition_counts(kshim)
         ask(kshim, MetadataRequest(topics=(MetadataRequestTopic(name="nothing"),)), 12)
         (line,) = [line for line in kshim.log.splitlines() if "Metadata" in line]
-        assert "DEBUG Metadata v12 of 127.0.0.1" in line
+        assert re.search(r"DEBUG Metadata v12 of 127\.0\.0\.1:\d{2,5}, client id test, correlation id \d+, was", line)
         assert line.endswith("was answered with UNKNOWN_TOPIC_OR_PARTITION")
+
+
+def test_the_member_id_that_a_new_member_receives_is_not_logged_as_an_error(log: Path) -> None:
+    with Kshim(log, "--listen=127.0.0.1:0", "-v") as kshim:
+        join = JoinGroupRequest(
+            group_id="billing",
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=10_000,
+            member_id="",
+            protocol_type="consumer",
+            protocols=(JoinGroupRequestProtocol(name="range", metadata=b""),),
+        )
+        assert ask(kshim, join, 9).error_code == ErrorCode.MEMBER_ID_REQUIRED
+        assert ask(kshim, replace(join, member_id="nobody"), 9).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        (line,) = [line for line in kshim.log.splitlines() if "was answered with" in line]
+        assert line.endswith("was answered with UNKNOWN_MEMBER_ID")
 
 
 def test_the_environment_configures_it_too(log: Path) -> None:

@@ -56,7 +56,7 @@ def test_each_transition_has_a_line(cause: TransactionCause) -> None:
     assert line.level == ("DEBUG" if event(cause).is_routine else "INFO")
 
 
-def test_the_ordinary_course_of_transactions_is_told_only_to_those_who_ask() -> None:
+def test_routine_events_of_transactions_are_logged_with_verbosity_only() -> None:
     for verbosity in (0, 1):
         stream = io.StringIO()
         log = Log(stream, "text", verbosity=verbosity)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,19 @@ import pytest
 from tests.docs.blocks import DOCS
 
 TIMEOUT_S = 240
-PACKAGES = ("furo", "myst_parser", "sphinx", "sphinxcontrib.mermaid")
+PACKAGES = ("furo", "myst_parser", "sphinx")
+
+
+LOADED_FROM_ELSEWHERE = re.compile(
+    r"""<(?:script|img|iframe|source)\b[^>]*\bsrc=["'](?:https?:)?//[^"']*|<link\b[^>]*\bhref=["'](?:https?:)?//[^"']*"""
+    r"""|\bimport\b[^;<]{0,80}["']https?://[^"']*|@import[^;]*//[^;]*""",
+)
+"""What a browser fetches by itself, unlike links that a reader follows."""
+
+
+def page_of(folder: Path, name: str) -> str:
+    """A built page of docs/design."""
+    return (folder / "html" / "design" / f"{name}.html").read_text(encoding="utf-8")
 
 
 def missing() -> list[str]:
@@ -51,6 +64,14 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     done = build(DOCS, tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "html" / "index.html").is_file()
+    loaded = {
+        str(page.relative_to(tmp_path / "html")): found
+        for page in (tmp_path / "html").rglob("*.html")
+        if (found := LOADED_FROM_ELSEWHERE.findall(page.read_text(encoding="utf-8")))
+    }
+    assert loaded == {}, "pages must be complete without a network"
+    for page, state in (("coordinator", "PreparingRebalance"), ("transactions", "PrepareCommit")):
+        assert f"{state}</text>" in page_of(tmp_path, page)
 
 
 @pytest.mark.docs

@@ -1,8 +1,9 @@
 """`python -m tests.gate.full_run`, which is `make test-all`: everything this project can check, in stages.
 
 Results are kept in `.cache/test-all` as `tests.gate.stages` says: a stage that passed runs again only when a commit
-changed something in `CODE`. Commits to the documentation alone therefore keep all results but that of `documents`, which
-runs the tests that read pages and depends on the whole tree. Stages are ordered so that the quickest and most telling
+changed something that it depends on. That is `CODE`, or, for a stage of a few folders of tests, `PRODUCT` with these folders
+and those that they import from. Commits to the documentation alone therefore keep all results but that of `documents`,
+which runs the tests that read pages and depends on the whole tree. Stages are ordered so that the quickest and most telling
 come first; with two quiet cores none takes much longer than ten minutes.
 """
 
@@ -29,10 +30,13 @@ CODE = (
     "shim",
     "tests",
 )  # fmt: skip
+PRODUCT = ("conftest.py", "pipeline", "protocol", "pyproject.toml", "shim")
+FOLDER_OF_TESTS = re.compile(r"\b(bench|(?:integration|tests)[./][a-z_]+)\b")
+"""The module or the path of a folder of tests (or of a file right below `tests` or `integration`), wherever it is named."""
 READS_PAGES = re.compile(r"""["'](?:docs["'/]|README\.md|CHANGELOG\.md|Dockerfile|compose\.yaml|\.ci)""")
 """A string that begins with the path of something outside of `CODE`."""
 
-TWO_AT_A_TIME = ("--numprocesses", "2", "--dist", "loadfile")
+IN_PARALLEL = ("--numprocesses", "3", "--dist", "loadfile", "--no-loadscope-reorder")
 
 LONG: dict[str, tuple[str, ...]] = {
     "long-simulation": ("tests",),
@@ -64,8 +68,8 @@ def stages(root: Path = ROOT, python: str = sys.executable) -> list[Stage]:
     others = [option for paths in LONG.values() for path in paths for option in ("--ignore", path) if path != "tests"]
     commands: dict[str, tuple[str, ...]] = {
         "lint": ("make", "lint"),
-        "documents": (*pytest, *TWO_AT_A_TIME, *readers_of_pages(root)),
-        "gate": (*pytest, *TWO_AT_A_TIME, "--durations=25", "tests", "integration"),
+        "documents": (*pytest, *IN_PARALLEL, *readers_of_pages(root)),
+        "gate": (*pytest, *IN_PARALLEL, "--durations=25", "tests", "integration"),
         "simulation": (python, "-m", "tests.simulation.run", "--seeds", "2000", "--steps", "500"),
         "differential": (python, "-m", "integration.differential.run", "--sequences", "1000"),
         "client-matrix": (python, "-m", "integration.clients.matrix"),
@@ -74,10 +78,42 @@ def stages(root: Path = ROOT, python: str = sys.executable) -> list[Stage]:
         "mutation": ("make", "mutation"),
         "soak": (python, "-m", "integration.soak.run", "--minutes", "30"),
     }
+    folders = {
+        "simulation": ("tests/simulation",),
+        "differential": ("integration/differential",),
+        "client-matrix": ("integration/clients",),
+        **LONG,
+    }
+    depends_on = {
+        "documents": (".",),
+        **{name: (*PRODUCT, *folders_imported(root, paths)) for name, paths in folders.items() if "tests" not in paths},
+    }
     return [
-        Stage(name=name, commands=(command,), depends_on=(".",) if name == "documents" else CODE)
+        Stage(name=name, commands=(command,), depends_on=depends_on.get(name, CODE))
         for name, command in commands.items()
     ]
+
+
+def folders_imported(root: Path, paths: Sequence[str]) -> list[str]:
+    """The folders of these tests, and all that they and `integration.support` name, directly or through others.
+
+    `tests/gate`, which names all of them, is left out: it says which tests run, and not what comes of them.
+    """
+    waiting = ["integration/support", *("/".join(Path(path).parts[:2]) for path in paths)]
+    found: set[str] = set()
+    while waiting:
+        folder = waiting.pop()
+        if folder in found or folder == "tests/gate":
+            continue
+        found.add(folder)
+        files = [root / folder] if folder.endswith(".py") else (root / folder).rglob("*.py")
+        named = {name.replace(".", "/") for file in files for name in FOLDER_OF_TESTS.findall(file.read_text())}
+        waiting += [name + suffix for name in named for suffix in ("", ".py") if _is_tests(root / (name + suffix))]
+    return sorted(found)
+
+
+def _is_tests(path: Path) -> bool:
+    return (path.suffix == ".py" and path.is_file()) or any(path.rglob("*.py"))
 
 
 def readers_of_pages(root: Path) -> list[str]:

@@ -16,7 +16,7 @@ import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.gate.full_run import CODE, ROOT, TWO_AT_A_TIME
+from tests.gate.full_run import CODE, IN_PARALLEL, ROOT
 from tests.gate.install import run_uv
 from tests.gate.stages import Stage, Stages, run_and_report
 
@@ -59,7 +59,7 @@ def stage(cell: Cell, suite: str) -> Stage:
         name=f"{cell.name}-{suite}",
         commands=(
             (sys.executable, "-m", "tests.gate.matrix", "--install", cell.name),
-            (python, "-m", "pytest", *TWO_AT_A_TIME, "--quiet", *SUITES[suite]),
+            (python, "-m", "pytest", *IN_PARALLEL, "--quiet", *SUITES[suite]),
         ),
         depends_on=CODE,
     )

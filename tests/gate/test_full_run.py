@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gate.full_run import LONG, OPTIONAL, ROOT, chosen, readers_of_pages, stages
+from tests.gate.full_run import LONG, OPTIONAL, ROOT, chosen, folders_imported, readers_of_pages, stages
 
 
 def test_without_names_all_but_the_optional_stages_run() -> None:
@@ -41,3 +41,27 @@ def test_tests_that_read_pages_are_found_through_their_modules(tmp_path: Path) -
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     assert readers_of_pages(tmp_path) == ["tests/history/test_events.py", "integration/test_readme.py"]
+
+
+def test_folders_are_followed_through_what_they_name(tmp_path: Path) -> None:
+    files = {
+        "integration/java/test_groups.py": "from integration.support.jvm import Jvm\n",
+        "integration/java/jars.py": 'MODULE = "integration.clients.matrix"\n',
+        "integration/clients/matrix.py": "from tests.conftest import make_node\n",
+        "integration/support/jvm.py": "",
+        "integration/hostile/test_frames.py": "",
+        "tests/conftest.py": "from tests.gate.quick import PATHS\n",
+        "tests/gate/quick.py": 'PATHS = ("integration/hostile",)\n',
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    expected = ["integration/clients", "integration/java", "integration/support", "tests/conftest.py"]
+    assert folders_imported(tmp_path, ("integration/java/test_groups.py",)) == expected
+
+
+def test_a_stage_of_some_folders_does_not_depend_on_the_others() -> None:
+    depends_on = {stage.name: stage.depends_on for stage in stages()}
+    assert {"shim", "integration/hostile", "integration/support"} <= set(depends_on["long-hostile"])
+    assert not {"tests", "integration", "integration/exactly_once"} & set(depends_on["long-hostile"])
+    assert {"tests", "integration"} <= set(depends_on["gate"]) & set(depends_on["long-others"])

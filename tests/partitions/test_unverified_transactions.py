@@ -20,16 +20,16 @@ def first(sequence: int, *, producer_id: int = 7, epoch: int = 0) -> BatchHeader
     )
 
 
-def is_in_order(unverified: UnverifiedTransactions, header: BatchHeader, now_ms: int = 0) -> bool:
+def is_in_order(unverified: UnverifiedTransactions, header: BatchHeader) -> bool:
     try:
-        unverified.check(header, now_ms)
+        unverified.check(header)
     except KafkaError:
         return False
     return True
 
 
 def test_only_batches_behind_the_lowest_of_an_epoch_are_out_of_order() -> None:
-    unverified = UnverifiedTransactions(EXPIRATION_MS)
+    unverified = UnverifiedTransactions()
     for sequence in (5, 3, 8):
         unverified.begin(first(sequence), 0)
     assert [is_in_order(unverified, first(sequence)) for sequence in (2, 3, 4)] == [True, True, False]
@@ -42,18 +42,20 @@ def test_only_batches_behind_the_lowest_of_an_epoch_are_out_of_order() -> None:
 
 
 def test_what_was_never_verified_expires_with_its_producer() -> None:
-    unverified = UnverifiedTransactions(EXPIRATION_MS)
+    unverified = UnverifiedTransactions()
     unverified.begin(first(0), 0)
     unverified.begin(first(3), EXPIRATION_MS - 1)
-    assert not is_in_order(unverified, first(3), EXPIRATION_MS - 1)
-    assert is_in_order(unverified, first(3), EXPIRATION_MS)
+    unverified.expire(EXPIRATION_MS - 1, expiration_ms=EXPIRATION_MS)
+    assert not is_in_order(unverified, first(3))
+    unverified.expire(EXPIRATION_MS, expiration_ms=EXPIRATION_MS)
+    assert is_in_order(unverified, first(3))
     unverified.begin(first(3), EXPIRATION_MS)
     assert is_in_order(unverified, first(3))
 
 
 def test_producers_that_never_come_back_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unverified_transactions, "MAX_PRODUCERS", 3)
-    unverified = UnverifiedTransactions(EXPIRATION_MS)
+    unverified = UnverifiedTransactions()
     for producer_id in range(4):
         unverified.begin(first(0, producer_id=producer_id), 0)
     assert [is_in_order(unverified, first(1, producer_id=index)) for index in range(4)] == [True, False, False, False]

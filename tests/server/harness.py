@@ -155,6 +155,7 @@ class Wire:
         self.connection = ServerConnection(
             router,
             "/127.0.0.1",
+            40_000,
             limits=limits,
             request_memory=request_memory or RequestMemory(limits.queued_max_request_bytes),
             log=self.log,

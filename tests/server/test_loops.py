@@ -46,7 +46,7 @@ def connected(loop: Loop, *, send_buffer_bytes: int | None = None) -> socket.soc
     if send_buffer_bytes is not None:
         server_end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
     client_end.setblocking(False)
-    loop.add(server_end, "/127.0.0.1", Bound(plain_listener("127.0.0.1", 0), server_end, None))
+    loop.add(server_end, "/127.0.0.1", 40_000, Bound(plain_listener("127.0.0.1", 0), server_end, None))
     return client_end
 
 

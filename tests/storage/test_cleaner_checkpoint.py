@@ -49,13 +49,42 @@ def test_a_topic_of_the_same_name_inherits_nothing(tmp_path: Path) -> None:
     assert (again.get("orders", 0), again.get("orders-2", 0)) == (0, 5)
 
 
+def test_a_save_that_ends_after_a_deletion_does_not_bring_the_topic_back(tmp_path: Path) -> None:
+    offsets = CleanerCheckpoint(str(tmp_path), OsCalls())
+    offsets.note("orders", 0, 5)
+    offsets.note("clicks", 0, 7)
+    save = offsets.to_save()
+    assert save is not None
+    offsets.forget(["orders"])
+    save()
+    again = CleanerCheckpoint(str(tmp_path), OsCalls())
+    assert (again.get("orders", 0), again.get("clicks", 0)) == (0, 7)
+
+
+def test_what_could_not_be_written_is_written_with_the_next_save_or_deletion(tmp_path: Path) -> None:
+    disk = FailingDisk()
+    offsets = CleanerCheckpoint(str(tmp_path), disk)
+    for topic in ("orders", "clicks"):
+        offsets.note(topic, 0, 5)
+    saved(offsets)
+    disk.broken.add("pwrite")
+    with pytest.raises(LogError):
+        offsets.forget(["orders"])
+    with pytest.raises(LogError):
+        saved(offsets)
+    disk.broken.clear()
+    offsets.forget(["orders"])
+    again = CleanerCheckpoint(str(tmp_path), OsCalls())
+    assert (again.get("orders", 0), again.get("clicks", 0)) == (0, 5)
+
+
 @pytest.mark.parametrize("content", ["", "1\n0\n", "0\n1\norders x 5\n", "0\n1\norders 5\n", "0\n1\n\udcff"])
 def test_a_damaged_file_counts_as_empty(tmp_path: Path, content: str) -> None:
     (tmp_path / FILE).write_bytes(content.encode("utf-8", "surrogateescape"))
     assert CleanerCheckpoint(str(tmp_path), OsCalls()).get("orders", 0) == 0
 
 
-def test_a_disk_that_fails_is_told_and_the_old_file_stays(tmp_path: Path) -> None:
+def test_a_failing_disk_is_reported_and_the_old_file_remains(tmp_path: Path) -> None:
     disk = FailingDisk()
     offsets = CleanerCheckpoint(str(tmp_path), disk)
     offsets.note("orders", 0, 5)

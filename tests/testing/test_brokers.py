@@ -154,6 +154,17 @@ def test_what_keeps_brokers_from_starting_is_raised() -> None:
         pass
 
 
+def test_an_unknown_key_is_refused_with_the_most_similar_one() -> None:
+    problem = r"config: group\.max\.sise is not a configuration key of Kafka; did you mean group\.max\.size\?"
+    with pytest.raises(ValueError, match=problem), Kshim(config={"group.max.sise": "3"}):
+        pass
+
+
+def test_a_key_of_kafka_without_effect_does_not_keep_brokers_from_starting() -> None:
+    with Kshim(config={"num.io.threads": "8", "rsm.config.any": "x"}) as brokers:
+        assert brokers.bootstrap_servers
+
+
 def test_what_is_raised_inside_ends_the_thread_too() -> None:
     addresses = []
     with suppress(ZeroDivisionError), Kshim() as brokers:

@@ -115,10 +115,10 @@ class Cluster:
         """By the name of their topics."""
         self._marker_writer: MarkerWriter | None = None
         self.steps = StepApplier(
+            config,
             self.coordinators,
             self.topics,
             self.durability,
-            check=lambda partition, batch: partition.topic.batch_validator(config).check_coordinator_batch(batch),
             marker_writer=lambda: self.marker_writer,
             listeners=lambda: (self.history.observe, self.on_event, *self.event_listeners),
             report=on_defect,
@@ -248,13 +248,21 @@ class Cluster:
         return None if shard is None else shard.groups.get(group_id)
 
     def next_group_deadline(self) -> int | None:
-        """When the next timer of a coordinator or of the retention is due (ms, `Now.mono_ms`), or None."""
-        deadlines = [self.partitions.retention.next_ms, *(host.next_deadline() for host in self.coordinators.values())]
-        return min((deadline_ms for deadline_ms in deadlines if deadline_ms is not None), default=None)
+        """When the next timer of a coordinator or of the partitions is due (ms, `Now.mono_ms`), or None."""
+        partitions = self.partitions
+        earliest_ms, expiration_ms = partitions.retention.next_ms, partitions.producer_expiration.next_ms
+        if expiration_ms is not None and (earliest_ms is None or expiration_ms < earliest_ms):
+            earliest_ms = expiration_ms
+        for host in self.coordinators.values():  # after every turn of the server, so without a list of them
+            deadline_ms = None if host.made is None else host.made.next_deadline()
+            if deadline_ms is not None and (earliest_ms is None or deadline_ms < earliest_ms):
+                earliest_ms = deadline_ms
+        return earliest_ms
 
     def advance(self, now: Now) -> None:
         """Fire the timers that are due."""
         self.partitions.retention.advance(now)
+        self.partitions.producer_expiration.advance(now)
         for host in self.coordinators.values():
             host.advance(now)
 

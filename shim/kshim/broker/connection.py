@@ -24,6 +24,8 @@ class Connection(Protocol):
 
     client_host: str
     """Peer address in Java's text form with the slash, e.g. `/127.0.0.1`."""
+    client_port: int
+    """The peer's port, for the log."""
     listener_name: str
     """Kafka's name of the listener it came by, upper case; clients get the addresses of this listener only."""
     security_protocol: SecurityProtocol

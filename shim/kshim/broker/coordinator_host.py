@@ -83,10 +83,6 @@ class CoordinatorHost(Generic[C]):
         """The log of one shard. Raises LogError as `topic` does."""
         return self.topic().partitions[index]
 
-    def next_deadline(self) -> int | None:
-        """When its next timer is due (ms, `Now.mono_ms`), or None."""
-        return None if self.made is None else self.made.next_deadline()
-
     def advance(self, now: Now) -> None:
         """Fire the timers that are due. A coordinator stops at each write: what follows depends on its fate."""
         coordinator = self.made

@@ -23,7 +23,8 @@ def relay(
     """The handler of a request class: `answer` is a method of the coordinator whose topic that is."""
 
     def handler(node: Node, request: R, context: RequestContext, ticket: Ticket) -> Step:
-        return answer(node.cluster.coordinators[topic].coordinator, request, context, ticket)
+        host = node.cluster.coordinators[topic]
+        return answer(host.made or host.coordinator, request, context, ticket)
 
     handler.__name__ = answer.__name__
     return handles(request_class)(handler)

@@ -12,7 +12,7 @@ from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.apis import Api
 from kshim_protocol.codec import codec
 from kshim_protocol.errors import MAX_MESSAGE_CHARACTERS, ErrorCode
-from kshim_protocol.frame import BuildError, build_response_frame
+from kshim_protocol.frame import BuildError, RequestHeader, build_response_frame
 from kshim_protocol.schema import Request, Struct
 
 if TYPE_CHECKING:
@@ -70,11 +70,11 @@ class Route:
 class PendingReply(Ticket):
     """A request that is owed an answer, and the way back to its connection."""
 
-    __slots__ = ("connection", "correlation_id", "is_answered", "request", "route")
+    __slots__ = ("connection", "header", "is_answered", "request", "route")
 
-    def __init__(self, connection: Connection, correlation_id: int, route: Route, request: Request[Any]) -> None:
+    def __init__(self, connection: Connection, header: RequestHeader, route: Route, request: Request[Any]) -> None:
         self.connection = connection
-        self.correlation_id = correlation_id
+        self.header = header
         self.route = route
         self.request = request
         self.is_answered = False
@@ -91,7 +91,7 @@ class PendingReply(Ticket):
             except BuildError:
                 # Texts that repeat a long name may be too long themselves. What else is wrong with it is so still.
                 body = route.response_codec.build(with_short_texts(response))
-            frame = build_response_frame(self.correlation_id, body, flexible=route.response_is_flexible)
+            frame = build_response_frame(self.header.correlation_id, body, flexible=route.response_is_flexible)
         self.is_answered = True
         self.send(frame)
 

@@ -104,10 +104,10 @@ class Router:
         except ProtocolError as error:
             raise ConnectionClosing(str(error)) from None
         context = self._new_context(header.api_version, header.client_id, connection.client_host, now, real_ms)
-        ticket = self.new_reply(connection, header.correlation_id, route, request)
-        cluster = self.node.cluster
+        ticket = self.new_reply(connection, header, route, request)
+        handler, steps = route.handler, self.node.cluster.steps
         try:
-            cluster.apply(route.handler(self.node, request, context, ticket))
+            steps.apply(handler(self.node, request, context, ticket))
         except KafkaError as error:
             ticket.complete(request.error_response(error.code, header.api_version, error.message))
         except ConnectionClosing:
@@ -115,7 +115,7 @@ class Router:
         except Exception as error:
             if not ticket.is_answered:
                 ticket.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
-            cluster.defect(error, request)
+            steps.defect(error, request)
 
     def closed(self, connection: Connection) -> None:
         """See `FrameRouter.closed`."""
@@ -204,4 +204,4 @@ class Router:
         route = self._routes.get((API_VERSIONS, 0)) or self.resolve(API_VERSIONS, 0)
         assert route is not None
         request = route.request_codec.parse(b"")[0]
-        self.new_reply(connection, header.correlation_id, route, request).complete(unsupported_version())
+        self.new_reply(connection, header, route, request).complete(unsupported_version())

@@ -161,7 +161,7 @@ class SaslAuthenticator:
             request, _ = route.request_codec.parse(frame, header.body_at)
         except ProtocolError as error:
             raise ConnectionClosing(str(error)) from None
-        return PendingReply(connection, header.correlation_id, route, request)
+        return PendingReply(connection, header, route, request)
 
     # What follows
 

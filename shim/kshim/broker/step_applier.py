@@ -16,30 +16,30 @@ from kshim_protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from kshim.broker.coordinator_host import CoordinatorHost
     from kshim.broker.marker_writer import MarkerWriter
+    from kshim.config.broker_config import BrokerConfig
 
 
 class StepApplier:
     """Applies Steps of the coordinators, which are found by their topic.
 
-    `check(partition, batch)` raises KafkaError for a batch that the topic does not take. `listeners()` are called with
-    every event.
+    `listeners()` are called with every event.
     """
 
     def __init__(
         self,
+        config: BrokerConfig,
         coordinators: Mapping[str, CoordinatorHost[Any]],
         topics: Topics,
         durability: Durability,
         *,
-        check: Callable[[Partition, bytes], None],
         marker_writer: Callable[[], MarkerWriter],
         listeners: Callable[[], Sequence[Callable[[Event], None]]],
         report: Callable[[BaseException, object], None],
     ) -> None:
+        self._config = config
         self._coordinators = coordinators
         self._topics = topics
         self._durability = durability
-        self._check = check
         self._marker_writer = marker_writer
         self._listeners = listeners
         self._report = report
@@ -58,7 +58,7 @@ class StepApplier:
             step.at_work = append.partition
             try:
                 partition = host.partition(append.partition)
-                self._check(partition, append.batch)
+                partition.topic.batch_validator(self._config).check_coordinator_batch(append.batch)
                 base_offset = partition.append(append.batch, append.now_ms)
             except KafkaError as error:
                 append.failed(error.code, step)

@@ -491,7 +491,7 @@ def _config(
 ) -> tuple[dict[str, str], bool]:
     """Kafka's keys, and whether `listeners` is among those that do not come from the properties file."""
     by_environment = configuration_of(environment)
-    by_command_line = dict(key_and_value("--config", text) for text in pairs)
+    by_command_line = dict(_known_key_and_value(text) for text in pairs)
     if given["events_topic"]:
         asked = by_environment if given.is_of_environment("events_topic") else by_command_line
         asked["kshim.history.topic.enable"] = "true"
@@ -503,6 +503,16 @@ def _config(
     elif given.is_denied("acls"):
         config["authorizer.class.name"] = ""
     return config, "listeners" in by_environment or "listeners" in by_command_line
+
+
+def _known_key_and_value(text: str) -> tuple[str, str]:
+    """A `--config KEY=VALUE`. Raises CommandError (usage), for an unknown key too."""
+    from kshim.config.broker_config import known_key, unknown_key
+
+    key, value = key_and_value("--config", text)
+    if known_key(key) is None:
+        raise CommandError(f"--config: {unknown_key(key)}", EXIT_USAGE)
+    return key, value
 
 
 def _read_properties(given: Given) -> dict[str, str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from struct import unpack_from
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from kshim.broker.request import PendingReply
+from kshim.cli.addresses import Address
 from kshim_protocol.apis import API_TABLE
 from kshim_protocol.errors import ErrorCode
+from kshim_protocol.frame import ProtocolError, RequestHeader, parse_request_header
 from kshim_protocol.schema import Struct
 
 if TYPE_CHECKING:
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 
 EVERY_REQUEST: Final = 2
 """The verbosity from which on every request is logged."""
+
+NO_FAILURES: Final = frozenset({ErrorCode.MEMBER_ID_REQUIRED})
+"""The usual answer to a new member's first JoinGroup. The coordinator's own line says which member id was issued."""
 
 
 def log_requests(router: Router, log: Log) -> None:
@@ -33,20 +38,11 @@ def log_requests(router: Router, log: Log) -> None:
 
         def complete(self, response: Any) -> None:
             super().complete(response)
-            errors = sorted(set(errors_in(response)))
-            if errors:
-                api, host = self.route.api, self.connection.client_host
-                names = ", ".join(ErrorCode(code).name for code in errors)
-                log.detail(
-                    "request_failed",
-                    f"{api.name} v{self.route.version} of {host.removeprefix('/')}, correlation id "
-                    f"{self.correlation_id}, was answered with {names}",
-                    api=api.name,
-                    version=self.route.version,
-                    host=host,
-                    correlation_id=self.correlation_id,
-                    errors=[ErrorCode(code).name for code in errors],
-                )
+            names = [ErrorCode(code).name for code in sorted(set(errors_in(response)) - NO_FAILURES)]
+            if names:
+                sentence, fields = _described(self.header, self.connection)
+                answer = f"{sentence}, was answered with {', '.join(names)}"
+                log.detail("request_failed", answer, **fields, errors=names)
 
     router.new_reply = LoggedReply
     if log.verbosity >= EVERY_REQUEST:
@@ -74,20 +70,26 @@ def _logged(
     """`FrameRouter.route`, with a line of the log for every request."""
 
     def route_logged(frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
-        if len(frame) >= 8:
-            key, version, correlation_id = unpack_from(">hhi", frame)
-            api = API_TABLE.get(key)
-            name = api.name if api is not None else f"api {key}"
-            log.detail(
-                "request",
-                f"{name} v{version} of {connection.client_host.removeprefix('/')}, correlation id {correlation_id}, "
-                f"{len(frame)} bytes",
-                api=name,
-                version=version,
-                host=connection.client_host,
-                correlation_id=correlation_id,
-                size_bytes=len(frame),
-            )
+        with suppress(ProtocolError):  # the line about the closed connection says what is wrong with it
+            sentence, fields = _described(parse_request_header(frame, flexible=False), connection)
+            log.detail("request", f"{sentence}, {len(frame)} bytes", **fields, size_bytes=len(frame))
         route(frame, connection, now, real_ms)
 
     return route_logged
+
+
+def _described(header: RequestHeader, connection: Connection) -> tuple[str, dict[str, Any]]:
+    """A request as text and as fields."""
+    api = API_TABLE.get(header.api_key)
+    name = api.name if api is not None else f"api {header.api_key}"
+    client = Address(connection.client_host.removeprefix("/"), connection.client_port)
+    fields = {
+        "api": name,
+        "version": header.api_version,
+        "host": connection.client_host,
+        "port": connection.client_port,
+        "client_id": header.client_id,
+        "correlation_id": header.correlation_id,
+    }
+    text = f"{name} v{header.api_version} of {client}, client id {header.client_id}, correlation id {header.correlation_id}"
+    return text, fields

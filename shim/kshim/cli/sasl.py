@@ -41,13 +41,13 @@ def authenticate(
 
 
 def read_users(path: str) -> list[UserLine]:
-    """The users of a file. Raises CommandError (usage)."""
+    """The users of a file, whether `--users` or its variable names it. Raises CommandError (usage)."""
     try:
         with open(path, encoding="utf-8") as file:
             return parse_users(file.read())
     except OSError as error:
-        raise CommandError(f"--users: cannot read {path}: {error.strerror}", EXIT_USAGE) from None
+        raise CommandError(f"cannot read {path}: {error.strerror}", EXIT_USAGE) from None
     except UnicodeDecodeError:
-        raise CommandError(f"--users: {path} is not UTF-8", EXIT_USAGE) from None
+        raise CommandError(f"{path} is not UTF-8", EXIT_USAGE) from None
     except ValueError as error:
-        raise CommandError(f"--users: {path}: {error}", EXIT_USAGE) from None
+        raise CommandError(f"{path}: {error}", EXIT_USAGE) from None

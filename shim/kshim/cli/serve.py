@@ -139,7 +139,10 @@ def _users(options: ServeOptions, listening: Listening, log: Log) -> list[UserLi
 
         users = read_users(options.users_file)
         if not any(listener.has_sasl for listener in listening.listeners):
-            log.caution("configuration", "--users has no effect: no listener uses SASL_PLAINTEXT or SASL_SSL")
+            log.caution(
+                "configuration",
+                f"The users of {options.users_file} have no effect: no listener uses SASL_PLAINTEXT or SASL_SSL",
+            )
     for file in options.secret_files:
         if os.stat(file).st_mode & (S_IRGRP | S_IROTH):
             log.caution("readable", f"{file} contains passwords and can be read by other users: chmod 600 {file}")

@@ -93,6 +93,7 @@ class BrokerConfig:
     offsets_retention_minutes: int
     offsets_topic_num_partitions: int
     offsets_topic_segment_bytes: int
+    producer_id_expiration_ms: int
     queued_max_request_bytes: int
     """-1: the server's own limit."""
     socket_listen_backlog_size: int
@@ -209,9 +210,7 @@ class BrokerConfig:
             return f"{name} has no effect here" + (f"; {why}" if why else "")
         if name.startswith(_FREE_PREFIXES):
             return f"{name} has no effect here"
-        near = nearest_key(name)
-        shown = name if name.isprintable() else ascii(name)
-        return f"{shown} is not a configuration key of Kafka" + (f"; did you mean {near}?" if near else "")
+        return unknown_key(name)
 
     def _settle_node_id(self) -> None:
         old = self.given.get("broker.id")
@@ -267,11 +266,13 @@ class BrokerConfig:
 
 def known_key(name: str) -> Key | None:
     """The key of this name, also one of a listener or a mechanism; None where Kafka's brokers and kshim have none."""
+    if name in BROKER_KEYS:
+        return BROKER_KEYS[name]
     from kshim.config.ignored_keys import IGNORED_KEYS
     from kshim.config.security_keys import SECURITY_KEYS
 
     if not name.startswith(_FREE_PREFIXES):
-        return next((keys[name] for keys in (BROKER_KEYS, OWN_KEYS, SECURITY_KEYS, IGNORED_KEYS) if name in keys), None)
+        return next((keys[name] for keys in (OWN_KEYS, SECURITY_KEYS, IGNORED_KEYS) if name in keys), None)
     of_listener = name.removeprefix("listener.name.").partition(".")[2]
     key = SECURITY_KEYS.get(of_listener) or SECURITY_KEYS.get(of_listener.partition(".")[2])
     return Key(name, "string", None, "", "") if key is None else _renamed(key, name)
@@ -281,7 +282,19 @@ def nearest_key(name: str) -> str | None:
     """The key that has an effect whose name is most like this one, None where none is."""
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(name, (*BROKER_KEYS, *OWN_KEYS), n=1, cutoff=0.8)), None)
+    from kshim.config.security_keys import SECURITY_KEYS
+
+    return next(iter(get_close_matches(name, (*BROKER_KEYS, *OWN_KEYS, *SECURITY_KEYS), n=1, cutoff=0.8)), None)
+
+
+def unknown_key(name: str) -> str:
+    """The sentence about a name for which `known_key` has none, with the nearest key.
+
+    A properties file may hold such names, as in Kafka, where plug-ins read them; elsewhere they are refused.
+    """
+    near = nearest_key(name)
+    shown = name if name.isprintable() else ascii(name)
+    return f"{shown} is not a configuration key of Kafka" + (f"; did you mean {near}?" if near else "")
 
 
 def _renamed(key: Key, name: str) -> Key:

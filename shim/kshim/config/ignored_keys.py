@@ -158,7 +158,6 @@ _ROWS: Final[tuple[tuple[str, KeyType, str | None, str], ...]] = (
     ("offsets.topic.replication.factor",                          "short",    "3", "1+"),
     ("principal.builder.class",                                   "class",    "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder", ""),
     ("process.roles",                                             "list",     None, "broker|controller"),
-    ("producer.id.expiration.ms",                                 "int",      "86400000", "1+"),
     ("producer.purgatory.purge.interval.requests",                "int",      "1000", ""),
     ("queued.max.requests",                                       "int",      "500", "1+"),
     ("quota.window.num",                                          "int",      "11", "1+"),

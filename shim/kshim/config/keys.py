@@ -88,6 +88,7 @@ _BROKER_ROWS: Final[tuple[tuple[str, KeyType, str | None, str, str], ...]] = (
     ("offsets.retention.minutes",          "int",     "10080",      "1+",          "How long the offsets of a group without members are retained."),
     ("offsets.topic.num.partitions",       "int",     "50",         "1+",          "The number of partitions of __consumer_offsets, each a shard of the coordinator; fixed once the topic exists."),
     ("offsets.topic.segment.bytes",        "int",     "104857600",  "1+",          "segment.bytes of __consumer_offsets."),
+    ("producer.id.expiration.ms",          "int",     "86400000",   "1+",          "How long a partition remembers the last batches of a producer that writes no more; an open transaction is never forgotten."),
     ("queued.max.request.bytes",           "long",    "-1",         "",            "The maximum bytes of requests that wait in memory; -1: the default limit of the server."),
     # Kafka's default is 50; hundreds of members that reconnect at once are an ordinary test here.
     ("socket.listen.backlog.size",         "int",     "512",        "1+",          "The maximum number of connections that wait to be accepted."),

@@ -151,7 +151,9 @@ class Step:
     def works_on(self, partition: int) -> None:
         """The shard of `partition` is going to be read or changed."""
         self.at_work = partition
-        if partition not in self.partitions:
+        if not self.partitions:
+            self.partitions = (partition,)
+        elif partition not in self.partitions:
             self.partitions = (*self.partitions, partition)
 
     def reply(self, ticket: Ticket, response: object) -> None:

@@ -13,7 +13,7 @@ class ValueObject:
         """`frozen` is for the type checker: whether the fields may be assigned."""
 
     def __init__(self, **fields: Any) -> None:
-        self.__dict__.update(fields)
+        self.__dict__ = fields
 
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:

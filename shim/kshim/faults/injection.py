@@ -115,7 +115,7 @@ class FaultInjector:
         return FaultableRequest(
             api.name,
             version,
-            ticket.correlation_id,
+            ticket.header.correlation_id,
             context.client_id,
             context.client_host,
             ticket.connection.listener_name,
@@ -237,7 +237,7 @@ class InterceptedReply(PendingReply):
     __slots__ = ("_on_reply", "_whole")
 
     def __init__(self, whole: PendingReply, request: Any, on_reply: Callable[[PendingReply, Any], None]) -> None:
-        super().__init__(whole.connection, whole.correlation_id, whole.route, request)
+        super().__init__(whole.connection, whole.header, whole.route, request)
         self._whole = whole
         self._on_reply = on_reply
 

@@ -329,15 +329,15 @@ class Tracker:
         group.seq += 1
         self._emit(
             HistoryEvent(
-                type=type_,
-                run=self._run,
-                number=self._number,
-                seq=group.seq,
-                now=event.now,
-                broker=self._broker,
-                why=why,
-                state_from=state_from,
-                state_to=state_to,
+                type_,
+                self._run,
+                self._number,
+                group.seq,
+                event.now,
+                self._broker,
+                why,
+                state_from,
+                state_to,
                 **fields,
             )
         )

@@ -58,7 +58,7 @@ class BatchValidator:
         def value(name: str) -> Any:
             return config.topic_value(configs, name)
 
-        self.configs = dict(configs)
+        self.configs = configs
         self.max_bytes: int = value("max.message.bytes")
         self._is_log_append_time: bool = value("message.timestamp.type") == "LogAppendTime"
         self._is_compacted: bool = "compact" in value("cleanup.policy")
@@ -66,6 +66,7 @@ class BatchValidator:
         self._after_max_ms: int = value("message.timestamp.after.max.ms")
         self._max_record_bytes: int = value("max.decompressed.message.bytes")
         self._segment_bytes: int = value("segment.bytes")
+        self._coordinator_max_bytes = min(self.max_bytes, self._segment_bytes)
         self.codec = _CODECS[value("compression.type")]
 
     def check(self, data: bytes) -> BatchHeader:
@@ -141,8 +142,9 @@ class BatchValidator:
 
     def check_coordinator_batch(self, batch: bytes) -> None:
         """What a log asks of its own coordinator, too. Raises KafkaError: MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE."""
-        self.check_size(len(batch))
-        self.check_segment(batch)
+        if len(batch) > self._coordinator_max_bytes:
+            self.check_size(len(batch))
+            self.check_segment(batch)
 
     def _require_keys(self, batch: bytes) -> None:
         reasons = _decoded(

@@ -310,7 +310,6 @@ class LogCleaner:
             self._grown(partition, dirty)
 
     def _clean(self, partition: Partition, dirty: _DirtyLog, log: Log) -> BackgroundTask:
-        from kshim.partitions.producer_state import EXPIRATION_MS
         from kshim.storage.cleaner import clean
 
         assert self._now is not None
@@ -328,7 +327,7 @@ class LogCleaner:
             ),
             now_ms=now_ms,
             delete_retention_ms=cleaner_config.delete_retention_ms,
-            producers_since_ms=now_ms - EXPIRATION_MS,
+            producers_since_ms=now_ms - config.producer_id_expiration_ms,
             segment_bytes=cleaner_config.segment_bytes,
             key_map_bytes=config.log_cleaner_dedupe_buffer_size,
             drops_tombstones=dirty.horizon_ms is not None and dirty.horizon_ms <= now_ms,

@@ -10,6 +10,7 @@ from kshim.partitions.durability import Durability, FsyncPolicy
 from kshim.partitions.fetch_purgatory import FetchPurgatory
 from kshim.partitions.log_cleaner import LogCleaner
 from kshim.partitions.log_recovery import LogRecovery
+from kshim.partitions.producer_expiration import ProducerExpiration
 from kshim.partitions.producer_snapshots import ProducerSnapshots
 from kshim.partitions.retention import Retention
 from kshim.partitions.topics import Topics
@@ -86,6 +87,7 @@ class Partitions:
             on_compacted=self.producer_snapshots.compacted,
             report=report,
         )
+        self.producer_expiration = ProducerExpiration(config, self.topics, background_tasks)
         self.retention = Retention(config, self.topics, background_tasks, on_fired=on_fired, report=report)
 
     def begin(self, now: Callable[[], Now]) -> None:
@@ -95,6 +97,7 @@ class Partitions:
         self._is_begun = True
         self.log_cleaner.begin(now)
         self.retention.begin(now)
+        self.producer_expiration.begin(now())
 
     def configured(self, topic: Topic) -> None:
         """The configuration that holds for a topic has changed."""

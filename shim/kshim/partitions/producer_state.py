@@ -25,11 +25,6 @@ if TYPE_CHECKING:
     from kshim_protocol.records.batch import BatchHeader
 
 
-EXPIRATION_MS = 86_400_000
-"""Kafka's default of producer.id.expiration.ms."""
-_FIRST_SWEEP_AT = 1024
-
-
 class ProducerState:
     """Every idempotent or transactional producer of one partition, and its `transactions`.
 
@@ -39,9 +34,8 @@ class ProducerState:
 
     def __init__(self) -> None:
         self._entries: dict[int, ProducerEntry] = {}
-        self._sweep_at = _FIRST_SWEEP_AT
         self.transactions = OpenTransactions()
-        self.unverified = UnverifiedTransactions(EXPIRATION_MS)
+        self.unverified = UnverifiedTransactions()
         self.saved_offset = -1
         """What the newest snapshot speaks of."""
         self.unsaved_bytes = 0
@@ -77,22 +71,22 @@ class ProducerState:
             if batch[PRODUCER_ID_AT] < 0x80:
                 self.appended(batch, int.from_bytes(batch[:8], "big"))
 
-    def check(self, header: BatchHeader, now_ms: int) -> RememberedBatch | None:
+    def check(self, header: BatchHeader) -> RememberedBatch | None:
         """None when a batch with a producer id may be appended; the earlier batch when it is in the log already.
 
-        `now_ms` is Unix time. A producer that is not known may begin with any sequence number, a new epoch begins with 0.
+        A producer that is not known may begin with any sequence number, a new epoch begins with 0.
         Raises KafkaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE (a batch without
         transaction from a producer that has one open).
         """
         entry = self._entries.get(header.producer_id)
         if entry is None:
-            self.unverified.check(header, now_ms)
+            self.unverified.check(header)
             return None
         earlier = entry.duplicate_of(header)
         if earlier is not None:
             return earlier
         entry.check_epoch(header.producer_epoch)
-        self.unverified.check(header, now_ms)
+        self.unverified.check(header)
         entry.check_sequence(header)
         if entry.first_offset >= 0 and not header.is_transactional:
             raise KafkaError(
@@ -123,8 +117,6 @@ class ProducerState:
         header = parse_batch_header(batch)
         entry = self._entries.get(header.producer_id)
         if entry is None:
-            if len(self._entries) >= self._sweep_at:
-                self._forget_idle(now_ms)
             entry = self._entries[header.producer_id] = ProducerEntry(header.producer_id, header.producer_epoch)
         entry.seen_ms = max(entry.seen_ms, now_ms, header.max_timestamp_ms)
         if header.is_transactional:
@@ -136,6 +128,17 @@ class ProducerState:
         if header.is_transactional and entry.first_offset < 0:
             entry.first_offset = base_offset
             self.transactions.begin(header.producer_id, base_offset)
+
+    def expire(self, now_ms: int, *, expiration_ms: int) -> None:
+        """Forget the producers without an open transaction that were not heard of for `expiration_ms`.
+
+        `now_ms` is Unix time. Kafka: ProducerStateManager.removeExpiredProducers, which counts from the timestamp of
+        the producer's last record only.
+        """
+        for producer_id, entry in list(self._entries.items()):
+            if entry.first_offset < 0 and now_ms - entry.seen_ms >= expiration_ms:
+                del self._entries[producer_id]
+        self.unverified.expire(now_ms, expiration_ms=expiration_ms)
 
     def after_append(self, log: Log, high_watermark: int, batch: bytes, base_offset: int, now_ms: int) -> int:
         """As `appended`, for any batch; returns by how many bytes the last stable offset moved on. Raises LogError."""
@@ -167,16 +170,6 @@ class ProducerState:
         entry.begin_epoch(header.producer_epoch)
         entry.coordinator_epoch = marker.coordinator_epoch
         entry.last_timestamp_ms = header.max_timestamp_ms
-
-    def _forget_idle(self, now_ms: int) -> None:
-        # A sweep checks all producers, so it waits until there are twice as many as after the last one.
-        oldest_ms = now_ms - EXPIRATION_MS
-        self._entries = {
-            key: entry
-            for key, entry in self._entries.items()
-            if entry.first_offset >= 0 or now_ms < 0 or entry.seen_ms > oldest_ms
-        }
-        self._sweep_at = max(_FIRST_SWEEP_AT, 2 * len(self._entries))
 
 
 def _bytes_between(log: Log, offset: int, end_offset: int) -> int:

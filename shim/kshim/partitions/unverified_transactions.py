@@ -28,27 +28,24 @@ class _Unverified(NamedTuple):
 class UnverifiedTransactions:
     """By producer id. Kafka: VerificationStateEntry, ProducerStateManager.verificationStates; not in snapshots."""
 
-    def __init__(self, expiration_ms: int) -> None:
-        self._expiration_ms = expiration_ms
+    def __init__(self) -> None:
         self._by_producer: dict[int, _Unverified] = {}
 
     def begin(self, header: BatchHeader, now_ms: int) -> None:
         """A batch came that is to be the first of a transaction here. Whether it may be is not known yet."""
         producer_id, epoch, sequence = header.producer_id, header.producer_epoch, header.base_sequence
         found = self._by_producer.get(producer_id)
-        if found is None or now_ms - found.since_ms >= self._expiration_ms:
+        if found is None:
             if len(self._by_producer) >= MAX_PRODUCERS:
                 del self._by_producer[next(iter(self._by_producer))]
             self._by_producer[producer_id] = _Unverified(epoch, sequence, now_ms)
         elif epoch > found.epoch or (epoch == found.epoch and sequence < found.lowest_sequence):
             self._by_producer[producer_id] = found._replace(epoch=epoch, lowest_sequence=sequence)
 
-    def check(self, header: BatchHeader, now_ms: int) -> None:
+    def check(self, header: BatchHeader) -> None:
         """Raises KafkaError OUT_OF_ORDER_SEQUENCE_NUMBER when an earlier batch than this one was refused."""
         found = self._by_producer.get(header.producer_id)
-        if found is None or now_ms - found.since_ms >= self._expiration_ms:
-            return
-        if header.base_sequence > found.lowest_sequence:
+        if found is not None and header.base_sequence > found.lowest_sequence:
             raise KafkaError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"producer {header.producer_id}, epoch {header.producer_epoch}: sequence {header.base_sequence}, "
@@ -58,6 +55,12 @@ class UnverifiedTransactions:
     def end(self, producer_id: int) -> None:
         """A batch or a marker of the producer's transaction is in the log."""
         self._by_producer.pop(producer_id, None)
+
+    def expire(self, now_ms: int, *, expiration_ms: int) -> None:
+        """Forget what came longer ago. `now_ms` is Unix time."""
+        for producer_id, found in list(self._by_producer.items()):
+            if now_ms - found.since_ms >= expiration_ms:
+                del self._by_producer[producer_id]
 
     def clear(self) -> None:
         """Another broker leads the partition."""

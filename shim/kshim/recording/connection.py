@@ -20,6 +20,7 @@ class ReplayedConnection:
     ) -> None:
         self.node_id: int = about["node"]
         self.client_host: str = about["host"]
+        self.client_port = 0  # log lines name it, answers never
         self.listener_name: str = about["listener"]
         self.security_protocol: SecurityProtocol = about["protocol"]
         self.principal: str = about["principal"]

@@ -51,10 +51,42 @@ class ServerConnection:
     read again. It must not call back into the connection.
     """
 
+    __slots__ = (  # there may be tens of thousands, and it saves a tenth of their memory
+        "_at",
+        "_buffer",
+        "_in_turn",
+        "_is_ending",
+        "_is_parked",
+        "_is_paused",
+        "_is_stopping",
+        "_limits",
+        "_log",
+        "_more",
+        "_out",
+        "_out_bytes",
+        "_parked_frame_bytes",
+        "_request_memory",
+        "_router",
+        "_transport_layer",
+        "_unsent",
+        "client_host",
+        "client_port",
+        "held_since_ms",
+        "is_authenticated",
+        "is_closed",
+        "listener_name",
+        "principal",
+        "read_bytes",
+        "request_memory_bytes",
+        "security_protocol",
+        "wake",
+    )
+
     def __init__(
         self,
         router: FrameRouter,
         client_host: str,
+        client_port: int,
         *,
         limits: ServerLimits,
         request_memory: RequestMemory,
@@ -65,6 +97,7 @@ class ServerConnection:
         security_protocol: SecurityProtocol = "PLAINTEXT",
     ) -> None:
         self.client_host = client_host
+        self.client_port = client_port
         self.listener_name = listener_name
         self.security_protocol: SecurityProtocol = security_protocol
         self.principal = ANONYMOUS

@@ -75,7 +75,7 @@ class Loop(ABC):
     def close(self, peer: Peer) -> None:
         """End a peer now, whatever it waits for. Idempotent."""
 
-    def add(self, sock: socket.socket, client_host: str, bound: Bound) -> None:
+    def add(self, sock: socket.socket, client_host: str, client_port: int, bound: Bound) -> None:
         """Serve an accepted socket from now on. Raises OSError when the system has no room; the socket is the caller's."""
         listener = bound.listener
         router = bound.router or self._router
@@ -86,6 +86,7 @@ class Loop(ABC):
         connection = ServerConnection(
             router,
             client_host,
+            client_port,
             limits=self._limits,
             request_memory=self.request_memory,
             log=self._log,

@@ -30,6 +30,21 @@ class Peer:
     All steps return the connection's interest; GONE means that the loop has to close the peer.
     """
 
+    __slots__ = (  # as in ServerConnection
+        "_is_abandoned",
+        "_is_slow",
+        "_note_slow",
+        "_receive",
+        "_send",
+        "active_ms",
+        "connection",
+        "interest",
+        "is_scheduled",
+        "router",
+        "sleep",
+        "sock",
+    )
+
     def __init__(
         self,
         sock: socket.socket,

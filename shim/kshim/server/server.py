@@ -189,7 +189,7 @@ async def _accept(peers: Loop, real_clock: GroupClock, log: ServerLog, bound: Bo
                     log.closing(client_host, refusal)
                     continue
                 try:
-                    peers.add(sock, client_host, bound)
+                    peers.add(sock, client_host, address[1], bound)
                 except OSError:
                     sock.close()
                     raise

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection
+from threading import Lock
 
 from kshim.storage.log import LogError
 from kshim.storage.os_calls import OsCalls
@@ -23,6 +24,9 @@ class CleanerCheckpoint:
         self._calls = calls
         self._offsets: dict[tuple[str, int], int] | None = None
         self._has_news = False
+        self._writing = Lock()
+        self._made = 0
+        self._written = 0
 
     def get(self, topic: str, partition: int) -> int:
         """The offset up to which a log is compacted; 0 when nothing is known."""
@@ -38,12 +42,12 @@ class CleanerCheckpoint:
         return self._write(self._loaded()) if self._has_news else None
 
     def forget(self, topics: Collection[str]) -> None:
-        """The topics are deleted; others of the same names must not inherit. Raises LogError."""
+        """The topics are deleted; others of the same names must not inherit. Blocks. Raises LogError."""
         offsets = self._loaded()
         gone = [key for key in offsets if key[0] in topics]
         for key in gone:
             del offsets[key]
-        if gone:
+        if gone or self._has_news:
             self._write(offsets)()
 
     def _loaded(self) -> dict[tuple[str, int], int]:
@@ -63,11 +67,19 @@ class CleanerCheckpoint:
         rows = [f"{topic} {partition} {offset}\n" for (topic, partition), offset in sorted(offsets.items())]
         text = "".join(("0\n", f"{len(rows)}\n", *rows))
         self._has_news = False
+        self._made += 1
+        number = self._made
 
         def write() -> None:
-            try:
-                self._calls.write_whole_file(self._path, text.encode())
-            except OSError as error:
-                raise LogError(f"cannot write {self._path}: {error.strerror or error}") from error
+            # A deletion writes while another thread may be saving what was known before it.
+            with self._writing:
+                if number < self._written:
+                    return
+                try:
+                    self._calls.write_whole_file(self._path, text.encode())
+                except OSError as error:
+                    self._has_news = True
+                    raise LogError(f"cannot write {self._path}: {error.strerror or error}") from error
+                self._written = number
 
         return write

@@ -239,7 +239,7 @@ async def open_brokers(
     `topics` maps names to numbers of partitions, `config` holds Kafka's own keys. Everything is in memory, or in
     `data_dir`. `clock` is `real`, `manual` (it stands still until it is advanced), or `x` and a rate, such as `x60`. Brokers listen on 127.0.0.1 without TLS and SASL; keys that ask for something else are refused.
     Raises ConfigError; KafkaError for a topic that cannot be created; LogError. Raises TypeError and ValueError for an
-    argument that cannot be used, such as a topic that `data_dir` holds with another number of partitions.
+    argument that cannot be used, such as an unknown key or a topic that `data_dir` holds with another number of partitions.
     """
     check_count("count", count)
     async with serve_brokers(Setup(count, topics=topics, config=config, data_dir=data_dir, clock=clock)) as brokers:

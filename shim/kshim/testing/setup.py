@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
-from kshim.config.broker_config import BrokerConfig, ConfigError
+from kshim.config.broker_config import BrokerConfig, ConfigError, known_key, unknown_key
 from kshim.config.listeners import Listener, SecurityProtocol
 from kshim.config.security_keys import SECURITY_KEYS
 from kshim.scheduling.clock_rate import clock_rate
@@ -70,6 +70,9 @@ class Setup:
         )
         self.listener = Listener(protocol, protocol, "127.0.0.1", 0)
         self.config = BrokerConfig(given)
+        for key in given:
+            if known_key(key) is None:
+                raise ValueError(f"config: {unknown_key(key)}")
         self.transport_layers: Mapping[str, Callable[[], TransportLayer]] = {}
         if tls:
             from kshim.server.tls_context import tls_transport_layers

@@ -27,7 +27,7 @@ def names(events: list[Event]) -> list[str]:
     ]
 
 
-def test_a_first_member_is_told_of_from_its_id_to_the_stable_group() -> None:
+def test_a_first_member_is_reported_from_its_id_to_the_stable_group() -> None:
     sim = a_group().stable("a")
     assert names(sim.events) == [
         "MemberIdIssued",
@@ -42,7 +42,7 @@ def test_a_first_member_is_told_of_from_its_id_to_the_stable_group() -> None:
     assert [event.generation_id for event in sim.events if isinstance(event, Transition)] == [0, 1, 1]
 
 
-def test_a_last_member_leaving_is_told_of_in_the_order_of_what_happened() -> None:
+def test_the_departure_of_the_last_member_is_reported_in_order() -> None:
     sim = a_group().stable("a")
     before = len(sim.events)
     sim["a"].leave()
@@ -99,7 +99,7 @@ def test_newcomers_are_told_apart_by_whether_they_had_an_id() -> None:
     assert added[1].member.group_instance_id == "s-instance"
 
 
-def test_a_newcomer_is_told_of_with_its_first_words_for_the_second_only_say_that_it_was_told_to_come_again() -> None:
+def test_a_new_member_is_reported_with_the_reason_of_its_first_join() -> None:
     sim = a_group().stable("a")
     late = sim.peer("b", reason="encountered UNKNOWN_MEMBER_ID from HEARTBEAT response")
     late.member_id = late.send_join().reply.member_id
@@ -115,7 +115,7 @@ def test_the_assignment_says_how_many_members_are_static() -> None:
     assert (event.member_count, event.static_member_count, event.unassigned) == (2, 1, ())
 
 
-def test_a_failed_write_is_told_of_before_what_follows_from_it() -> None:
+def test_a_failed_write_is_reported_before_its_consequences() -> None:
     sim = a_group().completing("a")
     before = len(sim.events)
     sim.fail_appends(ErrorCode.KAFKA_STORAGE_ERROR)

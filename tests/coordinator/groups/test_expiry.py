@@ -76,7 +76,7 @@ def test_an_empty_group_keeps_its_offsets_for_the_retention_after_its_last_membe
 
 
 @covers("expiry.empty-with-type")
-def test_a_group_of_which_nobody_knows_since_when_it_is_empty_counts_from_the_commit() -> None:
+def test_a_group_without_a_known_time_of_becoming_empty_expires_from_its_commits() -> None:
     sim = an_hour_of_retention().empty()
     peer = sim.peer("x")
     sim.pass_ms(30 * MINUTE_MS)

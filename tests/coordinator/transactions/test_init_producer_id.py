@@ -66,7 +66,7 @@ def test_a_timeout_must_be_positive_and_at_most_what_the_broker_allows(timeout_m
     assert not world.logs
 
 
-def test_an_open_transaction_is_aborted_with_an_epoch_nobody_gets_and_the_new_producer_comes_again() -> None:
+def test_an_open_transaction_is_aborted_with_an_epoch_of_its_own_and_the_new_producer_retries() -> None:
     world = World()
     old = world.init("x")
     assert old.add(("t", 0), ("t", 2)) is ErrorCode.NONE

@@ -200,6 +200,7 @@ class Stranger:
 
     def __init__(self) -> None:
         self.client_host = "/127.0.0.1"
+        self.client_port = 40_000
         self.listener_name = "SECURE"
         self.security_protocol: SecurityProtocol = "SASL_PLAINTEXT"
         self.principal = ANONYMOUS

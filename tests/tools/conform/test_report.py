@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kshim.tools.conform.report import entry_of, heading_of
+from kshim.tools.conform.report import entry_of, heading_of, note_of
 from kshim.tools.conform.run import UnknownName, run_conform, select
 from kshim.tools.report import REPORTS, Verdict
 from kshim.tools.scenario.library import load_scenarios
@@ -31,12 +31,12 @@ RESULTS = [
 ]
 
 
-def report(form: str) -> str:
+def report(form: str, results: list[Result] = RESULTS) -> str:
     stream = io.StringIO()
     made = REPORTS[form](heading_of("host:9092"), stream)
-    for result in RESULTS:
+    for result in results:
         made.add(entry_of(result))
-    made.end(fields={"virtual_only": 4})
+    made.end(note=note_of(results, unplayed=4), fields={"virtual_only": 4})
     return stream.getvalue()
 
 
@@ -54,6 +54,26 @@ def test_text_has_a_verdict_a_behaviour_and_expected_below_seen() -> None:
     assert lines[at - 1] == "leave"
     assert lines[at + 1].strip() == "the broker does not serve LeaveGroup"
     assert "3 behaviours: 1 passed, 1 failed, 1 skipped" in lines
+
+
+def lacking(name: str, *settings: str) -> Result:
+    return Result(scenario(name, "session"), Verdict.SKIPPED, 0.0, reason="needs ...", missing=settings)
+
+
+def test_text_ends_with_each_setting_that_would_let_skipped_behaviours_run() -> None:
+    short, delay = "group.min.session.timeout.ms=500", "group.initial.rebalance.delay.ms=3000"
+    results = [*RESULTS, lacking("one", short), lacking("two", short), lacking("three", delay, short)]
+    assert report("text", results).splitlines()[-3:] == [
+        "Skipped for the broker's configuration; on kshim these options let them run:",
+        f"  1 behaviour: kshim serve --config {delay} --config {short}",
+        f"  2 behaviours: kshim serve --config {short}",
+    ]
+    assert "kshim serve" not in report("text")
+
+
+def test_json_names_the_settings_that_a_skipped_behaviour_needs() -> None:
+    found = json.loads(report("json", [lacking("one", "group.max.size=2")]))
+    assert found["behaviours"][0]["missing_configuration"] == ["group.max.size=2"]
 
 
 def test_json_holds_everything() -> None:

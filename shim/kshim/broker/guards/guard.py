@@ -230,7 +230,7 @@ class MergedReply(PendingReply):
     __slots__ = ("_merge", "_whole")
 
     def __init__(self, whole: PendingReply, part: Request[Any], merge: Callable[[Any], Any]) -> None:
-        super().__init__(whole.connection, whole.correlation_id, whole.route, part)
+        super().__init__(whole.connection, whole.header, whole.route, part)
         self._whole = whole
         self._merge = merge
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from kshim.tools.report import Entry, Heading
@@ -21,6 +23,8 @@ def entry_of(result: Result) -> Entry:
     """A result as an entry of the report."""
     scenario = result.scenario
     facts: dict[str, Any] = {"rules": list(scenario.rules)}
+    if result.missing:
+        facts["missing_configuration"] = list(result.missing)
     details: list[str] = []
     if result.failure is not None:
         facts["failure"] = {**result.failure._asdict(), "differences": list(result.failure.differences)}
@@ -28,6 +32,23 @@ def entry_of(result: Result) -> Entry:
     return Entry(
         scenario.suite, scenario.name, scenario.title, result.verdict, result.seconds, result.reason, details, facts
     )
+
+
+def note_of(results: Iterable[Result], *, unplayed: int) -> str:
+    """The last lines: how many behaviours are `unplayed`, and which settings would let skipped ones run."""
+    lines = []
+    if unplayed:
+        lines.append(
+            f"Not part of conform: {unplayed} behaviours that take too long or need a failing disk, which kshim's own "
+            "tests check"
+        )
+    missing = Counter(result.missing for result in results if result.missing)
+    if missing:
+        lines.append("Skipped for the broker's configuration; on kshim these options let them run:")
+    for settings, behaviours in sorted(missing.items()):
+        options = " ".join(f"--config {setting}" for setting in settings)
+        lines.append(f"  {behaviours} behaviour{'s' * (behaviours > 1)}: kshim serve {options}")
+    return "\n".join(lines)
 
 
 def _failure_lines(name: str, failure: Failure) -> list[str]:

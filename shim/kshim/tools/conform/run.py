@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, TextIO
 
 from kshim.tools.client import Client
-from kshim.tools.conform.report import entry_of, heading_of
+from kshim.tools.conform.report import entry_of, heading_of, note_of
 from kshim.tools.report import REPORTS, Verdict
 from kshim.tools.scenario.library import load_scenarios
 from kshim.tools.scenario.model import Scenario
@@ -51,11 +51,7 @@ def run_conform(
         report.add(entry_of(result))
         results.append(result)
     unplayed = sum(scenario.limit_ms is None for scenario in scenarios) if not suites else 0
-    note = (
-        f"Not part of conform: {unplayed} behaviours that take too long or need a failing disk, which kshim's own "
-        "tests check"
-    )
-    report.end(note=note if unplayed else "", fields={"virtual_only": unplayed})
+    report.end(note=note_of(results, unplayed=unplayed), fields={"virtual_only": unplayed})
     has_failed = any(result.verdict is Verdict.FAILED for result in results)
     has_passed = any(result.verdict is Verdict.PASSED for result in results)
     return 0 if has_passed and not has_failed else 1

@@ -50,7 +50,14 @@ FIRST_WITH_FIELD = {
 
 
 class Unsupported(Exception):
-    """The broker does not serve what a step asks for; `str(error)` says what that is."""
+    """The broker does not serve what a step asks for; `str(error)` says what that is.
+
+    `missing` holds the settings that the broker lacks, as KEY=VALUE.
+    """
+
+    def __init__(self, reason: str, missing: tuple[str, ...] = ()) -> None:
+        super().__init__(reason)
+        self.missing = missing
 
 
 def build_request(step: Step, cast: Cast) -> tuple[Request[Any], int]:

@@ -163,12 +163,16 @@ class Setting:
 
     def _check_config(self, wanted: Mapping[str, str]) -> None:
         has = {**self._told((*wanted, MAX_SIZE)), **self.assume}
-        for key, value in wanted.items():
-            if has.get(key) != value:
-                seen = f"has {has[key]}" if key in has else "does not report it (use --assume)"
-                raise Unsupported(f"needs {key}={value}; the broker {seen}")
+        missing = {key: value for key, value in wanted.items() if has.get(key) != value}
+        for key, value in missing.items():
+            seen = f"has {has[key]}" if key in has else "does not report it (use --assume)"
+            raise Unsupported(
+                f"needs {key}={value}; the broker {seen}", tuple(f"{key}={value}" for key, value in missing.items())
+            )
         if MAX_SIZE not in wanted and int(has.get(MAX_SIZE) or ROOM) < ROOM:
-            raise Unsupported(f"needs room for its members; the broker has {MAX_SIZE}={has[MAX_SIZE]}")
+            raise Unsupported(
+                f"needs room for its members; the broker has {MAX_SIZE}={has[MAX_SIZE]}", (f"{MAX_SIZE}={ROOM}",)
+            )
 
     def _told(self, keys: Iterable[str]) -> dict[str, str | None]:
         """What DescribeConfigs says; nothing where the broker does not serve it."""

@@ -24,13 +24,17 @@ class Failure(NamedTuple):
 
 
 class Result(NamedTuple):
-    """One scenario's end: `reason` why it was skipped, `failure` what went wrong; `seconds` it took."""
+    """One scenario's end: `reason` why it was skipped, `failure` what went wrong; `seconds` it took.
+
+    `missing` holds the settings that the broker would need for it, as KEY=VALUE.
+    """
 
     scenario: Scenario
     verdict: Verdict
     seconds: float
     reason: str = ""
     failure: Failure | None = None
+    missing: tuple[str, ...] = ()
 
 
 class Mismatch(Exception):

@@ -42,8 +42,10 @@ def play(
     """
     started = time.monotonic()
 
-    def result(verdict: Verdict, reason: str = "", failure: Failure | None = None) -> Result:
-        return Result(scenario, verdict, time.monotonic() - started, reason, failure)
+    def result(
+        verdict: Verdict, reason: str = "", failure: Failure | None = None, missing: tuple[str, ...] = ()
+    ) -> Result:
+        return Result(scenario, verdict, time.monotonic() - started, reason, failure, missing)
 
     if scenario.limit_ms is None:
         return result(Verdict.SKIPPED, "runs in virtual time only")
@@ -56,7 +58,7 @@ def play(
     try:
         player.play_all()
     except Unsupported as unsupported:
-        return result(Verdict.SKIPPED, str(unsupported))
+        return result(Verdict.SKIPPED, str(unsupported), missing=unsupported.missing)
     except Mismatch as mismatch:
         return result(Verdict.FAILED, failure=mismatch.failure)
     except (BrokerGone, TimeoutError, ProtocolError, OSError) as error:

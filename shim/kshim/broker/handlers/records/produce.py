@@ -296,7 +296,7 @@ def _append_to_log(
 ) -> tuple[int, int]:
     """(base offset, log append time in ms). Raises KafkaError, LogError."""
     if producers is not None:
-        earlier = producers.check(header, now_ms)
+        earlier = producers.check(header)
         if earlier is not None:
             # Kafka gives the timestamp of the batch it had as the log append time.
             return earlier.base_offset, earlier.max_timestamp_ms
