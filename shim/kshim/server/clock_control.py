@@ -82,9 +82,12 @@ class ClockControl:
             self._router.finish_loading()
             self._finish_tasks()
             self._clock.hold()
+            now_ms = self._clock.now().mono_ms
+            self._router.pace.begin(now_ms, now_ms + ms)
             try:
-                self._step_to(self._clock.now().mono_ms + ms, before_step)
+                self._step_to(now_ms + ms, before_step)
             finally:
+                self._router.pace.end()
                 self._clock.release()
             self._peers.serve_ready()
             return self._fired

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kshim.coordinator.step import Now
+from kshim.scheduling.pace import Pace
 from kshim.server.clock import GroupClock
 from kshim.server.connection import ServerLog
 from kshim.server.limits import ServerLimits
@@ -25,12 +26,13 @@ class ConnectionTimeouts:
     Call `fire` when `next_deadline` has come.
     """
 
-    def __init__(self, peers: Loop, limits: ServerLimits, clock: GroupClock, log: ServerLog) -> None:
+    def __init__(self, peers: Loop, limits: ServerLimits, clock: GroupClock, log: ServerLog, pace: Pace) -> None:
         self.on_earlier: Callable[[], None] = lambda: None
         """Called when `next_deadline` may have become earlier."""
         self._peers = peers
         self._limits = limits
         self._clock = clock
+        self._pace = pace
         self._log = log
         self._idle_ms = _NEVER if limits.connections_max_idle_ms < 0 else self._now_ms() + self._idle_interval_ms
         self._to_check: list[Peer] = []  # what is left of the check for idle ones that has begun
@@ -91,7 +93,7 @@ class ConnectionTimeouts:
             # A peer that waits for a response is not idle, unless it is not being read: its end would go unnoticed.
             if is_silent and (not connection.is_parked or connection.is_deaf):
                 self._close(peer, f"idle for more than {max_ms} ms")
-        self._idle_ms = now_ms if self._to_check else now_ms + self._idle_interval_ms
+        self._idle_ms = now_ms if self._to_check else self._pace.next_check(now_ms, self._idle_interval_ms)
 
     def _close_unready(self, now_ms: int) -> None:
         """They came in order, and all have the same time, so only the first is looked at."""

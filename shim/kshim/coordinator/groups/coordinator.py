@@ -214,7 +214,7 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
 
     def _schedule_expiry(self, shard: Shard, now: Now) -> None:
         key = ("expiry", f"{shard.partition:05}")
-        self._deadlines.set(key, now.mono_ms + self.config.offsets_retention_check_interval_ms)
+        self._deadlines.set(key, self.next_check(now.mono_ms, self.config.offsets_retention_check_interval_ms))
 
     def _shard_of_deadline(self, key: Key) -> Shard | None:
         return self._shards.get(int(key[1])) if key[0] == "expiry" else self._homes.get(key[1])
