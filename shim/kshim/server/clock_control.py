@@ -64,12 +64,19 @@ class ClockControl:
         """This instant on the server's clock."""
         return self._clock.now()
 
-    def advance(self, seconds: float, *, before_step: Callable[[Now], None] = lambda now: None) -> list[Fired]:
+    def advance(
+        self,
+        seconds: float,
+        *,
+        before_step: Callable[[Now], None] = lambda now: None,
+        at_end: Callable[[Now], None] = lambda now: None,
+    ) -> list[Fired]:
         """Move the clock ahead from deadline to deadline, and return what fired, in this order.
 
         A timer finds the clock at its deadline, and what it sets within the time that is left fires, too. Requests that
         have come before are handled before; when this returns, the background tasks that timers started are done, and
-        responses are sent as far as sockets take them. `before_step` is called with each instant before its timers fire.
+        responses are sent as far as sockets take them. `before_step` is called with each instant before its timers fire,
+        `at_end` with the last one after them.
         Raises TypeError and ValueError for `seconds`; RuntimeError inside of itself, and for timers that are due again
         and again at one instant: the clock stays there.
         """
@@ -86,6 +93,7 @@ class ClockControl:
             self._router.pace.begin(now_ms, now_ms + ms)
             try:
                 self._step_to(now_ms + ms, before_step)
+                at_end(self._clock.now())
             finally:
                 self._router.pace.end()
                 self._clock.release()
@@ -109,7 +117,6 @@ class ClockControl:
                 timers.fire(now)
             self._finish_tasks()
         self._clock.move_to(end_ms)
-        before_step(self._clock.now())
 
     def _next_ms(self, end_ms: int) -> int | None:
         deadlines = [timers.next_deadline() for timers in self._timers]
