@@ -120,6 +120,7 @@ async def serve(
         clock_control = None
         if isinstance(clock, SteerableClock):
             clock_control = ClockControl(clock, router, peers, (timers, connection_timers), log)
+            timeouts.on_fired = clock_control.note
         server = Server(acceptors, timers.rearm, clock_control)
         async with trio.open_nursery() as nursery:
             await nursery.start(peers.run)
