@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from kshim.control.limits import ControlLimits
+from kshim.control.metrics import Metrics
 from kshim.harness.waits import Waits
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class ControlContext:
     def __init__(self, controlled: Controlled, limits: ControlLimits) -> None:
         self.cluster, self.faults, self.now, self.clock_rate = controlled
         self.waits = Waits(self.cluster)
+        self.metrics = Metrics(self)
         self.limits = limits
         self.server: Server | None = None
         self.stream_count = 0
