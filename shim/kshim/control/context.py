@@ -31,7 +31,7 @@ class ControlContext:
     def __init__(self, controlled: Controlled, limits: ControlLimits) -> None:
         self.cluster, self.faults, self.now, self.clock_rate = controlled
         self.waits = Waits(self.cluster)
-        self.metrics = Metrics(self)
         self.limits = limits
         self.server: Server | None = None
         self.stream_count = 0
+        self.metrics = Metrics(self.cluster, self.faults, lambda: self.stream_count)

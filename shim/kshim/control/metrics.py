@@ -7,7 +7,7 @@ kafka_exporter has of groups is named as there; everything else begins with `ksh
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -19,10 +19,11 @@ from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.events import MemberAdded, MemberRemoved, RebalanceCompleted, Transition
 
 if TYPE_CHECKING:
-    from kshim.control.context import ControlContext
+    from kshim.broker.cluster import Cluster
     from kshim.coordinator.groups.classic.group import Group
     from kshim.coordinator.groups.shard import Shard
     from kshim.coordinator.step import Event
+    from kshim.faults.faults import Faults
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
 GROUPS_MAX: Final = 200
@@ -71,8 +72,10 @@ class _Located(NamedTuple):
 class ClusterCollector(Collector):
     """Reads everything from the cluster at each scrape."""
 
-    def __init__(self, context: ControlContext, counts: EventCounts) -> None:
-        self._context = context
+    def __init__(self, cluster: Cluster, faults: Faults, open_streams: Callable[[], int], counts: EventCounts) -> None:
+        self._cluster = cluster
+        self._faults = faults
+        self._open_streams = open_streams
         self._counts = counts
         self._left_out: Counter[str] = Counter()
 
@@ -88,7 +91,7 @@ class ClusterCollector(Collector):
         yield _gauge("kshim_metrics_left_out", "Series left out because there are too many", "kind", self._left_out)
 
     def _groups(self) -> list[_Located]:
-        coordinator = self._context.cluster.groups.made
+        coordinator = self._cluster.groups.made
         found = []
         for group_id in sorted(coordinator.group_ids()) if coordinator is not None else ():
             shard = coordinator.shard_of(group_id) if coordinator is not None else None
@@ -97,7 +100,7 @@ class ClusterCollector(Collector):
         return found
 
     def _nodes(self) -> Iterator[Metric]:
-        cluster = self._context.cluster
+        cluster = self._cluster
         live_ids = cluster.leadership.live_ids
         leads = Counter({str(node_id): 0 for node_id in cluster.leadership.node_ids})
         partition_count = 0
@@ -151,7 +154,7 @@ class ClusterCollector(Collector):
             generation.add_metric([group_id], group.generation_id)
             for topic, partitions in sorted(shard.offsets.of_group(group.group_id).items()):
                 for index, committed in sorted(partitions.items())[:left]:
-                    found = self._context.cluster.topics.partition(topic, index)
+                    found = self._cluster.topics.partition(topic, index)
                     labels = [group_id, _label(topic), str(index)]
                     offset.add_metric(labels, committed.offset)
                     if found is not None:
@@ -166,7 +169,7 @@ class ClusterCollector(Collector):
         start = GaugeMetricFamily("kafka_log_log_logstartoffset", "First offset of a log", labels=places)
         end = GaugeMetricFamily("kafka_log_log_logendoffset", "Offset that the next record gets", labels=places)
         left = PARTITIONS_MAX
-        for topic in self._context.cluster.topics:
+        for topic in self._cluster.topics:
             for partition in topic.partitions:
                 log = partition.opened_log
                 if log is None:
@@ -181,25 +184,25 @@ class ClusterCollector(Collector):
         yield from (start, end)
 
     def _own(self) -> Iterator[Metric]:
-        ring = self._context.cluster.history.ring
+        ring = self._cluster.history.ring
         yield CounterMetricFamily("kshim_history_events", "Events of the history", value=ring.last_number)
         yield CounterMetricFamily("kshim_history_events_dropped", "Events no longer kept", value=ring.dropped_count)
-        faults = self._context.faults
+        faults = self._faults
         yield GaugeMetricFamily("kshim_faults_active", "Faults that are in force", value=len(faults.active))
         yield CounterMetricFamily(
             "kshim_faults_fired", "Times that faults fired", value=sum(fault.fired_count for fault in faults.all)
         )
-        yield GaugeMetricFamily("kshim_control_streams", "Event streams open", value=self._context.stream_count)
+        yield GaugeMetricFamily("kshim_control_streams", "Event streams open", value=self._open_streams())
 
 
 class Metrics:
-    """The text of `/metrics` for one cluster."""
+    """The text of `/metrics` for one cluster. `open_streams` counts the event streams."""
 
-    def __init__(self, context: ControlContext) -> None:
+    def __init__(self, cluster: Cluster, faults: Faults, open_streams: Callable[[], int]) -> None:
         counts = EventCounts()
-        context.cluster.event_listeners.append(counts.on_event)
+        cluster.event_listeners.append(counts.on_event)
         self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(ClusterCollector(context, counts))
+        self._registry.register(ClusterCollector(cluster, faults, open_streams, counts))
         ProcessCollector(registry=self._registry)
 
     def text(self) -> bytes:
