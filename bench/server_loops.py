@@ -25,6 +25,7 @@ import trio
 from kshim.broker.connection import Connection
 from kshim.coordinator.step import Now
 from kshim.scheduling.background_tasks import BackgroundTasks
+from kshim.scheduling.pace import Pace
 from kshim.server.server import LoopName, serve
 
 REQUEST = (26).to_bytes(4, "big") + b"\0\x0c\0\x04\0\0\0\x07" + bytes(18)
@@ -39,6 +40,7 @@ class FixedAnswer:
 
     def __init__(self) -> None:
         self.background_tasks = BackgroundTasks()
+        self.pace = Pace()
         self.on_fired: Callable[[tuple[str, ...]], None] = lambda key: None
 
     def route(self, frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:

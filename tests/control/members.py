@@ -7,6 +7,11 @@ from types import TracebackType
 from kshim.tools.client import Client
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
 from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kshim_protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 PATIENCE_S = 20
@@ -70,6 +75,29 @@ class Member:
         )
         code: int = answer.error_code
         return code
+
+    def commit(self, topic: str, offset: int) -> None:
+        """Commit an offset of partition 0."""
+        answer = self._client.ask(
+            OffsetCommitRequest(
+                group_id=self.group_id,
+                generation_id_or_member_epoch=self.generation,
+                member_id=self.member_id,
+                group_instance_id=self.instance_id,
+                topics=(
+                    OffsetCommitRequestTopic(
+                        name=topic,
+                        partitions=(
+                            OffsetCommitRequestPartition(
+                                partition_index=0, committed_offset=offset, committed_metadata=None
+                            ),
+                        ),
+                    ),
+                ),
+            ),
+            8,
+        )
+        assert answer.topics[0].partitions[0].error_code == 0, answer
 
     def __enter__(self) -> Member:
         return self

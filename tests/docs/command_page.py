@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 
 from kshim.cli import options
+from kshim.tools.ctl.run import ctl_parser
 from kshim_pipeline import cli as pipeline
 from tests.docs.blocks import DOCS
 
@@ -40,10 +41,22 @@ def parsers() -> Iterator[tuple[str, Parser]]:
     """Every command and what reads its options."""
     commands = _subparsers(options._parser())
     pipeline_parser = commands["pipeline"] = pipeline._parser()
+    commands["ctl"] = ctl_parser()
     for name, parser in commands.items():
         yield f"kshim {name}", parser
+        if name == "ctl":
+            yield from _below(f"kshim {name}", parser)
     for name, parser in _subparsers(pipeline_parser).items():
         yield f"kshim pipeline {name}", parser
+
+
+def _below(name: str, parser: Parser) -> Iterator[tuple[str, Parser]]:
+    """The commands of a command, at any depth; not those that only hold others."""
+    for word, found in _subparsers(parser).items():
+        if any(isinstance(action, argparse._SubParsersAction) for action in found._actions):
+            yield from _below(f"{name} {word}", found)
+        else:
+            yield f"{name} {word}", found
 
 
 def _subparsers(parser: Parser) -> dict[str, Parser]:

@@ -13,6 +13,7 @@ from kshim.broker.connection import Connection, ConnectionClosing
 from kshim.config.listeners import Listener, plain_listener
 from kshim.coordinator.step import Now
 from kshim.scheduling.background_tasks import BackgroundTasks
+from kshim.scheduling.pace import Pace
 from kshim.server.connection import ServerConnection
 from kshim.server.limits import ServerLimits
 from kshim.server.request_memory import RequestMemory
@@ -45,6 +46,7 @@ class ObeyingRouter:
         self.slices = 0
         self.on_fired: Callable[[tuple[str, ...]], None] = lambda key: None
         self.background_tasks = BackgroundTasks()
+        self.pace = Pace()
         self.looked_at: Callable[[], None] = lambda: None
         self._changed = trio.Event()
 

@@ -19,6 +19,7 @@ from kshim.partitions.leadership import Leadership
 from kshim.partitions.partition import Partition, Topic
 from kshim.partitions.partitions import Partitions
 from kshim.scheduling.background_tasks import BackgroundTask, BackgroundTasks
+from kshim.scheduling.pace import Pace
 from kshim.scheduling.timers import Timers
 from kshim.storage.log import LogError
 from kshim.storage.storage import Storage
@@ -74,9 +75,11 @@ class Cluster:
         self.leadership = Leadership(range(config.node_id, config.node_id + node_count))
         self.dynamic_configs = DynamicConfig(config, storage, self.leadership.node_ids)
         self.background_tasks = BackgroundTasks()
+        self.pace = Pace()
+        """How often what is checked regularly is checked."""
         self.on_fired: Callable[[Key], None] = lambda key: None
         """Called with each timer that fires."""
-        self.timers = Timers(on_fired=self._fired)
+        self.timers = Timers(pace=self.pace, on_fired=self._fired)
         self.partitions = Partitions(
             config,
             storage,
@@ -89,6 +92,7 @@ class Cluster:
             is_loading=self._is_loading,
             on_taken=self._log_taken,
             on_repaired=self._log_repaired,
+            pace=self.pace,
             on_fired=self._fired,
             report=on_defect,
         )
@@ -160,6 +164,7 @@ class Cluster:
             timers=self.timers,
             report=self.report,
             on_corrupt=self.on_corrupt,
+            pace=self.pace,
             on_fired=self._fired,
         )
         self.coordinators[topic_name] = host

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from kshim.coordinator.step import Now
 from kshim.scheduling.background_tasks import BackgroundTasks
+from kshim.scheduling.pace import Pace
 
 if TYPE_CHECKING:
     from kshim.config.listeners import SecurityProtocol
@@ -53,6 +54,8 @@ class FrameRouter(Protocol):
 
     background_tasks: BackgroundTasks
     """What is to be done besides answering. The server sets its `on_task`, and takes from it whenever that is called."""
+    pace: Pace
+    """How often what is checked regularly is checked: the server says when it moves the clock."""
     on_fired: Callable[[tuple[str, ...]], None]
     """The server sets it: called with each timer that fires, by its kind and what it is for, such as
     ("session", group id, member id)."""

@@ -12,6 +12,7 @@ from kshim.coordinator.step import Now, Step
 from kshim.partitions.partition import Partition, Topic
 from kshim.partitions.topics import Topics
 from kshim.scheduling.background_tasks import BackgroundTasks
+from kshim.scheduling.pace import Pace
 from kshim.scheduling.timers import Timers
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode
@@ -40,6 +41,7 @@ class CoordinatorHost(Generic[C]):
         timers: Timers,
         report: Callable[[BaseException, object], None],
         on_corrupt: Callable[[LogError], None],
+        pace: Pace,
         on_fired: Callable[[Key], None],
     ) -> None:
         self.topic_name = topic_name
@@ -61,6 +63,7 @@ class CoordinatorHost(Generic[C]):
         self._topics = topics
         self._make_topic = make_topic
         self._apply = apply
+        self._pace = pace
         self._on_fired = on_fired
 
     @property
@@ -71,6 +74,7 @@ class CoordinatorHost(Generic[C]):
             self.made = self._make(None if topic is None else len(topic.partitions))
             self.made.on_load_wanted = self.loader.wanted
             self.made.on_fired = self._on_fired
+            self.made.next_check = self._pace.next_check
             self.loader.coordinator_made(self.made)
         return self.made
 

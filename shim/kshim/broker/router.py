@@ -36,6 +36,7 @@ class Router:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.background_tasks = node.cluster.background_tasks
+        self.pace = node.cluster.pace
         self.route: Callable[[bytes, Connection, Now, int], None] = self.handle
         """See `FrameRouter.route`. Whatever stands before the handlers (authentication, a log) replaces it."""
         self.on_closed: list[Callable[[Connection], None]] = []

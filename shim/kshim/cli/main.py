@@ -24,6 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from kshim.cli.options import (
         ConformClientOptions,
         ConformOptions,
+        CtlOptions,
         DemoOptions,
         HealthOptions,
         PipelineOptions,
@@ -53,6 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from kshim.cli.replay import run_replay
 
             return run_replay(command)
+        if isinstance(command, CtlOptions):
+            from kshim.cli.ctl import run
+
+            return run(command.arguments)
         if isinstance(command, PipelineOptions):
             from kshim_pipeline.cli import main as run_pipeline
 

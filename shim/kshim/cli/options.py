@@ -150,6 +150,12 @@ class ReplayOptions(NamedTuple):
     is_json: bool
 
 
+class CtlOptions(NamedTuple):
+    """`kshim ctl` and what stands behind it, which it reads itself."""
+
+    arguments: tuple[str, ...]
+
+
 class PipelineOptions(NamedTuple):
     """`kshim pipeline` and what stands behind it, which the pipeline reads itself."""
 
@@ -165,6 +171,7 @@ Command = (
     | DumpOffsetsOptions
     | ImportOptions
     | ReplayOptions
+    | CtlOptions
     | PipelineOptions
 )
 
@@ -286,6 +293,8 @@ def parse_command(arguments: Sequence[str], environment: Mapping[str, str]) -> C
         arguments.insert(0, "serve")
     if arguments[0] == "pipeline":
         return PipelineOptions(tuple(arguments[1:]))
+    if arguments[0] == "ctl":
+        return CtlOptions(tuple(arguments[1:]))
     found, unknown = _parser().parse_known_args(arguments)
     if unknown:
         command = f"kshim {found.subcommand}" if found.subcommand else "kshim"
@@ -337,6 +346,7 @@ def _parser() -> _Parser:
             name, help=command.help, description=command.description, epilog=command.epilog, allow_abbrev=False
         )
         add_options(added, command.options)
+    commands.add_parser("ctl", help="look at brokers with --control, and do to them what tests need")
     commands.add_parser("pipeline", help="analyse with Spark why consumer groups rebalanced")
     return parser
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from kshim.control.limits import ControlLimits
+from kshim.control.metrics import Metrics
 from kshim.harness.waits import Waits
 
 if TYPE_CHECKING:
@@ -33,3 +34,4 @@ class ControlContext:
         self.limits = limits
         self.server: Server | None = None
         self.stream_count = 0
+        self.metrics = Metrics(self.cluster, self.faults, lambda: self.stream_count)

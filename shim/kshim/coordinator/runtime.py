@@ -75,6 +75,8 @@ class CoordinatorRuntime(ABC, Generic[S]):
         """Of the latest input."""
         self.on_load_wanted: Callable[[int], object] = lambda _: None
         self.on_fired: Callable[[Key], object] = lambda _: None
+        self.next_check: Callable[[int, int], int] = lambda now_ms, interval_ms: now_ms + interval_ms
+        """When something that is checked now, every `interval_ms`, is due again (monotonic ms)."""
         self._partition_count = partition_count
         self._deadlines = Deadlines()
         self._shards: dict[int, S] = {}

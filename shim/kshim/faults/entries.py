@@ -19,6 +19,8 @@ LEVELS: Final = ("top", "group", "topic", "partition", "member")
 """Where an answer can have an error code, from the top down."""
 ANY: Final = -2
 """The partition of an entry that stands for all partitions of its topic."""
+EVERY_TOPIC: Final = ""
+"""The topic of an entry that stands for all topics."""
 
 
 class Entry(NamedTuple):
@@ -36,6 +38,8 @@ class Entry(NamedTuple):
         """
         if self.topic is None:
             return str(self.group or self.member or ("any" if self.partition is None else f"*-{self.partition}"))
+        if self.topic == EVERY_TOPIC:
+            return "every topic"
         return self.topic if self.partition in (None, ANY) else f"{self.topic}-{self.partition}"
 
 
@@ -147,6 +151,8 @@ def entries_below(
     message: Any, path: tuple[str, ...], kinds: tuple[str, ...], above: Entry, topic_name: TopicName
 ) -> Iterator[Entry]:
     """What stands in the arrays of `path`, which are of these `kinds`, below the entry `above`."""
+    if getattr(message, path[0]) is None and kinds[0] == "topic":
+        yield above._replace(topic=EVERY_TOPIC, partition=ANY)
     for element in getattr(message, path[0]) or ():
         entry = above._replace(**{kinds[0]: name_of(element, kinds[0], topic_name)})
         rest = path[1:]
@@ -159,12 +165,12 @@ def entries_below(
 
 
 def name_of(element: Any, kind: str, topic_name: TopicName) -> Any:
-    """The name of a row: a topic's where it has only an id, as long as that is known."""
+    """The name of a row; where it has the id of a topic, that topic's, or the id itself for an unknown one."""
     if not isinstance(element, Struct):
         return element
     topic_id = getattr(element, "topic_id", ZERO_UUID) if kind == "topic" else ZERO_UUID
     if topic_id != ZERO_UUID:
-        return topic_name(topic_id)
+        return topic_name(topic_id) or topic_id.hex()
     for attribute in NAMES[kind]:
         if hasattr(element, attribute):
             return getattr(element, attribute)

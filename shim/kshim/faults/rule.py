@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kshim.faults.codes import check_error
-from kshim.faults.entries import ANY, EVERY_API, Entry, api_kinds
+from kshim.faults.entries import ANY, EVERY_API, EVERY_TOPIC, Entry, api_kinds
 from kshim_protocol.apis import API_TABLE, api_named
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Match(NamedTuple):
     def covers(self, entry: Entry) -> bool:
         """The same, where an entry without a topic or a partition stands for all that it holds."""
         for wanted, found in ((self.group, entry.group), (self.topic, entry.topic), (self.member_id, entry.member)):
-            if wanted is not None and found is not None and not fnmatchcase(found, wanted):
+            if wanted is not None and found not in (None, EVERY_TOPIC) and not fnmatchcase(str(found), wanted):
                 return False
         return self.partition is None or entry.partition in (self.partition, ANY, None)
 

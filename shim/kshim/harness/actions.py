@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kshim.coordinator.groups.classic.rebalance import start_rebalance
+from kshim.coordinator.groups.classic.rebalance import session_expired, start_rebalance
 from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.events import Cause, Trigger
 from kshim.coordinator.step import Now, RequestContext
@@ -60,6 +60,26 @@ def _expel(cluster: Cluster, group_id: str, member: str, now: Now, reason: str) 
     request = LeaveGroupRequest(group_id=group_id, members=(identity,))
     context = RequestContext(5, "kshim", _HOST, now)
     cluster.apply(cluster.groups.coordinator.leave_group(request, context, Answer()))
+    return found.member_id
+
+
+def expire(cluster: Cluster, group_id: str, member: str, now: Now) -> str:
+    """End the session of a member as if no heartbeat had come for its session timeout, and return its id.
+
+    Nobody else's time passes. `member` is its member, instance or client id. Raises LookupError when there is none, or are several;
+    RuntimeError for one that waits in JoinGroup or SyncGroup, which counts as alive.
+    """
+    shard, group = _group(cluster, group_id)
+    found = _member(group, member)
+    if not found.is_new and (found.member_id in group.parked_joins or found.member_id in group.parked_syncs):
+        raise RuntimeError(
+            f"member {found.member_id} waits for the answer to its JoinGroup or SyncGroup, so that its session cannot expire: "
+            f"wait until group {group_id} is stable"
+        )
+    step = cluster.groups.coordinator.begin()
+    step.works_on(shard.partition)
+    session_expired(shard, group, found.member_id, now, step)
+    cluster.apply(step)
     return found.member_id
 
 

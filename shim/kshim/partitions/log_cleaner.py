@@ -119,7 +119,7 @@ class LogCleaner:
         """Register the configuration of a topic: if it is compacted, its logs are checked regularly."""
         if self._now is not None and cleaner_config.compacts and not topic.is_internal and not self._is_armed:
             self._is_armed = True
-            self._timers.after(self._config.log_cleaner_backoff_ms, self._look_over_later, name="log_cleaner")
+            self._timers.check_after(self._config.log_cleaner_backoff_ms, self._look_over_later, name="log_cleaner")
 
     # What happens to logs
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kshim.partitions.leadership import Leadership
     from kshim.partitions.partition import Partition, Topic
     from kshim.scheduling.background_tasks import BackgroundTasks
+    from kshim.scheduling.pace import Pace
     from kshim.scheduling.timers import Timers
     from kshim.storage.log import Log, LogError
     from kshim.storage.storage import Storage
@@ -49,6 +50,7 @@ class Partitions:
         is_loading: Callable[[Partition], bool],
         on_taken: Callable[[Partition], None],
         on_repaired: Callable[[Partition], None],
+        pace: Pace,
         on_fired: Callable[[tuple[str, ...]], None],
         report: Callable[[BaseException, object], None],
     ) -> None:
@@ -88,7 +90,7 @@ class Partitions:
             report=report,
         )
         self.producer_expiration = ProducerExpiration(config, self.topics, background_tasks)
-        self.retention = Retention(config, self.topics, background_tasks, on_fired=on_fired, report=report)
+        self.retention = Retention(config, self.topics, background_tasks, pace=pace, on_fired=on_fired, report=report)
 
     def begin(self, now: Callable[[], Now]) -> None:
         """Start to clean and to delete, once. `now` is the group clock."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from kshim.partitions.cleaner_config import CleanerConfig
+from kshim.scheduling.pace import Pace
 from kshim.storage.log import LogError
 
 if TYPE_CHECKING:
@@ -31,12 +32,14 @@ class Retention:
         topics: Iterable[Topic],
         background_tasks: BackgroundTasks,
         *,
+        pace: Pace | None = None,
         on_fired: Callable[[tuple[str, ...]], None] = lambda key: None,
         report: Callable[[BaseException, object], None],
     ) -> None:
         self._config = config
         self._topics = topics
         self._background_tasks = background_tasks
+        self._pace = pace or Pace()
         self._on_fired = on_fired
         self._report = report
         self._now: Callable[[], Now] | None = None
@@ -57,7 +60,7 @@ class Retention:
     def advance(self, now: Now) -> None:
         """Have a look at what is too old or too much, when it is time."""
         if self.next_ms is not None and self.next_ms <= now.mono_ms:
-            self.next_ms = now.mono_ms + self._config.log_retention_check_interval_ms
+            self.next_ms = self._pace.next_check(now.mono_ms, self._config.log_retention_check_interval_ms)
             self._on_fired(("retention",))
             self._background_tasks.add(self._delete_expired())
 

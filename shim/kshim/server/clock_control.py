@@ -15,6 +15,11 @@ from kshim.server.loop import Loop
 from kshim.server.timers import Timers
 
 MAX_ADVANCE_S: Final = 366 * 24 * 3_600
+_OF_CLIENTS: Final = frozenset(
+    {"session", "join", "sync", "transaction", "fetch", "authentication", "failed_authentication", "idle_connection"}
+    | {"slow_client", "hang_up", "fault"}
+)
+"""The kinds of timers that a client can notice."""
 _MAX_STEPS_AT_ONCE: Final = 10_000
 """So often may timers at one instant set others that are due at the same one."""
 
@@ -29,6 +34,11 @@ class Fired(NamedTuple):
     kind: str
     key: tuple[str, ...]
     at: float
+
+    @property
+    def is_routine(self) -> bool:
+        """Whether it is only the broker's housekeeping: a regular check, a sync of a log, a retry."""
+        return self.kind not in _OF_CLIENTS
 
 
 def checked_ms(seconds: float) -> int:
@@ -57,19 +67,26 @@ class ClockControl:
         self._log = log
         self._fired: list[Fired] = []
         self._is_advancing = False
-        router.on_fired = self._note
+        router.on_fired = self.note
 
     @property
     def now(self) -> Now:
         """This instant on the server's clock."""
         return self._clock.now()
 
-    def advance(self, seconds: float, *, before_step: Callable[[Now], None] = lambda now: None) -> list[Fired]:
+    def advance(
+        self,
+        seconds: float,
+        *,
+        before_step: Callable[[Now], None] = lambda now: None,
+        at_end: Callable[[Now], None] = lambda now: None,
+    ) -> list[Fired]:
         """Move the clock ahead from deadline to deadline, and return what fired, in this order.
 
         A timer finds the clock at its deadline, and what it sets within the time that is left fires, too. Requests that
         have come before are handled before; when this returns, the background tasks that timers started are done, and
-        responses are sent as far as sockets take them. `before_step` is called with each instant before its timers fire.
+        responses are sent as far as sockets take them. `before_step` is called with each instant before its timers fire,
+        `at_end` with the last one after them.
         Raises TypeError and ValueError for `seconds`; RuntimeError inside of itself, and for timers that are due again
         and again at one instant: the clock stays there.
         """
@@ -82,11 +99,15 @@ class ClockControl:
             self._router.finish_loading()
             self._finish_tasks()
             self._clock.hold()
+            now_ms = self._clock.now().mono_ms
+            self._router.pace.begin(now_ms, now_ms + ms)
             try:
-                self._step_to(self._clock.now().mono_ms + ms, before_step)
+                self._step_to(now_ms + ms, before_step)
+                at_end(self._clock.now())
             finally:
+                self._router.pace.end()
                 self._clock.release()
-            self._peers.serve_ready()
+            self._peers.send_ready()
             return self._fired
         finally:
             self._fired = []
@@ -104,9 +125,9 @@ class ClockControl:
             before_step(now)
             for timers in self._timers:
                 timers.fire(now)
-            self._finish_tasks()
+                self._finish_tasks()
+                self._peers.send_ready()  # who has just been answered is not idle
         self._clock.move_to(end_ms)
-        before_step(self._clock.now())
 
     def _next_ms(self, end_ms: int) -> int | None:
         deadlines = [timers.next_deadline() for timers in self._timers]
@@ -124,6 +145,7 @@ class ClockControl:
             except Exception as error:
                 self._log.failed(f"doing the task {getattr(task, '__name__', '')}", error)
 
-    def _note(self, key: tuple[str, ...]) -> None:
+    def note(self, key: tuple[str, ...]) -> None:
+        """A timer has fired: its kind and what it was for."""
         if self._is_advancing:
             self._fired.append(Fired(key[0], key[1:], self._clock.now().wall_ms / 1_000))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kshim.coordinator.step import Now
+from kshim.scheduling.pace import Pace
 from kshim.server.clock import GroupClock
 from kshim.server.connection import ServerLog
 from kshim.server.limits import ServerLimits
@@ -25,12 +26,15 @@ class ConnectionTimeouts:
     Call `fire` when `next_deadline` has come.
     """
 
-    def __init__(self, peers: Loop, limits: ServerLimits, clock: GroupClock, log: ServerLog) -> None:
+    def __init__(self, peers: Loop, limits: ServerLimits, clock: GroupClock, log: ServerLog, pace: Pace) -> None:
+        self.on_fired: Callable[[tuple[str, ...]], None] = lambda key: None
+        """Called with each connection that is closed, by its kind of limit and the client's host."""
         self.on_earlier: Callable[[], None] = lambda: None
         """Called when `next_deadline` may have become earlier."""
         self._peers = peers
         self._limits = limits
         self._clock = clock
+        self._pace = pace
         self._log = log
         self._idle_ms = _NEVER if limits.connections_max_idle_ms < 0 else self._now_ms() + self._idle_interval_ms
         self._to_check: list[Peer] = []  # what is left of the check for idle ones that has begun
@@ -68,7 +72,9 @@ class ConnectionTimeouts:
         while self._peers.slow_bytes > 2 * self._limits.unsent_total_max_bytes and len(slow) > 1:
             first = next(iter(slow))
             unsent_bytes = first.connection.unsent_bytes
-            self._close(first, f"it left {unsent_bytes} bytes of responses unread while memory was exhausted")
+            self._close(
+                first, "slow_client", f"it left {unsent_bytes} bytes of responses unread while memory was exhausted"
+            )
 
     def _note_line(self) -> None:
         if self._line_ms == _NEVER:
@@ -90,8 +96,8 @@ class ConnectionTimeouts:
             is_silent = now_ms - peer.active_ms >= max_ms
             # A peer that waits for a response is not idle, unless it is not being read: its end would go unnoticed.
             if is_silent and (not connection.is_parked or connection.is_deaf):
-                self._close(peer, f"idle for more than {max_ms} ms")
-        self._idle_ms = now_ms if self._to_check else now_ms + self._idle_interval_ms
+                self._close(peer, "idle_connection", f"idle for more than {max_ms} ms")
+        self._idle_ms = now_ms if self._to_check else self._pace.next_check(now_ms, self._idle_interval_ms)
 
     def _close_unready(self, now_ms: int) -> None:
         """They came in order, and all have the same time, so only the first is looked at."""
@@ -104,7 +110,7 @@ class ConnectionTimeouts:
             del newcomers[peer]
             if not peer.connection.is_ready:
                 what = "authentication" if peer.connection.has_open_layer else "the TLS handshake"
-                self._close(peer, f"{what} took more than {max_ms} ms")
+                self._close(peer, "authentication", f"{what} took more than {max_ms} ms")
 
     def _cut_slow_readers(self, now_ms: int) -> None:
         slow_ms = self._limits.slow_reader_ms
@@ -112,9 +118,13 @@ class ConnectionTimeouts:
         for peer, (since_ms, _) in list(self._peers.slow.items()):
             unsent_bytes = peer.connection.unsent_bytes
             if now_ms - since_ms >= slow_ms:
-                self._close(peer, f"it left {unsent_bytes} bytes of responses unread for {now_ms - since_ms} ms")
+                self._close(
+                    peer, "slow_client", f"it left {unsent_bytes} bytes of responses unread for {now_ms - since_ms} ms"
+                )
             elif self._peers.slow_bytes > self._limits.unsent_total_max_bytes:
-                self._close(peer, f"it left {unsent_bytes} bytes of responses unread while memory was short")
+                self._close(
+                    peer, "slow_client", f"it left {unsent_bytes} bytes of responses unread while memory was short"
+                )
             else:
                 break
         self._slow_ms = now_ms + min(_LOOK_MS, slow_ms) if self._peers.slow else _NEVER
@@ -132,10 +142,11 @@ class ConnectionTimeouts:
         for peer in list(self._peers.peers.values()):
             held_ms = now_ms - peer.connection.held_since_ms
             if peer.connection.request_memory_bytes and held_ms >= slow_ms:
-                self._close(peer, f"it took {held_ms} ms to send a request while memory was short")
+                self._close(peer, "slow_client", f"it took {held_ms} ms to send a request while memory was short")
 
-    def _close(self, peer: Peer, reason: str) -> None:
+    def _close(self, peer: Peer, kind: str, reason: str) -> None:
         if not peer.connection.is_closed:
+            self.on_fired((kind, peer.connection.client_host))
             self._log.closing(peer.connection.client_host, reason)
             self._peers.close(peer)
 

@@ -59,6 +59,15 @@ class EpollLoop(Loop):
     def serve_ready(self) -> None:
         self._drain()
 
+    def send_ready(self) -> None:
+        if self._scheduled:
+            now = self._clock.now()
+            self._is_running = True
+            try:
+                self._serve([], now, now.mono_ms)
+            finally:
+                self._is_running = False
+
     def close(self, peer: Peer) -> None:
         if not peer.connection.is_closed:
             self._epoll.unregister(peer.sock)

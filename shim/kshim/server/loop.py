@@ -65,7 +65,11 @@ class Loop(ABC):
 
     @abstractmethod
     def serve_ready(self) -> None:
-        """Serve, without waiting, whoever has something to send by now. Call it outside a turn, from trio's thread."""
+        """Take what clients have sent by now, where that does not need waiting. Call it outside a turn, in trio's thread."""
+
+    @abstractmethod
+    def send_ready(self) -> None:
+        """Send the responses there are to those who were woken, as far as sockets take them. Call it outside a turn."""
 
     @abstractmethod
     def _started(self, peer: Peer) -> None:

@@ -100,7 +100,7 @@ async def serve(
     )
     timers = Timers(schedules, clock=clock, real_clock=real_clock, log=log)
     peers = _loop_class(loop)(router, clock=clock, limits=limits, log=log, after_turn=timers.rearm)
-    timeouts = ConnectionTimeouts(peers, limits, clock, log)
+    timeouts = ConnectionTimeouts(peers, limits, clock, log, router.pace)
     connection_timers = Timers(
         (Schedule(timeouts.next_deadline, timeouts.fire),), clock=clock, real_clock=real_clock, log=log
     )
@@ -120,6 +120,7 @@ async def serve(
         clock_control = None
         if isinstance(clock, SteerableClock):
             clock_control = ClockControl(clock, router, peers, (timers, connection_timers), log)
+            timeouts.on_fired = clock_control.note
         server = Server(acceptors, timers.rearm, clock_control)
         async with trio.open_nursery() as nursery:
             await nursery.start(peers.run)

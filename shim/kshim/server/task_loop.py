@@ -27,7 +27,9 @@ class TaskLoop(Loop):
             peer.sleep.cancel()
 
     def serve_ready(self) -> None:
-        # What has come from clients is left to their tasks.
+        """What has come is left to the tasks of the peers."""
+
+    def send_ready(self) -> None:
         real_ms = self._clock.now().mono_ms
         for peer in list(self.peers.values()):
             if peer.connection.unsent_bytes:

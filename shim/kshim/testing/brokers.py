@@ -16,6 +16,7 @@ from kshim.broker.cluster import Cluster, RandomIds
 from kshim.broker.node import Node
 from kshim.broker.router import Router
 from kshim.coordinator.step import OFFSETS_TOPIC
+from kshim.harness.keep_alive import KeepAlive
 from kshim.harness.waits import Waits
 from kshim.server.clock import SteerableClock
 from kshim.server.clock_control import Fired
@@ -183,12 +184,13 @@ class Brokers:
         self._running.groups.topic()
         self.move(OFFSETS_TOPIC, self.cluster.groups.coordinator.partition_for(group_id), to)
 
-    def advance(self, seconds: float) -> list[Fired]:
+    def advance(self, seconds: float, *, keep_alive: Sequence[str] = ()) -> list[Fired]:
         """Move the clock ahead, and fire on the way, in the order of time, whatever falls due. See `Clock.advance`."""
         self._check_running()
         assert self._server is not None
         assert self._server.clock_control is not None
-        return self._server.clock_control.advance(seconds)
+        members = KeepAlive(self.cluster, (keep_alive,) if isinstance(keep_alive, str) else tuple(keep_alive))
+        return self._server.clock_control.advance(seconds, before_step=members.before_step, at_end=members.refresh)
 
     def rearm(self) -> None:
         """To be called after whatever may have set an earlier timer."""

@@ -118,6 +118,17 @@ class GroupFace:
         check_text("member", name)
         return self._do(lambda cluster, now: actions.expel(cluster, self.group_id, name, now))
 
+    def expire(self, member: str | MemberView) -> str:
+        """End the session of a member, as if no heartbeat had come for its session timeout, and return its id.
+
+        The clock stays where it is, so that no other member's session is touched. `member` is one of `members`, or a member,
+        instance or client id. Raises LookupError when there is none, or are several; RuntimeError for one that waits in
+        JoinGroup or SyncGroup, which counts as alive.
+        """
+        name = member.member_id if isinstance(member, groups.MemberView) else member
+        check_text("member", name)
+        return self._do(lambda cluster, now: actions.expire(cluster, self.group_id, name, now))
+
     def fence(self, instance_id: str) -> str:
         """Give the place of a static member to another with the same group.instance.id, and return that one's member id.
 

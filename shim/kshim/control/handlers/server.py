@@ -8,6 +8,7 @@ from importlib.metadata import version
 from kshim.control.context import ControlContext
 from kshim.control.documents import Health, Ready
 from kshim.control.http import ProblemError, Response, encoded
+from kshim.control.metrics import CONTENT_TYPE
 from kshim.control.routing import Table
 
 TABLE = Table()
@@ -34,6 +35,15 @@ def ready(context: ControlContext) -> Ready:
         cluster_id=cluster.cluster_id,
         version=version("kshim"),
     )
+
+
+@TABLE.get("/metrics", answers=CONTENT_TYPE)
+def metrics(context: ControlContext) -> Response:
+    """The metrics of the brokers and their groups, for Prometheus.
+
+    At most 200 groups and 2,000 partitions have series of their own; `kshim_metrics_left_out` counts the others.
+    """
+    return Response(200, context.metrics.text(), CONTENT_TYPE)
 
 
 @TABLE.get("/openapi.json")

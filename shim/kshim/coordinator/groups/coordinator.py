@@ -10,6 +10,7 @@ from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.deadlines import Key
 from kshim.coordinator.groups import delete_groups, describe_groups, list_groups
 from kshim.coordinator.groups.classic import join_group, leave_group, rebalance, sync_group
+from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.classic.heartbeat import heartbeat
 from kshim.coordinator.groups.config import GroupConfig
 from kshim.coordinator.groups.expiry import expire, forget_topics
@@ -172,6 +173,11 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
         home = self._homes.get(group_id)
         return home if home is not None else self._shards.get(self.partition_for(group_id))
 
+    def groups(self) -> Iterator[tuple[Shard, Group]]:
+        """The groups of the shards that are loaded, each with its shard, for inspection."""
+        for group_id, shard in self._homes.items():
+            yield shard, shard.groups[group_id]
+
     def group_ids(self) -> list[str]:
         """The groups of the shards that are loaded, for inspection."""
         return list(self._homes)
@@ -214,7 +220,7 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
 
     def _schedule_expiry(self, shard: Shard, now: Now) -> None:
         key = ("expiry", f"{shard.partition:05}")
-        self._deadlines.set(key, now.mono_ms + self.config.offsets_retention_check_interval_ms)
+        self._deadlines.set(key, self.next_check(now.mono_ms, self.config.offsets_retention_check_interval_ms))
 
     def _shard_of_deadline(self, key: Key) -> Shard | None:
         return self._shards.get(int(key[1])) if key[0] == "expiry" else self._homes.get(key[1])
