@@ -23,6 +23,11 @@ class Client(NamedTuple):
         """What starts its driver, built if need be. Raises Unavailable."""
         return _command(self.folder)
 
+    def consumer(self) -> list[str]:
+        """What starts its plain consumer, built if need be. Raises Unavailable."""
+        command: list[str] = _launch(self.folder).consumer()
+        return command
+
     def plays(self, situation: str) -> bool:
         """Whether a situation is for it.
 

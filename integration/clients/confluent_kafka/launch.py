@@ -10,3 +10,8 @@ NAME = "confluent-kafka"
 def command() -> list[str]:
     """The driver, in this interpreter."""
     return [sys.executable, "-m", "integration.clients.confluent_kafka.driver"]
+
+
+def consumer() -> list[str]:
+    """The program that `kshim conform-client` judges."""
+    return [sys.executable, "-m", "integration.clients.confluent_kafka.consumer"]

@@ -12,3 +12,8 @@ NAME = "franz-go"
 def command() -> list[str]:
     """Raises as `go_program` does."""
     return [str(go_program(Path(__file__).parent))]
+
+
+def consumer() -> list[str]:
+    """The program that `kshim conform-client` judges. Raises as `command`."""
+    return [*command(), "consume"]

@@ -27,6 +27,9 @@ type unsupported string
 func (reason unsupported) Error() string { return string(reason) }
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "consume" {
+		consume()
+	}
 	var settings settings
 	commands := map[string]command{"open": settings.open}
 	for _, family := range []map[string]command{

@@ -15,3 +15,8 @@ SOURCES = tuple(sorted((Path(__file__).parent / "src").glob("*.java")))
 def command() -> list[str]:
     """Raises as `java_program` does."""
     return java_program("Driver", SOURCES, KAFKA, "-Xmx512m")
+
+
+def consumer() -> list[str]:
+    """The program that `kshim conform-client` judges. Raises as `command`."""
+    return java_program("PlainConsumer", SOURCES, KAFKA, "-Xmx256m")

@@ -17,3 +17,8 @@ _JARS = JarSet("kafka-streams-4.3.1", _HERE)
 def command() -> list[str]:
     """Raises as `java_program` does."""
     return java_program("StreamsDriver", [*SOURCES, *(_HERE / "src").glob("*.java")], _JARS, "-Xmx512m")
+
+
+def consumer() -> list[str]:
+    """The program that `kshim conform-client` judges. Raises as `command`."""
+    return java_program("PlainStreams", [*SOURCES, *(_HERE / "src").glob("*.java")], _JARS, "-Xmx256m")

@@ -19,3 +19,8 @@ FAILS_ON_BOTH = {
 def command() -> list[str]:
     """Raises as `node_program` does."""
     return node_program(Path(__file__).parent, "driver.js")
+
+
+def consumer() -> list[str]:
+    """The program that `kshim conform-client` judges. Raises as `command`."""
+    return node_program(Path(__file__).parent, "consumer.js")

@@ -200,6 +200,11 @@ class CoordinatorRuntime(ABC, Generic[S]):
         """Whether a shard is there, loading ones included."""
         return partition in self._shards
 
+    def is_loading(self, partition: int) -> bool:
+        """Whether a shard is there and loading."""
+        shard = self._shards.get(partition)
+        return shard is not None and shard.is_loading
+
     def begin_load(self, partition: int) -> None:
         """Refuse requests to this shard (COORDINATOR_LOAD_IN_PROGRESS) until `finish_load`. It must not be there."""
         assert partition not in self._shards, f"shard {partition} is there already"

@@ -444,10 +444,13 @@ def _begin_loading(injector: FaultInjector, topic: str, index: int, duration_ms:
     def end() -> None:
         if injector.loads.get((topic, index)) is token:
             del injector.loads[topic, index]
-            if not host.coordinator.has_shard(index):
+            if host.coordinator.is_loading(index) and not host.loader.is_pending(index):
+                host.loader.drop(index, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
                 host.loader.load(index)
 
     host.loader.drop(index, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    # Not merely gone: heartbeats of a group that is loading are answered without an error.
+    host.coordinator.begin_load(index)
     injector.cluster.timers.after(duration_ms, end)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import trio
 
+from kshim.harness.actions import expel
 from kshim.tools.client import BrokerGone
 from kshim.tools.conform_client.stage import GROUP, Stage
 from kshim_protocol.errors import ErrorCode
@@ -101,7 +102,8 @@ class Member:
 
     async def leave(self) -> None:
         """Leave the group."""
-        await expel(self._stage, self._member_id, self._instance)
+        identity = MemberIdentity(member_id=self._member_id, group_instance_id=self._instance)
+        await self._ask(LeaveGroupRequest(group_id=GROUP, members=(identity,)), _LEAVE)
 
     async def _ask(self, request: Any, version: int) -> Any:
         """To the coordinator, over a connection of its own, as a parked request holds up all behind it."""
@@ -114,16 +116,6 @@ class Member:
                 client.close()
         except (BrokerGone, TimeoutError) as error:
             raise ActFailed(f"our own member: {error}") from None
-
-
-async def expel(stage: Stage, member_id: str, instance: str | None = None) -> None:
-    """Take a member out of the group, as an administrator does (KIP-345)."""
-    client = await stage.client_of(stage.brokers.coordinator_of(GROUP))
-    try:
-        identity = MemberIdentity(member_id=member_id, group_instance_id=instance)
-        await stage.ask(client, LeaveGroupRequest(group_id=GROUP, members=(identity,)), _LEAVE)
-    finally:
-        client.close()
 
 
 def _last_join(stage: Stage) -> Any:
@@ -170,7 +162,8 @@ async def _all_brokers_stop(stage: Stage) -> AsyncIterator[None]:
 @asynccontextmanager
 async def _member_is_expelled(stage: Stage) -> AsyncIterator[None]:
     """The coordinator removes the program's member."""
-    await expel(stage, _last_join(stage).response.member_id)
+    brokers = stage.brokers
+    expel(brokers.cluster, GROUP, _last_join(stage).response.member_id, brokers.clock.now())
     yield
 
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 import math
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from typing import Any, Final
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from kshim.tools.conform_client.acts import ACTS, ActFailed, expel
+from kshim.harness.actions import expel
+from kshim.tools.conform_client.acts import ACTS, ActFailed
 from kshim.tools.conform_client.dialogue import Exchange
 from kshim.tools.conform_client.lines import lines_of
 from kshim.tools.conform_client.model import REJOINS, Behaviour
 from kshim.tools.conform_client.program import CommandProblem
-from kshim.tools.conform_client.stage import COMMITTED_OFFSET, INSTANCE, Stage, open_stage
+from kshim.tools.conform_client.stage import COMMITTED_OFFSET, GROUP, INSTANCE, Stage, open_stage
 from kshim.tools.report import Entry, Verdict
+
+if TYPE_CHECKING:
+    from kshim.faults.faults import Firing
 
 START_TIMEOUT_S: Final = 45.0
 """From the start of the program to its first commit: a JVM on a busy machine included."""
@@ -148,7 +152,7 @@ class _Episode:
             async with ACTS[behaviour.act](self._stage):
                 yield
         elif behaviour.fault is not None:
-            brokers.fault_rules.on_fired.append(self._dialogue.fired)
+            brokers.fault_rules.on_fired.append(self._fired)
             fault = brokers.faults.add(behaviour.fault)
             try:
                 yield
@@ -171,9 +175,6 @@ class _Episode:
         timeout_s *= self._patience
         until_s = self._dialogue.now_s + timeout_s
         if await self._dialogue.wait_until(lambda: is_met() or self._has_ended(), until_s=until_s) and is_met():
-            if behaviour.fault is not None and behaviour.error == "UNKNOWN_MEMBER_ID":
-                # So that it is true: the group would wait for a member that it has told to be none.
-                await expel(self._stage, getattr(self._met and self._met.request, "member_id", ""))
             return
         what = f"{behaviour.needs or 'request'}{f' that is answered {behaviour.error}' if behaviour.error else ''}"
         if self._has_ended():
@@ -184,6 +185,14 @@ class _Episode:
                 f"it sends {behaviour.needs} v{max(versions)}, and this begins with v{behaviour.min_version}"
             )
         raise NotApplicable(f"it sent no {what} within {timeout_s:g} s")
+
+    def _fired(self, firing: Firing) -> None:
+        self._dialogue.fired(firing)
+        if self._behaviour.error == "UNKNOWN_MEMBER_ID" and firing.member_id:
+            # So that it is true: the group would wait for a member that it has told to be none.
+            brokers = self._stage.brokers
+            with suppress(LookupError):  # it was only to become a member
+                expel(brokers.cluster, GROUP, firing.member_id, brokers.clock.now())
 
     def _is_it(self, exchange: Exchange) -> bool:
         """Whether this is a request that goes wrong."""
