@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import select
 import sys
-import time
 
 import trio
 from trio.lowlevel import checkpoint, wait_readable
@@ -22,8 +21,10 @@ assert sys.platform == "linux"
 
 _EPOLLIN = select.EPOLLIN
 _MAX_EVENTS = 256
-_DRAIN_S = 0.002
-"""How long, by the machine's clock, one wake-up may go on finding more before trio's other tasks get their turn."""
+_DRAIN_MS = 2
+"""How long one wake-up may go on finding more before trio's other tasks get their turn."""
+_DRAIN_ROUNDS = 64
+"""The same where the clock stands still."""
 
 
 class EpollLoop(Loop):
@@ -83,12 +84,14 @@ class EpollLoop(Loop):
 
     def _drain(self) -> None:
         """Handle what is ready until nothing is, or the others' turn has come."""
-        end_s = time.monotonic() + _DRAIN_S
-        while True:
+        deadline_ms = None
+        for _ in range(_DRAIN_ROUNDS):
             events = self._epoll.poll(0, _MAX_EVENTS)
             if not events and not self._scheduled:
                 return
             now = self._clock.now()
+            if deadline_ms is None:
+                deadline_ms = now.mono_ms + _DRAIN_MS
             self.turns += 1
             self._is_running = True
             try:
@@ -96,7 +99,7 @@ class EpollLoop(Loop):
             finally:
                 self._is_running = False
             self._after_turn()
-            if time.monotonic() >= end_s:
+            if now.mono_ms >= deadline_ms:
                 return
 
     def _serve(self, events: list[tuple[int, int]], now: Now, real_ms: int) -> None:
