@@ -17,7 +17,7 @@ class ControlLimits(NamedTuple):
     """
 
     connections: int = 100
-    head_bytes: int = 16 * 1024
+    head_bytes: int = 128 * 1024
     body_bytes: int = 1024 * 1024
     read_s: float = 10.0
     idle_s: float = 30.0

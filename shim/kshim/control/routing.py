@@ -102,10 +102,12 @@ class Routes:
         raw = path.split("/")[1:]
         segments = [_decoded(segment) for segment in raw]
         allowed: set[str] = set()
+        nearest: str | None = None
         for template, route in self._by_length.get(len(segments), ()):
             names = _match(template, segments)
-            if names is None:
+            if names is None or nearest not in (None, route.path):
                 continue
+            nearest = route.path
             if method == route.method or (method == "HEAD" and route.method == "GET"):
                 return Found(route, names)
             allowed.add(route.method)
