@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from integration.recording.sessions import record_a_session
-from kshim.recording.replay import replay
-from kshim.recording.summary import Summary
+from kshim.replay.replay import replay
+from kshim.replay.summary import Summary
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from io import BytesIO
 from typing import Any
 
 from kshim.recording.format import Entry, Reader
-from kshim.recording.replay import Replay, replay
+from kshim.replay.replay import Replay, replay
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
 from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse

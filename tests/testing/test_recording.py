@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kshim.recording.replay import replay
+from kshim.replay.replay import replay
 from kshim.testing import Kshim
 from kshim.tools.client import Client
 from kshim_protocol.messages.heartbeat import HeartbeatRequest

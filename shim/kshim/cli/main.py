@@ -84,6 +84,7 @@ def _conform(options: ConformOptions) -> int:
             caps=options.caps,
             jobs=options.jobs,
             output=options.output,
+            files=options.scenarios,
         )
     except UnknownName as error:
         raise CommandError(str(error), EXIT_USAGE) from None

@@ -92,6 +92,8 @@ class ConformOptions(NamedTuple):
     assume: dict[str, str]
     caps: dict[str, str]
     jobs: int
+    scenarios: tuple[str, ...] = ()
+    """Files to play instead of the suites."""
 
 
 class ConformClientOptions(NamedTuple):
@@ -146,6 +148,7 @@ class ReplayOptions(NamedTuple):
     settings: dict[str, str]
     timings_ms: int | None
     is_summary: bool
+    to_test: str | None
     group: str | None
     is_json: bool
 
@@ -224,6 +227,8 @@ _DEMO = (Option("--plain", "print plain lines, which is the default if the outpu
 _CONFORM = (
     Option("--bootstrap-server", "the broker to check", "HOST:PORT", address, is_required=True),
     Option("--suite", "check only this suite; may be repeated", "NAME", is_repeated=True),
+    Option("--scenario", "check what this scenario file says instead, such as one of `kshim replay --to-test`; may be repeated",
+           "FILE", is_repeated=True),
     Option("--output", "format of the report (default: text)", default="text", choices=("text", "json", "junit")),
     Option("--assume", "a configuration key that the broker does not report in DescribeConfigs; may be repeated",
            "KEY=VALUE", key_and_value, is_repeated=True),
@@ -277,7 +282,8 @@ _REPLAY = (
            "KEY=VALUE", key_and_value, is_repeated=True),
     Option("--timings", "also report answers that come so much earlier or later than recorded", "MS", number(0)),
     Option("--summary", "also print the groups and their rebalances, each with its cause", default=False),
-    Option("--group", "with --summary: only this group", "GROUP"),
+    Option("--to-test", "write a scenario file of the groups in it, for `kshim conform --scenario`, to a new file", "FILE.txt"),
+    Option("--group", "with --summary and --to-test: only this group", "GROUP"),
     Option("--json", "print one JSON object instead of text", default=False),
 )
 # fmt: on
@@ -364,6 +370,7 @@ def _conform_options(found: argparse.Namespace, _environment: Mapping[str, str])
         assume=dict(given["assume"]),
         caps=dict(given["max_version"]),
         jobs=given["jobs"],
+        scenarios=tuple(given["scenario"]),
     )
 
 
@@ -403,6 +410,7 @@ def _replay_options(found: argparse.Namespace, _environment: Mapping[str, str]) 
         settings=dict(given["set"]),
         timings_ms=given["timings"],
         is_summary=bool(found.summary),
+        to_test=given["to_test"],
         group=given["group"],
         is_json=bool(found.json),
     )

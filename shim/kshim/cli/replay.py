@@ -10,9 +10,10 @@ from kshim.cli.exit_codes import EXIT_FAILURE, EXIT_OK, EXIT_UNAVAILABLE, EXIT_U
 from kshim.cli.options import ReplayOptions
 from kshim.config.broker_config import BrokerConfig, ConfigError
 from kshim.recording.format import RecordingError
-from kshim.recording.replay import replay
-from kshim.recording.report import as_json, as_text
-from kshim.recording.summary import Summary
+from kshim.replay.replay import Recording, replay
+from kshim.replay.report import as_json, as_text
+from kshim.replay.summary import Summary
+from kshim.replay.to_test import ScenarioWriter
 from kshim.storage.log import LogError
 
 
@@ -25,11 +26,21 @@ def run_replay(options: ReplayOptions) -> int:
     summary = Summary()
     try:
         with open(options.file, "rb") as file:
-            result = replay(file, options.settings, timing_ms=options.timings_ms, on_event=summary.observe)
+            writer = None if options.to_test is None else ScenarioWriter(Recording(file).start, options.group)
+            file.seek(0)
+            result = replay(
+                file,
+                options.settings,
+                timing_ms=options.timings_ms,
+                on_event=summary.observe,
+                on_turn=(lambda turn: None) if writer is None else writer.add,
+            )
     except OSError as error:
         raise CommandError(f"cannot read {options.file}: {error.strerror}", EXIT_UNAVAILABLE) from None
     except (RecordingError, LogError) as error:
         raise CommandError(f"{options.file}: {error}", EXIT_UNAVAILABLE) from None
+    if writer is not None and options.to_test is not None:
+        _write_test(writer, options, options.to_test, summary)
     if options.group is not None:
         summary.groups = {name: group for name, group in summary.groups.items() if name == options.group}
     report = (as_json if options.is_json else as_text)(result, summary if options.is_summary else None)
@@ -39,6 +50,26 @@ def run_replay(options: ReplayOptions) -> int:
     except BrokenPipeError:  # `| head` has seen enough; at exit Python must not try again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return EXIT_FAILURE if result.differences or result.defects else EXIT_OK
+
+
+def _write_test(writer: ScenarioWriter, options: ReplayOptions, path: str, summary: Summary) -> None:
+    """Raises CommandError."""
+    states = {name: group.state for name, group in summary.groups.items()}
+    title = f"What happened in {os.path.basename(options.file)}"
+    scenario = writer.written(title, states)
+    if not scenario.step_count:
+        sentence = f"{options.file} has no request of a group" + (f" {options.group}" if options.group else "")
+        raise CommandError(f"--to-test: {sentence}; nothing was written", EXIT_FAILURE)
+    try:
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(scenario.text)
+    except FileExistsError:
+        raise CommandError(f"--to-test: {path} exists already", EXIT_UNAVAILABLE) from None
+    except OSError as error:
+        raise CommandError(f"--to-test: cannot write {path}: {error.strerror}", EXIT_UNAVAILABLE) from None
+    print(f"kshim: wrote {path} with {scenario.step_count} steps; left out:", file=sys.stderr)
+    for note in scenario.notes:
+        print(f"kshim:   {note}", file=sys.stderr)
 
 
 def _warnings(settings: Mapping[str, str]) -> list[str]:

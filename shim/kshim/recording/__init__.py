@@ -1,1 +1,1 @@
-"""Recordings of what a broker was asked and answered: written while it serves, replayed, compared. See `docs/testing/recording.md`."""
+"""Recordings of what a broker was asked and answered: written while it serves. See `docs/testing/recording.md`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Literal, TextIO
 
 from kshim.tools.client import Client
@@ -12,6 +13,7 @@ from kshim.tools.conform.report import entry_of, heading_of, note_of
 from kshim.tools.report import REPORTS, Verdict
 from kshim.tools.scenario.library import load_scenarios
 from kshim.tools.scenario.model import Scenario
+from kshim.tools.scenario.parse import parse_scenario
 from kshim.tools.scenario.verdict import Result
 from kshim.tools.scenario.wire import play
 from kshim_protocol.apis import API_TABLE
@@ -33,15 +35,17 @@ def run_conform(
     jobs: int = 8,
     output: OutputFormat = "text",
     stream: TextIO | None = None,
+    files: Sequence[str] = (),
 ) -> int:
     """Check a broker and write the report to `stream` (default: stdout).
 
-    `caps` is the newest version to speak of an API, by the API's name.
+    `caps` is the newest version to speak of an API, by the API's name. `files` are scenario files to play instead of those of
+    the suites.
 
     Returns the exit code: 0 when all that could be played passed, 1 when something failed or nothing could be played.
-    Raises UnknownName, and BrokerGone when the broker cannot be reached.
+    Raises UnknownName, also for a file that cannot be read, and BrokerGone when the broker cannot be reached.
     """
-    scenarios = load_scenarios()
+    scenarios = list(map(_read, files)) if files else load_scenarios()
     wanted = select(scenarios, suites)
     keyed = _caps(caps or {})
     Client(host, port, client_id="conform").close()
@@ -55,6 +59,16 @@ def run_conform(
     has_failed = any(result.verdict is Verdict.FAILED for result in results)
     has_passed = any(result.verdict is Verdict.PASSED for result in results)
     return 0 if has_passed and not has_failed else 1
+
+
+def _read(file: str) -> Scenario:
+    """Raises UnknownName."""
+    try:
+        return parse_scenario(Path(file).stem, Path(file).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UnknownName(f"cannot read {file}: {error.strerror}") from None
+    except ValueError as error:
+        raise UnknownName(f"{file}: {error}") from None
 
 
 def select(scenarios: Sequence[Scenario], suites: Sequence[str]) -> list[Scenario]:

@@ -25,6 +25,11 @@ def parse_scenario(name: str, text: str) -> Scenario:
     return _Parser(name).parse(text)
 
 
+def parse_step(line: str) -> Step:
+    """Read one step. Raises ScenarioError."""
+    return _Parser("step").step(line)
+
+
 class _Parser:
     def __init__(self, name: str) -> None:
         self.name = name

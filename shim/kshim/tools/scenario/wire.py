@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from kshim.tools.client import BrokerGone, Client
@@ -34,8 +34,11 @@ def play(
     assume: Mapping[str, str] | None = None,
     caps: Mapping[int, int] | None = None,
     is_kshim: bool = False,
+    advance: Callable[[float], object] | None = None,
 ) -> Result:
     """Run one scenario. Never raises for what the broker does.
+
+    `advance` moves the broker's clock ahead, by seconds; None: time is waited for.
 
     `assume` is configuration to take for granted, for brokers that do not report theirs. `is_kshim` also plays what
     only kshim is held to. `caps` is the newest version to speak of an API (by key), where the broker's own word is no use.
@@ -52,7 +55,7 @@ def play(
     if scenario.differs and not is_kshim:
         return result(Verdict.SKIPPED, f"kshim differs from Kafka on purpose: {scenario.differs}")
     try:
-        player = _Player(scenario, host, port, assume or {}, caps or {})
+        player = _Player(scenario, host, port, assume or {}, caps or {}, advance)
     except BrokerGone as error:
         return result(Verdict.FAILED, failure=Failure(0, "connect", "a connection", str(error), ()))
     try:
@@ -94,9 +97,16 @@ class _Answer(NamedTuple):
 
 class _Player:
     def __init__(
-        self, scenario: Scenario, host: str, port: int, assume: Mapping[str, str], caps: Mapping[int, int]
+        self,
+        scenario: Scenario,
+        host: str,
+        port: int,
+        assume: Mapping[str, str],
+        caps: Mapping[int, int],
+        advance: Callable[[float], object] | None,
     ) -> None:
         self.scenario = scenario
+        self.advance = advance
         self.cast = Cast(scenario, secrets.token_hex(4))
         self.setting = Setting((host, port), self.cast, assume, caps)
         self.clients: dict[str, dict[Address, Client]] = {}
@@ -134,6 +144,8 @@ class _Player:
         limit_s = ANSWER_S
         own: list[_Answer] = []
         match step.verb:
+            case "advance" if self.advance is not None:
+                self.advance(int(step.words[0]) / 1000)
             case "advance":
                 limit_s = (int(step.words[0]) + ADVANCE_SLACK_MS) / 1000
                 if not step.expectation.released:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kshim.recording.comparison import AnswerDifference
-from kshim.recording.replay import Replay
-from kshim.recording.summary import GroupSummary, Summary
+from kshim.replay.comparison import AnswerDifference
+from kshim.replay.replay import Replay
+from kshim.replay.summary import GroupSummary, Summary
 
 SHOWN: Final = 50
 """So many differences, and notes, are written out as text."""

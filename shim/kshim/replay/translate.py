@@ -5,8 +5,8 @@ from __future__ import annotations
 from copy import copy
 from typing import Any, Final
 
-from kshim.recording.compare import ID_FIELDS, Ids
-from kshim.recording.messages import Asked
+from kshim.replay.compare import ID_FIELDS, Ids
+from kshim.replay.messages import Asked
 from kshim_protocol.schema import Struct
 
 _GENERATIONS: Final = ("generation_id", "generation_id_or_member_epoch")

@@ -8,9 +8,9 @@ from itertools import chain
 from typing import IO, NamedTuple
 
 from kshim.coordinator.step import Event
-from kshim.recording.comparison import AnswerDifference, Comparison
 from kshim.recording.format import Entry, Kind, Reader, RecordingError
-from kshim.recording.player import Player, turns
+from kshim.replay.comparison import AnswerDifference, Comparison
+from kshim.replay.player import Player, Turn, turns
 
 
 class Replay(NamedTuple):
@@ -56,11 +56,12 @@ def replay(
     *,
     timing_ms: int | None = None,
     on_event: Callable[[Event], None] = lambda event: None,
+    on_turn: Callable[[Turn], None] = lambda turn: None,
 ) -> Replay:
     """Play a recording to a fresh cluster and compare every answer.
 
     `settings` are configuration keys with other values than recorded, `timing_ms` as for `Comparison`; `on_event` gets
-    the events of the cluster's coordinators. Raises RecordingError, ConfigError, LogError.
+    the events of the cluster's coordinators, `on_turn` what was recorded. Raises RecordingError, ConfigError, LogError.
     """
     began = time.perf_counter()
     recording = Recording(file)
@@ -71,6 +72,7 @@ def replay(
         for turn in turns(recording.entries):
             comparison.expect(turn)
             player.play(turn)
+            on_turn(turn)
             last = turn.entry
     finally:
         player.end()

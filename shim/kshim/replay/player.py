@@ -16,15 +16,15 @@ from kshim.config.broker_config import BrokerConfig
 from kshim.coordinator.step import Event, Now
 from kshim.faults.faults import Faults
 from kshim.faults.injection import FaultInjector
-from kshim.recording.connection import ReplayedConnection
 from kshim.recording.format import Entry, Kind, RecordingError
 from kshim.recording.operations import OPERATIONS
 from kshim.recording.start import StartStorage
+from kshim.replay.connection import ReplayedConnection
 from kshim.scheduling.background_tasks import run_task
 from kshim.storage.log import LogError
 from kshim_protocol.errors import KafkaError
 
-FOLLOWERS: Final = frozenset({Kind.DRAWN, Kind.ANSWER, Kind.NO_ANSWER, Kind.HIDDEN_ANSWER, Kind.REFUSED})
+FOLLOWERS: Final = frozenset({Kind.DRAWN, Kind.ANSWER, Kind.NO_ANSWER, Kind.HIDDEN_ANSWER, Kind.REFUSED, Kind.FAULT})
 """Entries that follow from the one before them; every other one is an input."""
 
 

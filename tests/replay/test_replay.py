@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from kshim.broker.connection import ConnectionClosing
-from kshim.recording.compare import FieldDifference
 from kshim.recording.format import RecordingError
-from kshim.recording.replay import replay
+from kshim.replay.compare import FieldDifference
+from kshim.replay.replay import replay
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.api_versions import ApiVersionsRequest
 from kshim_protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest

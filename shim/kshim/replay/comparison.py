@@ -6,11 +6,11 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from kshim.coordinator.step import Now
-from kshim.recording.compare import FieldDifference, Ids, differences
 from kshim.recording.format import Entry, Kind
-from kshim.recording.messages import API_VERSIONS, Asked, build_request, parse_answer, parse_request
-from kshim.recording.player import Turn
-from kshim.recording.translate import translated
+from kshim.replay.compare import FieldDifference, Ids, differences
+from kshim.replay.messages import API_VERSIONS, Asked, build_request, parse_answer, parse_request
+from kshim.replay.player import Turn
+from kshim.replay.translate import translated
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.frame import BuildError, ProtocolError
 
@@ -90,10 +90,10 @@ class Comparison:
             self.request_count += 1
         elif kind == Kind.CONNECTED:
             self.connection_count += 1
-        elif kind == Kind.FAULT:
-            self.fault_count += 1
         for effect in turn.effects:
-            if effect.kind == Kind.DRAWN or effect.subject not in self._open:
+            if effect.kind == Kind.FAULT:
+                self.fault_count += 1
+            if effect.kind in (Kind.DRAWN, Kind.FAULT) or effect.subject not in self._open:
                 continue
             request = self._open[effect.subject]
             if effect.kind == Kind.HIDDEN_ANSWER:
