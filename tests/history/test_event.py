@@ -127,4 +127,4 @@ def test_every_cause_of_the_coordinator_that_can_be_a_reason_is_a_keyword_of_the
     assert set(REASONS) == set(Cause)
     without_group = {"topic_deleted"}
     assert set(REASONS.values()) - set(KEYWORDS) == without_group
-    assert set(KEYWORDS) - set(REASONS.values()) == {"admin", "coordinator_loaded"}
+    assert set(KEYWORDS) - set(REASONS.values()) == {"coordinator_loaded"}

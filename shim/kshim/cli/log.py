@@ -17,7 +17,6 @@ from kshim.partitions.partition import Partition
 from kshim.storage.log import LogError
 
 if TYPE_CHECKING:
-    from kshim.cli.coordinator_lines import Line
     from kshim.cli.options import LogFormat
     from kshim.cli.stderr import UnreadPipe
 
@@ -99,7 +98,9 @@ class Log:
             level = "DEBUG" if event.is_routine else "INFO"
             self._write_json(event.now.wall_ms, level, event_keyword(type(event)), "", event_fields(event))
             return
-        line = _line_of(event)
+        from kshim.history.lines import line_of
+
+        line = line_of(event)
         if line is not None:
             node_id = self.node_id if self.leader_of is None else self.leader_of(event.topic, event.partition)
             prefix = f"[{event.coordinator} id={node_id} topic={event.topic} partition={event.partition}] "
@@ -180,16 +181,6 @@ class Log:
             self._stream.flush()
         except (OSError, ValueError):  # the reader has gone; the broker continues
             return
-
-
-def _line_of(event: Event) -> Line | None:
-    if event.coordinator == "GroupCoordinator":
-        from kshim.cli.coordinator_lines import line_of
-
-        return line_of(event)
-    from kshim.cli.transaction_lines import transaction_line_of
-
-    return transaction_line_of(event)
 
 
 def event_fields(event: Event) -> dict[str, Any]:

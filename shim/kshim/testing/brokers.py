@@ -30,6 +30,7 @@ from kshim.testing.arguments import (
     checked_configuration,
 )
 from kshim.testing.faults import Faults
+from kshim.testing.log import log_event
 from kshim.testing.setup import Setup
 
 if TYPE_CHECKING:
@@ -279,6 +280,7 @@ async def serve_brokers(
             random_ids if recording is None else recording.recorder.random_ids(random_ids),
             cluster_id=cluster_id,
             fsync="never" if setup.data_dir is None else "interval",
+            on_event=log_event,
             on_defect=on_defect,
             on_corrupt=lambda error: on_defect(error, None),
             node_count=setup.count,

@@ -209,7 +209,7 @@ class Harness:
             if failure is None:
                 self._thread.faults.check_all_armed()
             return
-        sentence = f"kshim has failed {len(defects)} times while it served this block"
+        sentence = f"kshim failed while it served this block ({len(defects)} unexpected exceptions)"
         if failure is None:
             raise ExceptionGroup(sentence, defects)
         failure.add_note(f"{sentence}: {'; '.join(map(repr, defects))}")

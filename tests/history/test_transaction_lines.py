@@ -7,7 +7,6 @@ import io
 import pytest
 
 from kshim.cli.log import Log
-from kshim.cli.transaction_lines import transaction_line_of
 from kshim.coordinator.step import Now
 from kshim.coordinator.transactions.events import (
     TransactionCause,
@@ -16,6 +15,7 @@ from kshim.coordinator.transactions.events import (
     transition,
 )
 from kshim.coordinator.transactions.state import TransactionState
+from kshim.history.transaction_lines import transaction_line_of
 
 NOW = Now(5, 1_700_000_000_000)
 TEXTS = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kshim.cli.coordinator_lines import Line
 from kshim.coordinator.step import Event
 from kshim.coordinator.transactions.events import (
     TransactionAdvanced,
@@ -10,6 +9,7 @@ from kshim.coordinator.transactions.events import (
     TransactionRecordsSkipped,
     TransactionTransition,
 )
+from kshim.history.coordinator_lines import Line
 
 
 def transaction_line_of(event: Event) -> Line:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kshim.cli.coordinator_lines import line_of
 from kshim.coordinator.groups import events
 from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.events import (
@@ -27,6 +26,7 @@ from kshim.coordinator.groups.events import (
     Transition,
 )
 from kshim.coordinator.step import Event, Now
+from kshim.history.coordinator_lines import line_of
 from kshim_protocol.errors import ErrorCode
 
 NOW = Now(0, 0)
