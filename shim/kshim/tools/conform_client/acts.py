@@ -170,7 +170,7 @@ async def _member_is_expelled(stage: Stage) -> AsyncIterator[None]:
 @asynccontextmanager
 async def _second_member(stage: Stage) -> AsyncIterator[None]:
     """Another member joins, with the subscription that the program began with, and leaves again."""
-    first = next(each for each in stage.dialogue.exchanges if each.api == "JoinGroup" and each.request is not None)
+    first = next(each for each in stage.dialogue.exchanges if each.api == "JoinGroup")
     async with _our_member(stage, first.request.protocols) as member:
         if not member.assignment:
             raise ActFailed("the second member was given no assignment")

@@ -9,22 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from kshim_protocol.apis import API_TABLE
-from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
-from kshim_protocol.frame import ProtocolError, parse_request_header
 from kshim_protocol.schema import Struct
 
 if TYPE_CHECKING:
     from kshim.broker.connection import Connection
+    from kshim.broker.request import Route
     from kshim.broker.router import Router
-    from kshim.coordinator.step import Now
     from kshim.faults.faults import Firing
+    from kshim_protocol.frame import RequestHeader
+    from kshim_protocol.schema import Request
 
 OWN_CLIENT_ID = "kshim-conform-client"
 """Of our own requests, which are no part of the dialogue."""
-_API_VERSIONS = 18
-_SIZE_BYTES = 4
+_DAMAGES = ("truncate", "corrupt", "oversize")
+"""Faults that change the bytes of an answer."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,12 +39,11 @@ class Exchange:
     correlation_id: int
     client_id: str | None
     request: Any
-    """None where the bytes could not be read."""
     response: Any = None
-    """None until answered, and where the answer has no readable bytes."""
+    """None until answered."""
     answered_s: float | None = None
     is_damaged: bool = False
-    """The answer's bytes are not an answer, as a fault asked for."""
+    """The answer's bytes went out damaged, as a fault asked for."""
     closed_s: float | None = None
     """When its connection ended, if that was before the answer."""
     errors: tuple[str, ...] = ()
@@ -64,6 +62,7 @@ class Dialogue:
     """The exchanges in order, for as long as the brokers run. Lives in trio's thread."""
 
     exchanges: list[Exchange] = field(default_factory=list)
+    connection_count: int = 0
     _began_s: float = field(default_factory=trio.current_time)
     _changed: trio.Event = field(default_factory=trio.Event)
 
@@ -73,7 +72,7 @@ class Dialogue:
         return trio.current_time() - self._began_s
 
     def observe(self, router: Router) -> None:
-        """Take down what a node is asked and answers from now on. Call it once a node, before clients connect."""
+        """Take down what a node is asked and answers from now on. To be called once for each node."""
         _Observer(self, router)
 
     def fired(self, firing: Firing) -> None:
@@ -83,6 +82,7 @@ class Dialogue:
                 firing.api, firing.correlation_id, firing.client_id, firing.broker
             ):  # fmt: skip
                 exchange.fault = firing.rule
+                exchange.is_damaged = any(damage in firing.rule for damage in _DAMAGES)
                 break
         self.changed()
 
@@ -104,102 +104,74 @@ class Dialogue:
 
 
 class _Observer:
-    """Stands before the router of one node, and behind each of its connections."""
+    """Hears of each request of one node, and of its answer."""
 
     def __init__(self, dialogue: Dialogue, router: Router) -> None:
         self._dialogue = dialogue
         self._node_id = router.node.node_id
-        self._route = router.route
-        self._pending: dict[int, Exchange] = {}
-        self._numbers: dict[int, int] = {}
-        router.route = self._observed
+        self._numbers: dict[Connection, int] = {}
+        self._pending: dict[Connection, Exchange] = {}
+        observer, replaced = self, router.new_reply
+
+        class ObservedReply(replaced):  # type: ignore[misc, valid-type]
+            """Takes down when the request came and how it was answered, faults included."""
+
+            __slots__ = ("exchange",)
+
+            def __init__(
+                self, connection: Connection, header: RequestHeader, route: Route, request: Request[Any]
+            ) -> None:
+                super().__init__(connection, header, route, request)
+                self.exchange = observer.asked(connection, header, route, request)
+
+            def complete(self, response: Any) -> None:
+                if self.exchange is not None and not self.connection.is_closed:
+                    observer.answered(self.exchange, response)
+                super().complete(response)
+
+        router.new_reply = ObservedReply
         router.on_closed.append(self._closed)
 
-    def _observed(self, frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
-        exchange = self._exchange(frame, connection)
-        if exchange is not None:
-            self._dialogue.exchanges.append(exchange)
-            self._pending[id(connection)] = exchange
-            self._dialogue.changed()
-        self._route(frame, connection, now, real_ms)
-
-    def _exchange(self, frame: bytes, connection: Connection) -> Exchange | None:
-        key = int.from_bytes(frame[:2], "big", signed=True)
-        version = int.from_bytes(frame[2:4], "big", signed=True)
-        api = API_TABLE.get(key)
-        client_id: str | None = None
-        request: Any = None
-        if api is not None:
-            try:
-                header = parse_request_header(frame, flexible=api.is_flexible(version))
-                client_id = header.client_id
-                if api.min_version <= version <= api.max_version:
-                    request, _ = codec(api.request_class(), version).parse(frame, header.body_at)
-            except ProtocolError:
-                pass
-        if client_id == OWN_CLIENT_ID:
+    def asked(
+        self, connection: Connection, header: RequestHeader, route: Route, request: Request[Any]
+    ) -> Exchange | None:
+        """A request has come; None for our own."""
+        if header.client_id == OWN_CLIENT_ID:
             return None
-        return Exchange(
+        exchange = Exchange(
             at_s=self._dialogue.now_s,
             node_id=self._node_id,
             connection=self._number_of(connection),
-            api=api.name if api is not None else f"api {key}",
-            version=version,
-            correlation_id=int.from_bytes(frame[4:8], "big", signed=True),
-            client_id=client_id,
+            api=route.api.name,
+            version=header.api_version,
+            correlation_id=header.correlation_id,
+            client_id=header.client_id,
             request=request,
         )
+        self._pending[connection] = exchange
+        self._dialogue.exchanges.append(exchange)
+        self._dialogue.changed()
+        return exchange
+
+    def answered(self, exchange: Exchange, response: Any) -> None:
+        """A request is answered."""
+        exchange.answered_s = self._dialogue.now_s
+        exchange.response = response
+        exchange.errors = tuple(sorted({_name_of(code) for code in _errors_in(response)}))
+        self._dialogue.changed()
 
     def _number_of(self, connection: Connection) -> int:
-        number = self._numbers.get(id(connection))
-        if number is None:
-            number = self._numbers[id(connection)] = 1 + max(
-                (each.connection for each in self._dialogue.exchanges), default=0
-            )
-            reply = connection.reply
-
-            def observed_reply(frame: bytes | None) -> None:
-                self._answered(connection, frame)
-                reply(frame)
-
-            # Behind everything that may change an answer, so that what is seen is what is sent.
-            setattr(connection, "reply", observed_reply)  # noqa: B010  a method, for one instance
-        return number
-
-    def _answered(self, connection: Connection, frame: bytes | None) -> None:
-        exchange = self._pending.pop(id(connection), None)
-        if exchange is None or connection.is_closed:
-            return
-        exchange.answered_s = self._dialogue.now_s
-        if frame is not None:
-            exchange.response = _answer_in(frame, exchange)
-            exchange.is_damaged = exchange.response is None
-            exchange.errors = tuple(sorted({_name_of(code) for code in _errors_in(exchange.response)}))
-        self._dialogue.changed()
+        if connection not in self._numbers:
+            self._dialogue.connection_count += 1
+            self._numbers[connection] = self._dialogue.connection_count
+        return self._numbers[connection]
 
     def _closed(self, connection: Connection) -> None:
-        self._numbers.pop(id(connection), None)
-        exchange = self._pending.pop(id(connection), None)
-        if exchange is not None:
+        self._numbers.pop(connection, None)
+        exchange = self._pending.pop(connection, None)
+        if exchange is not None and exchange.answered_s is None:
             exchange.closed_s = self._dialogue.now_s
         self._dialogue.changed()
-
-
-def _answer_in(frame: bytes, exchange: Exchange) -> Any:
-    """The message of an answer's bytes; None if they are not one."""
-    if int.from_bytes(frame[:_SIZE_BYTES], "big") != len(frame) - _SIZE_BYTES:
-        return None
-    api = next((api for api in API_TABLE.values() if api.name == exchange.api), None)
-    if api is None:
-        return None
-    has_tags = api.is_flexible(exchange.version) and api.key != _API_VERSIONS
-    is_future = not api.min_version <= exchange.version <= api.max_version  # ApiVersions alone, answered as v0
-    try:
-        response_codec = codec(api.response_class(), 0 if is_future else exchange.version)
-        response, end = response_codec.parse(frame, _SIZE_BYTES + 4 + has_tags)
-    except ProtocolError:
-        return None
-    return response if end == len(frame) else None
 
 
 def _name_of(code: int) -> str:

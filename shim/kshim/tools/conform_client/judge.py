@@ -140,8 +140,7 @@ class _Episode:
                 self._end_of_program() or "it does not",
             )
         if self._behaviour.is_static and not any(
-            each.request is not None and each.request.group_instance_id == INSTANCE
-            for each in self._dialogue.since(0, "JoinGroup")
+            each.request.group_instance_id == INSTANCE for each in self._dialogue.since(0, "JoinGroup")
         ):
             raise NotApplicable("no static member: the program does not use KSHIM_INSTANCE or {instance}")
 
@@ -243,6 +242,11 @@ class _Episode:
             yield from self._what_follows(self._met)
         if "starts where committed" in self._behaviour.checks:
             yield from self._wrong_start()
+        if "does not join again" in self._behaviour.checks:
+            for each in self._dialogue.since(self._began_s, "JoinGroup"):
+                when = f"JoinGroup {each.at_s - self._began_s:.1f} s after the newer process"
+                yield Failed("does not join again, which would fence the newer process in turn", when)
+                return
 
     def _hammering(self) -> Iterator[Failed]:
         windows: dict[str, deque[float]] = defaultdict(deque)
@@ -303,7 +307,7 @@ class _Episode:
 
     def _wrong_identity(self, met: Exchange, join: Exchange | None) -> Iterator[Failed]:
         expected = REJOINS[self._behaviour.rejoins]
-        if join is None or join.request is None:
+        if join is None:
             yield Failed(expected, "no JoinGroup")
             return
         wanted = {
@@ -318,10 +322,9 @@ class _Episode:
     def _wrong_start(self) -> Iterator[Failed]:
         started: dict[int, int] = {}
         for exchange in self._dialogue.since(0, "Fetch"):
-            if exchange.request is not None:
-                for topic in exchange.request.topics:
-                    for each in topic.partitions:
-                        started.setdefault(each.partition, each.fetch_offset)
+            for topic in exchange.request.topics:
+                for each in topic.partitions:
+                    started.setdefault(each.partition, each.fetch_offset)
         wrong = {partition: offset for partition, offset in started.items() if offset != COMMITTED_OFFSET}
         if wrong:
             seen = ", ".join(

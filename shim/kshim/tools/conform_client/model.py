@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, get_args
 Moment = Literal["starting", "consuming"]
 Ending = Literal["recovers", "recovers or exits", "exits"]
 Identity = Literal["", "given", "same", "new"]
-Check = Literal["starts where committed", "waits for the answer"]
+Check = Literal["starts where committed", "waits for the answer", "does not join again"]
 
 _ENDINGS: Final[Mapping[Ending, str]] = {
     "recovers": "commits records of every partition that come after it is over, within {within}",
@@ -84,6 +84,8 @@ class Behaviour:
             parts.append("begins at the committed offsets")
         if "waits for the answer" in self.checks:
             parts.append("does not ask again before it is answered")
+        if "does not join again" in self.checks:
+            parts.append("does not join again")
         return f"Expected: {'; '.join(parts)}."
 
 

@@ -81,7 +81,7 @@ class Stage:
         topic = self.brokers.cluster.topics.named(TOPIC)
         assert topic is not None
         for exchange in self.dialogue.since(since_s, "OffsetCommit"):
-            if exchange.request is None or exchange.response is None:
+            if exchange.response is None:
                 continue
             refused = {
                 (answer.name, answer.topic_id, each.partition_index)
