@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, TypeVar
 
-from kshim.harness import actions, groups, rebalances, waits
+from kshim.harness import groups, rebalances, waits
 from kshim.testing.arguments import check_integer, check_text
 from kshim.testing.thread import BrokerThread, awaited
 
@@ -107,6 +107,8 @@ class GroupFace:
         Raises LookupError when there are none.
         """
         check_text("reason", reason)
+        from kshim.harness import actions
+
         self._do(lambda cluster, now: actions.trigger_rebalance(cluster, self.group_id, reason, now))
 
     def expel(self, member: str | MemberView) -> str:
@@ -116,6 +118,8 @@ class GroupFace:
         """
         name = member.member_id if isinstance(member, groups.MemberView) else member
         check_text("member", name)
+        from kshim.harness import actions
+
         return self._do(lambda cluster, now: actions.expel(cluster, self.group_id, name, now))
 
     def expire(self, member: str | MemberView) -> str:
@@ -127,6 +131,8 @@ class GroupFace:
         """
         name = member.member_id if isinstance(member, groups.MemberView) else member
         check_text("member", name)
+        from kshim.harness import actions
+
         return self._do(lambda cluster, now: actions.expire(cluster, self.group_id, name, now))
 
     def fence(self, instance_id: str) -> str:
@@ -136,6 +142,8 @@ class GroupFace:
         a client with that instance id joins. Raises LookupError.
         """
         check_text("instance_id", instance_id)
+        from kshim.harness import actions
+
         return self._do(lambda cluster, now: actions.fence(cluster, self.group_id, instance_id, now))
 
     # How
