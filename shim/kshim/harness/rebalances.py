@@ -135,6 +135,12 @@ def explain(cluster: Cluster, group_id: str) -> str:
     return "\n".join(lines) or f"Group {group_id} has not rebalanced."
 
 
+def timelines(cluster: Cluster) -> dict[str, str]:
+    """The timelines of all groups that the history still knows, those that are gone included."""
+    group_ids = dict.fromkeys(event.group_id for event in cluster.history.ring)
+    return {group_id: timeline_of(cluster, group_id) for group_id in group_ids}
+
+
 def timeline_of(cluster: Cluster, group_id: str) -> str:
     """Every event of a group in a line, with the seconds since the first one."""
     events = events_of(cluster, group_id)

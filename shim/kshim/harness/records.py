@@ -42,13 +42,7 @@ def _produce(cluster: Cluster, topic_name: str, records: Sequence[Record], now: 
     placed: dict[int, list[tuple[int, Record]]] = {}
     turn = sum(partition.log.end_offset for partition in topic.partitions)
     for position, record in enumerate(records):
-        key = _bytes("key", record.key)
-        if record.partition is not None:
-            index = record.partition
-        elif key is not None:
-            index = (_murmur2(key) & 0x7FFFFFFF) % len(topic.partitions)
-        else:
-            index = (turn + position) % len(topic.partitions)
+        index = place_of(record, len(topic.partitions), turn + position)
         _partition(topic, index)
         placed.setdefault(index, []).append((position, record))
     written: list[Record] = list(records)
@@ -62,6 +56,14 @@ def _produce(cluster: Cluster, topic_name: str, records: Sequence[Record], now: 
     return written
 
 
+def place_of(record: Record, partition_count: int, turn: int) -> int:
+    """The partition of a record: its own, or by its key as Kafka's default partitioner has it, or the next in turn."""
+    key = _bytes("key", record.key)
+    if record.partition is not None:
+        return record.partition
+    return (turn if key is None else _murmur2(key) & 0x7FFFFFFF) % partition_count
+
+
 def records_of(
     cluster: Cluster, topic_name: str, partition: int | None = None, *, isolation: str = "read_committed"
 ) -> list[Record]:
@@ -69,11 +71,16 @@ def records_of(
 
     With `read_committed`, those of transactions that were aborted, or are still open, are left out. Raises LookupError.
     """
-    if isolation not in ("read_committed", "read_uncommitted"):
-        raise ValueError(f"isolation must be read_committed or read_uncommitted, not {isolation!r}")
+    check_isolation(isolation)
     topic = _topic(cluster, topic_name)
     chosen = topic.partitions if partition is None else [_partition(topic, partition)]
     return [record for each in chosen for record in _read(each, isolation)]
+
+
+def check_isolation(isolation: str) -> None:
+    """Raises ValueError."""
+    if isolation not in ("read_committed", "read_uncommitted"):
+        raise ValueError(f"isolation must be read_committed or read_uncommitted, not {isolation!r}")
 
 
 class Page(NamedTuple):
@@ -146,7 +153,7 @@ def _partition(topic: Topic, index: int) -> Partition:
 
 def _append(cluster: Cluster, topic: Topic, index: int, records: Iterable[Record], now: Now) -> int:
     """Have the leader of a partition handle a Produce request; returns the first offset."""
-    batch = build_batch([_wire_record(record, now) for record in records])
+    batch = build_batch([wire_record(record, now.wall_ms) for record in records])
     request = ProduceRequest(
         acks=-1,
         timeout_ms=0,
@@ -171,13 +178,14 @@ def _append(cluster: Cluster, topic: Topic, index: int, records: Iterable[Record
     return base_offset
 
 
-def _wire_record(record: Record, now: Now) -> wire.Record:
+def wire_record(record: Record, now_ms: int) -> wire.Record:
+    """A record as it is written, with this time (Unix) unless it has its own. Raises TypeError."""
     headers = record.headers.items() if isinstance(record.headers, Mapping) else record.headers
     return wire.Record(
         _bytes("key", record.key),
         _bytes("value", record.value),
         tuple((name, _bytes(f"header {name}", value)) for name, value in headers),
-        now.wall_ms if record.timestamp_ms is None else record.timestamp_ms,
+        now_ms if record.timestamp_ms is None else record.timestamp_ms,
     )
 
 
@@ -192,32 +200,42 @@ def _bytes(what: str, value: object) -> bytes | None:
 
 
 def _read(partition: Partition, isolation: str) -> Iterator[Record]:
-    found: list[list[Record]] = []  # by batch; emptied where the transaction is not committed
-    pending: dict[int, list[list[Record]]] = {}  # of open transactions, by producer id
-    log = partition.log
-    at, end = log.start_offset, partition.high_watermark
+    start = partition.log.start_offset
+    return visible_records(_batches(partition, start), partition.index, start, isolation)
+
+
+def _batches(partition: Partition, at: int) -> Iterator[bytes]:
+    end = partition.high_watermark
     while at < end:
         data = partition.read(at, end, _READ_BYTES, at_least_one_batch=True)
         if not data:
-            break
+            return
         for batch in iter_batches(data):
-            header = parse_batch_header(batch)
-            at = header.last_offset + 1
-            if header.is_control:
-                marker = parse_control_record(next(iter_records(batch)))
-                ended = pending.pop(header.producer_id, [])
-                if marker is not None and marker.control_type is ControlType.ABORT:
-                    for aborted in ended:
-                        aborted.clear()
-                continue
-            records = [
-                Record(each.value, each.key, each.headers, partition.index, each.offset, each.timestamp_ms)
-                for each in iter_records(batch)
-                if each.offset >= log.start_offset
-            ]
-            found.append(records)
-            if header.is_transactional and isolation == "read_committed":
-                pending.setdefault(header.producer_id, []).append(records)
+            at = parse_batch_header(batch).last_offset + 1
+            yield batch
+
+
+def visible_records(batches: Iterable[bytes], partition: int, start: int, isolation: str) -> Iterator[Record]:
+    """The records that consumers see of all batches of a partition, from the offset `start` on."""
+    found: list[list[Record]] = []  # by batch; emptied where the transaction is not committed
+    pending: dict[int, list[list[Record]]] = {}  # of open transactions, by producer id
+    for batch in batches:
+        header = parse_batch_header(batch)
+        if header.is_control:
+            marker = parse_control_record(next(iter_records(batch)))
+            ended = pending.pop(header.producer_id, [])
+            if marker is not None and marker.control_type is ControlType.ABORT:
+                for aborted in ended:
+                    aborted.clear()
+            continue
+        records = [
+            Record(each.value, each.key, each.headers, partition, each.offset, each.timestamp_ms)
+            for each in iter_records(batch)
+            if each.offset >= start
+        ]
+        found.append(records)
+        if header.is_transactional and isolation == "read_committed":
+            pending.setdefault(header.producer_id, []).append(records)
     for still_open in pending.values():
         for records in still_open:
             records.clear()

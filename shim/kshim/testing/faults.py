@@ -34,6 +34,10 @@ class Fault:
         """When it fired and on what: one entry each, in order. Also after the brokers have ended."""
         return list(self._fault.fired)
 
+    def why_unused(self) -> str:
+        """A sentence about a rule that has never fired: what came close."""
+        return self._fault.why_unused()
+
     def cancel(self) -> None:
         """End it. Requests that it acts on already stay as they are. Idempotent."""
         self._cancel(self._fault)
@@ -115,7 +119,16 @@ class Faults:
     def check_all_armed(self) -> None:
         """Raises AssertionError for rules that were described and not armed."""
         if self._unarmed:
-            raise AssertionError("\n".join(described.problem() for described in self._unarmed))
+            raise AssertionError("\n".join(self.unarmed))
+
+    @property
+    def unarmed(self) -> list[str]:
+        """A sentence for each rule that was described and not armed."""
+        return [described.problem() for described in self._unarmed]
+
+    def forget_unarmed(self) -> None:
+        """Give up the rules that were described and not armed: they are no error any more."""
+        self._unarmed.clear()
 
     def _arm(self, rule: Rule) -> Fault:
         return Fault(self._call(lambda: self._rules().arm(rule)), self._cancel)

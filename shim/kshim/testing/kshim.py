@@ -7,7 +7,7 @@ from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from kshim.harness import groups
+from kshim.harness import groups, rebalances
 from kshim.harness.record import Record
 from kshim.testing.arguments import check_count, check_integer, check_text
 from kshim.testing.brokers import Brokers
@@ -38,6 +38,9 @@ class Harness:
         self.clock = Clock(thread)
         """The one clock of all brokers: `clock.advance(46)` moves it ahead."""
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.bootstrap_servers}>"
+
     @property
     def brokers(self) -> Brokers:
         """The brokers themselves, to be used inside `call` only. After a `reset` they are others."""
@@ -61,6 +64,11 @@ class Harness:
     def defects(self) -> list[BaseException]:
         """Unexpected exceptions so far: kshim has a defect, or a disk failed. They are raised at the end of the block."""
         return list(self._thread.defects)
+
+    def take_defects(self) -> list[BaseException]:
+        """The `defects`, which are forgotten: the end of the block does not raise them."""
+        taken, self._thread.defects[:] = self.defects, []
+        return taken
 
     # Topics and nodes
 
@@ -195,6 +203,10 @@ class Harness:
         """Every group there is, sorted."""
         return self.call(lambda: groups.group_ids(self.cluster))
 
+    def timelines(self) -> dict[str, str]:
+        """What happened to each group, those that are gone included, as far as the history goes back."""
+        return self.call(lambda: rebalances.timelines(self.cluster))
+
     def offsets(self, group_id: str) -> dict[tuple[str, int], int]:
         """The committed offset of each partition, by (topic, partition)."""
         check_text("group_id", group_id)
@@ -288,6 +300,10 @@ class Kshim(Harness):
         """A consumer group, whether or not it exists yet."""
         check_text("group_id", group_id)
         return Group(self._thread, group_id)
+
+    def as_async(self) -> AsyncKshim:
+        """The same brokers, with waits to be awaited in asyncio or trio."""
+        return AsyncKshim(self._thread)
 
     def reset(self) -> None:
         """Go back to the start: no groups, no transactions, no faults, and the topics of the start without records.

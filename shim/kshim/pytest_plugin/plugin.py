@@ -1,0 +1,68 @@
+"""What pytest loads. It imports kshim itself only when a fixture is used, so that it costs other runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from kshim.pytest_plugin import arguments, factories, report, tests_in_progress
+
+kshim_proc = factories.kshim_proc()
+kshim_noproc = factories.kshim_noproc()
+kshim = factories.kshim("kshim_proc")
+kshim_async = factories.kshim_async("kshim")
+kshim_topic = factories.kshim_topic("kshim")
+kshim_group = factories.kshim_group()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add options, and keys of the configuration file."""
+    arguments.add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Describe the markers."""
+    config.addinivalue_line(
+        "markers",
+        f"kshim({', '.join(f'{name}=' for name in arguments.NAMES)}): what the brokers of the fixture kshim are to be,"
+        " with the arguments of kshim.testing.Kshim",
+    )
+    config.addinivalue_line(
+        "markers",
+        "kshim_fault(on=, match=, do=, when=, name=, must_fire=True): arm this fault before the test, and fail the test"
+        " when it has not fired at the end",
+    )
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say that the tests run on a true broker."""
+    address = arguments.real_address(config)
+    return None if address is None else f"kshim: tests run on the Kafka at {address}"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Note when the test begins."""
+    report.begin(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Fail a test that has passed but whose faults did not fire, or during which kshim failed."""
+    tests_in_progress.check_before(item)
+    result = yield
+    tests_in_progress.check_after(item)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add to the report of a failure what the brokers know."""
+    found = yield
+    if found.failed and call.when != "teardown":
+        found.sections.extend(report.sections(item))
+    return found

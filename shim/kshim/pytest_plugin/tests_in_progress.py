@@ -1,0 +1,46 @@
+"""The brokers that a test has been given, and whether it may pass with what they say."""
+
+from __future__ import annotations
+
+from traceback import format_exception
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pytest
+
+if TYPE_CHECKING:
+    from kshim.testing import Kshim
+    from kshim.testing.faults import Fault
+
+FAULT_MARKER: Final = "kshim_fault"
+
+
+class Given(NamedTuple):
+    """Brokers that a test has been given, and the faults that its markers have armed and that must fire."""
+
+    kshim: Kshim
+    must_fire: list[Fault]
+
+
+GIVEN: Final = pytest.StashKey[list[Given]]()
+
+
+def note(item: pytest.Item, given: Given) -> None:
+    """A fixture has given brokers to a test."""
+    item.stash.setdefault(GIVEN, []).append(given)
+
+
+def check_before(item: pytest.Item) -> None:
+    """Fail a test that is marked for a fault, and has no brokers to have it."""
+    if GIVEN not in item.stash and any(marker.name == FAULT_MARKER for marker in item.own_markers):
+        pytest.fail("@pytest.mark.kshim_fault needs a test that uses the fixture kshim", pytrace=False)
+
+
+def check_after(item: pytest.Item) -> None:
+    """Fail a test, which has passed otherwise, for each fault that should have fired and each defect of kshim."""
+    problems: list[str] = []
+    for kshim, must_fire in item.stash.get(GIVEN, ()):
+        problems.extend("".join(format_exception(defect)) for defect in kshim.take_defects())
+        problems.extend(fault.why_unused() for fault in must_fire if not fault.fired)
+        problems.extend(kshim.faults.unarmed)
+    if problems:
+        pytest.fail("\n".join(problems), pytrace=False)
