@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from io import BytesIO
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -58,10 +59,11 @@ def test_hours_replay_in_virtual_time() -> None:
         assert member.heartbeat() == ErrorCode.NONE
     recorded.node.pass_ms(46_000)
     assert member.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID
+    began_s = process_time()  # other processes may keep this one from running
     result = recorded.replay()
+    assert process_time() - began_s < 1
     assert result.differences == []
     assert result.recorded_ms > 10 * HOUR_MS
-    assert result.seconds < 1
 
 
 def test_topics_and_producers_get_the_ids_they_had() -> None:

@@ -113,18 +113,27 @@ class Encoder:
         wall_moved_ms = wall_ms - self._wall_ms - moved_ms
         real_moved_ms = real_ms - self._real_ms - moved_ms
         self._mono_ms, self._wall_ms, self._real_ms = mono_ms, wall_ms, real_ms
+        moved = (moved_ms << 1) ^ (moved_ms >> 63)
+        wall_moved = (wall_moved_ms << 1) ^ (wall_moved_ms >> 63)
+        real_moved = (real_moved_ms << 1) ^ (real_moved_ms >> 63)
+        size = len(payload)
         out.append(kind)
-        for value in (
-            (moved_ms << 1) ^ (moved_ms >> 63),
-            (wall_moved_ms << 1) ^ (wall_moved_ms >> 63),
-            (real_moved_ms << 1) ^ (real_moved_ms >> 63),
-            subject,
-            len(payload),
-        ):
-            while value > 0x7F:
-                out.append(value & 0x7F | 0x80)
-                value >>= 7
-            out.append(value)
+        if (moved | wall_moved | real_moved) < 0x80:
+            out.append(moved)
+            out.append(wall_moved)
+            out.append(real_moved)
+        else:
+            _put_varint(out, moved)
+            _put_varint(out, wall_moved)
+            _put_varint(out, real_moved)
+        if subject < 0x80:
+            out.append(subject)
+        else:
+            _put_varint(out, subject)
+        if size < 0x80:
+            out.append(size)
+        else:
+            _put_varint(out, size)
         out += payload
 
     def block(self) -> bytes:
@@ -202,6 +211,13 @@ class Reader:
                 return
             yield entries
             place += BLOCK.size + size
+
+
+def _put_varint(out: bytearray, value: int) -> None:
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

@@ -15,17 +15,19 @@ from kshim.coordinator.step import Now
 from kshim.faults.document import document_of_rule
 from kshim.recording.format import Encoder, Kind, as_json
 from kshim.recording.operations import document_of_record
-from kshim.recording.secrets import is_secret_request
+from kshim.recording.secrets import is_secret_request, may_be_secret
 from kshim.recording.start import start_fields, stored_batches
 from kshim_protocol.apis import API_TABLE
 
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
+    from kshim.broker.request import Route
     from kshim.broker.router import Router
     from kshim.faults.faults import Fault, Faults, Firing
     from kshim.faults.rule import Rule
     from kshim.partitions.partition import Topic
     from kshim.partitions.topics import NewTopic
+    from kshim_protocol.schema import Request
 
 BUFFER_BYTES: Final = 64 << 10
 """So much is held back at most, uncompressed, besides the entry that is being written."""
@@ -71,6 +73,8 @@ class Recorder:
         """The instant of what is being done."""
         self.request_number = 0
         """The number of the last request."""
+        self._plain: set[bytes] = set()
+        """API key and version of requests that never hold a secret."""
         self._hidden: set[int] = set()
         """Requests whose answers are not written."""
         self._connection_count = 0
@@ -105,8 +109,10 @@ class Recorder:
 
             __slots__ = ("number",)
 
-            def __init__(self, *request: Any) -> None:
-                super().__init__(*request)
+            def __init__(
+                self, connection: Connection, correlation_id: int, route: Route, request: Request[Any]
+            ) -> None:
+                super().__init__(connection, correlation_id, route, request)
                 self.number = recorder.request_number
 
             def send(self, frame: bytes | None) -> None:
@@ -238,7 +244,7 @@ class Recorder:
             return
         if frame is None:
             self._add(Kind.NO_ANSWER, number)
-        elif number in self._hidden:
+        elif self._hidden and number in self._hidden:
             self._hidden.discard(number)
             self._add(Kind.HIDDEN_ANSWER, number, as_json({"reason": "secret"}))
         elif len(frame) > FRAME_MAX_BYTES:
@@ -255,6 +261,9 @@ class Recorder:
             self._connections[connection] = number, connection.principal
             self._add(Kind.PRINCIPAL, number, as_json({"principal": connection.principal}))
         self.request_number += 1
+        if frame[:4] in self._plain and len(frame) <= FRAME_MAX_BYTES:
+            self._add(Kind.REQUEST, number, frame)
+            return
         key, version = _key_and_version(frame) if len(frame) >= 8 else (-1, -1)
         api = API_TABLE.get(key)
         reason = None
@@ -266,6 +275,8 @@ class Recorder:
             reason = "secret"
             self._hidden.add(self.request_number)
         if reason is None:
+            if not may_be_secret(key):
+                self._plain.add(frame[:4])
             self._add(Kind.REQUEST, number, frame)
             return
         hidden = {"reason": reason, "bytes": len(frame)}

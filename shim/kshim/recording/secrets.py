@@ -15,6 +15,11 @@ _OF_CONFIGURATION: Final = frozenset({33, 44})
 """AlterConfigs and IncrementalAlterConfigs: by the keys they set."""
 
 
+def may_be_secret(api_key: int) -> bool:
+    """Whether some requests of an API may hold a secret."""
+    return api_key in _ALWAYS or api_key in _OF_CONFIGURATION
+
+
 def is_secret_request(frame: bytes, api_key: int, version: int) -> bool:
     """Whether the frame of a request (without its size), of an API in the table, may hold a secret."""
     if api_key not in _OF_CONFIGURATION:
