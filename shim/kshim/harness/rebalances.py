@@ -100,12 +100,13 @@ def rebalances_of(cluster: Cluster, group_id: str) -> tuple[Rebalance, ...]:
 
 def rebalances_in(events: Iterable[HistoryEvent]) -> tuple[Rebalance, ...]:
     """The rebalances that these events of one group tell of."""
-    started: dict[int, HistoryEvent] = {}
-    newest: dict[int, HistoryEvent] = {}
+    started: dict[tuple[str, int], HistoryEvent] = {}
+    newest: dict[tuple[str, int], HistoryEvent] = {}
     for event in events:
         if isinstance(event.why, Timeline):
-            started.setdefault(id(event.why), event)
-            newest[id(event.why)] = event
+            key = event.run, event.why.epoch
+            started.setdefault(key, event)
+            newest[key] = event
     return tuple(_rebalance(started[key], newest[key]) for key in started)
 
 
