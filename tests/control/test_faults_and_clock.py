@@ -92,6 +92,15 @@ def test_a_session_expires_when_the_clock_is_moved(alone: Service) -> None:
         assert member.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_members_may_be_kept_alive_while_the_clock_is_moved(alone: Service) -> None:
+    with Member(alone.bootstrap, "kept").join() as member:
+        moved = alone.ask("POST", "/v1/clock/advance", {"seconds": 500, "keep_alive": ["client-of-*"]})
+        assert "session" not in [timer["kind"] for timer in moved.json["fired"]]
+        assert member.heartbeat() == ErrorCode.NONE
+        refused = alone.ask("POST", "/v1/clock/advance", {"seconds": 1, "keep_alive": ["nobody"]})
+        assert (refused.status, member.member_id in refused.json["detail"]) == (404, True)
+
+
 @pytest.mark.parametrize("seconds", [-1, "46", None, 1e300])
 def test_the_clock_moves_ahead_by_a_number_of_seconds(alone: Service, seconds: object) -> None:
     assert alone.ask("POST", "/v1/clock/advance", {"seconds": seconds}).status == 400

@@ -69,6 +69,15 @@ def test_an_expelled_member_is_told_and_the_history_says_why(service: Service) -
         assert service.get("/v1/groups/expelling/wait?state=Empty")["members"] == []
 
 
+def test_the_session_of_one_member_ends_and_the_history_says_so(service: Service) -> None:
+    with Member(first(service, "one-expires"), "one-expires").join() as member:
+        assert service.ask("POST", "/v1/groups/one-expires/expire", {"member": "nobody"}).status == 404
+        answer = service.ask("POST", "/v1/groups/one-expires/expire", {"member": "client-of-one-expires"})
+        assert answer.json == {"member_id": member.member_id}
+        assert member.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID
+        assert "no heartbeat came in time" in service.get("/v1/groups/one-expires/explain")["explanation"]
+
+
 def test_a_fenced_instance_is_told(service: Service) -> None:
     with Member(first(service, "fencing"), "fencing", instance_id="pod-0").join() as member:
         answer = service.ask("POST", "/v1/groups/fencing/fence", {"instance_id": "pod-0"})

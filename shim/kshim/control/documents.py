@@ -233,6 +233,12 @@ class ExpelInput(Input):
     reason: Annotated[str, Meta(max_length=1_000)] = "expelled over HTTP"
 
 
+class ExpireInput(Input):
+    """A member whose session is to end, by its member, instance or client id."""
+
+    member: Annotated[str, Meta(min_length=1, max_length=32_767)]
+
+
 class FenceInput(Input):
     """A static member whose place another takes."""
 
@@ -436,6 +442,8 @@ class AdvanceInput(Input):
     """How far to move the clock."""
 
     seconds: Annotated[float, Meta(ge=0, le=366 * 24 * 3_600)]
+    keep_alive: Annotated[list[Annotated[str, Meta(min_length=1, max_length=1_000)]], Meta(max_length=100)] = []
+    """Members whose sessions do not expire meanwhile, by member, client or instance id; `*` stands for any text."""
 
 
 class ClockDocument(Output):

@@ -69,6 +69,11 @@ def expire(cluster: Cluster, group_id: str, member: str, now: Now) -> str:
     Nobody else's time passes. `member` is its member, instance or client id. Raises LookupError when there is none, or are several;
     RuntimeError for one that waits in JoinGroup or SyncGroup, which counts as alive.
     """
+    arguments = {"group": group_id, "member": member}
+    return str(cluster.operation("expire", arguments, lambda: _expire(cluster, group_id, member, now)))
+
+
+def _expire(cluster: Cluster, group_id: str, member: str, now: Now) -> str:
     shard, group = _group(cluster, group_id)
     found = _member(group, member)
     if not found.is_new and (found.member_id in group.parked_joins or found.member_id in group.parked_syncs):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from kshim.coordinator.groups.classic.member import Member
     from kshim.coordinator.groups.shard import Shard
     from kshim.coordinator.step import Now
-
-_NEVER: Final = 1 << 62
 
 
 class KeepAlive:
@@ -25,22 +23,26 @@ class KeepAlive:
 
     def __init__(self, cluster: Cluster, names: Sequence[str]) -> None:
         self._cluster = cluster
+        self._names = list(names)
         self._pattern = re.compile("|".join(".*".join(map(re.escape, name.split("*"))) for name in names), re.DOTALL)
-        self._due_ms = 0 if names else _NEVER
+        self._due_ms: int | None = 0 if names else None
         members = [member for _, _, member in self._members()] if names else []
         for name in names:
             if "*" not in name and not any(name in _names_of(member) for member in members):
                 known = ", ".join(sorted(member.member_id for member in members)) or "none"
                 raise LookupError(f"no group has a member {name!r} to be kept alive; the members are: {known}")
 
-    def before_step(self, now: Now) -> None:
-        """The clock shows another instant. Brief, unless somebody's time would be over."""
-        if now.mono_ms >= self._due_ms:
-            self.refresh(now)
+    def next_deadline(self) -> int | None:
+        """When `refresh` is due, so that nobody's time runs out (monotonic ms); None: not at all."""
+        return self._due_ms
 
     def refresh(self, now: Now) -> None:
         """All of them have just been heard of."""
-        self._due_ms = _NEVER
+        if self._names:
+            self._cluster.operation("keep-alive", {"members": self._names}, lambda: self._refresh(now))
+
+    def _refresh(self, now: Now) -> None:
+        self._due_ms = None
         for shard, group, member in self._members():
             if not any(map(self._pattern.fullmatch, _names_of(member))):
                 continue
@@ -56,7 +58,8 @@ class KeepAlive:
         if found_ms is not None:
             deadline_ms = max(found_ms, deadline_ms)
             shard.deadlines.set(key, deadline_ms)
-            self._due_ms = min(self._due_ms, deadline_ms)
+            before_ms = deadline_ms - 1  # and not at the same instant, where what comes first would matter
+            self._due_ms = before_ms if self._due_ms is None else min(self._due_ms, before_ms)
 
     def _members(self) -> Iterator[tuple[Shard, Group, Member]]:
         coordinator = self._cluster.groups.made

@@ -11,6 +11,7 @@ from kshim.coordinator.step import Now
 from kshim.faults.document import rule_from_document
 from kshim.faults.faults import Faults
 from kshim.harness import actions, records
+from kshim.harness.keep_alive import KeepAlive
 from kshim.harness.record import Record
 from kshim.partitions.topics import NewTopic
 
@@ -89,6 +90,14 @@ def _expel(stage: Stage, fields: Mapping[str, Any]) -> None:
     actions.expel(stage.cluster, fields["group"], fields["member"], stage.now, fields["reason"])
 
 
+def _expire(stage: Stage, fields: Mapping[str, Any]) -> None:
+    actions.expire(stage.cluster, fields["group"], fields["member"], stage.now)
+
+
+def _keep_alive(stage: Stage, fields: Mapping[str, Any]) -> None:
+    KeepAlive(stage.cluster, fields["members"]).refresh(stage.now)
+
+
 def _fence(stage: Stage, fields: Mapping[str, Any]) -> None:
     actions.fence(stage.cluster, fields["group"], fields["instance"], stage.now)
 
@@ -117,6 +126,8 @@ OPERATIONS: Final[Mapping[str, Callable[[Stage, Mapping[str, Any]], None]]] = {
     "move": _move,
     "trigger-rebalance": _trigger_rebalance,
     "expel": _expel,
+    "expire": _expire,
+    "keep-alive": _keep_alive,
     "fence": _fence,
     "produce": _produce,
     "arm-fault": _arm_fault,

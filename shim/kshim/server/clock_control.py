@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from kshim.broker.connection import FrameRouter
@@ -12,7 +12,7 @@ from kshim.scheduling.background_tasks import run_task
 from kshim.server.clock import SteerableClock
 from kshim.server.connection import ServerLog
 from kshim.server.loop import Loop
-from kshim.server.timers import Timers
+from kshim.server.timers import Schedule, Timers
 
 MAX_ADVANCE_S: Final = 366 * 24 * 3_600
 _OF_CLIENTS: Final = frozenset(
@@ -78,15 +78,13 @@ class ClockControl:
         self,
         seconds: float,
         *,
-        before_step: Callable[[Now], None] = lambda now: None,
-        at_end: Callable[[Now], None] = lambda now: None,
+        beside: Schedule | None = None,
     ) -> list[Fired]:
         """Move the clock ahead from deadline to deadline, and return what fired, in this order.
 
         A timer finds the clock at its deadline, and what it sets within the time that is left fires, too. Requests that
         have come before are handled before; when this returns, the background tasks that timers started are done, and
-        responses are sent as far as sockets take them. `before_step` is called with each instant before its timers fire,
-        `at_end` with the last one after them.
+        responses are sent as far as sockets take them. `beside` is a further schedule, which fires before the timers of an instant, and at the end.
         Raises TypeError and ValueError for `seconds`; RuntimeError inside of itself, and for timers that are due again
         and again at one instant: the clock stays there.
         """
@@ -102,8 +100,9 @@ class ClockControl:
             now_ms = self._clock.now().mono_ms
             self._router.pace.begin(now_ms, now_ms + ms)
             try:
-                self._step_to(now_ms + ms, before_step)
-                at_end(self._clock.now())
+                self._step_to(now_ms + ms, beside)
+                if beside is not None:
+                    beside.fire(self._clock.now())
             finally:
                 self._router.pace.end()
                 self._clock.release()
@@ -113,24 +112,27 @@ class ClockControl:
             self._fired = []
             self._is_advancing = False
 
-    def _step_to(self, end_ms: int, before_step: Callable[[Now], None]) -> None:
+    def _step_to(self, end_ms: int, beside: Schedule | None) -> None:
         steps = 0
-        while (now_ms := self._next_ms(end_ms)) is not None:
+        while (now_ms := self._next_ms(end_ms, beside)) is not None:
             steps = steps + 1 if now_ms == self._clock.now().mono_ms else 0
             if steps > _MAX_STEPS_AT_ONCE:
                 last = ", ".join(str(fired.kind) for fired in self._fired[-3:])
                 raise RuntimeError(f"timers are due again and again at one instant; the last ones to fire: {last}")
             self._clock.move_to(now_ms)
             now = self._clock.now()
-            before_step(now)
+            if beside is not None and (due_ms := beside.next_deadline()) is not None and due_ms <= now_ms:
+                beside.fire(now)
             for timers in self._timers:
                 timers.fire(now)
                 self._finish_tasks()
                 self._peers.send_ready()  # who has just been answered is not idle
         self._clock.move_to(end_ms)
 
-    def _next_ms(self, end_ms: int) -> int | None:
+    def _next_ms(self, end_ms: int, beside: Schedule | None) -> int | None:
         deadlines = [timers.next_deadline() for timers in self._timers]
+        if beside is not None:
+            deadlines.append(beside.next_deadline())
         first_ms = min((deadline_ms for deadline_ms in deadlines if deadline_ms is not None), default=None)
         if first_ms is None or first_ms > end_ms:
             return None

@@ -22,6 +22,7 @@ from kshim.server.clock import SteerableClock
 from kshim.server.clock_control import Fired
 from kshim.server.random_ids import new_cluster_id, new_member_suffix, new_topic_id
 from kshim.server.server import Server, serve
+from kshim.server.timers import Schedule
 from kshim.storage.log import LogError
 from kshim.testing.arguments import (
     check_count,
@@ -191,7 +192,7 @@ class Brokers:
         assert self._server is not None
         assert self._server.clock_control is not None
         members = KeepAlive(self.cluster, (keep_alive,) if isinstance(keep_alive, str) else tuple(keep_alive))
-        return self._server.clock_control.advance(seconds, before_step=members.before_step, at_end=members.refresh)
+        return self._server.clock_control.advance(seconds, beside=Schedule(members.next_deadline, members.refresh))
 
     def rearm(self) -> None:
         """To be called after whatever may have set an earlier timer."""

@@ -10,6 +10,7 @@ from msgspec import UNSET
 from kshim.control.context import ControlContext
 from kshim.control.documents import (
     ExpelInput,
+    ExpireInput,
     Explanation,
     FenceInput,
     GroupDocument,
@@ -31,7 +32,7 @@ from kshim.control.handlers.nodes import moved
 from kshim.control.http import ProblemError
 from kshim.control.routing import Table
 from kshim.coordinator.step import OFFSETS_TOPIC
-from kshim.harness.actions import expel, fence, trigger_rebalance
+from kshim.harness.actions import expel, expire, fence, trigger_rebalance
 from kshim.harness.groups import GroupView, MemberView, committed, group_ids, group_view, lag
 from kshim.harness.rebalances import Rebalance, explain, name_of, rebalances_of, timeline_of
 
@@ -112,6 +113,15 @@ def expel_member(context: ControlContext, group: GroupId, body: ExpelInput) -> M
     return MemberId(
         member_id=_carried_out(lambda: expel(context.cluster, group, body.member, context.now(), body.reason))
     )
+
+
+@TABLE.post("/v1/groups/{group}/expire", problems=(404, 409))
+def expire_member(context: ControlContext, group: GroupId, body: ExpireInput) -> MemberId:
+    """End the session of a member, as if no heartbeat had come for its session timeout. The clock stays where it is."""
+    try:
+        return MemberId(member_id=_carried_out(lambda: expire(context.cluster, group, body.member, context.now())))
+    except RuntimeError as error:
+        raise ProblemError(409, str(error)) from None
 
 
 @TABLE.post("/v1/groups/{group}/fence", problems=(404,))

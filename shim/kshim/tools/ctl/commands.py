@@ -134,6 +134,8 @@ COMMANDS: Final = (
     Command("group expel", "remove a member", "POST", "/v1/groups/{group}/expel", (
         _GROUP, Argument("member", "member, instance or client id", "body"),
         Argument("--reason", "reason for the history", "body", metavar="TEXT"))),
+    Command("group expire", "end the session of a member", "POST", "/v1/groups/{group}/expire", (
+        _GROUP, Argument("member", "member, instance or client id", "body"))),
     Command("group fence", "give the place of a static member to another", "POST", "/v1/groups/{group}/fence", (
         _GROUP, Argument("instance_id", "group.instance.id of the member", "body"))),
     Command("group move", "have another broker coordinate a group", "POST", "/v1/groups/{group}/coordinator", (_GROUP, _TO)),
@@ -148,7 +150,9 @@ COMMANDS: Final = (
     Command("fault assert-used", "fail unless every fault has fired", "POST", "/v1/faults/assert-used"),
     Command("clock show", "show the brokers' clock", "GET", "/v1/clock"),
     Command("clock advance", "move the brokers' clock ahead", "POST", "/v1/clock/advance", (
-        Argument("seconds", "by how many seconds", "body", float),), "fired", ("at", "kind", "key")),
+        Argument("seconds", "by how many seconds", "body", float),
+        Argument("--keep-alive", "member, client or instance id whose session does not expire, with * for any text; may be repeated",
+                 "body", is_repeated=True, metavar="MEMBER"),), "fired", ("at", "kind", "key")),
     Command("history", "show what happened to groups", "GET", "/v1/history", (
         Argument("--group", "only this group", "query", metavar="GROUP"),
         Argument("--after", "only events after this number", "query", int, metavar="N")),
