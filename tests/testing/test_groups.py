@@ -165,6 +165,18 @@ def test_a_wait_for_a_stable_group_ends_when_the_last_member_has_its_assignment(
         assert [len(each.assignment) for each in stable.result(timeout=10).members] == [2, 2]
 
 
+def test_a_wait_for_anything_else_ends_as_soon_as_it_is_so(kshim: Kshim) -> None:
+    group = kshim.group("billing")
+    with member(kshim) as ann, meanwhile(lambda: group.wait_until(lambda view: len(view.members) == 1)) as joined:
+        ann.begin_join()
+        assert joined.result(timeout=10).members[0].client_id == "ann"
+        assert ann.end_join() == ErrorCode.NONE
+    with pytest.raises(TimeoutError, match=r"billing was not as wanted within 0\.01 s: it is "):
+        group.wait_until(lambda view: len(view.members) == 2, timeout=0.01)
+    with pytest.raises(AttributeError, match="nonsense"):
+        group.wait_until(lambda view: view.nonsense)  # type: ignore[attr-defined]
+
+
 def test_a_wait_for_a_commit_ends_with_it(kshim: Kshim) -> None:
     group = kshim.group("billing")
     with member(kshim) as ann:

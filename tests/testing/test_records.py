@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.partitioner.default import murmur2
 
@@ -106,3 +109,55 @@ def test_nothing_is_produced_while_all_brokers_are_stopped() -> None:
         kshim.stop_node(1)
         with pytest.raises(LookupError, match="all brokers are stopped"):
             kshim.produce("orders", "x")
+
+
+def test_a_wait_for_records_ends_with_the_append_that_brings_the_last() -> None:
+    with Kshim(topics={"orders": 2}) as kshim:
+        assert kshim.wait_records("orders", 0, timeout=0) == []
+        kshim.produce("orders", "one", partition=0)
+        with ThreadPoolExecutor() as pool:
+            waiting = pool.submit(kshim.wait_records, "orders", 3)
+            while not kshim.call(lambda: len(kshim.cluster.fetch_purgatory)):
+                pass
+            kshim.produce("orders", "two", partition=1)
+            assert not waiting.done()
+            kshim.produce("orders", "three", partition=0)
+            assert [record.value for record in waiting.result(timeout=10)] == [b"one", b"three", b"two"]
+        assert not kshim.call(lambda: len(kshim.cluster.fetch_purgatory))
+        assert len(kshim.wait_records("orders", 2, partition=0, timeout=0)) == 2
+
+
+def test_a_wait_for_committed_records_ends_with_the_commit_of_their_transaction() -> None:
+    with Kshim(topics={"orders": 1}) as kshim, ThreadPoolExecutor() as pool:
+        producer = Producer({"bootstrap.servers": kshim.bootstrap_servers, "transactional.id": "shop"})
+        producer.init_transactions()
+        producer.begin_transaction()
+        committed = pool.submit(kshim.wait_records, "orders")
+        producer.produce("orders", b"coffee")
+        producer.flush()
+        assert kshim.wait_records("orders", isolation="read_uncommitted")[0].value == b"coffee"
+        assert not committed.done()
+        producer.commit_transaction()
+        assert [record.value for record in committed.result(timeout=10)] == [b"coffee"]
+
+
+def test_a_wait_for_records_that_do_not_come_shows_those_that_did() -> None:
+    with Kshim(topics={"orders": 1}) as kshim:
+        kshim.produce("orders", "coffee")
+        with pytest.raises(TimeoutError, match=r"orders had 1 records after 0.01 s, and not 2; the newest: \n.*coffee"):
+            kshim.wait_records("orders", 2, timeout=0.01)
+        with pytest.raises(LookupError, match="there is no topic order:"):
+            kshim.wait_records("order")
+        wrong: Any = "2"
+        with pytest.raises(TypeError, match="count must be an integer"):
+            kshim.wait_records("orders", wrong)
+
+
+def test_under_asyncio_records_are_awaited() -> None:
+    async def run() -> None:
+        async with Kshim(topics={"orders": 1}) as kshim:
+            waiting = asyncio.ensure_future(kshim.wait_records("orders"))
+            kshim.produce("orders", "coffee")
+            assert [record.value for record in await waiting] == [b"coffee"]
+
+    asyncio.run(run())

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from kshim.harness.groups import GroupView, Partitions, committed, group_view
+from kshim.harness.record import Record
+from kshim.partitions.fetch_purgatory import WaitingFetch
 
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
     from kshim.coordinator.step import Event, Step
 
 T = TypeVar("T")
+
+_FOR_EVER_MS: Final = 1 << 50
 
 
 class _Wait(NamedTuple):
@@ -47,6 +51,28 @@ class Waits:
         wait = _Wait(look, future)
         self._waits.append(wait)
         self._look(wait)
+        return future
+
+    def until_appended(self, cluster: Cluster, topic_name: str, look: Callable[[], T | None]) -> Future[T]:
+        """As `until`, and looked at again after each append to a topic, which is noticed as by a consumer: with a Fetch.
+
+        Raises LookupError when there is no such topic.
+        """
+        topic = cluster.topics.named(topic_name)
+        if topic is None:
+            raise LookupError(f"there is no topic {topic_name}")
+        future = self.until(look)
+
+        def watch() -> None:
+            if not future.done():
+                fetch = WaitingFetch(object(), topic.partitions, 1, _FOR_EVER_MS, on_appended)
+                cluster.fetch_purgatory.add(fetch)
+
+        def on_appended() -> None:
+            self.look_again()
+            watch()
+
+        watch()
         return future
 
     def give_up(self, future: Future[Any], error: Exception) -> None:
@@ -108,6 +134,22 @@ def empty(cluster: Cluster, group_id: str) -> GroupView | None:
     """The group, once it has no member: it is Empty, or not there at all."""
     view = group_view(cluster, group_id)
     return view if view.state in ("Empty", "Dead") else None
+
+
+def grown_to(
+    cluster: Cluster, topic_name: str, partition: int | None, count: int, isolation: str
+) -> list[Record] | None:
+    """The records of a topic, or of one partition, once there are so many. Raises LookupError."""
+    from kshim.harness.records import records_of
+
+    found = records_of(cluster, topic_name, partition, isolation=isolation)
+    return found if len(found) >= count else None
+
+
+def as_wanted(cluster: Cluster, group_id: str, is_so: Callable[[GroupView], object]) -> GroupView | None:
+    """The group, once `is_so` of it."""
+    view = group_view(cluster, group_id)
+    return view if is_so(view) else None
 
 
 def at_generation(cluster: Cluster, group_id: str, generation: int) -> GroupView | None:

@@ -196,6 +196,9 @@ class GroupFace:
             f"committed to offset {offset} of {topic}-{partition}",
         )
 
+    def _wanted(self, is_so: Callable[[GroupView], object], timeout: float) -> Future[GroupView]:
+        return self._until(lambda cluster: waits.as_wanted(cluster, self.group_id, is_so), timeout, "as wanted")
+
     def _assigned(self, client_id: str, timeout: float) -> Future[Partitions]:
         check_text("client_id", client_id)
         return self._until(
@@ -229,6 +232,13 @@ class Group(GroupFace):
         """Until the member with a client id (or instance or member id) has got partitions; returns them."""
         return self._assigned(client_id, timeout).result()
 
+    def wait_until(self, is_so: Callable[[GroupView], object], timeout: float = TIMEOUT_S) -> GroupView:
+        """Until `is_so` of the group: `wait_until(lambda group: len(group.members) == 5)`.
+
+        It is called in the loop of the brokers, and should only look at what it gets.
+        """
+        return self._wanted(is_so, timeout).result()
+
 
 class AsyncGroup(GroupFace):
     """As `Group`, with waits to be awaited, under asyncio or trio."""
@@ -252,3 +262,7 @@ class AsyncGroup(GroupFace):
     async def wait_assigned(self, client_id: str, timeout: float = TIMEOUT_S) -> Partitions:  # noqa: ASYNC109
         """See `Group.wait_assigned`."""
         return await awaited(self._assigned(client_id, timeout))
+
+    async def wait_until(self, is_so: Callable[[GroupView], object], timeout: float = TIMEOUT_S) -> GroupView:  # noqa: ASYNC109
+        """See `Group.wait_until`."""
+        return await awaited(self._wanted(is_so, timeout))

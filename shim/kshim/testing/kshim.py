@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from kshim.harness import groups, rebalances
+from kshim.harness import groups, rebalances, waits
 from kshim.harness.record import Record
 from kshim.testing.arguments import check_count, check_integer, check_text
 from kshim.testing.brokers import Brokers
 from kshim.testing.client_config import MECHANISMS, Access, client_config
 from kshim.testing.clock import Clock
-from kshim.testing.group import AsyncGroup, Group
+from kshim.testing.group import TIMEOUT_S, AsyncGroup, Group
 from kshim.testing.setup import Setup
 from kshim.testing.thread import BrokerThread, awaited
 
@@ -199,6 +200,25 @@ class Harness:
             check_integer("partition", partition)
         return self.call(lambda: records.records_of(self.cluster, topic, partition, isolation=isolation))
 
+    def _grown_to(
+        self, topic: str, count: int, partition: int | None, isolation: str, timeout: float
+    ) -> Future[list[Record]]:
+        check_integer("count", count)
+
+        def describe(brokers: Brokers) -> str:
+            found = self.records(topic, partition, isolation=isolation)
+            where = topic if partition is None else f"{topic}-{partition}"
+            newest = "".join(f"\n{record}" for record in found[-10:])
+            return (
+                f"{where} had {len(found)} records after {timeout:g} s, and not {count}; the newest: {newest or 'none'}"
+            )
+
+        def look(brokers: Brokers) -> list[Record] | None:
+            return waits.grown_to(brokers.cluster, topic, partition, count, isolation)
+
+        self.records(topic, partition, isolation=isolation)  # what is wrong with the arguments is raised here
+        return self._thread.until(look, timeout, describe, topic=topic)
+
     def group_ids(self) -> list[str]:
         """Every group there is, sorted."""
         return self.call(lambda: groups.group_ids(self.cluster))
@@ -305,6 +325,21 @@ class Kshim(Harness):
         """The same brokers, with waits to be awaited in asyncio or trio."""
         return AsyncKshim(self._thread)
 
+    def wait_records(
+        self,
+        topic: str,
+        count: int = 1,
+        *,
+        partition: int | None = None,
+        isolation: str = "read_committed",
+        timeout: float = TIMEOUT_S,
+    ) -> list[Record]:
+        """`records`, as soon as there are so many, or more. `timeout` is in seconds of real time.
+
+        Raises as `records`; TimeoutError, with the newest ones.
+        """
+        return self._grown_to(topic, count, partition, isolation, timeout).result()
+
     def reset(self) -> None:
         """Go back to the start: no groups, no transactions, no faults, and the topics of the start without records.
 
@@ -320,6 +355,18 @@ class AsyncKshim(Harness):
         """A consumer group, whether or not it exists yet."""
         check_text("group_id", group_id)
         return AsyncGroup(self._thread, group_id)
+
+    async def wait_records(
+        self,
+        topic: str,
+        count: int = 1,
+        *,
+        partition: int | None = None,
+        isolation: str = "read_committed",
+        timeout: float = TIMEOUT_S,  # noqa: ASYNC109
+    ) -> list[Record]:
+        """See `Kshim.wait_records`."""
+        return await awaited(self._grown_to(topic, count, partition, isolation, timeout))
 
     async def reset(self) -> None:
         """See `Kshim.reset`."""

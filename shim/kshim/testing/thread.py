@@ -95,16 +95,24 @@ class BrokerThread:
         return answer.result()
 
     def until(
-        self, look: Callable[[Brokers], T | None], timeout_s: float, describe: Callable[[Brokers], str]
+        self,
+        look: Callable[[Brokers], T | None],
+        timeout_s: float,
+        describe: Callable[[Brokers], str],
+        *,
+        topic: str | None = None,
     ) -> Future[T]:
         """A future of what `look` returns as soon as that is not None, or TimeoutError with what `describe` says.
 
-        Both are called in the loop. `timeout_s` is real time.
+        Both are called in the loop. `timeout_s` is real time. `topic`: what is appended to it may make a difference.
         """
 
         def begin() -> Future[T]:
             brokers = self.brokers
-            future = brokers.waits.until(lambda: look(brokers))
+            if topic is None:
+                future = brokers.waits.until(lambda: look(brokers))
+            else:
+                future = brokers.waits.until_appended(brokers.cluster, topic, lambda: look(brokers))
             if not future.done():
                 assert self._nursery is not None
                 scope = trio.CancelScope()
