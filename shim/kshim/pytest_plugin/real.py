@@ -99,6 +99,15 @@ class KafkaFace(_OnlyPartly):
         check_isolation(isolation)
         return self.admin.records(topic, partition, isolation)
 
+    def _grown_to(self, topic: str, count: int, partition: int | None, isolation: str, timeout: float) -> list[Record]:
+        check_integer("count", count)
+
+        def look() -> list[Record] | None:
+            found = self.records(topic, partition, isolation=isolation)
+            return found if len(found) >= count else None
+
+        return until(look, timeout, lambda: f"{topic} had not {count} records within {timeout:g} s")
+
     def group_ids(self) -> list[str]:
         """Every group there is, sorted."""
         return self.admin.group_ids()
@@ -162,6 +171,18 @@ class RealKafka(KafkaFace):
         """The same, with waits to be awaited."""
         return AsyncRealKafka(self)
 
+    def wait_records(
+        self,
+        topic: str,
+        count: int = 1,
+        *,
+        partition: int | None = None,
+        isolation: str = "read_committed",
+        timeout: float = TIMEOUT_S,
+    ) -> list[Record]:
+        """See `Kshim.wait_records`."""
+        return self._grown_to(topic, count, partition, isolation, timeout)
+
     def group(self, group_id: str) -> RealGroup:
         """A consumer group, whether or not it exists yet."""
         check_text("group_id", group_id)
@@ -177,6 +198,18 @@ class AsyncRealKafka(KafkaFace):
     def __init__(self, kafka: RealKafka) -> None:
         super().__init__(kafka.bootstrap_servers, kafka.admin, kafka.executor)
         self.topics, self.groups = kafka.topics, kafka.groups
+
+    async def wait_records(
+        self,
+        topic: str,
+        count: int = 1,
+        *,
+        partition: int | None = None,
+        isolation: str = "read_committed",
+        timeout: float = TIMEOUT_S,  # noqa: ASYNC109
+    ) -> list[Record]:
+        """See `Kshim.wait_records`."""
+        return await awaited(self.executor.submit(self._grown_to, topic, count, partition, isolation, timeout))
 
     def group(self, group_id: str) -> AsyncRealGroup:
         """A consumer group, whether or not it exists yet."""
@@ -281,6 +314,13 @@ class GroupOfKafka(_OnlyPartly):
 
         return self._until(look, timeout, f"assigning to {client_id}")
 
+    def _wanted(self, is_so: Callable[[GroupView], object], timeout: float) -> GroupView:
+        def look() -> GroupView | None:
+            view = self.view
+            return view if is_so(view) else None
+
+        return self._until(look, timeout, "as wanted")
+
 
 class RealGroup(GroupOfKafka):
     """With waits that block the caller."""
@@ -303,6 +343,10 @@ class RealGroup(GroupOfKafka):
         """See `Group.wait_assigned`."""
         return self._assigned(client_id, timeout)
 
+    def wait_until(self, is_so: Callable[[GroupView], object], timeout: float = TIMEOUT_S) -> GroupView:
+        """See `Group.wait_until`."""
+        return self._wanted(is_so, timeout)
+
 
 class AsyncRealGroup(GroupOfKafka):
     """With waits to be awaited."""
@@ -324,6 +368,10 @@ class AsyncRealGroup(GroupOfKafka):
     async def wait_assigned(self, client_id: str, timeout: float = TIMEOUT_S) -> Partitions:  # noqa: ASYNC109
         """See `Group.wait_assigned`."""
         return await self._awaited(self._assigned, client_id, timeout)
+
+    async def wait_until(self, is_so: Callable[[GroupView], object], timeout: float = TIMEOUT_S) -> GroupView:  # noqa: ASYNC109
+        """See `Group.wait_until`."""
+        return await self._awaited(self._wanted, is_so, timeout)
 
     async def _awaited(self, wait: Callable[..., T], *arguments: Any) -> T:
         future: Future[T] = self.kafka.executor.submit(wait, *arguments)
