@@ -17,8 +17,18 @@ if TYPE_CHECKING:
     from kshim.faults.faults import Faults
 
 
-def control_of(cluster: Cluster, faults: Faults, now: Callable[[], Now], options: ServeOptions, log: Log) -> Control:
-    """The HTTP interface that the options ask for. Raises CommandError when its extra is not installed."""
+def control_of(
+    known: Control | None,
+    cluster: Cluster,
+    faults: Faults,
+    now: Callable[[], Now],
+    options: ServeOptions,
+    log: Log,
+) -> Control:
+    """The HTTP interface that the options ask for, or the one that is known, for another cluster.
+
+    Raises CommandError when its extra is not installed.
+    """
     try:
         from kshim.control.context import Controlled
         from kshim.control.control import Control
@@ -27,8 +37,16 @@ def control_of(cluster: Cluster, faults: Faults, now: Callable[[], Now], options
             f"--control needs the module {error.name}: pip install 'kshim[control]'", EXIT_UNAVAILABLE
         ) from None
     assert options.control is not None
+    no_reset = None
+    for option, value in (("--data-dir", options.data_dir), ("--record", options.record)):
+        if value is not None:
+            no_reset = f"brokers with {option} cannot be reset"
+    controlled = Controlled(cluster, faults, now, options.clock_rate, no_reset)
+    if known is not None:
+        known.control(controlled)
+        return known
     return Control(
-        Controlled(cluster, faults, now, options.clock_rate),
+        controlled,
         host=options.control.host,
         port=options.control.port,
         token=options.control_token,

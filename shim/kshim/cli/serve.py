@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from signal import SIGTERM, raise_signal
 from stat import S_IRGRP, S_IROTH
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from kshim.cli.listening import (
     advertised_address,
     caution_about,
     follow_connection_limits,
+    limits_of,
     listeners_of_node,
     listening_for,
 )
@@ -30,13 +31,16 @@ from kshim.config.broker_config import BrokerConfig, ConfigError
 from kshim.server.clock import SteerableClock
 from kshim.server.listener import CannotBind
 from kshim.server.random_ids import new_cluster_id, new_member_suffix, new_topic_id
-from kshim.server.run import run_until_signalled
+from kshim.server.run import Place, Served, run_until_signalled
 from kshim.storage.log import CorruptLog, LogError
 from kshim_protocol.errors import KafkaError
 
 if TYPE_CHECKING:
+    from socket import socket
+
     from kshim.cli.recording import Recording
     from kshim.config.listeners import Listener
+    from kshim.control.control import Control
     from kshim.partitions.durability import FsyncPolicy
     from kshim.security.authentication.users_file import UserLine
     from kshim.storage.repairs import Repair
@@ -70,13 +74,10 @@ def run_serve(options: ServeOptions) -> int:
         raise_signal(SIGTERM)
 
     clock = SteerableClock(options.clock_rate)
+    random_ids = RandomIds(new_member_suffix, new_topic_id)
     recording: Recording | None = None
-    try:
-        random_ids = RandomIds(new_member_suffix, new_topic_id)
-        if options.record is not None:
-            from kshim.cli.recording import Recording
 
-            recording = Recording(options.record, options.record_max_bytes, clock, log)
+    def new_cluster(storage: Storage, cluster_id: str) -> Cluster:
         cluster = Cluster(
             config,
             storage,
@@ -89,6 +90,16 @@ def run_serve(options: ServeOptions) -> int:
             on_corrupt=end_for,
             node_count=options.broker_count,
         )
+        if options.broker_count > 1:
+            log.leader_of = cluster.leader_of
+        return cluster
+
+    try:
+        if options.record is not None:
+            from kshim.cli.recording import Recording
+
+            recording = Recording(options.record, options.record_max_bytes, clock, log)
+        cluster = new_cluster(storage, cluster_id)
     except ConfigError as error:
         storage.close()
         raise CommandError(f"bad configuration value: {error}", EXIT_USAGE) from None
@@ -98,14 +109,13 @@ def run_serve(options: ServeOptions) -> int:
     except BaseException:
         storage.close()
         raise
-    if options.broker_count > 1:
-        log.leader_of = cluster.leader_of
     if cluster.authorizer is not None and cluster.authorizer.locks_everybody_out:
         sentence = "ACLs are enabled, but there are none and super.users is empty: every request will be refused"
         log.caution("no_acls", sentence)
+    serving = _Serving(cluster, new_cluster, config, listening, users, options, clock, log, recording)
     try:
         _create_topics(cluster, options.topics, log)
-        exit_code = _listen(cluster, config, listening, users, options, clock, log, recording)
+        exit_code = serving.run()
         if damages:
             raise damages[0]
         return exit_code
@@ -118,7 +128,7 @@ def run_serve(options: ServeOptions) -> int:
     finally:
         if recording is not None:
             recording.close()
-        _close(cluster, log)
+        _close(serving.cluster, log)
 
 
 def _configuration(options: ServeOptions, log: Log) -> BrokerConfig:
@@ -211,83 +221,126 @@ def _create_topics(cluster: Cluster, topics: dict[str, int], log: Log) -> None:
             log.caution("topic_exists", f"Topic {name} exists and keeps its {len(topic.partitions)} partitions")
 
 
-def _listen(
-    cluster: Cluster,
-    config: BrokerConfig,
-    listening: Listening,
-    users: list[UserLine],
-    options: ServeOptions,
-    clock: SteerableClock,
-    log: Log,
-    recording: Recording | None,
-) -> int:
-    listeners, transport_layers, limits = listening
-    has_sasl = any(listener.has_sasl for listener in listeners)
-    routers: list[tuple[Router, tuple[Listener, ...]]] = []
-    for index, node_id in enumerate(cluster.leadership.node_ids):
-        own = listeners_of_node(listeners, index, cluster.leadership.node_count) if index else listeners
-        router = Router(Node(cluster, node_id, own[0].host, own[0].port))
+class _Serving:
+    """The brokers of one `kshim serve`: `cluster` at first, and another one after each reset."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        new_cluster: Callable[[Storage, str], Cluster],
+        config: BrokerConfig,
+        listening: Listening,
+        users: list[UserLine],
+        options: ServeOptions,
+        clock: SteerableClock,
+        log: Log,
+        recording: Recording | None,
+    ) -> None:
+        self.cluster = cluster
+        self._new_cluster = new_cluster
+        self._config = config
+        self._listening = listening
+        self._users = users
+        self._options = options
+        self._clock = clock
+        self._log = log
+        self._recording = recording
+        self._control: Control | None = None
+
+    def run(self) -> int:
+        """Serve until a signal; returns the exit code. Raises CannotBind, CommandError."""
+        listeners, transport_layers, limits = self._listening
+        counts = range(self.cluster.leadership.node_count)
+        served = self._served(
+            [listeners_of_node(listeners, index, len(counts)) if index else listeners for index in counts]
+        )
+        signal_number = run_until_signalled(
+            served,
+            transport_layers=transport_layers,
+            limits=limits,
+            log=self._log,
+            beside=self._control,
+            again=self._again,
+        )
+        self._log.note("ended", "Stopped by a signal", signal=signal_number)
+        return EXIT_INTERRUPTED if signal_number == SIGINT else EXIT_OK
+
+    def _served(self, listeners_of: Sequence[tuple[Listener, ...]], sockets: Sequence[Sequence[socket]] = ()) -> Served:
+        """The cluster of this moment, with the listeners of each node."""
+        cluster, config, log, clock, recording = self.cluster, self._config, self._log, self._clock, self._recording
+        has_sasl = any(listener.has_sasl for listener in self._listening.listeners)
+        routers: list[tuple[Router, tuple[Listener, ...]]] = []
+        for node_id, own in zip(cluster.leadership.node_ids, listeners_of, strict=True):
+            router = Router(Node(cluster, node_id, own[0].host, own[0].port))
+            if recording is not None:
+                recording.recorder.stand_before(router)
+            if log.verbosity:
+                from kshim.cli.request_log import log_requests
+
+                log_requests(router, log)
+            if has_sasl:
+                from kshim.cli.sasl import authenticate
+
+                # In front of the log of requests, which would take bare tokens for such.
+                authenticate(router, own, config, self._users, log)
+            routers.append((router, own))
+        cluster.start(clock.now)
         if recording is not None:
-            recording.recorder.stand_before(router)
-        if log.verbosity:
-            from kshim.cli.request_log import log_requests
+            recording.recorder.begin(cluster)
+        self._add_faults_and_control([router for router, _ in routers])
+        limits, listeners = self._listening.limits, self._listening.listeners
+        follow_connection_limits(cluster.dynamic_configs.on_broker_change, limits, config, listeners, log)
 
-            log_requests(router, log)
-        if has_sasl:
-            from kshim.cli.sasl import authenticate
+        def on_listening(addresses: Sequence[tuple[str, int]]) -> None:
+            left = iter(addresses)
+            bootstrap = []
+            for router, own in routers:
+                node = router.node
+                bounds = [next(left) for _ in own]
+                for listener, bound in zip(own, bounds, strict=True):
+                    address = node.addresses[listener.name] = advertised_address(listener, bound)
+                    caution_about(listener, Address(*bound), config, log)
+                    protocol = "" if listener.security_protocol == "PLAINTEXT" else f" for {listener.security_protocol}"
+                    who = f"Broker {node.node_id} listening" if len(routers) > 1 else "Listening"
+                    log.note("listening", f"{who} on {Address(*bound)}{protocol}, advertised as {address}")
+                node.host, node.port = node.addresses[own[0].name]
+                bootstrap.append(_bootstrap_address(Address(*bounds[0]), own[0].host))
+            if sockets:
+                return  # after a reset, which has changed nothing of this
+            _print_bootstrap(bootstrap)
+            gc.freeze()  # what a start leaves behind stays; `main` put collecting off until here
+            gc.enable()
 
-            # In front of the log of requests, which would take bare tokens for such.
-            authenticate(router, own, config, users, log)
-        routers.append((router, own))
-    cluster.start(clock.now)
-    if recording is not None:
-        recording.recorder.begin(cluster)
+        return Served(routers[0][0], routers[0][1], routers[1:], on_listening, clock, sockets)
 
-    faults = control = None
-    if options.faults_file is not None or options.control is not None:
+    def _add_faults_and_control(self, routers: Sequence[Router]) -> None:
+        options = self._options
+        if options.faults_file is None and options.control is None:
+            return
         from kshim.cli.faults import faults_of
 
-        recorder = None if recording is None else recording.recorder
-        own_routers = [router for router, _ in routers]
-        faults = faults_of(cluster, own_routers, clock.now, log, options.faults_file, recorder)
-    if options.control is not None and faults is not None:
-        from kshim.cli.control import control_of
+        recorder = None if self._recording is None else self._recording.recorder
+        faults = faults_of(self.cluster, routers, self._clock.now, self._log, options.faults_file, recorder)
+        if options.control is not None:
+            from kshim.cli.control import control_of
 
-        control = control_of(cluster, faults, clock.now, options, log)
+            self._control = control_of(self._control, self.cluster, faults, self._clock.now, options, self._log)
 
-    follow_connection_limits(cluster.dynamic_configs.on_broker_change, limits, config, listeners, log)
+    def _again(self, places: Sequence[Place]) -> Served:
+        """Brokers as at the start, in the places of those there were."""
+        from kshim.storage.stores import MemoryStorage
 
-    def on_listening(addresses: Sequence[tuple[str, int]]) -> None:
-        left = iter(addresses)
-        bootstrap = []
-        for router, own in routers:
-            node = router.node
-            bounds = [next(left) for _ in own]
-            for listener, bound in zip(own, bounds, strict=True):
-                address = node.addresses[listener.name] = advertised_address(listener, bound)
-                caution_about(listener, Address(*bound), config, log)
-                protocol = "" if listener.security_protocol == "PLAINTEXT" else f" for {listener.security_protocol}"
-                who = f"Broker {node.node_id} listening" if len(routers) > 1 else "Listening"
-                log.note("listening", f"{who} on {Address(*bound)}{protocol}, advertised as {address}")
-            node.host, node.port = node.addresses[own[0].name]
-            bootstrap.append(_bootstrap_address(Address(*bounds[0]), own[0].host))
-        _print_bootstrap(bootstrap)
-        gc.freeze()  # what a start leaves behind stays; `main` put collecting off until here
-        gc.enable()
-
-    signal_number = run_until_signalled(
-        routers[0][0],
-        listeners=listeners,
-        transport_layers=transport_layers,
-        others=routers[1:],
-        limits=limits,
-        clock=clock,
-        log=log,
-        on_listening=on_listening,
-        beside=control,
-    )
-    log.note("ended", "Stopped by a signal", signal=signal_number)
-    return EXIT_INTERRUPTED if signal_number == SIGINT else EXIT_OK
+        _close(self.cluster, self._log)
+        self.cluster = self._new_cluster(MemoryStorage(), new_cluster_id())
+        _create_topics(self.cluster, self._options.topics, self._log)
+        listeners, _, limits = self._listening
+        limits.take_connections_of(limits_of(self._config, listeners))
+        self._log.note("reset", "The brokers were reset: all topics, groups and faults are as at the start")
+        listeners_of = [
+            tuple(listener._replace(port=port) for listener, port in zip(listeners, place.ports, strict=True))
+            for place in places
+        ]
+        return self._served(listeners_of, [place.sockets for place in places])
 
 
 def _bootstrap_address(bound: Address, asked_host: str) -> Address:

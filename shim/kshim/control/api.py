@@ -7,10 +7,14 @@ from inspect import isawaitable
 from typing import Final
 
 from kshim.control.access import Access
+from kshim.control.context import ControlContext
 from kshim.control.http import EventStream, ProblemError, Request, Response, problem_response
 from kshim.control.routing import Routes, response_of
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
+
+_ALWAYS: Final = frozenset({"/health", "/openapi.json", "/v1/reset"})
+"""What is answered while the brokers are being reset."""
 
 _STATUS: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: 404,
@@ -28,7 +32,7 @@ _STATUS: Final = {
 
 
 class ControlApi:
-    """Answers requests with `routes`, whose handlers are given `context`.
+    """Answers requests with `routes`, whose handlers are given what `context()` returns.
 
     A handler that is a plain function runs at once, so no request of a Kafka client comes in between. `after` is called after
     every request, for timers that it may have set; `report(error, request)` with an exception that nobody expected.
@@ -37,7 +41,7 @@ class ControlApi:
     def __init__(
         self,
         routes: Routes,
-        context: object,
+        context: Callable[[], ControlContext],
         access: Access,
         *,
         after: Callable[[], None],
@@ -57,8 +61,11 @@ class ControlApi:
         """Carry out a request that was checked."""
         try:
             found = self._routes.find(request.method, request.path)
+            context = self._context()
+            if context.is_over and found.route.path not in _ALWAYS:
+                raise ProblemError(503, "the brokers are being reset", (("Retry-After", "1"),))
             try:
-                result = found.route.call(self._context, found.path, request)
+                result = found.route.call(context, found.path, request)
             finally:
                 self._after()
             if isawaitable(result):

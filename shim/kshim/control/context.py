@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from kshim.control.http import ProblemError
 from kshim.control.limits import ControlLimits
 from kshim.control.metrics import Metrics
 from kshim.harness.waits import Waits
@@ -17,21 +18,39 @@ if TYPE_CHECKING:
 
 
 class Controlled(NamedTuple):
-    """What is controlled: a cluster, its faults, the clock of its timers and how fast that runs, in thousandths."""
+    """What is controlled: a cluster, its faults, the clock of its timers and how fast that runs, in thousandths.
+
+    `no_reset` says why it cannot be reset; None: it can.
+    """
 
     cluster: Cluster
     faults: Faults
     now: Callable[[], Now]
     clock_rate: int = 1_000
+    no_reset: str | None = None
 
 
 class ControlContext:
-    """`server` None: the brokers do not accept connections yet."""
+    """`server` None: the brokers do not accept connections yet. `reset` asks for others in their place, and waits for them."""
 
-    def __init__(self, controlled: Controlled, limits: ControlLimits) -> None:
-        self.cluster, self.faults, self.now, self.clock_rate = controlled
+    def __init__(
+        self, controlled: Controlled, limits: ControlLimits, reset: Callable[[], Awaitable[ControlContext]]
+    ) -> None:
+        self.cluster, self.faults, self.now, self.clock_rate, self.no_reset = controlled
+        self.reset = reset
+        self.is_over = False
+        """Whether the brokers were reset, or are about to be."""
+        self.on_over: list[Callable[[], None]] = []
+        """Called then."""
         self.waits = Waits(self.cluster)
         self.limits = limits
         self.server: Server | None = None
         self.stream_count = 0
         self.metrics = Metrics(self.cluster, self.faults, lambda: self.stream_count)
+
+    def end(self) -> None:
+        """The brokers are reset: who waits for something of them waits no longer."""
+        self.is_over = True
+        for call in tuple(self.on_over):
+            call()
+        self.waits.close(ProblemError(503, "the brokers were reset"))

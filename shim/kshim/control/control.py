@@ -44,12 +44,14 @@ class Control:
         self.host = host
         self.port = port
         self._limits = limits or ControlLimits()
-        self._context = ControlContext(controlled, self._limits)
+        self._context = ControlContext(controlled, self._limits, self._reset)
+        self._reset_wanted = trio.Event()
+        self._serving = trio.Event()
         self._failed = failed
         self._on_listening = on_listening
         self._api = ControlApi(
             ROUTES,
-            self._context,
+            lambda: self._context,
             Access(token, frozenset({host.lower(), f"[{host.lower()}]"}) if is_loopback else None),
             after=self._rearm,
             report=controlled.cluster.report,
@@ -70,6 +72,25 @@ class Control:
     def serving(self, server: Server) -> None:
         """The brokers accept connections: from now on `/ready` may say so."""
         self._context.server = server
+        self._serving.set()
+
+    async def reset_wanted(self) -> None:
+        """Return when the brokers are to be replaced by others, which `control` then gets to know."""
+        await self._reset_wanted.wait()
+
+    def control(self, controlled: Controlled) -> None:
+        """Control other brokers from now on."""
+        self._context = ControlContext(controlled, self._limits, self._reset)
+
+    async def _reset(self) -> ControlContext:
+        """Have the brokers replaced, and return the context of the others once they accept connections."""
+        if not self._context.is_over:
+            self._context.end()
+            self._serving = trio.Event()
+            wanted, self._reset_wanted = self._reset_wanted, trio.Event()
+            wanted.set()
+        await self._serving.wait()
+        return self._context
 
     def _rearm(self) -> None:
         if self._context.server is not None:

@@ -65,10 +65,11 @@ class _Follower:
         context = self._context
         listeners = context.cluster.event_listeners
         context.stream_count += 1
+        context.on_over.append(self._wake)
         listeners.append(self._on_event)
         try:
             await send(b"retry: 1000\n\n")
-            while True:
+            while not context.is_over:
                 happened = self._happened
                 while await self._send_more(send):
                     await trio.lowlevel.checkpoint()
@@ -78,9 +79,13 @@ class _Follower:
                     await send(b": keep-alive\n\n")
         finally:
             context.stream_count -= 1
+            context.on_over.remove(self._wake)
             listeners.remove(self._on_event)
 
     def _on_event(self, _event: Event) -> None:
+        self._wake()
+
+    def _wake(self) -> None:
         self._happened.set()
         self._happened = trio.Event()
 

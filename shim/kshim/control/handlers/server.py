@@ -37,6 +37,18 @@ def ready(context: ControlContext) -> Ready:
     )
 
 
+@TABLE.post("/v1/reset", problems=(409,))
+async def reset(context: ControlContext) -> Ready:
+    """Start anew with the topics and faults of the start, and nothing else.
+
+    All connections are closed, event streams end, waits are answered 503; addresses stay. It takes some milliseconds, and is
+    done when it is answered. Brokers with a data directory or a recording cannot be reset.
+    """
+    if context.no_reset is not None:
+        raise ProblemError(409, context.no_reset)
+    return ready(await context.reset())
+
+
 @TABLE.get("/metrics", answers=CONTENT_TYPE)
 def metrics(context: ControlContext) -> Response:
     """The metrics of the brokers and their groups, for Prometheus.

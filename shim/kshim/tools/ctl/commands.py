@@ -83,6 +83,7 @@ _RECORDS: Final = ("partition", "offset", "timestamp_ms", "key", "value")
 COMMANDS: Final = (
     Command("health", "check whether the process answers", "GET", "/health"),
     Command("ready", "check whether the brokers accept connections and all coordinators are loaded", "GET", "/ready"),
+    Command("reset", "start anew with the topics and faults of the start, and nothing else", "POST", "/v1/reset"),
     Command("metrics", "print the metrics in Prometheus' format", "GET", "/metrics"),
     Command("topic list", "list the topics", "GET", "/v1/topics", rows="topics", columns=("name", "partitions", "is_internal")),
     Command("topic create", "create a topic", "POST", "/v1/topics", (
