@@ -29,7 +29,14 @@ ELSEWHERE = {
 }
 """Pages that need more than Python, and who plays them."""
 TUTORIALS = [page for page in sorted((DOCS / "tutorials").glob("*.md")) if page.name not in ELSEWHERE]
-PAGES = [README, DOCS / "index.md", DOCS / "installing.md", DOCS / "kshim-protocol.md", *TUTORIALS]
+PAGES = [
+    README,
+    DOCS / "index.md",
+    DOCS / "installing.md",
+    DOCS / "kshim-protocol.md",
+    DOCS / "testing" / "index.md",
+    *TUTORIALS,
+]
 SPARK = "kshim pipeline "
 
 
