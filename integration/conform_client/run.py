@@ -44,9 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def judge(client: Client, *, jobs: int, names: Sequence[str] = ()) -> Judged:
     """What conform-client says of a client. Raises Unavailable."""
-    report = io.StringIO()
+    version, report = _version(client), io.StringIO()
     run_conform_client(shlex.join(client.consumer()), names=names, jobs=jobs, output="json", stream=report)
-    return Judged(client.name, _version(client), json.loads(report.getvalue())["behaviours"])
+    return Judged(client.name, version, json.loads(report.getvalue())["behaviours"])
 
 
 def _version(client: Client) -> str:
