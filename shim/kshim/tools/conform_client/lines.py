@@ -34,7 +34,7 @@ def lines_of(dialogue: Dialogue, *, since_s: float = 0.0) -> list[str]:
 
 def _text(exchange: Exchange) -> str:
     request = _REQUESTS[exchange.api](exchange.request)
-    fault = " (as asked for)" if exchange.fault else ""
+    fault = " (injected)" if exchange.fault else ""
     return f"broker {exchange.node_id}: {exchange.api} v{exchange.version} {request} -> {_answer(exchange)}{fault}"
 
 
