@@ -2,6 +2,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.util.Map;
 import java.util.Properties;
+import java.util.concurrent.CountDownLatch;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsBuilder;
@@ -15,7 +16,7 @@ public final class PlainStreams {
     private PlainStreams() {
     }
 
-    public static void main(String[] arguments) throws IOException {
+    public static void main(String[] arguments) throws IOException, InterruptedException {
         Properties settings = new Properties();
         settings.putAll(Map.of(
             "bootstrap.servers", System.getenv("KSHIM_BOOTSTRAP_SERVERS"),
@@ -31,11 +32,14 @@ public final class PlainStreams {
         builder.stream(System.getenv("KSHIM_TOPIC"), Consumed.with(Serdes.ByteArray(), Serdes.ByteArray()))
             .foreach((key, value) -> { });
         KafkaStreams streams = new KafkaStreams(builder.build(), settings);
+        CountDownLatch failed = new CountDownLatch(1);
         streams.setStateListener((state, before) -> {
             if (state == KafkaStreams.State.ERROR) {
-                Runtime.getRuntime().halt(1);
+                failed.countDown();
             }
         });
         streams.start();
+        failed.await();
+        System.exit(1);
     }
 }

@@ -16,7 +16,7 @@ from kshim.tools.conform_client.dialogue import Exchange
 from kshim.tools.conform_client.lines import lines_of
 from kshim.tools.conform_client.model import REJOINS, Behaviour
 from kshim.tools.conform_client.program import CommandProblem
-from kshim.tools.conform_client.stage import COMMITTED_OFFSET, GROUP, INSTANCE, Stage, open_stage
+from kshim.tools.conform_client.stage import COMMITTED_OFFSET, GROUP, Stage, open_stage
 from kshim.tools.report import Entry, Verdict
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class _Episode:
                 self._end_of_program() or "it does not",
             )
         if self._behaviour.is_static and not any(
-            each.request.group_instance_id == INSTANCE for each in self._dialogue.since(0, "JoinGroup")
+            each.request.group_instance_id for each in self._dialogue.since(0, "JoinGroup")
         ):
             raise NotApplicable("no static member: the program does not use KSHIM_INSTANCE or {instance}")
 
