@@ -13,6 +13,7 @@ import aiokafka
 import pytest
 import trio
 
+from kshim.harness.groups import GroupView
 from kshim.testing import Kshim
 from kshim_protocol.errors import ErrorCode
 from tests.testing.members import Member, member
@@ -207,6 +208,21 @@ def test_waits_go_on_while_a_coordinator_moves() -> None:
             kshim.move_coordinator("billing", other)
             assert group.wait_stable(1).generation == 1
             assert kshim.coordinator_of("billing") == other
+
+
+def test_a_wait_for_a_group_there_is_not_ends_when_its_coordinator_is_loaded() -> None:
+    with Kshim(2) as kshim:
+        group = kshim.group("billing")
+        with member(kshim) as ann:
+            assert ann.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID
+        other = 3 - kshim.coordinator_of("billing")
+
+        def move_and_wait() -> Future[GroupView]:
+            kshim.brokers.move_coordinator("billing", other)
+            assert group.state == "Unknown"
+            return group._empty(timeout=10)
+
+        assert kshim.call(move_and_wait).result().state == "Dead"
 
 
 def test_a_wait_that_is_over_shows_the_timeline(kshim: Kshim) -> None:

@@ -28,7 +28,7 @@ class Waits:
     """What is waited for in a cluster. Used in the broker's loop only; the futures may be waited for anywhere.
 
     `until(look)` is answered with what `look` returns, as soon as that is not None. It is called at once, and
-    after each event and each append of a coordinator.
+    after each event and each append of a coordinator, and when one has been loaded.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -36,6 +36,7 @@ class Waits:
         self._closed: Exception | None = None
         cluster.event_listeners.append(self._on_event)
         cluster.steps.on_appended = self._on_appended
+        cluster.groups.loader.on_loaded = self.look_again
 
     @property
     def count(self) -> int:
