@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from time import monotonic
 
 import pytest
 
 from kshim_protocol.errors import ErrorCode
 from tests.control.members import Member
-from tests.control.service import Service
+from tests.control.service import Service, a_service
 
 
 def first(service: Service, group_id: str) -> str:
@@ -31,6 +32,13 @@ def test_a_group_that_is_not_there_is_not_found(service: Service) -> None:
     assert service.ask("GET", "/v1/groups/nobody").status == 404
     assert service.ask("POST", "/v1/groups/nobody/rebalance").status == 404
     assert service.ask("POST", "/v1/groups/nobody/expel", {"member": "m"}).status == 404
+
+
+def test_to_look_at_groups_makes_nothing(tmp_path: Path) -> None:
+    with a_service(tmp_path) as service:
+        assert service.get("/v1/groups/nobody/wait?state=Empty")["coordinator"] == -1
+        assert service.get("/v1/groups") == {"groups": [], "next": None}
+        assert service.get("/v1/topics")["topics"] == []
 
 
 def test_a_wait_ends_the_moment_that_it_is_true(service: Service) -> None:

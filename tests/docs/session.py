@@ -16,6 +16,8 @@ from tests.docs.blocks import all_blocks
 
 BOOTSTRAP = "127.0.0.1:9092"
 """What the pages write; the broker takes a free port instead."""
+CONTROL = "127.0.0.1:9080"
+"""The same for its HTTP interface."""
 TIMEOUT_S = 120
 _FILE_NAME = re.compile(r"(?:#|//) ([\w./-]+\.\w+)\n")
 _PRINTED = re.compile(r"^ *(?:print|System\.out\.println|console\.log)\(.*\);?  ?(?:#|//) (.*)$", re.MULTILINE)
@@ -49,6 +51,7 @@ class Session:
     ) -> None:
         self.folder = folder
         self.bootstrap = BOOTSTRAP
+        self.control = CONTROL
         self.done: list[Done] = []
         self._timeout_s = timeout_s
         self._broker: Kshim | None = None
@@ -92,7 +95,9 @@ class Session:
         if (program, arguments[:1]) == ("kshim", ["serve"]):
             self._serve(arguments[1:])
             return
-        arguments = [argument.replace(BOOTSTRAP, self.bootstrap) for argument in arguments]
+        arguments = [
+            argument.replace(BOOTSTRAP, self.bootstrap).replace(CONTROL, self.control) for argument in arguments
+        ]
         self._run(line, [*self._programs.get(program, [program]), *arguments])
 
     def run_snippet(self, text: str) -> None:
@@ -107,10 +112,14 @@ class Session:
     def _serve(self, options: list[str]) -> None:
         self.stop()
         # Its ports are free ones, and its files are in the session's folder.
-        options = [option.replace(BOOTSTRAP, "127.0.0.1:0").replace(":9093", ":0") for option in options]
+        ports = (BOOTSTRAP, "127.0.0.1:0"), (CONTROL, "127.0.0.1:0"), (":9093", ":0")
+        for written, free in ports:
+            options = [option.replace(written, free) for option in options]
         self._broker = Kshim(self.folder / "log", *options, folder=self.folder)
         self.bootstrap = self._broker.bootstrap
         assert self.bootstrap, self._broker.log
+        found = re.search(r"Control over HTTP on http://(\S+)", self._broker.log)
+        self.control = CONTROL if found is None else found[1]
 
     def _run(self, line: str, command: list[str]) -> None:
         ended = subprocess.run(

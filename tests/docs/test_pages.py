@@ -36,6 +36,7 @@ PAGES = [
     DOCS / "kshim-protocol.md",
     DOCS / "testing" / "index.md",
     DOCS / "testing" / "recording.md",
+    DOCS / "testing" / "control.md",
     *TUTORIALS,
 ]
 SPARK = "kshim pipeline "
@@ -49,8 +50,9 @@ def commands(beginning: str) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
-    if shutil.which("openssl") is None and "openssl" in page.read_text():
-        pytest.skip("needs the openssl command")
+    for command in ("openssl", "curl"):
+        if shutil.which(command) is None and re.search(rf"^{command} ", page.read_text(), re.MULTILINE):
+            pytest.skip(f"needs the {command} command")
     with Session(tmp_path, ignored=(SPARK,)) as session:
         session.play(page)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import trio
 from msgspec import UNSET
@@ -35,6 +36,9 @@ from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim.harness.actions import expel, expire, fence, trigger_rebalance
 from kshim.harness.groups import GroupView, MemberView, committed, group_ids, group_view, lag
 from kshim.harness.rebalances import Rebalance, explain, name_of, rebalances_of, timeline_of
+
+if TYPE_CHECKING:
+    from kshim.broker.cluster import Cluster
 
 TABLE = Table()
 LISTED_MAX = 1_000
@@ -209,7 +213,7 @@ def _document(context: ControlContext, view: GroupView) -> GroupDocument:
         generation=view.generation,
         protocol=view.protocol,
         is_synced=view.is_synced,
-        coordinator=cluster.groups.partition(cluster.groups.coordinator.partition_for(view.group_id)).leader.leader_id,
+        coordinator=_coordinator_of(cluster, view.group_id),
         members=[_member(member) for member in view.members[:LISTED_MAX]],
         members_omitted=max(len(view.members) - LISTED_MAX, 0),
         offsets=[
@@ -218,6 +222,13 @@ def _document(context: ControlContext, view: GroupView) -> GroupDocument:
         ],
         offsets_omitted=max(len(places) - LISTED_MAX, 0),
     )
+
+
+def _coordinator_of(cluster: Cluster, group_id: str) -> int:
+    """The broker that coordinates a group, -1 as long as there is no partition for it: to look at it makes none."""
+    made = cluster.groups.made
+    found = None if made is None else cluster.topics.partition(OFFSETS_TOPIC, made.partition_for(group_id))
+    return -1 if found is None else found.leader.leader_id
 
 
 def _member(member: MemberView) -> MemberDocument:
