@@ -12,8 +12,10 @@ import kafka
 from kafka.structs import OffsetAndMetadata
 
 TOPIC = "orders"
-PATIENCE_S = 3.0
-"""How long one commit may take; kafka-python goes on trying so long."""
+PATIENCE_S = 30.0
+"""How long kafka-python may try a commit that is to succeed."""
+IMPATIENCE_S = 2.0
+"""And one that is to fail."""
 _REQUEST_MS = 800
 _PAUSE_MS = 20
 
@@ -21,7 +23,7 @@ _PAUSE_MS = 20
 class Committer(Protocol):
     """A client that commits. As a member it polls until it has its partition first, after an error too."""
 
-    def commit(self, offset: int) -> str:
+    def commit(self, offset: int, patience_s: float = PATIENCE_S) -> str:
         """`ok`, or the name of the error that the application gets."""
 
 
@@ -33,7 +35,7 @@ class KafkaPython:
         self._is_member = is_member
         self._partition = kafka.TopicPartition(TOPIC, 0)
 
-    def commit(self, offset: int) -> str:
+    def commit(self, offset: int, patience_s: float = PATIENCE_S) -> str:
         """See `Committer.commit`."""
         if self._is_member:
             self._consumer.poll(timeout_ms=0)
@@ -41,7 +43,7 @@ class KafkaPython:
                 self._consumer.poll(timeout_ms=100)
         try:
             self._consumer.commit(
-                {self._partition: OffsetAndMetadata(offset, "", -1)}, timeout_ms=int(PATIENCE_S * 1_000)
+                {self._partition: OffsetAndMetadata(offset, "", -1)}, timeout_ms=int(patience_s * 1_000)
             )
         except kafka.errors.KafkaError as error:
             return type(error).__name__
@@ -55,7 +57,7 @@ class ConfluentKafka:
         self._consumer = consumer
         self._is_member = is_member
 
-    def commit(self, offset: int) -> str:
+    def commit(self, offset: int, patience_s: float = PATIENCE_S) -> str:
         """See `Committer.commit`."""
         if self._is_member:
             self._consumer.poll(0)

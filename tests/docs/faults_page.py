@@ -18,9 +18,14 @@ def written() -> str:
     _, _, after = rest.partition(_END)
     lines = ["| Fault of OffsetCommit | kafka-python | confluent-kafka |", "|---|---|---|"]
     for name, do in DO.items():
-        what = do if isinstance(do, str) else ", ".join(f"{key} = {_toml(value)}" for key, value in do.items())  # type: ignore[attr-defined]
-        lines.append(f"| `{what}` | {_told(OUTCOMES[name][KP])} | {_told(OUTCOMES[name][CK])} |")
+        lines.append(f"| `{_action(do)}` | {_told(OUTCOMES[name][KP])} | {_told(OUTCOMES[name][CK])} |")
     return before + _START + "\n".join(lines) + "\n" + _END + after
+
+
+def _action(do: object) -> str:
+    if isinstance(do, dict):
+        return ", ".join(f"{key} = {_toml(value)}" for key, value in do.items())
+    return str(do)
 
 
 def _toml(value: object) -> str:
@@ -34,7 +39,7 @@ def _told(outcome: Outcome) -> str:
         case Effect.RETRIED:
             return f"{outcome.effect.value} ({outcome.error})"
         case Effect.NOT_NOTICED:
-            return outcome.effect.value
+            return str(outcome.effect.value)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Protocol, coordinator and broker are told the time and given their randomness; they touch no socket and never wait.
+"""Protocol, coordinator, broker and faults are told the time and given their randomness; they touch no socket and never wait.
 
-import-linter holds the directions between the rooms; this holds what the standard library offers out of three of them.
+import-linter holds the directions between the rooms; this holds what the standard library offers out of these.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 
 from tests.repository.checkout import python_files, relative
 
-PURE = ("protocol", "shim/kshim/coordinator", "shim/kshim/broker")
+PURE = ("protocol", "shim/kshim/coordinator", "shim/kshim/broker", "shim/kshim/faults")
 
 CLOCKS = {"time", "sched"}
 RANDOMNESS = {"random", "secrets"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from random import Random
+from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from kshim.coordinator.step import Now
@@ -58,6 +58,16 @@ class Firing(NamedTuple):
         return f"{self.rule} (firing {self.number}) on {self.api} v{self.version} of {who}{of}"
 
 
+def drawn(seed: int, number: int) -> float:
+    """A number from 0 up to 1 that looks random: the same for the same seed and number.
+
+    >>> drawn(1, 1) == drawn(1, 1) != drawn(1, 2)
+    True
+    """
+    digest = blake2b(f"{seed} {number}".encode(), digest_size=8).digest()
+    return (int.from_bytes(digest, "big") >> 11) / (1 << 53)
+
+
 class Fault:
     """A rule in force, and what has come of it."""
 
@@ -75,8 +85,6 @@ class Fault:
         self.is_cancelled = False
         self.misses: dict[str, int] = {}
         """Why requests of its API did not match, and how many there were of each."""
-        seed = rule.trigger.seed
-        self._random = None if seed is None else Random(seed)
 
     @property
     def is_over(self) -> bool:
@@ -115,9 +123,8 @@ class Fault:
         trigger = self.rule.trigger
         if trigger.name == "nth":
             return self.matched_count == trigger.value
-        if self._random is not None:
-            assert trigger.value is not None
-            return self._random.random() < trigger.value
+        if trigger.seed is not None:
+            return drawn(trigger.seed, self.matched_count) < (trigger.value or 0)
         return True
 
     def why_unused(self) -> str:

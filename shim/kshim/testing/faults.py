@@ -38,6 +38,11 @@ class Fault:
         """A sentence about a rule that has never fired: what came close."""
         return self._fault.why_unused()
 
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether it was ended by `cancel` or `Faults.clear`."""
+        return self._fault.is_cancelled
+
     def cancel(self) -> None:
         """End it. Requests that it acts on already stay as they are. Idempotent."""
         self._cancel(self._fault)
