@@ -7,6 +7,7 @@ import logging
 import socket
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import kafka
@@ -15,7 +16,7 @@ import trio
 
 from kshim.testing import Kshim
 from kshim.tools.client import BrokerGone
-from kshim_protocol.errors import ErrorCode
+from kshim_protocol.errors import ErrorCode, KafkaError
 from tests.testing.members import member
 
 
@@ -55,8 +56,10 @@ def test_after_the_block_everything_says_that_the_brokers_are_closed() -> None:
 
 def test_before_the_block_brokers_are_not_there() -> None:
     kshim = Kshim()
-    with pytest.raises(RuntimeError, match=r"have not been started: use `with Kshim\(\.\.\.\) as kshim:`"):
-        kshim.reset()
+    calls: list[Callable[[], object]] = [kshim.reset, lambda: kshim.bootstrap_servers, lambda: kshim.clock.now]
+    for call in calls:
+        with pytest.raises(RuntimeError, match=r"have not been started: use `with Kshim\(\.\.\.\) as kshim:`"):
+            call()
     with kshim:
         pass
     with pytest.raises(RuntimeError, match="were started before"):
@@ -70,6 +73,32 @@ def test_nothing_is_left_behind() -> None:
     assert threading.enumerate() == before
     with pytest.raises(OSError, match="refused"):
         connected(kshim.bootstrap_servers.split(",")[0])
+
+
+def test_nothing_is_left_behind_by_an_asynchronous_block_that_is_cancelled() -> None:
+    async def under_trio() -> None:
+        with trio.move_on_after(0.01):
+            async with Kshim():
+                await trio.sleep_forever()
+
+    async def under_asyncio() -> None:
+        async def use() -> None:
+            async with Kshim():
+                await asyncio.get_running_loop().create_future()
+
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(use(), 0.01)
+
+    async def not_at_all() -> None:
+        with pytest.raises(KafkaError):
+            await Kshim(topics={"a/b": 1}).__aenter__()
+
+    before = threading.enumerate()
+    for run in (under_trio, not_at_all):
+        trio.run(run)
+    for run in (under_asyncio, not_at_all):
+        asyncio.run(run())
+    assert threading.enumerate() == before
 
 
 def fail(kshim: Kshim) -> None:

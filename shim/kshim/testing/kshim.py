@@ -16,7 +16,7 @@ from kshim.testing.client_config import MECHANISMS, Access, client_config
 from kshim.testing.clock import Clock
 from kshim.testing.group import TIMEOUT_S, AsyncGroup, Group
 from kshim.testing.setup import Setup
-from kshim.testing.thread import BrokerThread, awaited
+from kshim.testing.thread import BrokerThread, awaited, awaited_to_the_end
 
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
@@ -34,13 +34,16 @@ class Harness:
 
     def __init__(self, thread: BrokerThread) -> None:
         self._thread = thread
-        self.bootstrap_servers = thread.call(lambda: thread.brokers.bootstrap_servers)
-        """`host:port` of every broker, live or not, comma separated. It stays the same as long as these brokers run."""
         self.clock = Clock(thread)
         """The one clock of all brokers: `clock.advance(46)` moves it ahead."""
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.bootstrap_servers}>"
+        return f"<{type(self).__name__} {self._thread}>"
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """`host:port` of every broker, live or not, comma separated. It stays the same as long as these brokers run."""
+        return self._thread.bootstrap_servers
 
     @property
     def brokers(self) -> Brokers:
@@ -280,41 +283,47 @@ class Kshim(Harness):
         record: str | PathLike[str] | None = None,
     ) -> None:
         check_count("brokers", brokers)
-        self._thread = BrokerThread(
-            Setup(
-                brokers,
-                topics=topics,
-                users=users,
-                tls=tls,
-                acls=acls,
-                config=config,
-                data_dir=data_dir,
-                clock=clock,
-                record=record,
-            )
+        setup = Setup(
+            brokers,
+            topics=topics,
+            users=users,
+            tls=tls,
+            acls=acls,
+            config=config,
+            data_dir=data_dir,
+            clock=clock,
+            record=record,
         )
+        super().__init__(BrokerThread(setup))
 
     def __enter__(self) -> Self:
         """Start; returns once connections are accepted."""
         self._thread.start().result()
-        super().__init__(self._thread)
         return self
 
     def __exit__(
         self, _kind: type[BaseException] | None, failure: BaseException | None, _traceback: TracebackType | None
     ) -> None:
-        self._thread.stop().result()
-        self._ended(failure)
+        try:
+            self._thread.stop().result()
+        finally:
+            self._ended(failure)
 
     async def __aenter__(self) -> AsyncKshim:
-        await awaited(self._thread.start())
+        try:
+            await awaited_to_the_end(self._thread.start())
+        except BaseException:
+            await awaited_to_the_end(self._thread.stop())
+            raise
         return AsyncKshim(self._thread)
 
     async def __aexit__(
         self, _kind: type[BaseException] | None, failure: BaseException | None, _traceback: TracebackType | None
     ) -> None:
-        await awaited(self._thread.stop())
-        self._ended(failure)
+        try:
+            await awaited_to_the_end(self._thread.stop())
+        finally:
+            self._ended(failure)
 
     def group(self, group_id: str) -> Group:
         """A consumer group, whether or not it exists yet."""
@@ -370,4 +379,4 @@ class AsyncKshim(Harness):
 
     async def reset(self) -> None:
         """See `Kshim.reset`."""
-        await awaited(self._thread.reset())
+        await awaited_to_the_end(self._thread.reset())

@@ -30,6 +30,7 @@ class BrokerThread:
         self.defects: list[BaseException] = []
         self.faults = Faults(lambda: self.brokers.fault_rules, self.call)
         self._brokers: Brokers | None = None
+        self._bootstrap_servers: str | None = None
         self._thread: threading.Thread | None = None
         self._token: trio.lowlevel.TrioToken | None = None
         self._nursery: trio.Nursery | None = None
@@ -44,6 +45,16 @@ class BrokerThread:
         if self._brokers is None:
             raise RuntimeError(CLOSED if self._thread is not None else NOT_STARTED)
         return self._brokers
+
+    def __str__(self) -> str:
+        return self._bootstrap_servers or "not started"
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Their addresses, the same after a reset and known after the end. Raises RuntimeError before the start."""
+        if self._bootstrap_servers is None:
+            raise RuntimeError(NOT_STARTED)
+        return self._bootstrap_servers
 
     def start(self) -> Future[None]:
         """Begin; the future is done once connections are accepted, or raises what kept that from happening."""
@@ -155,6 +166,7 @@ class BrokerThread:
                 async with serve_brokers(self.setup, self.defects, places) as brokers:
                     places = []
                     self._brokers = brokers
+                    self._bootstrap_servers = brokers.bootstrap_servers
                     if not self._started.done():
                         self._started.set_result(None)
                     try:
@@ -211,6 +223,21 @@ class BrokerThread:
         elif self._token is not None:
             with suppress(trio.RunFinishedError):
                 self._token.run_sync_soon(scope.cancel)
+
+
+async def awaited_to_the_end(future: Future[T]) -> T:
+    """As `awaited`, for what takes milliseconds and must not be left half done: the end of it is waited for when cancelled, too."""
+    if trio.lowlevel.in_trio_run():
+        with trio.CancelScope(shield=True):
+            return await awaited(future)
+    import asyncio
+
+    inner = asyncio.wrap_future(future)
+    try:
+        return await asyncio.shield(inner)
+    except asyncio.CancelledError:
+        await asyncio.wait([inner])
+        raise
 
 
 async def awaited(future: Future[T]) -> T:
