@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from kshim.faults.codes import check_error
 from kshim.faults.entries import ANY, EVERY_API, EVERY_TOPIC, Entry, api_kinds
 from kshim_protocol.apis import API_TABLE, api_named
+from kshim_protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from kshim.faults.request import FaultableRequest
@@ -272,6 +273,8 @@ def checked_action(match: Match, action: Action) -> Action:
     if kind is None:
         raise InvalidRule(f"there is no action {action.name!r}: {', '.join(ACTIONS)}")
     value = kind.default if action.value is None else action.value
+    if action.name == "error" and _is_integer(value):
+        value = next((code.name for code in ErrorCode if code == value), str(value))
     if not kind.value and value is not None:
         raise InvalidRule(f"{action.name} takes no value, not {value!r}")
     if kind.value:

@@ -172,12 +172,10 @@ class Matched(Described):
     ) -> Acting:
         """Answer with an error, and do nothing else; of a rule for a topic or partition only those entries have it.
 
-        `code` is Kafka's name, such as "COORDINATOR_LOAD_IN_PROGRESS". `level` says where in the answer, if not as near as can be
+        `code` is Kafka's name, such as "COORDINATOR_LOAD_IN_PROGRESS", or its number. `level` says where in the answer, if not as near as can be
         to what is matched. Raises InvalidRule for a code that this API does not answer.
         """
-        from kshim_protocol.errors import ErrorCode
-
-        return self._acting("error", ErrorCode(code).name if isinstance(code, int) else code, level)
+        return self._acting("error", code, level)
 
     def delay(self, seconds: float, when: Literal["before", "after"] = "after") -> Acting:
         """Answer later: the work is done at once and the answer held back, or with `before` both come later."""
