@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kshim.broker.connection import ConnectionClosing
+from kshim.partitions.durability import FsyncPolicy
 from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.fetch import FetchResponse
@@ -13,8 +16,11 @@ from kshim_protocol.messages.heartbeat import HeartbeatResponse
 from kshim_protocol.messages.join_group import JoinGroupResponse
 from kshim_protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kshim_protocol.messages.offset_commit import OffsetCommitResponse
-from kshim_protocol.messages.produce import ProduceResponse
-from tests.broker.harness import NoReply, a_node
+from kshim_protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from kshim_protocol.records.batch import build_batch
+from kshim_protocol.records.compression import Compression
+from kshim_protocol.records.record import Record
+from tests.broker.harness import NoReply, a_node, files_in
 from tests.faults.harness import (
     RawClient,
     a_commit,
@@ -365,18 +371,67 @@ def test_a_full_disk_fails_every_append_until_it_is_cancelled_whoever_asks() -> 
     assert node.cluster.partitions.before_append is None
 
 
-def test_a_slow_disk_holds_back_what_depends_on_it_and_nothing_else() -> None:
-    node = a_node(topics={"t": 1, "u": 1})
+@pytest.mark.parametrize("fsync", ["never", "interval", "always"])
+def test_a_slow_disk_holds_back_what_depends_on_it_and_nothing_else(tmp_path: Path, fsync: FsyncPolicy) -> None:
+    node = a_node(topics={"t": 1, "u": 1}, storage=files_in(tmp_path), fsync=fsync)
     arm(faults_of(node), "Produce", {"slow_fsync": 2}, topic="t")
     slow, other = node.client(), node.client()
     slow.send(a_produce(t=1), 9)
-    assert slow.is_waiting
-    assert codes(other.ask(a_produce(u=1), 9)) == [("u", 0, NONE)]
+    other.send(a_produce(u=1), 9)
+    node.run_background_tasks()
+    assert codes(other.take(ProduceResponse)) == [("u", 0, NONE)]
     node.pass_ms(1_999)
+    node.run_background_tasks()
     assert slow.is_waiting
     node.pass_ms(1)
+    node.run_background_tasks()
     assert codes(slow.take(ProduceResponse)) == [("t", 0, NONE)]
-    assert codes(slow.ask(a_produce(t=1), 9)) == [("t", 0, NONE)]
+    slow.send(a_produce(t=1), 9)
+    node.run_background_tasks()
+    assert codes(slow.take(ProduceResponse)) == [("t", 0, NONE)]
+    node.close()
+
+
+def test_two_slow_syncs_of_one_log_end_with_the_later() -> None:
+    node = a_node(topics={"t": 1})
+    arm(faults_of(node), "Produce", {"slow_fsync": 2}, {"times": 2})
+    first, second, reader = node.client(), node.client(), node.client()
+    first.send(a_produce(t=1), 9)
+    node.pass_ms(1_000)
+    second.send(a_produce(t=1), 9)
+    assert codes(reader.ask(a_fetch(t=1), 12)) == [("t", 0, NONE)]
+    node.pass_ms(1_999)
+    assert second.is_waiting
+    node.pass_ms(1)
+    for client in (first, second):
+        assert codes(client.take(ProduceResponse)) == [("t", 0, NONE)]
+    assert not node.cluster.durability.replies_wait
+
+
+def test_a_topic_that_is_deleted_while_its_disk_is_slow_holds_nobody_up() -> None:
+    node = a_node(topics={"t": 1})
+    arm(faults_of(node), "Produce", {"slow_fsync": 2})
+    client = node.client()
+    client.send(a_produce(t=1), 9)
+    topic = node.cluster.topics.named("t")
+    assert topic is not None
+    node.cluster.delete_topic(topic, node.now)
+    node.run_background_tasks()
+    assert not client.is_waiting
+    node.pass_ms(2_000)
+    assert not node.cluster.durability.replies_wait
+
+
+def test_records_that_are_checked_in_the_background_meet_the_full_disk_too() -> None:
+    node = a_node(topics={"t": 1}, tolerates_defects=True)
+    arm(faults_of(node), "Produce", "disk_full")
+    client = node.client()
+    batch = build_batch([Record(None, bytes(2_000_000), timestamp_ms=1)], compression=Compression.GZIP)
+    data = TopicProduceData(name="t", partition_data=(PartitionProduceData(index=0, records=batch),))
+    client.send(ProduceRequest(acks=1, timeout_ms=1_000, topic_data=(data,)), 9)
+    node.run_background_tasks()
+    assert codes(client.take(ProduceResponse)) == [("t", 0, ErrorCode.KAFKA_STORAGE_ERROR)]
+    assert node.cluster.partitions.before_append is None
 
 
 def test_a_slow_disk_under_a_shard_holds_back_its_other_groups_too() -> None:

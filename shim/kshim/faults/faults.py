@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from kshim.coordinator.step import Now
 from kshim.faults.entries import Entry
 from kshim.faults.request import FaultableRequest
-from kshim.faults.rule import APPEND, Rule
+from kshim.faults.rule import APPEND, OF_APPENDS, Rule
 
 _REASONS_KEPT: Final = 5
 FIRINGS_KEPT: Final = 10_000
@@ -135,7 +135,8 @@ class Fault:
         if not self.seen_count:
             return f"{said}no {what} came"
         if self.taken_count:
-            return f"{said}it took {_count(self.taken_count, what)}, whose answer was not made yet"
+            came_to = "appended nothing" if rule.action.name in OF_APPENDS else "got no answer that it could act on yet"
+            return f"{said}it took {_count(self.taken_count, what)}, which {came_to}"
         parts = []
         if self.matched_count:
             wanted = rule.match.nth or (rule.trigger.value if rule.trigger.name == "nth" else None)

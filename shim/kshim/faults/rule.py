@@ -140,7 +140,8 @@ ACTIONS: Final[dict[str, ActionKind]] = {
     "disk_full": ActionKind(),
     "slow_fsync": ActionKind(SECONDS),
 }
-_OF_APPENDS: Final = ("disk_full", "slow_fsync")
+OF_APPENDS: Final = ("disk_full", "slow_fsync")
+"""Actions on what a request appends."""
 _GENERATIONS: Final = ("JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "TxnOffsetCommit")
 _OF_COORDINATORS: Final = (
     *_GENERATIONS,
@@ -286,8 +287,8 @@ def checked_action(match: Match, action: Action) -> Action:
             f"{action.name}: {kind.option or 'an option'} must be {choices or 'left out'}, not {option!r}"
         )
     api = match.api
-    if api == APPEND and action.name not in _OF_APPENDS:
-        raise InvalidRule(f"to an append only {' or '.join(_OF_APPENDS)} can happen, not {action.name}")
+    if api == APPEND and action.name not in OF_APPENDS:
+        raise InvalidRule(f"to an append only {' or '.join(OF_APPENDS)} can happen, not {action.name}")
     if action.name in ONLY_FOR and api not in ONLY_FOR[action.name]:
         raise InvalidRule(f"{action.name} is for {', '.join(ONLY_FOR[action.name])}, not for {api}")
     if action.name == "error":
