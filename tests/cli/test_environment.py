@@ -27,6 +27,7 @@ def serve(*arguments: str, **environment: str) -> ServeOptions:
         ("--listen=127.0.0.1:1", "KSHIM_LISTEN"),
         ("--advertised=here:1", "KSHIM_ADVERTISED"),
         ("--brokers=3", "KSHIM_BROKERS"),
+        ("--clock=x60", "KSHIM_CLOCK"),
         ("--data-dir=data", "KSHIM_DATA_DIR"),
         ("--fsync=never", "KSHIM_FSYNC"),
         ("--fsync-interval-ms=7", "KSHIM_FSYNC_INTERVAL_MS"),

@@ -59,6 +59,7 @@ def test_every_option_of_serve_is_read() -> None:
         "--fsync-interval-ms=20",
         "--recover=skip-corrupt",
         "--brokers=3",
+        "--clock=x0.5",
         "--verbose",
     )
     assert options == ServeOptions(
@@ -73,6 +74,7 @@ def test_every_option_of_serve_is_read() -> None:
         fsync_interval_ms=20,
         recover="skip-corrupt",
         broker_count=3,
+        clock_rate=500,
     )
 
 
@@ -129,6 +131,8 @@ def test_the_environment_sets_what_the_options_do_not() -> None:
         (["--fsync-interval-ms=0"], "--fsync-interval-ms"),
         (["--recover=all"], "skip-corrupt"),
         (["--brokers=0"], "--brokers"),
+        (["--clock=fast"], "--clock: 'fast' is not a clock: use real, manual, or x and a rate"),
+        (["--clock=x0"], "--clock"),
         (["--brokers=many"], "--brokers"),
         (["--properties=/nonexistent/file"], "cannot read /nonexistent/file"),
         (["--unknown"], "--unknown"),

@@ -13,6 +13,7 @@ from kshim.tools.client import BrokerGone, Client
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.group_requests import Committed, GroupMember
 from kshim_protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from kshim_protocol.messages.api_versions import ApiVersionsRequest
 from kshim_protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kshim_protocol.messages.init_producer_id import InitProducerIdRequest
 from kshim_protocol.messages.list_transactions import ListTransactionsRequest
@@ -228,11 +229,10 @@ def test_an_idle_connection() -> None:
 
 def test_a_client_that_never_authenticates() -> None:
     with Kshim(users={"u": "pw"}, clock="manual") as kshim, client_of(kshim) as client:
-        client.send(MetadataRequest(topics=None), 12)  # which is not how to begin
-        with client_of(kshim) as silent:
-            assert ("authentication", ("/127.0.0.1",)) in keys(kshim.clock.advance(30))
-            with pytest.raises(BrokerGone):
-                silent.receive(PATIENCE_S)
+        client.ask(ApiVersionsRequest(client_software_name="test", client_software_version="1"), 3)
+        assert ("authentication", ("/127.0.0.1",)) in keys(kshim.clock.advance(30))
+        with pytest.raises(BrokerGone):
+            client.receive(PATIENCE_S)
 
 
 def test_groups_that_are_still_being_loaded_are_there_when_the_clock_moves(tmp_path: Path) -> None:

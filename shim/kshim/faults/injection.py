@@ -224,7 +224,7 @@ class Injection(NamedTuple):
             if not self.ticket.connection.is_closed:
                 act()
 
-        self.injector.cluster.timers.after(delay_ms, act_if_open)
+        self.injector.cluster.timers.after(delay_ms, act_if_open, name="fault")
 
     def hang_up(self) -> None:
         """Close the connection, outside of the handling of a request."""
@@ -308,7 +308,7 @@ def _delay(injection: Injection) -> Step:
             lambda ticket, response: injection.after(_ms(seconds), lambda: ticket.complete(response))
         )
     injection.fired()
-    injection.injector.cluster.timers.after(_ms(seconds), lambda: _resume(injection))
+    injection.injector.cluster.timers.after(_ms(seconds), lambda: _resume(injection), name="fault")
     return Step()
 
 
@@ -451,7 +451,7 @@ def _begin_loading(injector: FaultInjector, topic: str, index: int, duration_ms:
     host.loader.drop(index, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     # Not merely gone: heartbeats of a group that is loading are answered without an error.
     host.coordinator.begin_load(index)
-    injector.cluster.timers.after(duration_ms, end)
+    injector.cluster.timers.after(duration_ms, end, name="fault")
 
 
 def _shards(injection: Injection) -> list[tuple[str, int]]:

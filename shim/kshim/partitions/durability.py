@@ -176,7 +176,7 @@ class Durability:
         """Have the next sync of a log take so long, as on a slow disk: under every policy `when_durable` waits for it."""
         self._held[partition] = self._held.get(partition, 0) + 1
         self.replies_wait = True
-        self._timers.after(hold_ms, partial(self._let_go, partition))
+        self._timers.after(hold_ms, partial(self._let_go, partition), name="fault")
 
     def _let_go(self, partition: Partition) -> None:
         count = self._held.pop(partition, 0)

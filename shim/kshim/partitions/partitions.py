@@ -89,7 +89,9 @@ class Partitions:
             on_compacted=self.producer_snapshots.compacted,
             report=report,
         )
-        self.producer_expiration = ProducerExpiration(config, self.topics, background_tasks)
+        self.producer_expiration = ProducerExpiration(
+            config, self.topics, background_tasks, pace=pace, on_fired=on_fired
+        )
         self.retention = Retention(config, self.topics, background_tasks, pace=pace, on_fired=on_fired, report=report)
 
     def begin(self, now: Callable[[], Now]) -> None:

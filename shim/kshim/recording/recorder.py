@@ -336,7 +336,7 @@ class Recorder:
         elif not self._is_flush_set:
             assert self._cluster is not None
             self._is_flush_set = True
-            self._cluster.timers.after(FLUSH_MS, self._flush_later)
+            self._cluster.timers.after(FLUSH_MS, self._flush_later, name="recording")
 
     def _flush_later(self) -> None:
         self._is_flush_set = False

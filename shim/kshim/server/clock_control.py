@@ -93,9 +93,7 @@ class ClockControl:
             raise RuntimeError("the clock is being advanced: wait until that has returned")
         self._is_advancing = True
         try:
-            self._peers.serve_ready()
-            self._router.finish_loading()
-            self._finish_tasks()
+            self.settle()
             self._clock.hold()
             now_ms = self._clock.now().mono_ms
             self._router.pace.begin(now_ms, now_ms + ms)
@@ -111,6 +109,12 @@ class ClockControl:
         finally:
             self._fired = []
             self._is_advancing = False
+
+    def settle(self) -> None:
+        """Handle requests that have come, finish reading shards, and do the background tasks that have not begun."""
+        self._peers.serve_ready()
+        self._router.finish_loading()
+        self._finish_tasks()
 
     def _step_to(self, end_ms: int, beside: Schedule | None) -> None:
         steps = 0

@@ -186,13 +186,18 @@ class Brokers:
         self._running.groups.topic()
         self.move(OFFSETS_TOPIC, self.cluster.groups.coordinator.partition_for(group_id), to)
 
-    def advance(self, seconds: float, *, keep_alive: Sequence[str] = ()) -> list[Fired]:
+    def advance(self, seconds: float, *, keep_alive: str | Sequence[str] = ()) -> list[Fired]:
         """Move the clock ahead, and fire on the way, in the order of time, whatever falls due. See `Clock.advance`."""
         self._check_running()
         assert self._server is not None
-        assert self._server.clock_control is not None
+        control = self._server.clock_control
+        assert control is not None
+        control.settle()
         members = KeepAlive(self.cluster, (keep_alive,) if isinstance(keep_alive, str) else tuple(keep_alive))
-        return self._server.clock_control.advance(seconds, beside=Schedule(members.next_deadline, members.refresh))
+        fired = control.advance(seconds, beside=Schedule(members.next_deadline, members.refresh))
+        noticed = sum(not each.is_routine for each in fired)
+        _LOG.info("Moved the clock ahead by %g s: %d timers fired that clients can notice", seconds, noticed)
+        return fired
 
     def rearm(self) -> None:
         """To be called after whatever may have set an earlier timer."""

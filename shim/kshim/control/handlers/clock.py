@@ -28,6 +28,7 @@ def advance_clock(context: ControlContext, body: AdvanceInput) -> Advanced:
     """
     if context.server is None or context.server.clock_control is None:
         raise ProblemError(503, "the brokers do not accept connections yet")
+    context.server.clock_control.settle()
     try:
         members = KeepAlive(context.cluster, body.keep_alive)
     except LookupError as error:
