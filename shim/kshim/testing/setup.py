@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache, lru_cache
 from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
@@ -126,13 +127,34 @@ class Setup:
         from kshim.broker.sasl_authenticator import SaslAuthenticator
         from kshim.security.authentication.settings import Randomness, sasl_listeners
         from kshim.security.authentication.users_file import UserLine
-        from kshim.server.random_ids import new_nonce, new_salt
+        from kshim.server.random_ids import new_nonce
 
         lines = [UserLine(user, password) for user, password in self.users.items()]
-        randomness = Randomness(new_salt, new_nonce)
-        found = sasl_listeners(self.config, [self.listener.name], lines, cluster.scram_credentials, randomness)
+        found = sasl_listeners(
+            self.config,
+            [self.listener.name],
+            lines,
+            cluster.scram_credentials,
+            Randomness(_salt_of_this_process, new_nonce),
+            salted=_salted,
+        )
         for router in routers:
             SaslAuthenticator(router, found)
+
+
+@cache
+def _salt_of_this_process() -> bytes:
+    """One for all passwords, so that each is salted once, and not in each start and reset at a millisecond a mechanism."""
+    from kshim.server.random_ids import new_salt
+
+    return new_salt()
+
+
+@lru_cache
+def _salted(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
+    from kshim.security.authentication.scram import salted_password
+
+    return salted_password(mechanism, password, salt, iterations)
 
 
 def _refuse_listeners(given: Mapping[str, str], *, has_users: bool) -> None:

@@ -45,11 +45,13 @@ def sasl_listeners(
     users: Sequence[UserLine],
     credentials: ScramCredentials,
     randomness: Randomness,
+    *,
+    salted: Callable[[str, str, bytes, int], bytes] = salted_password,
 ) -> dict[str, SaslListener]:
     """The SASL listeners of these names. `users` are those of `--users`: they may log in on all of them.
 
     A user with a password gets a SCRAM credential for each mechanism that is enabled somewhere, at about a millisecond
-    each; afterwards no password is kept. Raises ConfigError.
+    each, which `salted` takes; afterwards no password is kept. Raises ConfigError.
     """
     listeners = {name: _listener(config, name, users, credentials, randomness) for name in names}
     enabled = {mechanism for listener in listeners.values() for mechanism in listener.mechanisms}
@@ -59,8 +61,8 @@ def sasl_listeners(
         for mechanism in SCRAM_MECHANISMS:
             if line.password is not None and mechanism in enabled:
                 salt = randomness.new_salt()
-                salted = salted_password(mechanism, line.password, salt, MIN_ITERATIONS)
-                credentials.fixed[line.user, mechanism] = ScramCredential.of(mechanism, salt, MIN_ITERATIONS, salted)
+                key = salted(mechanism, line.password, salt, MIN_ITERATIONS)
+                credentials.fixed[line.user, mechanism] = ScramCredential.of(mechanism, salt, MIN_ITERATIONS, key)
     return listeners
 
 
