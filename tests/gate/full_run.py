@@ -22,6 +22,7 @@ STORE = ROOT / ".cache" / "test-all"
 CODE = (
     "bench",
     "conftest.py",
+    "docs/examples",
     "integration",
     "Makefile",
     "pipeline",
@@ -69,12 +70,12 @@ def stages(root: Path = ROOT, python: str = sys.executable) -> list[Stage]:
     commands: dict[str, tuple[str, ...]] = {
         "lint": ("make", "lint"),
         "documents": (*pytest, *IN_PARALLEL, *readers_of_pages(root)),
-        "gate": (*pytest, *IN_PARALLEL, "--durations=25", "tests", "integration"),
+        "gate": (*pytest, *IN_PARALLEL, "--durations=25", "tests", "integration", "docs/examples"),
         "simulation": (python, "-m", "tests.simulation.run", "--seeds", "2000", "--steps", "500"),
         "differential": (python, "-m", "integration.differential.run", "--sequences", "1000"),
         "client-matrix": (python, "-m", "integration.clients.matrix"),
         **{name: (*pytest, "-m", "long", *paths) for name, paths in LONG.items()},
-        "long-others": (*pytest, "-m", "long", *others, "integration"),
+        "long-others": (*pytest, "-m", "long", *others, "integration", "docs/examples"),
         "mutation": ("make", "mutation"),
         "soak": (python, "-m", "integration.soak.run", "--minutes", "30"),
     }

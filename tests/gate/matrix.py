@@ -24,7 +24,7 @@ STORE = ROOT / ".cache" / "matrix"
 PYTHONS = ("3.11", "3.12", "3.13")
 RESOLUTIONS = {"newest": "highest", "lowest": "lowest-direct"}
 SUITES = {
-    "all": ("--durations=25", "tests", "integration"),
+    "all": ("--durations=25", "tests", "integration", "docs/examples"),
     "quick": ("--quick", "tests"),
 }
 

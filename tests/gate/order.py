@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-FIRST = ("integration/spark", "tests/pipeline", "integration", "tests/docs", "tests/packaging")
+FIRST = ("integration/spark", "tests/pipeline", "integration", "docs/examples", "tests/docs", "tests/packaging")
 """Folders below the root of the project, in the order in which they begin; everything else comes after them."""
 
 
