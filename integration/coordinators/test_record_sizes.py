@@ -36,8 +36,10 @@ from kshim_protocol.records.batch import build_key_value_batch
 
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
+DEFAULT_MAX_BYTES = 1_048_588
+"""Of max.message.bytes."""
 TOO_LARGE = 1_100_000
-"""Bytes; max.message.bytes is 1,048,588 unless it was altered."""
+"""Bytes."""
 PARTITIONS = 320
 NUMBERS = count()
 WAIT_S = 30
@@ -125,6 +127,12 @@ class Peer:
             self._alter(topic, None)
 
     def _alter(self, topic: str, value: str | None) -> None:
+        """Kafka describes a new value a moment before it acts on it, but acts on changes in their order."""
+        nearly = DEFAULT_MAX_BYTES - 1 if value is None else int(value) + 1
+        self._alter_until_described(topic, str(nearly))
+        self._alter_until_described(topic, value)
+
+    def _alter_until_described(self, topic: str, value: str | None) -> None:
         key = "max.message.bytes"
         change = AlterableConfig(name=key, config_operation=1 if value is None else 0, value=value)
         resource = AlterConfigsResource(resource_type=2, resource_name=topic, configs=(change,))
@@ -133,7 +141,7 @@ class Peer:
         deadline = time.monotonic() + WAIT_S
         while True:
             (found,) = self.client.ask(DescribeConfigsRequest(resources=(wanted,)), 4).results[0].configs
-            if found.value == value or (value is None and found.value == "1048588"):
+            if found.value == value or (value is None and found.value == str(DEFAULT_MAX_BYTES)):
                 return
             assert time.monotonic() < deadline, f"{found} is not {value}"
             time.sleep(0.05)

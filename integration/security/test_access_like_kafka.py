@@ -16,6 +16,7 @@ from kshim.tools.client import Client
 from kshim_protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from kshim_protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kshim_protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from kshim_protocol.messages.delete_topics import DeleteTopicsRequest
 from kshim_protocol.messages.describe_acls import DescribeAclsRequest
 from kshim_protocol.messages.end_txn import EndTxnRequest
 from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -135,8 +136,14 @@ def places(secure_kshim: SecureKshim, secure_kafka: SecureKafka) -> Iterator[lis
 
 
 def furnished(name: str, address: tuple[str, int]) -> Place:
-    """The topics, and a group that has committed offsets of both."""
+    """The topics, and a group that has committed offsets of both; what other tests have left is removed."""
     admin = connected(address, ADMIN, ADMIN_PASSWORD)
+    left = [topic for topic in admin.ask(MetadataRequest(topics=None), 12).topics if not topic.is_internal]
+    if left:
+        names = tuple(topic.name for topic in left)
+        deleted = admin.ask(DeleteTopicsRequest(topic_names=names, timeout_ms=30_000), 5)
+        assert {topic.error_code for topic in deleted.responses} == {0}
+        wait_until(lambda: all(topic.is_internal for topic in admin.ask(MetadataRequest(topics=None), 12).topics))
     topics = tuple(
         CreatableTopic(name=topic, num_partitions=1, replication_factor=1, assignments=(), configs=())
         for topic in TOPICS
