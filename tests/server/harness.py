@@ -14,6 +14,7 @@ from kshim.config.listeners import Listener, plain_listener
 from kshim.coordinator.step import Now
 from kshim.scheduling.background_tasks import BackgroundTasks
 from kshim.scheduling.pace import Pace
+from kshim.server.clock import SteerableClock
 from kshim.server.connection import ServerConnection
 from kshim.server.limits import ServerLimits
 from kshim.server.request_memory import RequestMemory
@@ -264,9 +265,10 @@ async def serving(
     limits: ServerLimits | None = None,
     make_transport_layer: Callable[[], TransportLayer] | None = None,
     listeners: Sequence[Listener] = (),
+    steerable: SteerableClock | None = None,
 ) -> AsyncIterator[Running]:
     """A server on a free port, whose clock stands still, and so does the one of its own pauses. Ended gracefully, then
-    within moments."""
+    within moments. `steerable` takes the place of the first."""
     clock = ManualClock()
     real_clock = ManualClock(mono_ms=1_000_000)
     log = RecordedLog()
@@ -282,7 +284,7 @@ async def serving(
                 if make_transport_layer is not None
                 else None,
                 limits=limits,
-                clock=clock,
+                clock=steerable or clock,
                 real_clock=real_clock,
                 loop=loop,
                 log=log,

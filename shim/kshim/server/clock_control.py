@@ -22,6 +22,8 @@ _OF_CLIENTS: Final = frozenset(
 """The kinds of timers that a client can notice."""
 _MAX_STEPS_AT_ONCE: Final = 10_000
 """So often may timers at one instant set others that are due at the same one."""
+_MAX_FAILURES_AT_ONCE: Final = 3
+"""So often may they raise at one instant; the errors are in the log."""
 
 
 class Fired(NamedTuple):
@@ -128,7 +130,8 @@ class ClockControl:
             if beside is not None and (due_ms := beside.next_deadline()) is not None and due_ms <= now_ms:
                 beside.fire(now)
             for timers in self._timers:
-                timers.fire(now)
+                if not timers.fire(now):
+                    steps += _MAX_STEPS_AT_ONCE // _MAX_FAILURES_AT_ONCE
                 self._finish_tasks()
                 self._peers.send_ready()  # who has just been answered is not idle
         self._clock.move_to(end_ms)

@@ -50,12 +50,14 @@ class Timers:
         deadlines = [timer.next_deadline() for timer in self._timers]
         return min((deadline_ms for deadline_ms in deadlines if deadline_ms is not None), default=None)
 
-    def fire(self, now: Now) -> None:
-        """Do everything that is due, for a caller that moves the clock."""
+    def fire(self, now: Now) -> bool:
+        """Do everything that is due, for a caller that moves the clock. False when something of that raised."""
+        has_failed = False
         for timer in self._timers:
             deadline_ms = timer.next_deadline()
-            if deadline_ms is not None and deadline_ms <= now.mono_ms:
-                timer.try_to_fire(now)
+            if deadline_ms is not None and deadline_ms <= now.mono_ms and not timer.try_to_fire(now):
+                has_failed = True
+        return not has_failed
 
 
 class _Timer:
