@@ -63,6 +63,8 @@ async def judge(behaviour: Behaviour, command: str, *, patience: float = 1.0) ->
             failures = [seen, *episode.failures()]
         except CommandProblem as error:  # raised outside, where no ExceptionGroup is put around it
             problem = error
+        for defect in stage.brokers.defects:  # then nothing else that was seen counts
+            failures = [Failed("brokers that work", f"a defect of kshim, please report it: {defect!r}")]
         if failures:
             details = [line for failure in failures for line in _lines_of(failure)]
             details += [f"  {line}" for line in lines_of(stage.dialogue)]
