@@ -1,4 +1,4 @@
-"""A consumer as applications have it, for `kshim conform-client`: automatic commits, whatever `poll` raises ends it."""
+"""A consumer as applications have it, for `kshim conform-client`: automatic commits, whatever the iterator raises ends it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def main() -> None:
         auto_offset_reset="earliest",
         auto_commit_interval_ms=500,
     )
-    while True:
-        consumer.poll(timeout_ms=1_000)
+    for _ in consumer:
+        pass
 
 
 if __name__ == "__main__":

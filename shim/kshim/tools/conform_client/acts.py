@@ -8,8 +8,10 @@ from typing import Any, Final
 
 import trio
 
-from kshim.harness.actions import expel
+from kshim.coordinator.step import RequestContext
+from kshim.harness.answer import Answer
 from kshim.tools.client import BrokerGone
+from kshim.tools.conform_client.dialogue import OWN_CLIENT_ID
 from kshim.tools.conform_client.stage import GROUP, Stage
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
@@ -118,6 +120,14 @@ class Member:
             raise ActFailed(f"our own member: {error}") from None
 
 
+def remove_member(stage: Stage, member_id: str) -> None:
+    """Take a member out of the group, as an administrator does (KIP-345); also one that has only been given its id."""
+    cluster = stage.brokers.cluster
+    request = LeaveGroupRequest(group_id=GROUP, members=(MemberIdentity(member_id=member_id),))
+    context = RequestContext(_LEAVE, OWN_CLIENT_ID, "/127.0.0.1", stage.brokers.clock.now())
+    cluster.apply(cluster.groups.coordinator.leave_group(request, context, Answer()))
+
+
 def _last_join(stage: Stage) -> Any:
     """The program's newest JoinGroup that was accepted: (request, response). Raises ActFailed."""
     for exchange in reversed(stage.dialogue.exchanges):
@@ -162,8 +172,7 @@ async def _all_brokers_stop(stage: Stage) -> AsyncIterator[None]:
 @asynccontextmanager
 async def _member_is_expelled(stage: Stage) -> AsyncIterator[None]:
     """The coordinator removes the program's member."""
-    brokers = stage.brokers
-    expel(brokers.cluster, GROUP, _last_join(stage).response.member_id, brokers.clock.now())
+    remove_member(stage, _last_join(stage).response.member_id)
     yield
 
 

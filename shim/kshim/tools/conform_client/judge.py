@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from kshim.harness.actions import expel
-from kshim.tools.conform_client.acts import ACTS, ActFailed
+from kshim.tools.conform_client.acts import ACTS, ActFailed, remove_member
 from kshim.tools.conform_client.dialogue import Exchange
 from kshim.tools.conform_client.lines import lines_of
 from kshim.tools.conform_client.model import REJOINS, Behaviour
 from kshim.tools.conform_client.program import CommandProblem
-from kshim.tools.conform_client.stage import COMMITTED_OFFSET, GROUP, Stage, open_stage
+from kshim.tools.conform_client.stage import COMMITTED_OFFSET, Stage, open_stage
 from kshim.tools.report import Entry, Verdict
 
 if TYPE_CHECKING:
@@ -191,9 +190,7 @@ class _Episode:
         self._dialogue.fired(firing)
         if self._behaviour.error == "UNKNOWN_MEMBER_ID" and firing.member_id:
             # So that it is true: the group would wait for a member that it has told to be none.
-            brokers = self._stage.brokers
-            with suppress(LookupError):  # it was only to become a member
-                expel(brokers.cluster, GROUP, firing.member_id, brokers.clock.now())
+            remove_member(self._stage, firing.member_id)
 
     def _is_it(self, exchange: Exchange) -> bool:
         """Whether this is a request that goes wrong."""

@@ -131,16 +131,21 @@ class _Run:
         self._time_limit_s = time_limit_s
 
     async def play(self, baseline: Behaviour, chosen: Sequence[Behaviour], jobs: int) -> None:
-        """Play the baseline, and the others if it passes; up to `jobs` at a time. Raises CommandProblem."""
+        """Play the baseline, and the others if it passes; up to `jobs` at a time. Raises CommandProblem.
+
+        A program that passes at its second try only has failed, but the others may still say something.
+        """
         over_s = trio.current_time() + self._time_limit_s
         first = await judge(baseline, self._command, patience=self._patience)
         found = {baseline.name: first}
-        if first.verdict is not Verdict.PASSED:
+        if first.verdict is not Verdict.PASSED and not await self._can_work(baseline):
             self._add(first)
             for behaviour in chosen:
                 if behaviour is not baseline:
                     self._add(_skipped(behaviour, "the program does not work without any trouble"))
             return
+        if baseline not in chosen and first.verdict is not Verdict.PASSED:
+            self._add(first)
         limiter = trio.CapacityLimiter(jobs)
         waiting = deque(chosen)
 
@@ -161,6 +166,10 @@ class _Run:
             for behaviour in chosen:
                 if behaviour.name not in found:
                     nursery.start_soon(judge_one, behaviour)
+
+    async def _can_work(self, baseline: Behaviour) -> bool:
+        again = await judge(baseline, self._command, patience=self._patience)
+        return again.verdict is Verdict.PASSED
 
 
 def _skipped(behaviour: Behaviour, reason: str) -> Entry:
