@@ -75,3 +75,34 @@ def _librdkafka(kshim: Kshim) -> None:
         assert message is not None
         seen += message.error() is None
     consumer.close()
+
+
+def record_a_short_session(path: Path) -> None:
+    """A producer, and two consumers that come and leave, in real time: some seconds."""
+    with Kshim(topics={"t": 4}, record=path) as kshim:
+        servers = kshim.bootstrap_servers
+        producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True})
+        for number in range(RECORDS):
+            producer.produce("t", f"value {number}".encode())
+        producer.flush()
+        consumers = []
+        for count in (1, 2):
+            consumers.append(
+                KafkaConsumer(
+                    "t",
+                    bootstrap_servers=servers,
+                    group_id="short",
+                    auto_offset_reset="earliest",
+                    heartbeat_interval_ms=300,
+                )
+            )
+            for _ in range(300):
+                for consumer in consumers:
+                    consumer.poll(50)
+                if all(len(consumer.assignment()) == 4 // count for consumer in consumers):
+                    break
+        for consumer in consumers:
+            consumer.commit()
+        for consumer in consumers:
+            consumer.close()
+        kshim.group("short").wait_empty()

@@ -141,11 +141,13 @@ class ImportOptions(NamedTuple):
 class ReplayOptions(NamedTuple):
     """What `kshim replay` was asked for. `settings` are configuration keys with other values than recorded.
 
-    `timings_ms` None: time is no difference.
+    `against` None: a fresh cluster in this process. `timings_ms` None: time is no difference.
     """
 
     file: str
     settings: dict[str, str]
+    against: Address | None
+    speed: int
     timings_ms: int | None
     is_summary: bool
     to_test: str | None
@@ -280,6 +282,9 @@ _REPLAY = (
     Option("file", "a recording of `kshim serve --record`", "FILE"),
     Option("--set", "a configuration key with another value than in the recording: what would have been?; may be repeated",
            "KEY=VALUE", key_and_value, is_repeated=True),
+    Option("--against", "play it to this running broker, in real time (default: to a fresh cluster in this process, in virtual "
+           "time)", "HOST:PORT", address),
+    Option("--speed", "with --against: how many times faster than it was recorded (default: 1)", "N", number(1, 1_000)),
     Option("--timings", "also report answers that come so much earlier or later than recorded", "MS", number(0)),
     Option("--summary", "also print the groups and their rebalances, each with its cause", default=False),
     Option("--to-test", "write a scenario file of the groups in it, for `kshim conform --scenario`, to a new file", "FILE.txt"),
@@ -405,9 +410,17 @@ def _import_options(found: argparse.Namespace, _environment: Mapping[str, str]) 
 
 def _replay_options(found: argparse.Namespace, _environment: Mapping[str, str]) -> ReplayOptions:
     given = Given(_REPLAY, found)
+    settings, against = dict(given["set"]), given["against"]
+    if against is not None and (settings or found.summary):
+        option = "--set" if settings else "--summary"
+        raise CommandError(f"{option} is not possible with --against: a running broker is only asked", EXIT_USAGE)
+    if against is None and found.speed is not None:
+        raise CommandError("--speed is for --against: without that, time is virtual", EXIT_USAGE)
     return ReplayOptions(
         file=given["file"],
-        settings=dict(given["set"]),
+        settings=settings,
+        against=against,
+        speed=given["speed"] or 1,
         timings_ms=given["timings"],
         is_summary=bool(found.summary),
         to_test=given["to_test"],
@@ -633,7 +646,7 @@ _COMMANDS: Mapping[str, _Command] = {
     ),
     "replay": _Command(
         "play a recording again and report what is different",
-        "Play a recording of `kshim serve --record` to a fresh cluster, in virtual time, and "
+        "Play a recording of `kshim serve --record` to a fresh cluster, in virtual time, or to a running broker, and "
         "report each answer that differs from the recorded one, field by field.",
         _REPLAY,
         _replay_options,

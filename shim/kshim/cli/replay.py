@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import IO
 
 from kshim.cli.exit_codes import EXIT_FAILURE, EXIT_OK, EXIT_UNAVAILABLE, EXIT_USAGE, CommandError
 from kshim.cli.options import ReplayOptions
 from kshim.config.broker_config import BrokerConfig, ConfigError
 from kshim.recording.format import RecordingError
-from kshim.replay.replay import Recording, replay
+from kshim.replay.player import Turn
+from kshim.replay.replay import Recording, Replay, replay, replay_against
 from kshim.replay.report import as_json, as_text
 from kshim.replay.summary import Summary
 from kshim.replay.to_test import ScenarioWriter
 from kshim.storage.log import LogError
+from kshim.tools.client import BrokerGone
+from kshim_protocol.frame import ProtocolError
 
 
 def run_replay(options: ReplayOptions) -> int:
@@ -28,13 +32,7 @@ def run_replay(options: ReplayOptions) -> int:
         with open(options.file, "rb") as file:
             writer = None if options.to_test is None else ScenarioWriter(Recording(file).start, options.group)
             file.seek(0)
-            result = replay(
-                file,
-                options.settings,
-                timing_ms=options.timings_ms,
-                on_event=summary.observe,
-                on_turn=(lambda turn: None) if writer is None else writer.add,
-            )
+            result = _play(file, options, summary, (lambda turn: None) if writer is None else writer.add)
     except OSError as error:
         raise CommandError(f"cannot read {options.file}: {error.strerror}", EXIT_UNAVAILABLE) from None
     except (RecordingError, LogError) as error:
@@ -50,6 +48,16 @@ def run_replay(options: ReplayOptions) -> int:
     except BrokenPipeError:  # `| head` has seen enough; at exit Python must not try again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return EXIT_FAILURE if result.differences or result.defects else EXIT_OK
+
+
+def _play(file: IO[bytes], options: ReplayOptions, summary: Summary, on_turn: Callable[[Turn], None]) -> Replay:
+    """Raises CommandError, OSError, RecordingError, LogError."""
+    if options.against is None:
+        return replay(file, options.settings, timing_ms=options.timings_ms, on_event=summary.observe, on_turn=on_turn)
+    try:
+        return replay_against(file, options.against, speed=options.speed, timing_ms=options.timings_ms, on_turn=on_turn)
+    except (BrokerGone, TimeoutError, ConnectionError, ProtocolError) as error:
+        raise CommandError(f"--against {options.against}: {error}", EXIT_FAILURE) from None
 
 
 def _write_test(writer: ScenarioWriter, options: ReplayOptions, path: str, summary: Summary) -> None:

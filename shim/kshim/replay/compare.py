@@ -36,7 +36,9 @@ ID_FIELDS: Final = {
 """Fields that hold an id which each broker makes by itself, and what it is an id of."""
 _NODE_LISTS: Final = frozenset({"replica_nodes", "isr_nodes", "offline_replicas"})
 _OF_PLACE: Final = frozenset({"host", "port", "rack"})
+_OF_WORDING: Final = frozenset({"error_message", "batch_index_error_message"})
 _OF_TIME: Final = frozenset({"throttle_time_ms", "log_append_time_ms", "session_lifetime_ms"})
+_OF_ANOTHER_BROKER: Final = _OF_PLACE | _OF_WORDING
 _KEYS: Final = (
     "name",
     "topic",
@@ -102,12 +104,32 @@ def differences(recorded: Any, replayed: Any, ids: Ids) -> list[FieldDifference]
     return list(_of_structs(recorded, replayed, "", ids))
 
 
+def fetch_errors(recorded: Any, replayed: Any, ids: Ids) -> list[FieldDifference]:
+    """As `differences` of two Fetches, which found what there was when they came: of errors only."""
+    ids.are_same("fetch session", recorded.session_id, replayed.session_id)
+    ours, theirs = _errors_in(recorded, ids), _errors_in(replayed, Ids())
+    return [
+        FieldDifference(path, _shown("error_code", ours[path]), _shown("error_code", theirs[path]))
+        for path in sorted(ours.keys() & theirs.keys())
+        if ours[path] != theirs[path]
+    ]
+
+
+def _errors_in(response: Any, ids: Ids) -> dict[str, int]:
+    found = {"error_code": response.error_code}
+    for topic in response.responses:
+        name = topic.topic or ids.replayed("topic", topic.topic_id).hex()
+        for partition in topic.partitions:
+            found[f"responses[{name}].partitions[{partition.partition_index}].error_code"] = partition.error_code
+    return found
+
+
 def _of_structs(recorded: Struct, replayed: Struct, path: str, ids: Ids) -> Iterator[FieldDifference]:
     for row in recorded.info.rows:
         name = row.name
         ours, theirs = getattr(recorded, name), getattr(replayed, name)
         where = f"{path}.{name}" if path else name
-        if name in _OF_TIME or (ids.places and name in _OF_PLACE):
+        if name in _OF_TIME or (ids.places and name in _OF_ANOTHER_BROKER):
             continue
         kind = ID_FIELDS.get(name)
         if kind is not None and not isinstance(ours, Struct | tuple):
@@ -130,6 +152,7 @@ def _of_arrays(
     recorded: Sequence[Any], replayed: Sequence[Any], path: str, name: str, ids: Ids
 ) -> Iterator[FieldDifference]:
     key = _key_of(recorded, replayed, ids)
+    replayed = _in_order_of(recorded, replayed, ids)
     if key is None:
         if len(recorded) != len(replayed):
             yield FieldDifference(f"{path}.length", str(len(recorded)), str(len(replayed)))
@@ -149,6 +172,15 @@ def _of_arrays(
             yield from _of_structs(ours, found, where, ids)
     for value, theirs in left.items():
         yield FieldDifference(f"{path}[{_text(value)}]", "(none)", _shown(name, theirs))
+
+
+def _in_order_of(recorded: Sequence[Any], replayed: Sequence[Any], ids: Ids) -> Sequence[Any]:
+    """Members in the order of the recording, where another broker lists them in another one."""
+    if not ids.places or len(recorded) != len(replayed) or not hasattr(next(iter(recorded), None), "member_id"):
+        return replayed
+    found = {element.member_id: element for element in replayed}
+    wanted = [ids.replayed("member", element.member_id) for element in recorded]
+    return [found[member_id] for member_id in wanted] if found.keys() == set(wanted) else replayed
 
 
 def _key_of(recorded: Sequence[Any], replayed: Sequence[Any], ids: Ids) -> Callable[[Any], Any] | None:

@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 
 from kshim.coordinator.step import Now
 from kshim.recording.format import Entry, Kind
-from kshim.replay.compare import FieldDifference, Ids, differences
-from kshim.replay.messages import API_VERSIONS, Asked, build_request, parse_answer, parse_request
+from kshim.replay.compare import FieldDifference, Ids, differences, fetch_errors
+from kshim.replay.messages import Asked, build_request, parse_answer, parse_request
 from kshim.replay.player import Turn
 from kshim.replay.translate import translated
 from kshim_protocol.errors import ErrorCode
@@ -16,6 +16,8 @@ from kshim_protocol.frame import BuildError, ProtocolError
 
 MAX_NOTES: Final = 1_000
 JOIN_GROUP: Final = 11
+_OF_EACH_BROKER: Final = frozenset({"ApiVersions", "DescribeConfigs", "DescribeLogDirs", "DescribeCluster"})
+"""APIs whose answers say what a broker is."""
 
 
 class AnswerDifference(NamedTuple):
@@ -93,6 +95,8 @@ class Comparison:
         for effect in turn.effects:
             if effect.kind == Kind.FAULT:
                 self.fault_count += 1
+                if self._is_other and self._open.pop(self.request_count, None) is not None:
+                    self.not_played(f"request {self.request_count} met an injected fault: {effect.fields['text']}")
             if effect.kind in (Kind.DRAWN, Kind.FAULT) or effect.subject not in self._open:
                 continue
             request = self._open[effect.subject]
@@ -177,8 +181,10 @@ class Comparison:
             ours, theirs = parse_answer(asked, recorded), parse_answer(asked, replayed)
         except ProtocolError:
             return [] if recorded[4:] == replayed[4:] else [FieldDifference("answer", recorded.hex(), replayed.hex())]
-        if self._is_other and asked.api.key == API_VERSIONS:
+        if self._is_other and asked.api.name in _OF_EACH_BROKER:
             return []
+        if self._is_other and asked.api.name == "Fetch":
+            return fetch_errors(ours, theirs, self.ids)
         if asked.api.key == JOIN_GROUP and ours.error_code == theirs.error_code == ErrorCode.NONE:
             self.ids.joined(asked.body.group_id, ours.member_id, ours.generation_id, theirs.generation_id)
         return differences(ours, theirs, self.ids)

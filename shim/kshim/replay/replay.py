@@ -9,6 +9,7 @@ from typing import IO, NamedTuple
 
 from kshim.coordinator.step import Event
 from kshim.recording.format import Entry, Kind, Reader, RecordingError
+from kshim.replay.against import WirePlayer, needs_of, prepare
 from kshim.replay.comparison import AnswerDifference, Comparison
 from kshim.replay.player import Player, Turn, turns
 
@@ -77,16 +78,58 @@ def replay(
     finally:
         player.end()
     comparison.finish()
+    recorded_ms = last.now.mono_ms - recording.start.now.mono_ms
+    return _result(comparison, player.defects, recording.reader, recorded_ms, time.perf_counter() - began)
+
+
+def replay_against(
+    file: IO[bytes],
+    address: tuple[str, int],
+    *,
+    speed: int = 1,
+    timing_ms: int | None = None,
+    on_turn: Callable[[Turn], None] = lambda turn: None,
+) -> Replay:
+    """Play a recording to a running broker, in real time or `speed` times faster, and compare every answer.
+
+    What says which broker it is, the wording of errors, and what a Fetch happened to find are not compared. Raises
+    RecordingError; BrokerGone, OSError, TimeoutError and ProtocolError when the broker cannot be reached or used.
+    """
+    needs = needs_of(Recording(file).entries)
+    file.seek(0)
+    recording = Recording(file)
+    comparison = Comparison(timing_ms=timing_ms, other_broker=True)
+    prepare(recording.start, needs, address, comparison.ids, comparison.not_played)
+    began = time.perf_counter()
+    player = WirePlayer(recording.start, address, comparison, speed=speed)
+    last = recording.start
+    try:
+        for turn in turns(recording.entries):
+            comparison.expect(turn)
+            player.play(turn)
+            on_turn(turn)
+            last = turn.entry
+        player.end()
+    finally:
+        player.close()
+    comparison.finish()
+    recorded_ms = last.now.mono_ms - recording.start.now.mono_ms
+    return _result(comparison, [], recording.reader, recorded_ms, time.perf_counter() - began)
+
+
+def _result(
+    comparison: Comparison, defects: list[BaseException], reader: Reader, recorded_ms: int, seconds: float
+) -> Replay:
     return Replay(
         comparison.found,
         comparison.notes,
         comparison.left_out_notes,
-        player.defects,
-        recording.reader.damage,
-        recording.reader.is_ended,
+        defects,
+        reader.damage,
+        reader.is_ended,
         comparison.request_count,
         comparison.compared_count,
         comparison.connection_count,
-        last.now.mono_ms - recording.start.now.mono_ms,
-        time.perf_counter() - began,
+        recorded_ms,
+        seconds,
     )
