@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kshim.replay.replay import replay
 from kshim.testing import Fired, Kshim
 from kshim.tools.client import BrokerGone, Client
 from kshim_protocol.errors import ErrorCode
@@ -295,3 +296,25 @@ def test_one_member_expires_while_the_clock_stands_still() -> None:
         assert kshim.group("g").expire("one") == member.member_id
         assert (kshim.group("g").state, kshim.clock.now) == ("Empty", before)
         assert kshim.group("g").rebalances[-1].why == "session_timeout"
+
+
+def test_what_was_done_with_the_clock_is_done_again_in_a_replay(tmp_path: Path) -> None:
+    config = {"group.initial.rebalance.delay.ms": "1000"}
+    with (
+        Kshim(clock="manual", config=config, record=tmp_path / "session.rec") as kshim,
+        two_clients(kshim) as (one, two),
+    ):
+        kshim.coordinator_of("g")
+        waiting = [a_member(client, session_s=45) for client in (one, two)]
+        kshim.clock.advance(2)
+        first, second = (joined(client, member) for client, member in zip((one, two), waiting, strict=True))
+        kshim.clock.advance(100, keep_alive="*")
+        assert [one.ask(first.heartbeat(3), 3).error_code, two.ask(second.heartbeat(3), 3).error_code] == [0, 0]
+        kshim.clock.advance(100, keep_alive="one")
+        assert two.ask(second.heartbeat(3), 3).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        kshim.group("g").expire("one")
+        assert one.ask(first.heartbeat(3), 3).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    with (tmp_path / "session.rec").open("rb") as file:
+        result = replay(file)
+    assert (result.differences, result.notes) == ([], [])
+    assert result.request_count > 6
