@@ -68,7 +68,7 @@ class Consumer:
         self.member_id, self.generation = "", -1
         self.silent_until_s = 0.0
         self.earliest: dict[int, int] = {}
-        self.is_member = self.has_positions = False
+        self.is_member = self.has_positions = self.is_backward = False
 
     def consume(self) -> NoReturn:
         while True:
@@ -227,8 +227,9 @@ class Consumer:
             raise Retry
         offsets = tuple(
             OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset, committed_metadata="")
-            for partition, offset in self.positions.items()
+            for partition, offset in (self.earliest if self.is_backward else self.positions).items()
         )
+        self.is_backward = False
         request = OffsetCommitRequest(
             group_id=GROUP, generation_id_or_member_epoch=self.generation, member_id=self.member_id,
             group_instance_id=INSTANCE, topics=(OffsetCommitRequestTopic(name=TOPIC, partitions=offsets),),
@@ -236,8 +237,7 @@ class Consumer:
         try:
             response = self.ask(request, 8)
         except GONE:
-            if mistaken("commits backwards"):
-                self.positions |= self.earliest
+            self.is_backward = mistaken("commits backwards")
             raise
         for row in response.topics[0].partitions:
             self.check(row.error_code)

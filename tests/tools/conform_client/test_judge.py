@@ -31,7 +31,6 @@ MISTAKES: dict[tuple[str, ...], tuple[str, ...]] = {
         "join-rebalance-in-progress",
         "commit-coordinator-load-in-progress",
         "commit-rebalance-in-progress",
-        "offset-fetch-unstable-offset-commit",
         "coordinator-loads",
     ),
     ("dies of disconnects",): (
@@ -58,7 +57,10 @@ MISTAKES: dict[tuple[str, ...], tuple[str, ...]] = {
     ("joins again when fenced",): ("fenced-instance",),
     ("waits forever",): ("sync-answer-never",),
     ("commits backwards",): ("commit-answer-lost",),
-    ("takes errors for no offset",): ("offset-fetch-coordinator-load-in-progress",),
+    ("takes errors for no offset",): (
+        "offset-fetch-coordinator-load-in-progress",
+        "offset-fetch-unstable-offset-commit",
+    ),
     ("hangs after disconnects",): ("*-truncated", "*-corrupt", "*-oversized"),
     ("does not wait when throttled",): ("*-throttled",),
 }
