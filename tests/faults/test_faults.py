@@ -6,9 +6,10 @@ import pytest
 
 from kshim.faults.faults import Fault, Faults
 from kshim.faults.rule import InvalidRule
+from kshim.harness.rebalances import rebalances_of, timeline_of
 from kshim_protocol.errors import ErrorCode
 from tests.broker.harness import a_node
-from tests.faults.harness import a_commit, a_heartbeat, a_join, arm, faults_of
+from tests.faults.harness import a_commit, a_heartbeat, a_join, a_sync, arm, faults_of, joined
 
 FENCED = int(ErrorCode.FENCED_INSTANCE_ID)
 
@@ -180,3 +181,19 @@ def test_the_next_events_of_a_group_name_the_faults_since_the_last_ones() -> Non
     assert events == [("member_joined", both), ("rebalance_started", both), ("join_completed", None)]
     documents = [event.document()["injected_fault"] for event in node.cluster.history.ring]
     assert documents == [both, both, None]
+
+
+def test_a_rebalance_is_explained_with_the_faults_that_led_to_it() -> None:
+    node = a_node()
+    client = node.client()
+    member_id = joined(client).member_id
+    client.ask(a_sync(member_id), 5)
+    arm(faults_of(node), "Heartbeat", "hang", "always", group="g")
+    client.send(a_heartbeat(member=member_id), 4)
+    node.pass_ms(10_000)
+    first, second = rebalances_of(node.cluster, "g")
+    assert (first.injected_faults, second.injected_faults) == ((), ("Heartbeat: hang",))
+    assert second.why == "session_timeout"
+    assert second.explain().endswith("Faults that were injected before or during it: Heartbeat: hang.")
+    assert "session_timeout" in timeline_of(node.cluster, "g").splitlines()[-1]
+    assert timeline_of(node.cluster, "g").splitlines()[-1].endswith(", after the injected fault Heartbeat: hang")

@@ -31,7 +31,8 @@ class Rebalance(NamedTuple):
 
     `why` is the history's keyword, `text` its sentence, `who` the member that caused it, if one did. `duration_ms` is the time from the start
     to the assignment, so far as it came; None while the rebalance is open. `outcome` is `completed`, `superseded` (by the next one),
-    `aborted`, or None while it is open. `kicked` are the members that were removed because they did not come in time.
+    `aborted`, or None while it is open. `kicked` are the members that were removed because they did not come in time. `injected_faults` name
+    the faults that acted on requests of the group shortly before it or while it was open.
     """
 
     epoch: int
@@ -46,6 +47,7 @@ class Rebalance(NamedTuple):
     outcome: str | None
     joined: tuple[MemberRef, ...]
     kicked: tuple[MemberRef, ...]
+    injected_faults: tuple[str, ...] = ()
 
     @property
     def duration_ms(self) -> int | None:
@@ -68,6 +70,8 @@ class Rebalance(NamedTuple):
                 sentence = f"{sentence} It ended after {seconds(self.duration_ms)} without an assignment."
         if self.kicked:
             sentence += f" Removed, because they did not come in time: {', '.join(map(name_of, self.kicked))}."
+        if self.injected_faults:
+            sentence += f" Faults that were injected before or during it: {'; '.join(self.injected_faults)}."
         return sentence
 
 
@@ -102,15 +106,18 @@ def rebalances_in(events: Iterable[HistoryEvent]) -> tuple[Rebalance, ...]:
     """The rebalances that these events of one group tell of."""
     started: dict[tuple[str, int], HistoryEvent] = {}
     newest: dict[tuple[str, int], HistoryEvent] = {}
+    faults: dict[tuple[str, int], dict[str, None]] = {}
     for event in events:
         if isinstance(event.why, Timeline):
             key = event.run, event.why.epoch
             started.setdefault(key, event)
             newest[key] = event
-    return tuple(_rebalance(started[key], newest[key]) for key in started)
+            if event.injected_fault is not None:
+                faults.setdefault(key, {})[event.injected_fault] = None
+    return tuple(_rebalance(started[key], newest[key], tuple(faults.get(key, ()))) for key in started)
 
 
-def _rebalance(first: HistoryEvent, last: HistoryEvent) -> Rebalance:
+def _rebalance(first: HistoryEvent, last: HistoryEvent, injected_faults: tuple[str, ...]) -> Rebalance:
     timeline = last.why
     assert isinstance(timeline, Timeline)
     outcome = "completed" if last.type == "sync_completed" else last.outcome
@@ -127,6 +134,7 @@ def _rebalance(first: HistoryEvent, last: HistoryEvent) -> Rebalance:
         outcome,
         () if timeline.arrivals is None else timeline.arrivals.members,
         tuple(kicked.member for kicked in timeline.kicked),
+        injected_faults,
     )
 
 
@@ -156,5 +164,6 @@ def timeline_of(cluster: Cluster, group_id: str) -> str:
         generation = "" if event.to_generation is None else f", generation {event.to_generation}"
         member = "" if event.why.trigger is None else f", {name_of(event.why.trigger)}"
         at = f"+{(event.now.mono_ms - began_ms) / 1_000:.3f} s"
-        lines.append(f"{at:>12}  {event.type:<20} {event.why.reason}{member} [{states}{generation}]")
+        fault = "" if event.injected_fault is None else f", after the injected fault {event.injected_fault}"
+        lines.append(f"{at:>12}  {event.type:<20} {event.why.reason}{member} [{states}{generation}]{fault}")
     return "\n".join(lines)
