@@ -53,6 +53,7 @@ def clean(process: Kshim | RealKafka, arguments: Arguments, request: pytest.Fixt
     asked = merged(arguments, marked(item))
     rules = _rules(item)
     if not isinstance(process, Kshim):
+        tests_in_progress.note_kafka(item, process)
         with process.clean(asked, rules) as kafka:
             yield kafka
         return

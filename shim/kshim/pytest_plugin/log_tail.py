@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-_LOGGERS: Final = ("kshim", "kshim.server")
+_LOGGERS: Final = ("kshim", "kshim.coordinator", "kshim.server")
 _LEVEL: Final = logging.INFO - 1
 """As INFO, and yet not a level that anybody else would set."""
 _RECORDS_KEPT: Final = 1_000

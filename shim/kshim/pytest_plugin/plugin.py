@@ -52,7 +52,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """Fail a test that has passed but whose faults did not fire, or during which kshim failed."""
     tests_in_progress.check_before(item)
-    result = yield
+    try:
+        result = yield
+    except BaseException as error:
+        tests_in_progress.check_skip(item, error)
+        raise
     tests_in_progress.check_after(item)
     return result
 

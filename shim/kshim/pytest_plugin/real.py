@@ -46,7 +46,7 @@ class _OnlyPartly:
 class KafkaFace(_OnlyPartly):
     """What `RealKafka` and `AsyncRealKafka` have in common: the part of `Kshim` that any Kafka can play.
 
-    `topics` and `groups` are those that tests have made or named: they are deleted after each test.
+    `topics` and `groups` are those that the present test has made or named: they are deleted when it has ended.
     """
 
     _name = "kshim"
@@ -58,6 +58,8 @@ class KafkaFace(_OnlyPartly):
         self.executor = executor
         self.topics: set[str] = set()
         self.groups: set[str] = set()
+        self.why_skipped: str | None = None
+        """Why this has skipped the present test."""
 
     def __repr__(self) -> str:
         return f"<Kafka at {self.bootstrap_servers}>"
@@ -65,12 +67,13 @@ class KafkaFace(_OnlyPartly):
     def skip(self, what: str) -> NoReturn:
         """End the test: it needs kshim."""
         __tracebackhide__ = True
-        pytest.skip(f"{what} needs kshim: this run is on the Kafka at {self.bootstrap_servers}")
+        self.why_skipped = f"{what} needs kshim: this run is on the Kafka at {self.bootstrap_servers}"
+        pytest.skip(self.why_skipped)
 
     def client_config(self, client: str, *, user: str | None = None, mechanism: str | None = None) -> dict[str, Any]:
         """The options with which a client connects, under its own names. Raises ValueError for a client there is not."""
         if user is not None or mechanism is not None:
-            self.skip("kshim.client_config with a user")
+            self.kafka.skip("kshim.client_config with a user")
         return client_config(client, Access(self.bootstrap_servers, "PLAINTEXT"))
 
     def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
@@ -78,7 +81,7 @@ class KafkaFace(_OnlyPartly):
         check_text("name", name)
         check_integer("partitions", partitions)
         self.admin.create_topic(name, partitions, configs or {})
-        self.topics.add(name)
+        self.kafka.topics.add(name)
 
     def produce(
         self,
@@ -115,7 +118,7 @@ class KafkaFace(_OnlyPartly):
     def offsets(self, group_id: str) -> dict[tuple[str, int], int]:
         """The committed offset of each partition, by (topic, partition)."""
         check_text("group_id", group_id)
-        self.groups.add(group_id)
+        self.kafka.groups.add(group_id)
         return self.admin.committed(group_id)
 
 
@@ -166,6 +169,7 @@ class RealKafka(KafkaFace):
                 self.admin.delete_group(group_id)
             self.topics.clear()
             self.groups.clear()
+            self.why_skipped = None
 
     def as_async(self) -> AsyncRealKafka:
         """The same, with waits to be awaited."""
@@ -186,7 +190,7 @@ class RealKafka(KafkaFace):
     def group(self, group_id: str) -> RealGroup:
         """A consumer group, whether or not it exists yet."""
         check_text("group_id", group_id)
-        self.groups.add(group_id)
+        self.kafka.groups.add(group_id)
         return RealGroup(self, group_id)
 
 
@@ -197,7 +201,7 @@ class AsyncRealKafka(KafkaFace):
 
     def __init__(self, kafka: RealKafka) -> None:
         super().__init__(kafka.bootstrap_servers, kafka.admin, kafka.executor)
-        self.topics, self.groups = kafka.topics, kafka.groups
+        self.kafka = kafka
 
     async def wait_records(
         self,
@@ -214,7 +218,7 @@ class AsyncRealKafka(KafkaFace):
     def group(self, group_id: str) -> AsyncRealGroup:
         """A consumer group, whether or not it exists yet."""
         check_text("group_id", group_id)
-        self.groups.add(group_id)
+        self.kafka.groups.add(group_id)
         return AsyncRealGroup(self, group_id)
 
 

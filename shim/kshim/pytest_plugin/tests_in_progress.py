@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pytest
 
 if TYPE_CHECKING:
+    from kshim.pytest_plugin.real import RealKafka
     from kshim.testing import Kshim
     from kshim.testing.faults import Fault
 
@@ -21,12 +22,28 @@ class Given(NamedTuple):
     must_fire: list[Fault]
 
 
+_KAFKA: Final = pytest.StashKey["RealKafka"]()
 GIVEN: Final = pytest.StashKey[list[Given]]()
 
 
 def note(item: pytest.Item, given: Given) -> None:
     """A fixture has given brokers to a test."""
     item.stash.setdefault(GIVEN, []).append(given)
+
+
+def note_kafka(item: pytest.Item, kafka: RealKafka) -> None:
+    """A fixture has given a test a Kafka that is not kshim."""
+    item.stash[_KAFKA] = kafka
+
+
+def check_skip(item: pytest.Item, error: BaseException) -> None:
+    """Skip a test that needs kshim, where it was skipped in a task: the task's nursery hides that, or the reason."""
+    kafka = item.stash.get(_KAFKA, None)
+    if kafka is None or kafka.why_skipped is None:
+        return
+    others = error.split(pytest.skip.Exception)[1] if isinstance(error, BaseExceptionGroup) else error
+    if others is None or isinstance(others, pytest.skip.Exception):
+        raise pytest.skip.Exception(kafka.why_skipped) from None
 
 
 def check_before(item: pytest.Item) -> None:
