@@ -7,7 +7,13 @@ from hypothesis import HealthCheck, settings
 
 pytest.register_assert_rewrite("integration.support.group_suite")
 
-pytest_plugins = ["pytester", "integration.support.fixtures", "tests.gate.folder_times", "tests.gate.order", "tests.gate.quick"]
+pytest_plugins = [
+    "pytester",
+    "integration.support.fixtures",
+    "tests.gate.folder_times",
+    "tests.gate.order",
+    "tests.gate.quick",
+]
 
 # A busy machine makes anything slow; pytest-timeout is what limits a test.
 os.environ.setdefault("KSHIM_TEST_TIMEOUT_S", "60")

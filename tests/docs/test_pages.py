@@ -35,6 +35,7 @@ PAGES = [
     DOCS / "installing.md",
     DOCS / "kshim-protocol.md",
     DOCS / "testing" / "index.md",
+    DOCS / "testing" / "pytest.md",
     DOCS / "testing" / "recording.md",
     DOCS / "testing" / "control.md",
     *TUTORIALS,

@@ -36,6 +36,7 @@ PATHS = (
     "tests/protocol/test_large_requests.py",
     "tests/protocol/test_offsets_records.py",
     "tests/protocol/test_typing.py",
+    "tests/pytest_plugin/test_costs.py",
     "tests/repository/test_makefile.py",
     "tests/server/test_serve.py",
     "tests/simulation",

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
+from pkgutil import walk_packages
 
 import pytest
 
-import kshim.testing  # noqa: F401  loaded once, and not anew by each run inside
+ROOMS = ("broker", "coordinator", "faults", "harness", "history", "partitions", "server", "storage", "testing")
+
+# A run inside forgets the modules that it has imported. Those of the broker would be there twice.
+for package in ("kshim_protocol", *(f"kshim.{room}" for room in ROOMS)):
+    for module in walk_packages(import_module(package).__path__, f"{package}."):
+        import_module(module.name)
 
 Run = Callable[..., pytest.RunResult]
 

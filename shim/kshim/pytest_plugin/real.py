@@ -153,6 +153,7 @@ class RealKafka(KafkaFace):
 
         Skips the test when its markers ask for what only kshim can do.
         """
+        self.why_skipped = None
         for name in asked:
             if name != "topics":
                 self.skip(f"@pytest.mark.kshim({name}=...)")
@@ -169,7 +170,6 @@ class RealKafka(KafkaFace):
                 self.admin.delete_group(group_id)
             self.topics.clear()
             self.groups.clear()
-            self.why_skipped = None
 
     def as_async(self) -> AsyncRealKafka:
         """The same, with waits to be awaited."""
@@ -219,7 +219,7 @@ class AsyncRealKafka(KafkaFace):
         """A consumer group, whether or not it exists yet."""
         check_text("group_id", group_id)
         self.kafka.groups.add(group_id)
-        return AsyncRealGroup(self, group_id)
+        return AsyncRealGroup(self.kafka, group_id)
 
 
 class GroupOfKafka(_OnlyPartly):

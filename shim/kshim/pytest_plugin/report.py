@@ -26,10 +26,10 @@ def sections(item: pytest.Item) -> list[tuple[str, str]]:
 
     values = getattr(item, "funcargs", {}).values()
     found: list[tuple[str, str]] = []
-    seen: set[int] = set()
+    seen: set[str] = set()
     for kshim in (value for value in values if isinstance(value, (Kshim, AsyncKshim))):
-        if id(kshim.clock) not in seen:
-            seen.add(id(kshim.clock))
+        if kshim.bootstrap_servers not in seen:
+            seen.add(kshim.bootstrap_servers)
             found.extend(_of_brokers(kshim))
     return found + _log(item)
 

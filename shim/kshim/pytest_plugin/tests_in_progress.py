@@ -41,8 +41,11 @@ def check_skip(item: pytest.Item, error: BaseException) -> None:
     kafka = item.stash.get(_KAFKA, None)
     if kafka is None or kafka.why_skipped is None:
         return
-    others = error.split(pytest.skip.Exception)[1] if isinstance(error, BaseExceptionGroup) else error
-    if others is None or isinstance(others, pytest.skip.Exception):
+    if isinstance(error, BaseExceptionGroup):
+        is_hidden = error.split(pytest.skip.Exception)[1] is None
+    else:
+        is_hidden = isinstance(error, pytest.skip.Exception) and not error.msg
+    if is_hidden:
         raise pytest.skip.Exception(kafka.why_skipped) from None
 
 

@@ -1,0 +1,148 @@
+"""What fails a test, and what the report of a failed test has."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.pytest_plugin.conftest import Run
+
+HEARTBEAT = """
+        from kshim.tools.client import Client
+        from kshim_protocol.messages.heartbeat import HeartbeatRequest
+
+        def heartbeat(kshim):
+            host, port = kshim.bootstrap_servers.split(":")
+            client = Client(host, int(port), client_id="ann")
+            answer = client.ask(HeartbeatRequest(group_id="billing", generation_id=1, member_id="m"), 4)
+            client.close()
+            return answer.error_code
+"""
+
+
+def test_a_fault_of_a_marker_is_armed_and_must_fire(run: Run) -> None:
+    result = run(
+        HEARTBEAT
+        + """
+        import pytest
+
+        ERROR = {"on": "Heartbeat", "do": {"error": "COORDINATOR_LOAD_IN_PROGRESS"}, "when": {"times": 1}}
+
+        @pytest.mark.kshim_fault(**ERROR, match={"group": "billing"})
+        def test_that_it_fires(kshim):
+            assert heartbeat(kshim) == 14
+            assert heartbeat(kshim) == 25
+
+        @pytest.mark.kshim_fault(**ERROR, match={"group": "shipping"})
+        def test_that_it_does_not(kshim):
+            assert heartbeat(kshim) == 25
+
+        @pytest.mark.kshim_fault(**ERROR, must_fire=False)
+        def test_that_it_need_not(kshim):
+            pass
+
+        @pytest.mark.kshim_fault(**ERROR)
+        def test_without_brokers():
+            pass
+
+        @pytest.mark.kshim_fault(**ERROR)
+        @pytest.mark.kshim(brokers=2)
+        def test_on_brokers_of_its_own(kshim):
+            assert kshim.faults.all
+            kshim.faults.on("Fetch").hang()
+        """
+    )
+    result.assert_outcomes(passed=2, failed=3)
+    result.stdout.fnmatch_lines(
+        [
+            "*Heartbeat: error COORDINATOR_LOAD_IN_PROGRESS*never fired: 1 Heartbeat request came with *",
+            "*@pytest.mark.kshim_fault needs a test that uses the fixture kshim*",
+            "*never fired: no Heartbeat request came*",
+            'faults.on("Fetch").hang(...) was never armed*',
+        ]
+    )
+
+
+def test_faults_that_a_test_sets_itself_need_not_fire(run: Run) -> None:
+    run(
+        """
+        def test_it(kshim):
+            kshim.faults.on("Heartbeat").hang().always()
+        """
+    ).assert_outcomes(passed=1)
+
+
+def test_a_failed_test_reports_groups_faults_and_log(run: Run) -> None:
+    result = run(
+        """
+        from tests.testing.members import member
+
+        def have_a_member(kshim):
+            with member(kshim) as ann:
+                ann.join()
+                ann.sync({ann.member_id: (0,)})
+                kshim.faults.on("Heartbeat").error("COORDINATOR_LOAD_IN_PROGRESS").once()
+                ann.heartbeat()
+                ann.leave()
+            kshim.call(lambda: None)
+
+        def test_first(kshim, kshim_async):
+            have_a_member(kshim)
+            assert False, "as planned"
+
+        def test_second(kshim_proc):
+            assert kshim_proc.group_ids() == ["billing"]
+            assert False, "as planned"
+
+        def test_third(kshim):
+            have_a_member(kshim)
+        """
+    )
+    result.assert_outcomes(passed=1, failed=2)
+    found = result.stdout.str()
+    first, _, second = found.partition("_ test_second _")
+    assert first.count("- kshim group billing -") == 1
+    result.stdout.fnmatch_lines(
+        [
+            "*- kshim group billing -*",
+            "What happened to group billing:",
+            "*rebalance_completed*generation 1*",
+            "*- kshim faults that fired -*",
+            "Heartbeat: error COORDINATOR_LOAD_IN_PROGRESS*on Heartbeat v4 of ann at 127.0.0.1*",
+            "*- kshim log -*",
+            "* INFO *Injected fault: *",
+        ]
+    )
+    assert "- kshim group billing -" in second, "the brokers of the run are reported, too"
+    assert "Injected fault" not in second, "the log begins with the test"
+
+
+def test_a_defect_of_kshim_fails_the_test_during_which_it_came(run: Run) -> None:
+    result = run(
+        """
+        def test_with_a_defect(kshim):
+            def fail():
+                kshim.cluster.report(ZeroDivisionError("planted"), None)
+            kshim.call(fail)
+
+        def test_after_it(kshim):
+            assert kshim.defects == []
+        """
+    )
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["ZeroDivisionError: planted", "*- kshim log -*"])
+
+
+@pytest.mark.parametrize("how", ["pytest.skip('no')", "pytest.xfail('no')", "assert False"])
+def test_a_test_that_has_not_passed_is_not_judged_again(run: Run, how: str) -> None:
+    result = run(
+        f"""
+        import pytest
+
+        @pytest.mark.kshim_fault(on="Heartbeat", do="hang", when="once")
+        def test_it(kshim):
+            kshim.faults.on("Heartbeat").hang()
+            {how}
+        """
+    )
+    assert result.parseoutcomes().get("errors", 0) == 0
+    assert sum(result.parseoutcomes().values()) == 1
