@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kshim.broker.cluster import Cluster, RandomIds
 from kshim.broker.connection import ANONYMOUS
@@ -29,7 +29,6 @@ from kshim.config.listeners import SecurityProtocol
 from kshim.coordinator.step import Now
 from kshim.partitions.durability import FsyncPolicy
 from kshim.partitions.partition import Topic
-from kshim.recording.recorder import Recorder
 from kshim.scheduling.background_tasks import run_task
 from kshim.storage.directory import DataDirectory
 from kshim.storage.log import Log
@@ -40,6 +39,9 @@ from kshim_protocol.apis import API_TABLE, Api
 from kshim_protocol.codec import codec
 from kshim_protocol.frame import build_request_frame
 from kshim_protocol.schema import Request, Struct
+
+if TYPE_CHECKING:
+    from kshim.recording.recorder import Recorder
 
 R = TypeVar("R", bound=Struct)
 
@@ -188,6 +190,8 @@ class NodeUnderTest:
         )
         self.recorder: Recorder | None = None
         if record is not None:
+            from kshim.recording.recorder import Recorder
+
             self.recorder = Recorder(record, now=lambda: self.now, real_ms=lambda: self.real_ms)
             random_ids = self.recorder.random_ids(random_ids)
         self.cluster = Cluster(
