@@ -12,11 +12,16 @@ import pytest
 
 from integration.clients import platformatic_kafka
 from integration.support.fixtures import available
+from integration.support.jars import KAFKA, JarSet
+from integration.support.java import java
+from integration.support.java_program import compile_java
 from integration.support.node import node, node_program
 from tests.docs.blocks import DOCS
 
 HELPERS = DOCS / "examples" / "helpers"
-PATIENCE_S = 280
+JUNIT = JarSet("junit-1.13.4", Path(__file__).parent / "junit")
+PATIENCE_S = 600
+"""A JVM on a busy machine."""
 
 
 @pytest.fixture
@@ -40,3 +45,20 @@ def test_node(tmp_path: Path, environment: dict[str, str]) -> None:
     for name in ("kshim.mjs", "billing.test.mjs"):
         shutil.copy(HELPERS / name, tmp_path)
     assert "pass 3" in run([node(), "--test", "billing.test.mjs"], tmp_path, environment)
+
+
+@pytest.mark.java
+@pytest.mark.timeout(900)
+def test_junit(tmp_path: Path, environment: dict[str, str]) -> None:
+    classpath = os.pathsep.join([available(lambda: JUNIT.classpath), available(lambda: KAFKA.classpath)])
+    classes = tmp_path / "classes"
+    sources = [HELPERS / "KshimExtension.java", HELPERS / "BillingTest.java"]
+    available(lambda: compile_java(sources, classpath, classes))
+    command = [
+        available(java),
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+        "-cp",
+        f"{classes}{os.pathsep}{classpath}",
+    ]
+    command += ["org.junit.platform.console.ConsoleLauncher", "execute", "--select-class=BillingTest"]
+    assert "3 tests successful" in run([*command, "--disable-banner"], tmp_path, environment)

@@ -32,18 +32,19 @@ def java_program(main: str, sources: Sequence[Path], jar_set: JarSet, *options: 
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
     classes = cache_dir() / "java-programs" / digest.hexdigest()[:16]
     if not classes.is_dir():
-        _compile(sorted(sources), jar_set, classes)
+        compile_java(sorted(sources), jar_set.classpath, classes)
     logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
     classpath = os.pathsep.join((str(classes), jar_set.classpath))
     return [java(), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", logging, *options, "-cp", classpath, main]
 
 
-def _compile(sources: list[Path], jar_set: JarSet, classes: Path) -> None:
+def compile_java(sources: Sequence[Path], classpath: str, classes: Path) -> None:
+    """Compile sources into a new folder `classes`. Raises as `java_program`."""
     classes.parent.mkdir(parents=True, exist_ok=True)
     aside = Path(tempfile.mkdtemp(prefix=f"{classes.name}.", dir=classes.parent))
     try:
         command = [java(), "-jar", *map(str, _COMPILER.jars), "-source", _SOURCE_LEVEL, "-target", _SOURCE_LEVEL]
-        command += ["-encoding", "UTF-8", "-proc:none", "-nowarn", "-d", str(aside), "-classpath", jar_set.classpath]
+        command += ["-encoding", "UTF-8", "-proc:none", "-nowarn", "-d", str(aside), "-classpath", classpath]
         done = subprocess.run(
             [*command, *map(str, sources)], capture_output=True, text=True, timeout=_COMPILE_TIMEOUT_S, check=False
         )
