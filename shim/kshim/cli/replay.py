@@ -75,7 +75,8 @@ def _write_test(writer: ScenarioWriter, options: ReplayOptions, path: str, summa
         raise CommandError(f"--to-test: {path} exists already", EXIT_UNAVAILABLE) from None
     except OSError as error:
         raise CommandError(f"--to-test: cannot write {path}: {error.strerror}", EXIT_UNAVAILABLE) from None
-    print(f"kshim: wrote {path} with {scenario.step_count} steps; left out:", file=sys.stderr)
+    left_out = "left out:" if scenario.notes else "nothing is left out"
+    print(f"kshim: wrote {path} with {scenario.step_count} steps; {left_out}", file=sys.stderr)
     for note in scenario.notes:
         print(f"kshim:   {note}", file=sys.stderr)
 
