@@ -12,6 +12,11 @@ from confluent_kafka import Consumer, Producer
 from kafka import KafkaConsumer
 
 from kshim.testing import Kshim
+from kshim.tools.client import Client
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.group_requests import Committed, GroupMember
+from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
+from kshim_protocol.messages.join_group import JoinGroupRequest
 
 RECORDS = 20
 
@@ -78,31 +83,72 @@ def _librdkafka(kshim: Kshim) -> None:
 
 
 def record_a_short_session(path: Path) -> None:
-    """A producer, and two consumers that come and leave, in real time: some seconds."""
+    """A producer, and two members that come, commit and leave, in real time: a second."""
     with Kshim(topics={"t": 4}, record=path) as kshim:
-        servers = kshim.bootstrap_servers
-        producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True})
+        host, _, port = kshim.bootstrap_servers.rpartition(":")
+        address = (host, int(port))
+        producer = Producer({"bootstrap.servers": kshim.bootstrap_servers, "enable.idempotence": True})
         for number in range(RECORDS):
             producer.produce("t", f"value {number}".encode())
         producer.flush()
-        consumers = []
-        for count in (1, 2):
-            consumers.append(
-                KafkaConsumer(
-                    "t",
-                    bootstrap_servers=servers,
-                    group_id="short",
-                    auto_offset_reset="earliest",
-                    heartbeat_interval_ms=300,
-                )
-            )
-            for _ in range(300):
-                for consumer in consumers:
-                    consumer.poll(50)
-                if all(len(consumer.assignment()) == 4 // count for consumer in consumers):
-                    break
-        for consumer in consumers:
-            consumer.commit()
-        for consumer in consumers:
-            consumer.close()
-        kshim.group("short").wait_empty()
+        first, second = _Member(address, "first"), _Member(address, "second")
+        first.join()
+        first.sync({first: b"all"})
+        assert first.commit(3) == ErrorCode.NONE
+        second.send_join()  # it waits until the first one joins again
+        assert first.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
+        first.join()
+        second.take_join()
+        first.sync({first: b"half", second: b"other half"})
+        second.sync({})
+        assert second.commit(4) == ErrorCode.NONE
+        second.leave()
+        assert first.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
+        first.leave()
+        assert first.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID
+        for member in (first, second):
+            member.client.close()
+
+
+class _Member:
+    """A consumer that does one thing at a time."""
+
+    def __init__(self, address: tuple[str, int], name: str) -> None:
+        self.client = Client(*address, client_id=name, timeout_s=60)
+        self.client.ask(FindCoordinatorRequest(key="short", key_type=0), 2)
+        self.own = GroupMember("short")
+
+    def send_join(self) -> None:
+        """Get a member id, and join with it; the answer may come later."""
+        if not self.own.member_id:
+            self.own = self.own._replace(member_id=self.client.ask(self._join(), 9).member_id)
+        self.client.send(self._join(), 9)
+
+    def _join(self) -> JoinGroupRequest:
+        return self.own.join(9, [("range", b"t")], session_timeout_ms=60_000)
+
+    def take_join(self) -> None:
+        answer = self.client.receive(60)
+        assert answer is not None
+        assert answer.error_code == ErrorCode.NONE
+        self.own = self.own._replace(generation_id=answer.generation_id)
+
+    def join(self) -> None:
+        self.send_join()
+        self.take_join()
+
+    def sync(self, assignments: dict[_Member, bytes]) -> None:
+        rows = [(member.own.member_id, assignment) for member, assignment in assignments.items()]
+        assert self.client.ask(self.own.sync(5, rows), 5).error_code == ErrorCode.NONE
+
+    def heartbeat(self) -> int:
+        error: int = self.client.ask(self.own.heartbeat(4), 4).error_code
+        return error
+
+    def commit(self, offset: int) -> int:
+        answer = self.client.ask(self.own.commit(8, [("t", [Committed(0, offset)])]), 8)
+        error: int = answer.topics[0].partitions[0].error_code
+        return error
+
+    def leave(self) -> None:
+        self.client.ask(self.own.leave(5), 5)

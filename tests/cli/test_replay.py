@@ -81,7 +81,11 @@ def test_what_cannot_be_replayed(tmp_path: Path, recording: str, capsys: pytest.
     cases: list[tuple[list[str], int, str]] = [
         ([missing], 3, f"cannot read {missing}: No such file or directory"),
         ([str(other)], 3, f"{other}: this is not a recording of kshim"),
-        ([recording, "--set", "group.max.size=many"], 2, "--set: group.max.size=many: expected an integer of at least 1"),
+        (
+            [recording, "--set", "group.max.size=many"],
+            2,
+            "--set: group.max.size=many: expected an integer of at least 1",
+        ),
         ([recording, "--speed", "2"], 2, "--speed is for --against: without that, time is virtual"),
         (
             [recording, "--against", "127.0.0.1:9", "--set", "a=b"],
