@@ -28,6 +28,12 @@ class Client(NamedTuple):
         command: list[str] = _launch(self.folder).consumer()
         return command
 
+    @property
+    def judged(self) -> Mapping[str, str]:
+        """Why it is known to fail behaviours of `kshim conform-client`, by their names."""
+        known: Mapping[str, str] = getattr(_launch(self.folder), "JUDGED", {})
+        return known
+
     def plays(self, situation: str) -> bool:
         """Whether a situation is for it.
 

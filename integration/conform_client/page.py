@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+_LINE = 180
 _WORDS = {"passed": "pass", "failed": "**fail**", "skipped": "n/a"}
 _HEAD = """# Clients, judged
 
@@ -39,9 +41,9 @@ class Judged(NamedTuple):
         return next((each for each in self.behaviours if each["name"] == name), None)
 
 
-def markdown(judged: Sequence[Judged]) -> str:
-    """The page."""
-    return "\n".join([_HEAD, *_table(judged), *_failures(judged), *_not_applicable(judged)]) + "\n"
+def markdown(judged: Sequence[Judged], reasons: Mapping[str, Mapping[str, str]]) -> str:
+    """The page; `reasons` says why, by client and behaviour."""
+    return "\n".join([_HEAD, *_table(judged), *_failures(judged, reasons), *_not_applicable(judged)]) + "\n"
 
 
 def _table(judged: Sequence[Judged]) -> Iterator[str]:
@@ -66,17 +68,25 @@ def _cell(behaviour: dict[str, Any] | None) -> str:
     return _WORDS[behaviour["verdict"]] + (" (exit)" if behaviour["verdict"] == "passed" and has_ended else "")
 
 
-def _failures(judged: Sequence[Judged]) -> Iterator[str]:
+def _failures(judged: Sequence[Judged], reasons: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     for each in judged:
         failed = [behaviour for behaviour in each.behaviours if behaviour["verdict"] == "failed"]
         if failed:
             yield f"\n## {each.client} {each.version}\n"
         for behaviour in failed:
             yield f"**{behaviour['title']}** (`{behaviour['name']}`; {behaviour['source']})\n"
+            if why := reasons[each.client].get(behaviour["name"]):
+                yield f"{why[0].upper()}{why[1:]}.\n"
             yield from (f"- expected: {one['expected']}; seen: {one['seen']}" for one in behaviour["failures"])
             yield "\n```text"
-            yield from behaviour["dialogue"]
+            yield from map(_shown, behaviour["dialogue"])
             yield "```\n"
+
+
+def _shown(line: str) -> str:
+    """A line without the folders of the machine, and not too long."""
+    line = re.sub(r'"?/\S*/(site-packages/|(?=integration/))', "", line)
+    return line if len(line) <= _LINE else f"{line[:_LINE]}..."
 
 
 def _not_applicable(judged: Sequence[Judged]) -> Iterator[str]:

@@ -38,7 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(judged.summary, flush=True)
     found = [Judged(**json.loads(file.read_text())) for file in sorted(results.glob("*.json"))]
     if options.page:
-        Path(options.page).write_text(markdown(sorted(found, key=lambda judged: judged.client)))
+        reasons = {client.name: client.judged for client in clients()}
+        Path(options.page).write_text(markdown(sorted(found, key=lambda judged: judged.client), reasons))
     return 0 if is_complete else 1
 
 

@@ -17,3 +17,9 @@ def command() -> list[str]:
 def consumer() -> list[str]:
     """The program that `kshim conform-client` judges. Raises as `command`."""
     return [*command(), "consume"]
+
+
+JUDGED = {
+    "fenced-instance": "commits go on for ever with their error in the log, and after the next heartbeat it joins again and fences the newer process: the error reaches the program as one of the group session, which is begun anew. A program that ends with each error of a poll, as in the README of franz-go, passes this and fails ten others",
+}
+"""What `kshim conform-client` finds, and why."""

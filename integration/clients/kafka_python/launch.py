@@ -15,3 +15,10 @@ def command() -> list[str]:
 def consumer() -> list[str]:
     """The program that `kshim conform-client` judges."""
     return [sys.executable, "-m", "integration.clients.kafka_python.consumer"]
+
+
+JUDGED = {
+    "offset-fetch-coordinator-not-available": "it asks the same broker again until that answers; only NOT_COORDINATOR has it look for the coordinator again",
+    "all-brokers-stop": "while no broker accepts a connection, the iterator raises KafkaConnectionError, which ends the program",
+}
+"""What `kshim conform-client` finds, and why."""

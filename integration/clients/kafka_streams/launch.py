@@ -22,3 +22,10 @@ def command() -> list[str]:
 def consumer() -> list[str]:
     """The program that `kshim conform-client` judges. Raises as `command`."""
     return java_program("PlainStreams", [*SOURCES, *(_HERE / "src").glob("*.java")], _JARS, "-Xmx256m")
+
+
+JUDGED = {
+    "commit-rebalance-in-progress": "the stream thread ends with the error. Kafka answers so only between JoinGroup and SyncGroup, when Streams does not commit",
+    "commit-illegal-generation": "it joins again as a new member without leaving: the coordinator waits for the old member until its session ends (45 s), and nobody consumes meanwhile",
+}
+"""What `kshim conform-client` finds, and why."""

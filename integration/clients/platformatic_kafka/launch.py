@@ -24,3 +24,11 @@ def command() -> list[str]:
 def consumer() -> list[str]:
     """The program that `kshim conform-client` judges. Raises as `command`."""
     return node_program(Path(__file__).parent, "consumer.js")
+
+
+JUDGED = {
+    "fenced-instance": "its commits do not name the instance, so that it is told UNKNOWN_MEMBER_ID, joins again and fences the newer process: the two take turns",
+    "coordinator-stops": "its stream ends with an error after three tries",
+    **dict.fromkeys(("heartbeat-throttled", "commit-throttled"), "it does not wait"),
+}
+"""What `kshim conform-client` finds, and why."""
