@@ -22,7 +22,7 @@ _REASONS: Final = {
     "static_replaced": "{who} came back with another subscription under the same group.instance.id",
     "append_failed": "the assignment could not be written",
     "group_too_large": "the group had more members than group.max.size allows",
-    "admin": "an administrator asked for it, or removed {who}",
+    "admin": "an administrator removed {who}",
 }
 
 
@@ -56,8 +56,7 @@ class Rebalance(NamedTuple):
 
     def explain(self) -> str:
         """One sentence or two in plain English."""
-        cause = _REASONS.get(self.why, self.why.replace("_", " ")).format(who=name_of(self.who))
-        sentence = f"Rebalance {self.epoch}: {cause}."
+        sentence = f"Rebalance {self.epoch}: {self._cause()}."
         match self.outcome:
             case None:
                 return f"{sentence} It is not over yet."
@@ -74,17 +73,26 @@ class Rebalance(NamedTuple):
             sentence += f" Faults that were injected before or during it: {'; '.join(self.injected_faults)}."
         return sentence
 
+    def _cause(self) -> str:
+        if self.why == "admin" and self.who is None:
+            return f"it was asked for ({self.text})"
+        cause = _REASONS.get(self.why, self.why.replace("_", " ")).format(who=name_of(self.who))
+        return cause + _with_reason(self.who)
+
 
 def name_of(member: MemberRef | None) -> str:
-    """A member as a person knows it: its instance or client id, where it is, and what it says of its reason."""
+    """A member as a person knows it: its instance or member id, its client id, and where it is."""
     if member is None:
         return "no member"
     kind, name = (
         ("static member", member.group_instance_id) if member.group_instance_id else ("member", member.member_id)
     )
     client = f"client {member.client_id} at " if member.client_id else ""
-    reason = f', which gave the reason "{member.client_reason}"' if member.client_reason else ""
-    return f"{kind} {name} ({client}{member.client_host.removeprefix('/')}){reason}"
+    return f"{kind} {name} ({client}{member.client_host.removeprefix('/')})"
+
+
+def _with_reason(member: MemberRef | None) -> str:
+    return f', which gave the reason "{member.client_reason}"' if member is not None and member.client_reason else ""
 
 
 def seconds(duration_ms: int | None) -> str:
@@ -162,7 +170,7 @@ def timeline_of(cluster: Cluster, group_id: str) -> str:
             event.state_to if event.state_from in (None, event.state_to) else f"{event.state_from} -> {event.state_to}"
         )
         generation = "" if event.to_generation is None else f", generation {event.to_generation}"
-        member = "" if event.why.trigger is None else f", {name_of(event.why.trigger)}"
+        member = "" if event.why.trigger is None else f", {name_of(event.why.trigger)}{_with_reason(event.why.trigger)}"
         at = f"+{(event.now.mono_ms - began_ms) / 1_000:.3f} s"
         fault = "" if event.injected_fault is None else f", after the injected fault {event.injected_fault}"
         lines.append(f"{at:>12}  {event.type:<20} {event.why.reason}{member} [{states}{generation}]{fault}")
