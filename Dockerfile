@@ -4,7 +4,7 @@ FROM python:3.13-slim
 COPY pyproject.toml README.md LICENSE /src/
 COPY shim /src/shim
 COPY protocol /src/protocol
-RUN pip install --no-cache-dir "/src[compression,demo]" \
+RUN pip install --no-cache-dir "/src[compression,control,demo]" \
     && rm -r /src \
     && useradd --system --uid 10001 --user-group kshim \
     && install -d -o kshim -g kshim /data

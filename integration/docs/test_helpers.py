@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from integration.clients import platformatic_kafka
+from integration.clients import franz_go, platformatic_kafka
 from integration.support.fixtures import available
+from integration.support.go import go, go_program
 from integration.support.jars import KAFKA, JarSet
 from integration.support.java import java
 from integration.support.java_program import compile_java
@@ -62,3 +63,15 @@ def test_junit(tmp_path: Path, environment: dict[str, str]) -> None:
     ]
     command += ["org.junit.platform.console.ConsoleLauncher", "execute", "--select-class=BillingTest"]
     assert "3 tests successful" in run([*command, "--disable-banner"], tmp_path, environment)
+
+
+@pytest.mark.timeout(900)  # the first run compiles the standard library
+@pytest.mark.long
+def test_go(tmp_path: Path, environment: dict[str, str]) -> None:
+    found = available(go)
+    driver = Path(franz_go.__file__).parent
+    available(lambda: go_program(driver))  # its modules are there
+    for source in (driver / "go.mod", driver / "go.sum", HELPERS / "kshim.go", HELPERS / "billing_test.go"):
+        shutil.copy(source, tmp_path)
+    environment |= {"GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod", "GOWORK": "off"}
+    assert run([found, "test", "./..."], tmp_path, environment).startswith("ok ")
