@@ -40,7 +40,7 @@ class KafkaPython:
         if self._is_member:
             self._consumer.poll(timeout_ms=0)
             while not self._consumer.assignment():
-                self._consumer.poll(timeout_ms=100)
+                self._consumer.poll(timeout_ms=1_000)
         try:
             self._consumer.commit(
                 {self._partition: OffsetAndMetadata(offset, "", -1)}, timeout_ms=int(patience_s * 1_000)
@@ -62,7 +62,7 @@ class ConfluentKafka:
         if self._is_member:
             self._consumer.poll(0)
             while not self._consumer.assignment():
-                self._consumer.poll(0.1)
+                self._consumer.poll(1)
         wanted = [confluent_kafka.TopicPartition(TOPIC, 0, offset)]
         try:
             (answer,) = self._consumer.commit(offsets=wanted, asynchronous=False)
@@ -105,6 +105,9 @@ def confluent(bootstrap_servers: str, group_id: str, *, is_member: bool) -> Iter
             "bootstrap.servers": bootstrap_servers,
             "group.id": group_id,
             "enable.auto.commit": False,
+            # A Fetch that waits holds up the lookup of the coordinator behind it. While that takes longer than the pauses,
+            # librdkafka 2.16 drops each coordinator that it finds, for the commit that it tries again fails on the change.
+            "fetch.wait.max.ms": 10,
             "socket.timeout.ms": _REQUEST_MS,
             "retry.backoff.ms": _PAUSE_MS,
             "retry.backoff.max.ms": 2 * _PAUSE_MS,
