@@ -9,7 +9,7 @@ from time import process_time
 import pytest
 
 from kshim.broker.connection import ConnectionClosing
-from kshim.recording.format import RecordingError
+from kshim.recording.format import Encoder, Kind, RecordingError
 from kshim.replay.compare import FieldDifference
 from kshim.replay.replay import replay
 from kshim_protocol.errors import ErrorCode
@@ -201,3 +201,33 @@ def test_a_recording_that_was_cut_off_replays_up_to_there() -> None:
 def test_a_recording_without_a_beginning_is_refused() -> None:
     with pytest.raises(RecordingError, match="how it began"):
         replay(BytesIO(Recorded().data[:12]))
+
+
+def test_entries_that_cannot_be_are_no_traceback() -> None:
+    encoder = Encoder()
+    (start, *_) = Recorded().entries()
+    encoder.add(*start)
+    encoder.add(Kind.DISCONNECTED, start.now, start.real_ms, 7)
+    with pytest.raises(RecordingError, match="what follows 0 requests cannot be played"):
+        replay(BytesIO(encoder.header() + encoder.block()))
+
+
+def test_kinds_of_a_newer_kshim_are_skipped() -> None:
+    encoder = Encoder()
+    (start, *_, end) = Recorded().entries()
+    encoder.add(*start)
+    encoder.add(200, start.now, start.real_ms, 7, b"?")
+    encoder.add(Kind.OPERATION, start.now, start.real_ms, 0, b'{"what":"fly","height":3}')
+    encoder.add(*end)
+    result = replay(BytesIO(encoder.header() + encoder.block()))
+    assert (result.differences, result.is_ended) == ([], True)
+    assert result.notes == ["the operation fly {'height': 3}"]
+
+
+def test_a_node_that_comes_to_another_address_is_found_there() -> None:
+    recorded = Recorded()
+    node = recorded.node
+    node.client().ask(MetadataRequest(topics=()), 12)
+    node.node.node.port = 19092
+    node.client().ask(MetadataRequest(topics=()), 12)
+    assert recorded.replay().differences == []

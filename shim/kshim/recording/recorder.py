@@ -290,9 +290,7 @@ class Recorder:
             known_id: {connection.listener_name: node.address(connection.listener_name)}
             for known_id, node in self._cluster.known_nodes.items()
         }
-        if any(self._nodes.get(known_id, {}).items() < where.items() for known_id, where in nodes.items()) or not (
-            nodes.keys() <= self._nodes.keys()
-        ):
+        if not all(where.items() <= self._nodes.get(known_id, {}).items() for known_id, where in nodes.items()):
             self._nodes = {known_id: {**self._nodes.get(known_id, {}), **where} for known_id, where in nodes.items()}
             self._add(Kind.NODES, 0, as_json({str(known_id): where for known_id, where in self._nodes.items()}))
         self._connection_count += 1

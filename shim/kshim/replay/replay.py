@@ -75,6 +75,9 @@ def replay(
             player.play(turn)
             on_turn(turn)
             last = turn.entry
+    except (LookupError, TypeError, ValueError) as error:
+        sentence = f"what follows {comparison.request_count} requests cannot be played: {error!r}"
+        raise RecordingError(sentence) from error
     finally:
         player.end()
     comparison.finish()
