@@ -23,6 +23,7 @@ USE_NO_BROKER = {"test_the_incident_replays_as_it_was", "test_with_our_settings_
 
 
 @pytest.mark.kafka
+@pytest.mark.timeout(600)  # Kafka may have to be started first
 def test_examples_that_need_nothing_of_kshim_pass_on_kafka(real_kafka: RealKafka, tmp_path: Path) -> None:
     report = tmp_path / "report.xml"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "docs/examples"]
