@@ -7,13 +7,14 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import aiokafka
 import pytest
 import trio
 
-from kshim.harness.groups import GroupView
+from kshim.harness.groups import GroupView, group_view
 from kshim.testing import Kshim
 from kshim_protocol.errors import ErrorCode
 from tests.testing.members import Member, member
@@ -139,6 +140,20 @@ def test_the_number_of_rebalances_is_asserted_with_the_timeline(kshim: Kshim) ->
         group.assert_rebalances(at_least=3)
 
 
+def test_a_group_that_is_being_read_from_the_log_is_seen_as_it_will_be(tmp_path: Path) -> None:
+    with Kshim(2, topics={"orders": 4}, data_dir=tmp_path) as kshim, member(kshim) as ann:
+        settle(ann)
+        assert ann.commit("orders", 0, 3) == ErrorCode.NONE
+        for broker in (1, 2):
+            kshim.move_coordinator("billing", broker)
+            assert (kshim.group("billing").state, kshim.offsets("billing")) == ("Stable", {("orders", 0): 3})
+    with Kshim(2, topics={"orders": 4}, data_dir=tmp_path) as kshim:
+        assert kshim.group_ids() == ["billing"]
+    with Kshim(2, topics={"orders": 4}, data_dir=tmp_path) as kshim:
+        assert kshim.group("billing").expel("ann") == ann.member_id
+        assert kshim.group("billing").state == "Empty"
+
+
 # Waiting
 
 
@@ -219,7 +234,7 @@ def test_a_wait_for_a_group_there_is_not_ends_when_its_coordinator_is_loaded() -
 
         def move_and_wait() -> Future[GroupView]:
             kshim.brokers.move_coordinator("billing", other)
-            assert group.state == "Unknown"
+            assert group_view(kshim.cluster, "billing").state == "Unknown"
             return group._empty(timeout=10)
 
         assert kshim.call(move_and_wait).result().state == "Dead"

@@ -5,9 +5,10 @@ One task reads them one after the other, in slices; those that requests wait for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from types import GeneratorType
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from kshim.storage.log import CorruptLog, LogError
 from kshim_protocol.errors import ErrorCode
@@ -62,7 +63,7 @@ class CoordinatorLoader:
         self._wanted: dict[int, None] = {}
         self._at_start: set[int] = set()
         self._leaderless: set[int] = set()
-        self._reading: Iterator[None] | None = None
+        self._reading: GeneratorType[None, None, None] | None = None
         self.on_loaded: Callable[[], None] = lambda: None
         """Called when a shard has been read, whatever it holds; must not raise."""
 
@@ -128,13 +129,15 @@ class CoordinatorLoader:
         self._apply(step)
 
     def finish(self) -> None:
-        """Read all that is left now, for a caller that does not want to wait. Not to be called while a slice is read."""
-        for _ in self._reading or ():
-            pass
+        """Read all that is left now, for a caller that does not want to wait. Nothing, where a slice is being read: it has called."""
+        reading = self._reading
+        if reading is not None and not reading.gi_running:
+            for _ in reading:
+                pass
 
     def _run(self) -> None:
         if self._reading is None:
-            self._reading = self._read_all()
+            self._reading = cast("GeneratorType[None, None, None]", self._read_all())
             self._background_tasks.add(self._in_slices(self._reading), urgent=True)
 
     @staticmethod
@@ -142,7 +145,7 @@ class CoordinatorLoader:
         for _ in reading:
             yield None
 
-    def _read_all(self) -> Iterator[None]:
+    def _read_all(self) -> Generator[None, None, None]:
         try:
             for module in self._modules:
                 import_module(module)

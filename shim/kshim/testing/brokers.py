@@ -217,6 +217,13 @@ class Brokers:
         ]
 
     @property
+    def loaded(self) -> Cluster:
+        """The cluster, after groups that are being read from the log have been read: at a start, or after a move."""
+        cluster = self._running
+        cluster.groups.loader.finish()
+        return cluster
+
+    @property
     def _running(self) -> Cluster:
         """Raises RuntimeError."""
         self._check_running()

@@ -150,12 +150,12 @@ class GroupFace:
     # How
 
     def _read(self, look: Callable[[Cluster, str], T]) -> T:
-        return self._thread.call(lambda: look(self._thread.brokers.cluster, self.group_id))
+        return self._thread.call(lambda: look(self._thread.brokers.loaded, self.group_id))
 
     def _do(self, act: Callable[[Cluster, Now], T]) -> T:
         def run() -> T:
             brokers = self._thread.brokers
-            return act(brokers.cluster, brokers.clock.now())
+            return act(brokers.loaded, brokers.clock.now())
 
         return self._thread.call(run)
 

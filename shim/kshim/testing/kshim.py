@@ -224,7 +224,7 @@ class Harness:
 
     def group_ids(self) -> list[str]:
         """Every group there is, sorted."""
-        return self.call(lambda: groups.group_ids(self.cluster))
+        return self.call(lambda: groups.group_ids(self.brokers.loaded))
 
     def timelines(self) -> dict[str, str]:
         """What happened to each group, those that are gone included, as far as the history goes back."""
@@ -233,7 +233,7 @@ class Harness:
     def offsets(self, group_id: str) -> dict[tuple[str, int], int]:
         """The committed offset of each partition, by (topic, partition)."""
         check_text("group_id", group_id)
-        return self.call(lambda: groups.committed(self.cluster, group_id))
+        return self.call(lambda: groups.committed(self.brokers.loaded, group_id))
 
     def _ended(self, failure: BaseException | None) -> None:
         """The brokers have ended: raise what was collected, or note it in the exception that the block has ended with."""
