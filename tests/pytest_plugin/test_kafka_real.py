@@ -30,6 +30,7 @@ TESTS = """
             consumer.commit()
             assert group.wait_committed("orders", 1, 1) == 1
             assert group.wait_stable(members=1).state == "Stable"
+            assert group.wait_until(lambda view: view.protocol == "range").members
             assert group.wait_assigned("ann") == (("orders", 0), ("orders", 1))
             assert group.offsets["orders", 1] == kshim.offsets(kshim_group)["orders", 1] == 1
             assert group.lag["orders", 1] == 1
@@ -41,9 +42,11 @@ TESTS = """
             group.wait_empty()
 
         def test_records(kshim, kshim_topic):
+            with pytest.raises(TimeoutError, match="had not 1 records within 0.01 s"):
+                kshim.wait_records(kshim_topic, timeout=0.01)
             written = kshim.produce(kshim_topic, "coffee", None, key="k", headers={"a": b"b"})
             assert [record.offset for record in written] == [0, 1]
-            first, second = kshim.records(kshim_topic)
+            first, second = kshim.wait_records(kshim_topic, 2)
             assert (first.value, second.value, first.key, first.headers) == (b"coffee", None, b"k", (("a", b"b"),))
             with pytest.raises(LookupError, match="there is no topic nothing"):
                 kshim.records("nothing")
