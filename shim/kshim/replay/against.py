@@ -20,6 +20,7 @@ from kshim_protocol.errors import ErrorCode
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
+from kshim_protocol.messages.describe_transactions import DescribeTransactionsRequest
 from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
 from kshim_protocol.messages.init_producer_id import InitProducerIdRequest
 from kshim_protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -47,22 +48,26 @@ class Needs(NamedTuple):
     """What a recording asks a broker for that is not ready as soon as that has started."""
 
     groups: list[str]
+    transactional_ids: list[str]
     producer_ids: bool
 
 
 def needs_of(entries: Iterable[Entry]) -> Needs:
     """What is asked for in a recording."""
     groups: dict[str, None] = {}
+    transactional_ids: dict[str, None] = {}
     producer_ids = False
     for entry in entries:
         if entry.kind != Kind.REQUEST:
             continue
         key = int.from_bytes(entry.payload[:2], "big")
         producer_ids = producer_ids or key == INIT_PRODUCER_ID
-        if key == JOIN_GROUP:
-            with suppress(ProtocolError):
+        with suppress(ProtocolError):
+            if key == JOIN_GROUP:
                 groups[parse_request(entry.payload).body.group_id] = None
-    return Needs(list(groups), producer_ids)
+            elif key == INIT_PRODUCER_ID and (transactional_id := parse_request(entry.payload).body.transactional_id):
+                transactional_ids[transactional_id] = None
+    return Needs(list(groups), list(transactional_ids), producer_ids)
 
 
 def prepare(start: Entry, needs: Needs, address: tuple[str, int], ids: Ids, note: Callable[[str], None]) -> None:
@@ -86,6 +91,8 @@ def prepare(start: Entry, needs: Needs, address: tuple[str, int], ids: Ids, note
             note("the records, groups and offsets that there were when the recording began")
         for group_id in needs.groups:
             _await_coordinator(client, group_id)
+        for transactional_id in needs.transactional_ids:
+            _await_transactions(client, transactional_id)
         if needs.producer_ids:
             _await_producer_ids(client)
     finally:
@@ -116,6 +123,24 @@ def _await_coordinator(client: Client, group_id: str) -> None:
                 return
         time.sleep(_PAUSE_S)
     raise TimeoutError(f"the coordinator of group {group_id} does not answer")
+
+
+def _await_transactions(client: Client, transactional_id: str) -> None:
+    """As of groups: `__transaction_state` is made when it is first asked for. Raises TimeoutError."""
+    for _ in range(_TRIES):
+        found = client.ask(FindCoordinatorRequest(key=transactional_id, key_type=1), 2)
+        if found.error_code == ErrorCode.NONE:
+            home = Client(found.host, found.port, client_id="kshim-replay")
+            try:
+                (state,) = home.ask(
+                    DescribeTransactionsRequest(transactional_ids=(transactional_id,)), 0
+                ).transaction_states
+            finally:
+                home.close()
+            if state.error_code not in _COORDINATOR_ERRORS:
+                return
+        time.sleep(_PAUSE_S)
+    raise TimeoutError(f"the coordinator of the transactional id {transactional_id} does not answer")
 
 
 def _await_producer_ids(client: Client) -> None:
