@@ -94,8 +94,12 @@ class Consumer:
                 self.pause()
 
     def pause(self) -> None:
-        if not mistaken("hammers"):
-            time.sleep(0.1)
+        if mistaken("hammers"):  # many at once, so that it shows on a machine that is slow, too
+            client = self.somebody()
+            for _ in range(50):
+                client.send(FindCoordinatorRequest(key=GROUP), 3)
+            client.close()
+        time.sleep(0.1)
 
     def forget_connections(self) -> None:
         for client in (self.coordinator, *self.leaders.values()):
