@@ -20,6 +20,14 @@ def check_integer(what: str, value: object) -> None:
         raise TypeError(f"{what} must be an integer, not {value!r}")
 
 
+def check_timeout(timeout_s: float) -> None:
+    """Raises TypeError, ValueError."""
+    if not isinstance(timeout_s, (int, float)) or isinstance(timeout_s, bool):
+        raise TypeError(f"timeout must be a number of seconds, not {timeout_s!r}")
+    if not timeout_s >= 0:  # NaN neither
+        raise ValueError(f"timeout must be a number of seconds from 0 on, not {timeout_s!r}")
+
+
 def check_count(what: str, count: int) -> None:
     """Raises TypeError, ValueError."""
     check_integer(what, count)
