@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -321,12 +322,16 @@ def test_what_cannot_be_done_to_a_group_is_named(kshim: Kshim) -> None:
     with member(kshim) as ann:
         settle(ann)
         wrong: Any = 5
+        wrong_time: Any = "5"
         mistakes: list[tuple[Callable[[], object], type[Exception], str]] = [
             (lambda: group.expel("eve"), LookupError, "group billing has no member named 'eve': give a member id"),
             (lambda: group.fence("b1"), LookupError, r"no member with the group.instance.id b1 \(it has: none\)"),
             (lambda: group.expel(wrong), TypeError, "member must be a string, not 5"),
             (lambda: kshim.group(wrong), TypeError, "group_id must be a string, not 5"),
             (lambda: group.wait_stable(members="2"), TypeError, "members must be an integer"),  # type: ignore[arg-type]
+            (lambda: group.wait_empty(timeout=wrong_time), TypeError, "timeout must be a number of seconds, not '5'"),
+            (lambda: group.wait_empty(timeout=-1), ValueError, "timeout must be a number of seconds from 0 on, not -1"),
+            (lambda: group.wait_empty(timeout=math.nan), ValueError, "from 0 on, not nan"),
         ]
         for mistake, error, sentence in mistakes:
             with pytest.raises(error, match=sentence):

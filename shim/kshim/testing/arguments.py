@@ -20,7 +20,7 @@ def check_integer(what: str, value: object) -> None:
         raise TypeError(f"{what} must be an integer, not {value!r}")
 
 
-def check_timeout(timeout_s: float) -> None:
+def check_timeout(timeout_s: object) -> None:
     """Raises TypeError, ValueError."""
     if not isinstance(timeout_s, (int, float)) or isinstance(timeout_s, bool):
         raise TypeError(f"timeout must be a number of seconds, not {timeout_s!r}")

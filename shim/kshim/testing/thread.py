@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import trio
 
+from kshim.testing.arguments import check_timeout
 from kshim.testing.brokers import CLOSED, Brokers, Place, serve_brokers
 from kshim.testing.faults import Faults
 from kshim.testing.setup import Setup
@@ -116,7 +117,9 @@ class BrokerThread:
         """A future of what `look` returns as soon as that is not None, or TimeoutError with what `describe` says.
 
         Both are called in the loop. `timeout_s` is real time. `topic`: what is appended to it may make a difference.
+        Raises TypeError, ValueError.
         """
+        check_timeout(timeout_s)
 
         def begin() -> Future[T]:
             brokers = self.brokers
