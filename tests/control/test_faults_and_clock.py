@@ -97,6 +97,7 @@ def test_members_may_be_kept_alive_while_the_clock_is_moved(alone: Service) -> N
         moved = alone.ask("POST", "/v1/clock/advance", {"seconds": 500, "keep_alive": ["client-of-*"]})
         assert "session" not in [timer["kind"] for timer in moved.json["fired"]]
         assert member.heartbeat() == ErrorCode.NONE
+        assert alone.ask("POST", "/v1/clock/advance", {"seconds": 1, "keep_alive": ["*a*a*a*a"]}).status == 400
         refused = alone.ask("POST", "/v1/clock/advance", {"seconds": 1, "keep_alive": ["nobody"]})
         assert (refused.status, member.member_id in refused.json["detail"]) == (404, True)
 

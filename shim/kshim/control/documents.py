@@ -442,8 +442,15 @@ class AdvanceInput(Input):
     """How far to move the clock."""
 
     seconds: Annotated[float, Meta(ge=0, le=366 * 24 * 3_600)]
-    keep_alive: Annotated[list[Annotated[str, Meta(min_length=1, max_length=1_000)]], Meta(max_length=100)] = []
-    """Members whose sessions do not expire meanwhile, by member, client or instance id; `*` stands for any text."""
+    keep_alive: Annotated[
+        # With more stars, a pattern could take the loop's time for itself.
+        list[Annotated[str, Meta(min_length=1, max_length=1_000, pattern=r"^[^*]*(\*[^*]*){0,3}$")]],
+        Meta(
+            max_length=100,
+            description="Members whose sessions do not expire meanwhile, by member, client or instance id; up to three `*` in "
+            "each stand for any text.",
+        ),
+    ] = []
 
 
 class ClockDocument(Output):
