@@ -93,10 +93,6 @@ class PendingReply(Ticket):
                 body = route.response_codec.build(with_short_texts(response))
             frame = build_response_frame(self.header.correlation_id, body, flexible=route.response_is_flexible)
         self.is_answered = True
-        self.send(frame)
-
-    def send(self, frame: bytes | None) -> None:
-        """Hand the answer to the connection."""
         self.connection.reply(frame)
 
     def refuse(self, error: ErrorCode) -> None:

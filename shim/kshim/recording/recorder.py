@@ -115,9 +115,15 @@ class Recorder:
                 super().__init__(connection, correlation_id, route, request)
                 self.number = recorder.request_number
 
-            def send(self, frame: bytes | None) -> None:
-                recorder.answered(self.number, frame)
-                super().send(frame)
+            def complete(self, response: Any) -> None:
+                connection = self.connection
+                if connection.is_closed:
+                    return
+                self.connection = _Tap(recorder, connection, self.number)
+                try:
+                    super().complete(response)
+                finally:
+                    self.connection = connection
 
         def route(frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
             if not recorder._is_on or not connection.is_authenticated:
@@ -369,6 +375,24 @@ class Recorder:
             self._on_end(f"its file cannot be written: {error.strerror or error}")
         else:
             self._written_bytes += len(data)
+
+
+class _Tap:
+    """Stands for a connection while an answer is made, and writes it down before it is sent."""
+
+    __slots__ = ("_connection", "_number", "_recorder")
+
+    is_closed = False
+
+    def __init__(self, recorder: Recorder, connection: Connection, number: int) -> None:
+        self._recorder = recorder
+        self._connection = connection
+        self._number = number
+
+    def reply(self, frame: bytes | None) -> None:
+        """See `Connection.reply`."""
+        self._recorder.answered(self._number, frame)
+        self._connection.reply(frame)
 
 
 def _described(new_topic: NewTopic) -> dict[str, Any]:
