@@ -21,7 +21,7 @@ from kshim_protocol.apis import API_TABLE
 
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
-    from kshim.broker.request import Route
+    from kshim.broker.request import PendingReply, Route
     from kshim.broker.router import Router
     from kshim.faults.faults import Fault, Faults, Firing
     from kshim.faults.rule import Rule
@@ -116,14 +116,15 @@ class Recorder:
                 self.number = recorder.request_number
 
             def complete(self, response: Any) -> None:
-                connection = self.connection
+                ticket: PendingReply = self
+                connection = ticket.connection
                 if connection.is_closed:
                     return
-                self.connection = _Tap(recorder, connection, self.number)
+                ticket.connection = _Tap(recorder, connection, self.number)  # type: ignore[assignment]
                 try:
                     super().complete(response)
                 finally:
-                    self.connection = connection
+                    ticket.connection = connection
 
         def route(frame: bytes, connection: Connection, now: Now, real_ms: int) -> None:
             if not recorder._is_on or not connection.is_authenticated:
