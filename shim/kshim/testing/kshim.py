@@ -237,8 +237,7 @@ class Harness:
 
     def _ended(self, failure: BaseException | None) -> None:
         """The brokers have ended: raise what was collected, or note it in the exception that the block has ended with."""
-        self._thread.join()
-        self._thread.setup.close()
+        self._thread.close()
         defects = [error for error in self._thread.defects if isinstance(error, Exception)]
         if not defects:
             if failure is None:
@@ -298,7 +297,13 @@ class Kshim(Harness):
 
     def __enter__(self) -> Self:
         """Start; returns once connections are accepted."""
-        self._thread.start().result()
+        started = self._thread.start()
+        try:
+            started.result()
+        except BaseException:
+            self._thread.stop().result()
+            self._thread.close()
+            raise
         return self
 
     def __exit__(
@@ -310,10 +315,12 @@ class Kshim(Harness):
             self._ended(failure)
 
     async def __aenter__(self) -> AsyncKshim:
+        started = self._thread.start()
         try:
-            await awaited_to_the_end(self._thread.start())
+            await awaited_to_the_end(started)
         except BaseException:
             await awaited_to_the_end(self._thread.stop())
+            self._thread.close()
             raise
         return AsyncKshim(self._thread)
 

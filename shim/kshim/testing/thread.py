@@ -71,10 +71,11 @@ class BrokerThread:
             self.call(self._end)
         return self._ended
 
-    def join(self) -> None:
-        """Wait for the thread to be gone."""
+    def close(self) -> None:
+        """After `stop`: wait for the thread to be gone, and give up what it was started from."""
         if self._thread is not None:
             self._thread.join()
+        self.setup.close()
 
     def reset(self) -> Future[None]:
         """Start anew at the same addresses: the future is done once connections are accepted again."""
