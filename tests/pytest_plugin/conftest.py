@@ -21,7 +21,7 @@ Run = Callable[..., pytest.RunResult]
 @pytest.fixture
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
     """`run(source, *arguments)`: write a file of tests and run it, with every warning an error."""
-    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:schemathesis -p no:randomly -W error")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:asyncio -p no:schemathesis -p no:randomly -W error")
 
     def run_tests(source: str, *arguments: str) -> pytest.RunResult:
         pytester.makepyfile(source)

@@ -41,9 +41,15 @@ async def test_that_fails(kshim_async):
         ("anyio", "@pytest.mark.anyio", 6),
     ],
 )
-def test_asynchronous_tests_wait_for_groups(run: Run, package: str, mark: str, tests: int) -> None:
+def test_asynchronous_tests_wait_for_groups(
+    run: Run, package: str, mark: str, tests: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"needs {package}")
+    if package == "pytest_asyncio":
+        monkeypatch.setenv(
+            "PYTEST_ADDOPTS", "-p no:schemathesis -W error -o asyncio_default_fixture_loop_scope=function"
+        )
     result = run(TESTS.format(mark=mark))
     result.assert_outcomes(passed=tests * 2 // 3, failed=tests // 3)
     result.stdout.fnmatch_lines("*TimeoutError: group billing was not in generation 1 within 0.001 s*")
