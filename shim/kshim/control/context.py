@@ -31,11 +31,17 @@ class Controlled(NamedTuple):
 
 
 class ControlContext:
-    """`server` None: the brokers do not accept connections yet. `reset` asks for others in their place, and waits for them."""
+    """`server` None: the brokers do not accept connections yet. `reset` asks for others in their place, and waits for them;
+    `describe` makes the description of the interface."""
 
     def __init__(
-        self, controlled: Controlled, limits: ControlLimits, reset: Callable[[], Awaitable[ControlContext]]
+        self,
+        controlled: Controlled,
+        limits: ControlLimits,
+        reset: Callable[[], Awaitable[ControlContext]],
+        describe: Callable[[], bytes],
     ) -> None:
+        self.describe = describe
         self.cluster, self.faults, self.now, self.clock_rate, self.no_reset = controlled
         self.reset = reset
         self.is_over = False

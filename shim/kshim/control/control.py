@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from functools import cache
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import trio
@@ -12,6 +14,7 @@ from kshim.control.access import Access
 from kshim.control.api import ControlApi
 from kshim.control.context import ControlContext, Controlled
 from kshim.control.handlers import ROUTES
+from kshim.control.http import encoded
 from kshim.control.limits import ControlLimits
 from kshim.control.server import serve_http
 from kshim.server.listener import bind
@@ -20,6 +23,13 @@ if TYPE_CHECKING:
     from kshim.server.server import Server
 
 _BACKLOG = 128
+
+
+@cache
+def _description() -> bytes:
+    from kshim.control.openapi import description_of
+
+    return encoded(description_of(ROUTES.all, version("kshim")))
 
 
 class Control:
@@ -44,7 +54,7 @@ class Control:
         self.host = host
         self.port = port
         self._limits = limits or ControlLimits()
-        self._context = ControlContext(controlled, self._limits, self._reset)
+        self._context = ControlContext(controlled, self._limits, self._reset, _description)
         self._reset_wanted = trio.Event()
         self._serving = trio.Event()
         self._failed = failed
@@ -80,7 +90,7 @@ class Control:
 
     def control(self, controlled: Controlled) -> None:
         """Control other brokers from now on."""
-        self._context = ControlContext(controlled, self._limits, self._reset)
+        self._context = ControlContext(controlled, self._limits, self._reset, _description)
 
     async def _reset(self) -> ControlContext:
         """Have the brokers replaced, and return the context of the others once they accept connections."""

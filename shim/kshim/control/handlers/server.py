@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
 from importlib.metadata import version
 
 from kshim.control.context import ControlContext
 from kshim.control.documents import Health, Ready
-from kshim.control.http import ProblemError, Response, encoded
+from kshim.control.http import ProblemError, Response
 from kshim.control.metrics import CONTENT_TYPE
 from kshim.control.routing import Table
 
@@ -59,14 +58,6 @@ def metrics(context: ControlContext) -> Response:
 
 
 @TABLE.get("/openapi.json")
-def description(_context: ControlContext) -> Response:
+def description(context: ControlContext) -> Response:
     """The description of everything here, as OpenAPI 3.1."""
-    return Response(200, _description())
-
-
-@cache
-def _description() -> bytes:
-    from kshim.control.handlers import ROUTES
-    from kshim.control.openapi import description_of
-
-    return encoded(description_of(ROUTES.all, version("kshim")))
+    return Response(200, context.describe())
