@@ -66,9 +66,11 @@ class BrokerThread:
         return self._started
 
     def stop(self) -> Future[None]:
-        """End gracefully; the future is done when the thread has nothing left to do."""
-        with suppress(RuntimeError):  # it has ended
-            self.call(self._end)
+        """End gracefully, also a start that is not over; the future is done when the thread has nothing left to do."""
+        self._is_stopping = True  # a thread that has no loop yet finds it later
+        if self._token is not None:
+            with suppress(trio.RunFinishedError):
+                self._token.run_sync_soon(self._wake)
         return self._ended
 
     def close(self) -> None:
@@ -174,7 +176,8 @@ class BrokerThread:
                     if not self._started.done():
                         self._started.set_result(None)
                     try:
-                        await self._turn.wait()
+                        if not self._is_stopping:
+                            await self._turn.wait()
                     finally:
                         brokers.waits.close(RuntimeError(CLOSED if self._is_stopping else "the brokers were reset"))
                     if self._is_stopping:
@@ -194,8 +197,7 @@ class BrokerThread:
                 for sock in place.sockets:
                     sock.close()
 
-    def _end(self) -> None:
-        self._is_stopping = True
+    def _wake(self) -> None:
         self._turn.set()
 
     def _begin_reset(self) -> Future[None]:
