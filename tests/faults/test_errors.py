@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kshim.faults.codes import codes_of, level_of
@@ -64,6 +64,8 @@ def test_an_answer_to_a_request_that_is_refused_entry_by_entry_can_be_sent(
     if hasattr(request, "key_type"):
         request.key_type = 0
     entries = [entry for entry in entries_of(api, version, request, no_name) if entry.topic != EVERY_TOPIC]
+    # A partition of this number, which no client asks for, could not be told from all of them.
+    assume(len({entry.partition == ANY for entry in entries}) < 2)
     chosen = set(data.draw(st.lists(st.sampled_from(entries)))) if entries else set()
 
     def is_chosen(entry: Entry) -> bool:
