@@ -49,6 +49,7 @@ NOT_SUPPORTED = {
         "UnsupportedVersionException",
     ),
     "alterClientQuotas": "PolicyViolationException",
+    "alterClientQuotas back": "PolicyViolationException",
 }
 """What kshim does not do, and how a caller hears of it."""
 OTHERWISE = {

@@ -282,9 +282,11 @@ public class AdminCalls {
     }
 
     void controllers() {
+        ClientQuotaEntity user = new ClientQuotaEntity(Map.of("user", prefix + ".user"));
         say("alterClientQuotas", () -> admin.alterClientQuotas(List.of(new ClientQuotaAlteration(
-            new ClientQuotaEntity(Map.of("user", prefix + ".user")),
-            List.of(new ClientQuotaAlteration.Op("producer_byte_rate", 1e9))))).all().get());
+            user, List.of(new ClientQuotaAlteration.Op("producer_byte_rate", 1e9))))).all().get());
+        say("alterClientQuotas back", () -> admin.alterClientQuotas(List.of(new ClientQuotaAlteration(
+            user, List.of(new ClientQuotaAlteration.Op("producer_byte_rate", null))))).all().get());
         say("alterReplicaLogDirs", () ->
             admin.alterReplicaLogDirs(Map.of(new TopicPartitionReplica(topic, 0, node()), "/nowhere")).all().get());
         say("describeMetadataQuorum", () -> admin.describeMetadataQuorum().quorumInfo().get().leaderId());
