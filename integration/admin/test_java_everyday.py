@@ -49,7 +49,6 @@ NOT_SUPPORTED = {
         "UnsupportedVersionException",
     ),
     "alterClientQuotas": "PolicyViolationException",
-    "alterClientQuotas back": "PolicyViolationException",
 }
 """What kshim does not do, and how a caller hears of it."""
 OTHERWISE = {
