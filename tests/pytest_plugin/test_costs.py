@@ -54,7 +54,9 @@ SOURCE = """
 """
 
 
-def test_a_run_that_uses_no_fixture_loads_nothing_of_kshim(run: Run, pytester: pytest.Pytester) -> None:
+def test_a_run_that_uses_no_fixture_loads_nothing_of_kshim(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytester.makepyfile(
         """
         import sys
@@ -70,6 +72,24 @@ def test_a_run_that_uses_no_fixture_loads_nothing_of_kshim(run: Run, pytester: p
                 "kshim.pytest_plugin.report",
                 "kshim.pytest_plugin.tests_in_progress",
             }
+        """
+    )
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p kshim -W error")
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+def test_the_modules_of_kshim_are_not_rewritten(run: Run, pytester: pytest.Pytester) -> None:
+    """pytest would parse them in the thread of the brokers, while it parses others: python/cpython#106905."""
+    pytester.makepyfile(
+        """
+        import sys
+        from importlib.machinery import SourceFileLoader
+
+        def test_it(kshim):
+            modules = [module for name, module in sys.modules.items() if name.startswith(("kshim.", "kshim_protocol."))]
+            others = {module.__name__ for module in modules if type(module.__loader__) is not SourceFileLoader}
+            assert all(name.startswith("kshim.pytest_plugin") for name in others)
         """
     )
     pytester.runpytest_subprocess(*PLAIN).assert_outcomes(passed=1)
