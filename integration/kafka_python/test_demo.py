@@ -45,7 +45,7 @@ def test_ctrl_c_ends_it_and_all_its_processes_and_gives_the_cursor_back() -> Non
     demo = subprocess.Popen(COMMAND, stdin=end, stdout=end, stderr=end, start_new_session=True)
     os.close(end)
     try:
-        shown = _read_until(terminal, b"ben joined")
+        shown = _read_until(terminal, b"ben\x1b[0m joined")  # in the list of rebalances, which stays on the screen
         assert b"\x1b[?25l" in shown
         family = psutil.Process(demo.pid).children(recursive=True)
         assert len(family) >= 4, "a lifeline with its broker, a producer, two consumers"
