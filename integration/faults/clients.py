@@ -74,7 +74,9 @@ class ConfluentKafka:
 @contextmanager
 def kafka_python(bootstrap_servers: str, group_id: str, *, is_member: bool) -> Iterator[Committer]:
     """A consumer of kafka-python, closed at the end."""
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    log = logging.getLogger("kafka")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
     consumer = kafka.KafkaConsumer(
         bootstrap_servers=bootstrap_servers,
         group_id=group_id,
@@ -95,6 +97,7 @@ def kafka_python(bootstrap_servers: str, group_id: str, *, is_member: bool) -> I
         yield KafkaPython(consumer, is_member=is_member)
     finally:
         consumer.close(autocommit=False)
+        log.setLevel(level)
 
 
 @contextmanager

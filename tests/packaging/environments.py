@@ -16,7 +16,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 BUILD_TOOLS = ("hatchling",)
-PACKAGES = ("construct", "crc32c", "trio", "cramjam", "kafka-python")
+PACKAGES = ("construct", "crc32c", "trio", "cramjam", "h11", "kafka-python", "msgspec", "prometheus-client")
 TIMEOUT_S = 120
 UV = str(Path(sys.executable).with_name("uv"))
 

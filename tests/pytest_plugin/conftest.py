@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pkgutil import walk_packages
 
 import pytest
+
+from kshim.pytest_plugin.log_tail import LOGGERS
 
 ROOMS = ("broker", "coordinator", "faults", "harness", "history", "partitions", "server", "storage", "testing")
 
@@ -19,7 +22,21 @@ Run = Callable[..., pytest.RunResult]
 
 
 @pytest.fixture
-def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
+def _loggers_of_their_own() -> Iterator[None]:
+    """Hide that the tests around these may use the plugin, too: its filter keeps records from whatever comes after it."""
+    loggers = [logging.getLogger(name) for name in LOGGERS]
+    before = [(logger, logger.level, logger.filters) for logger in loggers]
+    for logger in loggers:
+        logger.filters = []
+        logger.setLevel(logging.NOTSET)
+    yield
+    for logger, level, filters in before:
+        logger.filters = filters
+        logger.setLevel(level)
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, _loggers_of_their_own: None) -> Run:
     """`run(source, *arguments)`: write a file of tests and run it, with every warning an error."""
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:asyncio -p no:schemathesis -p no:randomly -W error")
 

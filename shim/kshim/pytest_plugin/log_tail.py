@@ -10,7 +10,8 @@ from typing import Final
 
 import pytest
 
-_LOGGERS: Final = ("kshim", "kshim.coordinator", "kshim.server")
+LOGGERS: Final = ("kshim", "kshim.coordinator", "kshim.server")
+"""Those that the brokers log with."""
 _LEVEL: Final = logging.INFO - 1
 """As INFO, and yet not a level that anybody else would set."""
 _RECORDS_KEPT: Final = 1_000
@@ -27,7 +28,7 @@ class LogTail(logging.Filter):
 
     def attach(self) -> None:
         """Begin to keep records."""
-        for name in _LOGGERS:
+        for name in LOGGERS:
             logger = logging.getLogger(name)
             self._levels[name] = logger.level
             if logger.getEffectiveLevel() > logging.INFO:
@@ -36,7 +37,7 @@ class LogTail(logging.Filter):
 
     def detach(self) -> None:
         """Leave the loggers as they were."""
-        for name in _LOGGERS:
+        for name in LOGGERS:
             logger = logging.getLogger(name)
             logger.removeFilter(self)
             if logger.level == _LEVEL:
