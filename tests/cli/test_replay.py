@@ -86,6 +86,11 @@ def test_what_cannot_be_replayed(tmp_path: Path, recording: str, capsys: pytest.
             2,
             "--set: group.max.size=many: expected an integer of at least 1",
         ),
+        (
+            [recording, "--set", "group.max.sise=2"],
+            2,
+            "--set: group.max.sise is not a configuration key of Kafka; did you mean group.max.size?",
+        ),
         ([recording, "--speed", "2"], 2, "--speed is for --against: without that, time is virtual"),
         (
             [recording, "--against", "127.0.0.1:9", "--set", "a=b"],

@@ -94,6 +94,8 @@ def test_a_fault_is_set_and_cancelled(service: Service, tmp_path: Path) -> None:
 
 def test_the_clock_is_advanced_and_brokers_are_stopped(service: Service) -> None:
     assert columns(ctl(service, "clock", "advance", "1.5"))[0] == ["AT", "KIND", "KEY"]
+    with pytest.raises(ControlError, match="no group has a member 'ann' to be kept alive"):
+        ctl(service, "clock", "advance", "1.5", "--keep-alive", "ann", "--keep-alive", "ben*")
     assert columns(ctl(service, "node", "stop", "2"))[2][3] == "no"
     assert columns(ctl(service, "node", "start", "2"))[2][3] == "yes"
 

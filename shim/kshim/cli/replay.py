@@ -9,7 +9,7 @@ from typing import IO
 
 from kshim.cli.exit_codes import EXIT_FAILURE, EXIT_OK, EXIT_UNAVAILABLE, EXIT_USAGE, CommandError
 from kshim.cli.options import ReplayOptions
-from kshim.config.broker_config import BrokerConfig, ConfigError
+from kshim.config.broker_config import BrokerConfig, ConfigError, known_key, unknown_key
 from kshim.recording.format import RecordingError
 from kshim.replay.player import Turn
 from kshim.replay.replay import Recording, Replay, replay, replay_against
@@ -83,6 +83,9 @@ def _write_test(writer: ScenarioWriter, options: ReplayOptions, path: str, summa
 
 def _warnings(settings: Mapping[str, str]) -> list[str]:
     """What is probably meant otherwise. Raises CommandError (usage)."""
+    for key in settings:
+        if known_key(key) is None:
+            raise CommandError(f"--set: {unknown_key(key)}", EXIT_USAGE)
     try:
         return BrokerConfig(settings).warnings
     except ConfigError as error:

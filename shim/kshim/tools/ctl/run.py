@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 from kshim.tools.ctl.client import ControlClient, quoted
-from kshim.tools.ctl.commands import COMMANDS, Argument, Command
+from kshim.tools.ctl.commands import COMMANDS, Argument, Command, pair
 from kshim.tools.ctl.table import lines, table
 
 DEFAULT_URL: Final = "http://127.0.0.1:9080"
@@ -132,7 +132,7 @@ def _body_field(argument: Argument) -> str:
 
 
 def _body_value(argument: Argument, value: Any) -> Any:
-    return dict(value) if argument.is_repeated else value
+    return dict(value) if argument.type is pair else value
 
 
 def _collect_pages(client: ControlClient, path: str, rows: str, document: Any) -> None:
