@@ -32,7 +32,11 @@ def produce(cluster: Cluster, topic_name: str, records: Sequence[Record], now: N
     Raises LookupError for a topic or partition there is not, or without a leader; KafkaError as Produce answers; partitions before
     the one that failed then have their records.
     """
-    arguments = {"topic": topic_name, "records": list(records)}
+    # A recording has these times, too: it notes the operation a moment after `now`.
+    records = [
+        record._replace(timestamp_ms=now.wall_ms) if record.timestamp_ms is None else record for record in records
+    ]
+    arguments = {"topic": topic_name, "records": records}
     written: list[Record] = cluster.operation("produce", arguments, lambda: _produce(cluster, topic_name, records, now))
     return written
 
@@ -51,8 +55,7 @@ def _produce(cluster: Cluster, topic_name: str, records: Sequence[Record], now: 
             chunk = mine[begin : begin + _BATCH_RECORDS]
             offset = _append(cluster, topic, index, [record for _, record in chunk], now)
             for number, (position, record) in enumerate(chunk):
-                timestamp_ms = now.wall_ms if record.timestamp_ms is None else record.timestamp_ms
-                written[position] = record._replace(partition=index, offset=offset + number, timestamp_ms=timestamp_ms)
+                written[position] = record._replace(partition=index, offset=offset + number)
     return written
 
 
