@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -51,6 +51,21 @@ def with_short_texts(response: Struct) -> Struct:
             for element in value or ():
                 with_short_texts(element)
     return response
+
+
+def errors_in(answer: Any) -> Iterator[int]:
+    """The error codes anywhere in a response."""
+    if isinstance(answer, tuple):
+        for part in answer:
+            yield from errors_in(part)
+    elif isinstance(answer, Struct):
+        for row in answer.info.rows:
+            value = getattr(answer, row.name)
+            if row.name.endswith("error_code"):
+                if value:
+                    yield value
+            elif isinstance(value, tuple | Struct):
+                yield from errors_in(value)
 
 
 class Route:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from kshim.broker.request import PendingReply
+from kshim.broker.request import PendingReply, errors_in
 from kshim.cli.addresses import Address
 from kshim_protocol.apis import API_TABLE
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.frame import ProtocolError, RequestHeader, parse_request_header
-from kshim_protocol.schema import Struct
 
 if TYPE_CHECKING:
     from kshim.broker.connection import Connection
@@ -47,21 +46,6 @@ def log_requests(router: Router, log: Log) -> None:
     router.new_reply = LoggedReply
     if log.verbosity >= EVERY_REQUEST:
         router.route = _logged(router.route, log)
-
-
-def errors_in(answer: Any) -> Iterator[int]:
-    """The error codes anywhere in a response."""
-    if isinstance(answer, tuple):
-        for part in answer:
-            yield from errors_in(part)
-    elif isinstance(answer, Struct):
-        for row in answer.info.rows:
-            value = getattr(answer, row.name)
-            if row.name.endswith("error_code"):
-                if value:
-                    yield value
-            elif isinstance(value, tuple | Struct):
-                yield from errors_in(value)
 
 
 def _logged(

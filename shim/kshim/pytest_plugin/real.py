@@ -17,7 +17,7 @@ from kshim.pytest_plugin.kafka_admin import KafkaAdmin, until
 from kshim.testing import AsyncGroup, AsyncKshim, Group, Kshim
 from kshim.testing.arguments import check_integer, check_text
 from kshim.testing.client_config import Access, client_config
-from kshim.testing.group import TIMEOUT_S
+from kshim.testing.group import TIMEOUT_S, SeenGroup
 from kshim.testing.thread import awaited
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ class AsyncRealKafka(KafkaFace):
         return AsyncRealGroup(self.kafka, group_id)
 
 
-class GroupOfKafka(_OnlyPartly):
+class GroupOfKafka(SeenGroup, _OnlyPartly):
     """A group, as far as Kafka tells of it. The `generation` of `view` is -1: DescribeGroups does not say it."""
 
     _name = "kshim.group(...)"
@@ -238,21 +238,6 @@ class GroupOfKafka(_OnlyPartly):
     def view(self) -> GroupView:
         """All of it at one moment."""
         return self.kafka.admin.group(self.group_id)
-
-    @property
-    def state(self) -> str:
-        """Kafka's word: Empty, PreparingRebalance, CompletingRebalance, Stable; Dead when there is no such group."""
-        return self.view.state
-
-    @property
-    def members(self) -> tuple[MemberView, ...]:
-        """The members."""
-        return self.view.members
-
-    @property
-    def assignment(self) -> dict[str, Partitions]:
-        """The (topic, partition) pairs of each member, by member id."""
-        return self.view.assignment
 
     @property
     def offsets(self) -> dict[tuple[str, int], int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -142,7 +143,7 @@ class Faults:
         self._call(lambda: self._rules().cancel(fault))
 
 
-class Described:
+class Described(ABC):
     """Part of a rule. It is not in force before a trigger arms it."""
 
     def __init__(self, faults: Faults, match: Match, name: str | None) -> None:
@@ -151,9 +152,9 @@ class Described:
         self._name = name
         faults._unarmed.append(self)
 
+    @abstractmethod
     def problem(self) -> str:
         """What is missing, as a sentence."""
-        raise NotImplementedError
 
     def _done(self) -> None:
         """The next call of the chain takes over."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, TypeVar
 
@@ -25,7 +26,31 @@ TIMEOUT_S = float(os.environ.get("KSHIM_TEST_TIMEOUT_S") or 10)
 """How long waits last unless they are told otherwise. The variable is for machines that are slow."""
 
 
-class GroupFace:
+class SeenGroup(ABC):
+    """What the view of a group says, on kshim and on any other broker. Every property is read when it is asked for."""
+
+    @property
+    @abstractmethod
+    def view(self) -> GroupView:
+        """All of it at one moment."""
+
+    @property
+    def state(self) -> str:
+        """Kafka's word: Empty, PreparingRebalance, CompletingRebalance, Stable; Dead when there is no such group."""
+        return self.view.state
+
+    @property
+    def members(self) -> tuple[MemberView, ...]:
+        """The members; on kshim in the order in which they joined."""
+        return self.view.members
+
+    @property
+    def assignment(self) -> dict[str, Partitions]:
+        """The (topic, partition) pairs of each member, by member id."""
+        return self.view.assignment
+
+
+class GroupFace(SeenGroup):
     """What can be seen of a group and done to it. Every property is read when it is asked for."""
 
     def __init__(self, thread: BrokerThread, group_id: str) -> None:
@@ -43,24 +68,9 @@ class GroupFace:
         return self._read(groups.group_view)
 
     @property
-    def state(self) -> str:
-        """Kafka's word: Empty, PreparingRebalance, CompletingRebalance, Stable; Dead when there is no such group."""
-        return self.view.state
-
-    @property
     def generation(self) -> int:
         """It counts up with each rebalance that completes; 0 at first."""
         return self.view.generation
-
-    @property
-    def members(self) -> tuple[MemberView, ...]:
-        """The members in the order in which they joined."""
-        return self.view.members
-
-    @property
-    def assignment(self) -> dict[str, Partitions]:
-        """The (topic, partition) pairs of each member, by member id."""
-        return self.view.assignment
 
     @property
     def offsets(self) -> dict[tuple[str, int], int]:

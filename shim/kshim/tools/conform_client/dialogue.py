@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from kshim.broker.request import errors_in
 from kshim_protocol.errors import ErrorCode
-from kshim_protocol.schema import Struct
 
 if TYPE_CHECKING:
     from kshim.broker.connection import Connection
@@ -157,7 +157,7 @@ class _Observer:
         """A request is answered."""
         exchange.answered_s = self._dialogue.now_s
         exchange.response = response
-        exchange.errors = tuple(sorted({_name_of(code) for code in _errors_in(response)}))
+        exchange.errors = tuple(sorted({_name_of(code) for code in errors_in(response)}))
         self._dialogue.changed()
 
     def _number_of(self, connection: Connection) -> int:
@@ -179,17 +179,3 @@ def _name_of(code: int) -> str:
         return ErrorCode(code).name
     except ValueError:  # of damaged bytes
         return f"error {code}"
-
-
-def _errors_in(answer: Any) -> Iterator[int]:
-    if isinstance(answer, tuple):
-        for part in answer:
-            yield from _errors_in(part)
-    elif isinstance(answer, Struct):
-        for row in answer.info.rows:
-            value = getattr(answer, row.name)
-            if row.name.endswith("error_code"):
-                if value:
-                    yield value
-            elif isinstance(value, tuple | Struct):
-                yield from _errors_in(value)
