@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from kshim.testing import AsyncKshim, Kshim
@@ -12,6 +13,7 @@ from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.group_requests import Committed, GroupMember
 from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from kshim_protocol.messages.join_group import JoinGroupRequest
 
 PATIENCE_S = 20
 _VERSION = b"\0\0"
@@ -26,8 +28,10 @@ class Member:
         host, _, port = address.rpartition(":")
         self.client = Client(host, int(port), client_id=client_id, timeout_s=PATIENCE_S)
         self.identity = GroupMember(group_id, group_instance_id=instance_id)
-        subscription = ConsumerProtocolSubscription(topics=tuple(topics))
-        self._protocols = (("range", _VERSION + codec(ConsumerProtocolSubscription, 0).build(subscription)),)
+        self._topics = tuple(topics)
+        self.protocol_type = "consumer"
+        self.owned: tuple[int, ...] = ()
+        """The partitions of `orders` that it says it has when it joins, as a cooperative consumer does."""
         self.others: list[str] = []
         """The members, if this one leads."""
 
@@ -35,13 +39,22 @@ class Member:
     def member_id(self) -> str:
         return self.identity.member_id
 
+    @property
+    def _protocols(self) -> tuple[tuple[str, bytes], ...]:
+        owned = (TopicPartition(topic="orders", partitions=self.owned),) if self.owned else ()
+        subscription = ConsumerProtocolSubscription(topics=self._topics, owned_partitions=owned)
+        return (("range", b"\0\1" + codec(ConsumerProtocolSubscription, 1).build(subscription)),)
+
+    def _join(self, reason: str | None) -> JoinGroupRequest:
+        return self.identity.join(9, self._protocols, protocol_type=self.protocol_type, reason=reason)
+
     def begin_join(self, reason: str | None = None) -> None:
         """Send a JoinGroup that will be parked; a dynamic member gets its id first."""
         if not self.identity.member_id and self.identity.group_instance_id is None:
-            answer = self.client.ask(self.identity.join(9, self._protocols, reason=reason), 9)
+            answer = self.client.ask(self._join(reason), 9)
             assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
             self.identity = self.identity._replace(member_id=answer.member_id)
-        self.client.send(self.identity.join(9, self._protocols, reason=reason), 9)
+        self.client.send(self._join(reason), 9)
 
     def end_join(self) -> ErrorCode:
         """Wait for the answer of the JoinGroup."""
@@ -58,7 +71,8 @@ class Member:
     def sync(self, partitions: Mapping[str, tuple[int, ...]] | None = None) -> ErrorCode:
         """Sync; a leader brings the partitions of `orders` for each member id."""
         given = [(member_id, _assignment(indexes)) for member_id, indexes in (partitions or {}).items()]
-        return ErrorCode(self.client.ask(self.identity.sync(5, given), 5).error_code)
+        request = replace(self.identity.sync(5, given), protocol_type=self.protocol_type)
+        return ErrorCode(self.client.ask(request, 5).error_code)
 
     def heartbeat(self) -> ErrorCode:
         return ErrorCode(self.client.ask(self.identity.heartbeat(4), 4).error_code)

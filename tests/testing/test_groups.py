@@ -182,6 +182,70 @@ def test_a_wait_for_a_stable_group_ends_when_the_last_member_has_its_assignment(
         assert [len(each.assignment) for each in stable.result(timeout=10).members] == [2, 2]
 
 
+def settle_with_nothing(found: Member) -> None:
+    """Have the only member join, and assign nothing."""
+    assert found.join() == ErrorCode.NONE
+    assert found.sync({found.member_id: ()}) == ErrorCode.NONE
+
+
+def test_a_group_whose_leader_did_not_know_the_topic_yet_is_not_stable_for_a_wait(kshim: Kshim) -> None:
+    group = kshim.group("billing")
+    with member(kshim) as ann:
+        settle_with_nothing(ann)
+        assert group.state == "Stable"
+        assert group.view.unassigned == ("orders",)
+        with pytest.raises(TimeoutError, match="no member has a partition of orders"):
+            group.wait_stable(members=1, timeout=0.01)
+        with meanwhile(lambda: group.wait_stable(members=1)) as stable:
+            settle(ann)
+            assert stable.result(timeout=10).assignment == {ann.member_id: (("orders", 0),)}
+
+
+def test_each_topic_that_exists_has_to_be_assigned(kshim: Kshim) -> None:
+    kshim.create_topic("bills")
+    with member(kshim, topics=("orders", "bills", "nowhere")) as ann:
+        settle(ann)
+        assert kshim.group("billing").view.unassigned == ("bills",)
+
+
+def test_a_member_of_a_topic_that_does_not_exist_is_stable_without_partitions(kshim: Kshim) -> None:
+    with member(kshim, topics=("nowhere",)) as ann:
+        settle_with_nothing(ann)
+        assert kshim.group("billing").wait_stable(members=1, timeout=0).assignment == {ann.member_id: ()}
+
+
+def test_a_member_may_be_left_without_partitions_where_others_have_them(kshim: Kshim) -> None:
+    with member(kshim, "ann") as ann, member(kshim, "ben") as ben:
+        settle(ann)
+        join_beside(kshim, ann, ben)
+        assert ann.sync({ann.member_id: (0, 1, 2, 3)}) == ErrorCode.NONE
+        assert ben.sync() == ErrorCode.NONE
+        assert kshim.group("billing").wait_stable(members=2, timeout=0).assignment[ben.member_id] == ()
+
+
+def test_a_partition_on_its_way_from_one_cooperative_member_to_another_is_waited_for(kshim: Kshim) -> None:
+    group = kshim.group("billing")
+    with member(kshim, "ann") as ann, member(kshim, "ben") as ben:
+        settle(ann)
+        ann.owned = (0, 1)
+        join_beside(kshim, ann, ben)
+        assert ann.sync({ann.member_id: (0,), ben.member_id: ()}) == ErrorCode.NONE
+        assert ben.sync() == ErrorCode.NONE
+        with pytest.raises(TimeoutError, match="nobody has orders-1, which a member has given up"):
+            group.wait_stable(members=2, timeout=0.01)
+        ann.owned = (0,)
+        with meanwhile(lambda: group.wait_stable(members=2)) as stable:
+            settle(ann, ben)
+            assert stable.result(timeout=10).assignment[ben.member_id] == (("orders", 1),)
+
+
+def test_a_group_of_another_kind_of_members_is_stable_whatever_they_are_given(kshim: Kshim) -> None:
+    with member(kshim) as worker:
+        worker.protocol_type = "connect"
+        settle_with_nothing(worker)
+        assert kshim.group("billing").wait_stable(members=1, timeout=0).generation == 1
+
+
 def test_a_wait_for_anything_else_ends_as_soon_as_it_is_so(kshim: Kshim) -> None:
     group = kshim.group("billing")
     with member(kshim) as ann, meanwhile(lambda: group.wait_until(lambda view: len(view.members) == 1)) as joined:
@@ -254,6 +318,59 @@ def test_a_wait_that_is_over_shows_the_timeline(kshim: Kshim) -> None:
     assert "rebalance_completed" in text
     with pytest.raises(TimeoutError, match="committed to offset 9 of orders-0 within"):
         group.wait_committed("orders", 0, 9, timeout=0.01)
+
+
+def over(wait: Callable[[], object]) -> str:
+    """What a wait says when its time is over."""
+    with pytest.raises(TimeoutError) as failure:
+        wait()
+    return str(failure.value)
+
+
+def test_a_wait_that_is_over_says_that_no_client_has_connected(kshim: Kshim) -> None:
+    group = kshim.group("billing")
+    assert f"No client has connected. Is it pointed at {kshim.bootstrap_servers}?" in over(
+        lambda: group.wait_stable(timeout=0.01)
+    )
+    with member(kshim, group_id="invoices") as ann:
+        settle(ann)
+        found = over(lambda: group.wait_stable(timeout=0.01))
+    assert "No client has connected" not in found
+    assert "There is no group billing; the groups there are: invoices." in found
+
+
+def test_a_wait_that_is_over_names_the_member_that_is_silent() -> None:
+    with Kshim(topics={"orders": 4}, clock="manual") as kshim, member(kshim) as ann:
+        group = kshim.group("billing")
+        settle(ann)
+        assert "heartbeat" not in over(lambda: group.wait_stable(2, timeout=0.01))
+        kshim.clock.advance(9)
+        assert f"Member {ann.member_id} has sent no heartbeat for 9.0 s by the broker's clock" in over(
+            lambda: group.wait_stable(2, timeout=0.01)
+        )
+
+
+def test_a_wait_that_is_over_names_the_members_that_a_rebalance_waits_for(kshim: Kshim) -> None:
+    group = kshim.group("billing")
+    with member(kshim) as ann:
+        settle(ann)
+        group.trigger_rebalance()
+        assert f"Member {ann.member_id} has still to send JoinGroup" in over(lambda: group.wait_stable(timeout=0.01))
+        assert ann.join() == ErrorCode.NONE
+        assert f"Member {ann.member_id} has still to send SyncGroup" in over(lambda: group.wait_stable(timeout=0.01))
+
+
+def test_a_wait_for_a_commit_that_is_over_says_what_is_committed(kshim: Kshim) -> None:
+    group = kshim.group("billing")
+    with member(kshim) as ann:
+        settle(ann)
+        assert ann.commit("orders", 0, 3) == ErrorCode.NONE
+    found = over(lambda: group.wait_committed("orders", 0, 9, timeout=0.01))
+    assert "Group billing has committed offset 3 of orders-0." in found
+    found = over(lambda: group.wait_committed("orders", 7, 9, timeout=0.01))
+    assert "has committed nothing of orders-7, but orders-0: 3." in found
+    assert "Topic orders has the partitions 0 to 3, and no 7." in found
+    assert "There is no topic bills." in over(lambda: group.wait_committed("bills", 0, 9, timeout=0.01))
 
 
 def test_a_wait_ends_with_its_brokers() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kshim.coordinator.groups.classic.state import GroupState
@@ -38,7 +39,7 @@ class MemberView(NamedTuple):
 
 class GroupView(NamedTuple):
     """One group. `state` is Kafka's word: Empty, PreparingRebalance, CompletingRebalance, Stable, Dead, or Unknown
-    while its coordinator is loading. `is_synced`: every member has its assignment."""
+    while its coordinator is loading. `is_synced`: every member has its assignment. `unassigned`: see `unassigned_of`."""
 
     group_id: str
     state: str
@@ -46,6 +47,7 @@ class GroupView(NamedTuple):
     protocol: str | None
     members: tuple[MemberView, ...]
     is_synced: bool
+    unassigned: tuple[str, ...] = ()
 
     @property
     def assignment(self) -> dict[str, Partitions]:
@@ -66,13 +68,15 @@ def group_view(cluster: Cluster, group_id: str) -> GroupView:
     if group is None:
         state = UNKNOWN if shard is None and _is_loading(cluster, group_id) else GroupState.DEAD.value
         return GroupView(group_id, state, 0, None, (), is_synced=False)
+    is_synced = group.state is GroupState.STABLE and not group.pending_syncs
     return GroupView(
         group_id,
         group.state.value,
         group.generation_id,
         group.protocol_name,
         tuple(_member_view(group, member) for member in group.members.values()),
-        is_synced=group.state is GroupState.STABLE and not group.pending_syncs,
+        is_synced=is_synced,
+        unassigned=_unassigned(cluster, group) if is_synced else (),
     )
 
 
@@ -133,7 +137,12 @@ def _member_view(group: Group, member: Member) -> MemberView:
 
 def assigned_partitions(group: Group, assignment: bytes) -> Partitions:
     """What a member was given; nothing, where it does not speak the consumer protocol."""
-    if not assignment or not group.is_consumer_group:
+    return (read_assignment(assignment) or ()) if group.is_consumer_group else ()
+
+
+def read_assignment(assignment: bytes) -> Partitions | None:
+    """The partitions of a ConsumerProtocolAssignment, or None when it cannot be read."""
+    if not assignment:
         return ()
     from kshim_protocol.codec import codec
     from kshim_protocol.internal.consumer import ConsumerProtocolAssignment
@@ -141,5 +150,52 @@ def assigned_partitions(group: Group, assignment: bytes) -> Partitions:
     try:
         read, _ = codec(ConsumerProtocolAssignment, 0).parse(assignment, 2)
     except ProtocolError:
-        return ()
+        return None
     return tuple(sorted((each.topic, index) for each in read.assigned_partitions for index in each.partitions))
+
+
+def _unassigned(cluster: Cluster, group: Group) -> tuple[str, ...]:
+    if not group.is_consumer_group:
+        return ()
+    members = group.members.values()
+    return unassigned_of(
+        [group.chosen_metadata(member) for member in members],
+        [member.assignment for member in members],
+        lambda topic: cluster.topics.partition_count(topic) or 0,
+    )
+
+
+def unassigned_of(
+    subscriptions: Iterable[bytes], assignments: Iterable[bytes], partition_count: Callable[[str], int]
+) -> tuple[str, ...]:
+    """What the members of a consumer group will be given by a further rebalance, which has not begun.
+
+    Topics to which they subscribe and which exist, but of which nobody has a partition, because the leader did not know them
+    yet; and partitions such as `orders-1` that a member has given up for another one that is to have it next (KIP-429).
+    Nothing where a subscription or an assignment cannot be read. `partition_count` is 0 for a topic that does not exist.
+    """
+    from kshim_protocol.codec import codec
+    from kshim_protocol.internal.consumer import ConsumerProtocolSubscription
+
+    assigned: set[tuple[str, int]] = set()
+    for assignment in assignments:
+        partitions = read_assignment(assignment)
+        if partitions is None:
+            return ()
+        assigned.update(partitions)
+    topics: set[str] = set()
+    owned: set[tuple[str, int]] = set()
+    for data in subscriptions:
+        version = 0 if data[:2] == bytes(2) else 1  # the first that says what a member owns
+        try:
+            subscription, _ = codec(ConsumerProtocolSubscription, version).parse(data, 2)
+        except ProtocolError:
+            return ()
+        topics.update(subscription.topics)
+        owned.update((each.topic, index) for each in subscription.owned_partitions for index in each.partitions)
+    missing = topics - {topic for topic, _ in assigned}
+    moving = [place for place in sorted(owned - assigned) if place[0] in topics - missing]
+    return (
+        *(topic for topic in sorted(missing) if partition_count(topic)),
+        *(f"{topic}-{index}" for topic, index in moving if index < partition_count(topic)),
+    )

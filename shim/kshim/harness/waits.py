@@ -124,11 +124,14 @@ class Waits:
 
 
 def stable(cluster: Cluster, group_id: str, members: int | None) -> GroupView | None:
-    """The group, once it is Stable, each member has its assignment, and there are so many (None: at least one)."""
+    """The group, once it `is_settled` and has so many members (None: at least one)."""
     view = group_view(cluster, group_id)
-    if not view.is_synced or not view.members or members not in (None, len(view.members)):
-        return None
-    return view
+    return view if is_settled(view) and members in (None, len(view.members)) else None
+
+
+def is_settled(view: GroupView) -> bool:
+    """Whether a group is Stable, each of its members has its assignment, and nothing is left to be assigned."""
+    return view.is_synced and bool(view.members) and not view.unassigned
 
 
 def empty(cluster: Cluster, group_id: str) -> GroupView | None:

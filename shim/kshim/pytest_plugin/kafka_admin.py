@@ -8,16 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
-from kshim.harness.groups import GroupView, MemberView, Partitions
+from kshim.harness.groups import GroupView, MemberView, read_assignment, unassigned_of
 from kshim.harness.record import Record
 from kshim.harness.records import place_of, visible_records, wire_record
 from kshim.tools.client import BrokerGone, Client
 from kshim.tools.logs import SourceError
 from kshim.tools.logs.broker import BrokerLogs
-from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.frame import ProtocolError
-from kshim_protocol.internal.consumer import ConsumerProtocolAssignment
 from kshim_protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
 from kshim_protocol.messages.delete_topics import DeleteTopicsRequest
@@ -177,21 +175,36 @@ class KafkaAdmin:
     def group(self, group_id: str) -> GroupView:
         """A group as it is now; the generation, which Kafka does not say, is -1."""
         group = self._of_group(group_id, DescribeGroupsRequest(groups=(group_id,)), lambda answer: answer.groups[0])
-        is_synced = group.group_state == "Stable"
+        is_synced, is_consumer_group = group.group_state == "Stable", group.protocol_type == "consumer"
+        unassigned: tuple[str, ...] = ()
+        if is_synced and is_consumer_group:
+            unassigned = unassigned_of(
+                [member.member_metadata for member in group.members],
+                [member.member_assignment for member in group.members],
+                lambda topic: len(self.leaders(topic)),
+            )
         members = tuple(
             MemberView(
                 member.member_id,
                 member.client_id,
                 member.client_host.removeprefix("/"),
                 member.group_instance_id,
-                _assigned(member.member_assignment) if group.protocol_type == "consumer" else (),
+                (read_assignment(member.member_assignment) or ()) if is_consumer_group else (),
                 is_leader=False,
                 is_synced=is_synced,
                 session_timeout_ms=-1,
             )
             for member in group.members
         )
-        return GroupView(group_id, group.group_state, -1, group.protocol_data or None, members, is_synced=is_synced)
+        return GroupView(
+            group_id,
+            group.group_state,
+            -1,
+            group.protocol_data or None,
+            members,
+            is_synced=is_synced,
+            unassigned=unassigned,
+        )
 
     def committed(self, group_id: str) -> dict[tuple[str, int], int]:
         """The committed offset of each partition."""
@@ -304,13 +317,3 @@ def _require(error_code: int, message: str | None = None) -> None:
     """Raises KafkaError."""
     if error_code:
         raise KafkaError(ErrorCode(error_code), message)
-
-
-def _assigned(assignment: bytes) -> Partitions:
-    if not assignment:
-        return ()
-    try:
-        read, _ = codec(ConsumerProtocolAssignment, 0).parse(assignment, 2)
-    except ProtocolError:
-        return ()
-    return tuple(sorted((each.topic, index) for each in read.assigned_partitions for index in each.partitions))

@@ -12,6 +12,7 @@ import pytest
 from kshim.harness.groups import GroupView, MemberView, Partitions
 from kshim.harness.record import Record
 from kshim.harness.records import check_isolation
+from kshim.harness.waits import is_settled
 from kshim.pytest_plugin.arguments import Arguments
 from kshim.pytest_plugin.kafka_admin import KafkaAdmin, until
 from kshim.testing import AsyncGroup, AsyncKshim, Group, Kshim
@@ -276,8 +277,7 @@ class GroupOfKafka(SeenGroup, _OnlyPartly):
     def _stable(self, members: int | None, timeout: float) -> GroupView:
         def look() -> GroupView | None:
             view = self.view
-            is_full = bool(view.members) if members is None else len(view.members) == members
-            return view if is_full and view.state == "Stable" else None
+            return view if is_settled(view) and members in (None, len(view.members)) else None
 
         return self._until(look, timeout, "stable" if members is None else f"stable with {members} members")
 

@@ -35,6 +35,8 @@ class Loop(ABC):
         """By file descriptor."""
         self.turns = 0
         """Wake-ups so far, to see whether something happened meanwhile."""
+        self.accepted_count = 0
+        """Connections so far."""
         self.request_memory = RequestMemory(limits.queued_max_request_bytes)
         self.quotas = ConnectionQuotas(limits)
         self.slow: dict[Peer, tuple[int, int]] = {}
@@ -104,6 +106,7 @@ class Loop(ABC):
         self.peers[sock.fileno()] = peer
         self.quotas.add(listener.name, client_host)
         self.turns += 1
+        self.accepted_count += 1
         if not connection.is_ready:
             self.newcomers[peer] = peer.active_ms
             self.on_newcomer()

@@ -40,14 +40,19 @@ class Server:
     """A running server, as `serve` hands it out.
 
     `addresses` are those bound, (host, port) of each listener in their order, the ports also where 0 was asked for, those
-    of other nodes behind those of the first; `host` and `port` are the first. `acceptors`: one a node. `clock_control` moves
-    its clock, if that is a `SteerableClock`.
+    of other nodes behind those of the first; `host` and `port` are the first. `acceptors`: one a node. `peers` are the
+    connections. `clock_control` moves its clock, if that is a `SteerableClock`.
     """
 
     def __init__(
-        self, acceptors: Sequence[Acceptor], rearm: Callable[[], None], clock_control: ClockControl | None = None
+        self,
+        acceptors: Sequence[Acceptor],
+        rearm: Callable[[], None],
+        peers: Loop,
+        clock_control: ClockControl | None = None,
     ) -> None:
         self.acceptors = acceptors
+        self.peers = peers
         self.addresses = tuple(address for acceptor in acceptors for address in acceptor.addresses)
         self.rearm = rearm
         """Call it in trio's thread after anything outside of requests that may have set an earlier timer."""
@@ -121,7 +126,7 @@ async def serve(
         if isinstance(clock, SteerableClock):
             clock_control = ClockControl(clock, router, peers, (timers, connection_timers), log)
             timeouts.on_fired = clock_control.note
-        server = Server(acceptors, timers.rearm, clock_control)
+        server = Server(acceptors, timers.rearm, peers, clock_control)
         async with trio.open_nursery() as nursery:
             await nursery.start(peers.run)
             nursery.start_soon(timers.run)

@@ -12,7 +12,7 @@ from kshim.testing.arguments import check_integer, check_text
 from kshim.testing.thread import BrokerThread, awaited
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from kshim.broker.cluster import Cluster
     from kshim.coordinator.step import Now
@@ -169,14 +169,29 @@ class GroupFace(SeenGroup):
 
         return self._thread.call(run)
 
-    def _until(self, look: Callable[[Cluster], T | None], timeout_s: float, what: str) -> Future[T]:
+    def _until(
+        self,
+        look: Callable[[Cluster], T | None],
+        timeout_s: float,
+        what: str,
+        more: Callable[[Cluster], Sequence[str]] = lambda _: (),
+    ) -> Future[T]:
+        """`more`: further sentences for the message of a time-out."""
+
         def describe(brokers: Brokers) -> str:
-            view = groups.group_view(brokers.cluster, self.group_id)
+            from kshim.harness.hints import hints
+
+            cluster = brokers.cluster
+            view = groups.group_view(cluster, self.group_id)
             members = ", ".join(str(member) for member in view.members) or "none"
-            return (
+            lines = [
                 f"group {self.group_id} was not {what} within {timeout_s:g} s: it is {view.state} in generation "
-                f"{view.generation}, with the members: {members}\n{rebalances.timeline_of(brokers.cluster, self.group_id)}"
-            )
+                f"{view.generation}, with the members: {members}"
+            ]
+            if not brokers.has_been_connected_to:
+                lines.append(f"No client has connected. Is it pointed at {brokers.bootstrap_servers}?")
+            lines += [*more(cluster), *hints(cluster, self.group_id, brokers.clock.now())]
+            return "\n".join([*lines, rebalances.timeline_of(cluster, self.group_id)])
 
         return self._thread.until(lambda brokers: look(brokers.cluster), timeout_s, describe)
 
@@ -201,10 +216,13 @@ class GroupFace(SeenGroup):
         check_text("topic", topic)
         check_integer("partition", partition)
         check_integer("offset", offset)
+        from kshim.harness.hints import hints_of_commit
+
         return self._until(
             lambda cluster: waits.committed_to(cluster, self.group_id, topic, partition, offset),
             timeout,
             f"committed to offset {offset} of {topic}-{partition}",
+            lambda cluster: hints_of_commit(cluster, self.group_id, topic, partition),
         )
 
     def _wanted(self, is_so: Callable[[GroupView], object], timeout: float) -> Future[GroupView]:
@@ -224,7 +242,11 @@ class Group(GroupFace):
     """
 
     def wait_stable(self, members: int | None = None, timeout: float = TIMEOUT_S) -> GroupView:
-        """Until the group is Stable with so many members (None: one or more), and each has its assignment."""
+        """Until the group is Stable with so many members (None: one or more), each has its assignment, and nothing is left to assign.
+
+        A topic that exists, and to which members subscribe, has to be assigned: a leader that did not know it yet assigns
+        again soon; and so does a partition that one cooperative member gives up for another. A member may get no partition.
+        """
         return self._stable(members, timeout).result()
 
     def wait_empty(self, timeout: float = TIMEOUT_S) -> GroupView:

@@ -220,6 +220,9 @@ class BrokerThread:
     ) -> None:
         with scope:
             await trio.sleep(timeout_s)
+            brokers.waits.look_again()  # it may be so by something that is no event
+            if future.done():
+                return
             brokers.waits.give_up(future, TimeoutError(describe(brokers)))
 
     def _cancel(self, scope: trio.CancelScope) -> None:

@@ -35,7 +35,9 @@ from kshim.control.routing import Table
 from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim.harness.actions import expel, expire, fence, trigger_rebalance
 from kshim.harness.groups import GroupView, MemberView, committed, group_ids, group_view, lag
+from kshim.harness.hints import hints, hints_of_commit
 from kshim.harness.rebalances import Rebalance, explain, name_of, rebalances_of, timeline_of
+from kshim.harness.waits import is_settled
 
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
@@ -101,7 +103,10 @@ async def wait_for_group(context: ControlContext, group: GroupId, query: WaitQue
         context.waits.give_up(future, TimeoutError())
     timeline = timeline_of(context.cluster, group)[-_TIMELINE_CHARACTERS:]
     state = _state_of(group_view(context.cluster, group))
-    raise ProblemError(504, f"group {group} is {state} after {query.timeout:g} s.\n{timeline}")
+    sentences = hints(context.cluster, group, context.now())
+    if query.topic is not UNSET:
+        sentences = [*hints_of_commit(context.cluster, group, query.topic, query.partition), *sentences]
+    raise ProblemError(504, "\n".join([f"group {group} is {state} after {query.timeout:g} s.", *sentences, timeline]))
 
 
 @TABLE.post("/v1/groups/{group}/rebalance", problems=(404,))
@@ -171,7 +176,7 @@ def _is_true(context: ControlContext, view: GroupView, query: WaitQuery) -> bool
 
 def _is_in(view: GroupView, state: str) -> bool:
     if state == "Stable":
-        return view.is_synced and bool(view.members)
+        return is_settled(view)
     return view.state in ("Empty", "Dead") if state == "Empty" else view.state == state
 
 
