@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from kshim.testing import AsyncKshim, Kshim
 from kshim.tools.client import Client
@@ -14,6 +16,8 @@ from kshim_protocol.errors import ErrorCode
 from kshim_protocol.group_requests import Committed, GroupMember
 from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
 from kshim_protocol.messages.join_group import JoinGroupRequest
+
+T = TypeVar("T")
 
 PATIENCE_S = 20
 _VERSION = b"\0\0"
@@ -102,6 +106,23 @@ def member(
         yield found
     finally:
         found.client.close()
+
+
+@contextmanager
+def meanwhile(wait: Callable[[], T]) -> Iterator[Future[T]]:
+    """Wait in another thread; what it returns is there at the end of the block."""
+    found: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            found.set_result(wait())
+        except BaseException as error:
+            found.set_exception(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    yield found
+    thread.join()
 
 
 def _assignment(indexes: tuple[int, ...]) -> bytes:

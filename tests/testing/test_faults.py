@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 
 import pytest
+import trio
 
 from kshim.faults.rule import InvalidRule
-from kshim.testing import Kshim, open_brokers
+from kshim.testing import AsyncKshim, Kshim, open_brokers
 from kshim.testing.faults import Fault, Faults
 from kshim.tools.client import BrokerGone, Client
 from kshim_protocol.errors import ErrorCode
@@ -16,11 +18,12 @@ from kshim_protocol.messages.heartbeat import HeartbeatRequest
 from kshim_protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kshim_protocol.records.batch import build_batch
 from kshim_protocol.records.record import Record
+from tests.testing.members import meanwhile
 
 BEAT = HeartbeatRequest(group_id="billing", generation_id=1, member_id="m")
 
 
-def connect(kshim: Kshim) -> Client:
+def connect(kshim: Kshim | AsyncKshim) -> Client:
     host, _, port = kshim.bootstrap_servers.rpartition(":")
     return Client(host, int(port), client_id="test", timeout_s=20)
 
@@ -217,3 +220,70 @@ async def test_brokers_under_trio_have_faults_too() -> None:
         assert repr(fault) == "<Fault fault-1 Heartbeat: hang, once>"
     with pytest.raises(RuntimeError, match="closed"):
         brokers.faults.clear()
+
+
+# Waiting for it
+
+
+def test_a_wait_for_a_fault_ends_when_it_has_fired_so_often() -> None:
+    with Kshim() as kshim:
+        client = connect(kshim)
+        fault = kshim.faults.on("Heartbeat").error("NOT_COORDINATOR").always()
+        with meanwhile(lambda: fault.wait_fired(times=2)) as fired:
+            beat(client)
+            assert not fired.done()
+            beat(client)
+            assert [firing.number for firing in fired.result(timeout=10)] == [1, 2]
+        client.close()
+    assert len(fault.wait_fired(times=2, timeout=0)) == 2, "also after the brokers have ended"
+
+
+def test_a_wait_for_a_fault_that_is_over_says_what_came_close() -> None:
+    with Kshim() as kshim:
+        client = connect(kshim)
+        fault = kshim.faults.on("Heartbeat", group="other").error("NOT_COORDINATOR").always()
+        beat(client)
+        with pytest.raises(
+            TimeoutError, match=r"not within 0\.01 s: .*never fired: 1 Heartbeat request came with group"
+        ):
+            fault.wait_fired(timeout=0.01)
+        fault = kshim.faults.on("Heartbeat").error("NOT_COORDINATOR").once()
+        beat(client)
+        with pytest.raises(TimeoutError, match=r"once\) fired 1 times within 0\.01 s, and not 2"):
+            fault.wait_fired(times=2, timeout=0.01)
+        with pytest.raises(ValueError, match="times must be a number from 1 on, not 0"):
+            fault.wait_fired(times=0)
+        client.close()
+
+
+def test_a_wait_for_a_fault_is_awaited_under_asyncio_and_trio() -> None:
+    async def wait() -> None:
+        async with Kshim() as kshim:
+            fault = kshim.faults.on("Heartbeat").error("NOT_COORDINATOR").once()
+            client = connect(kshim)
+            client.send(BEAT, 4)
+            assert len(await fault.wait_fired()) == 1
+            client.close()
+            with pytest.raises(TimeoutError, match="and not 2"):
+                await fault.wait_fired(times=2, timeout=0.01)
+
+    asyncio.run(wait())
+    trio.run(wait)
+
+
+@pytest.mark.trio
+async def test_a_wait_for_a_fault_of_brokers_under_trio_is_awaited() -> None:
+    async with open_brokers() as brokers:
+        fault = brokers.faults.on("Heartbeat").error("NOT_COORDINATOR").once()
+        with pytest.raises(TimeoutError, match="no Heartbeat request came"):
+            await fault.wait_fired(timeout=0.01)
+        host, _, port = brokers.bootstrap_servers.rpartition(":")
+
+        def ask() -> None:
+            client = Client(host, int(port), client_id="test", timeout_s=20)
+            beat(client)
+            client.close()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.to_thread.run_sync, ask)
+            assert len(await fault.wait_fired()) == 1

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,7 +16,7 @@ import trio
 from kshim.harness.groups import GroupView, group_view
 from kshim.testing import Kshim
 from kshim_protocol.errors import ErrorCode
-from tests.testing.members import Member, member
+from tests.testing.members import Member, meanwhile, member
 
 T = TypeVar("T")
 
@@ -27,23 +25,6 @@ T = TypeVar("T")
 def kshim() -> Iterator[Kshim]:
     with Kshim(topics={"orders": 4}) as found:
         yield found
-
-
-@contextmanager
-def meanwhile(wait: Callable[[], T]) -> Iterator[Future[T]]:
-    """Wait in another thread; what it returns is there at the end of the block."""
-    found: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            found.set_result(wait())
-        except BaseException as error:
-            found.set_exception(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    yield found
-    thread.join()
 
 
 def settle(*members: Member) -> None:

@@ -16,10 +16,11 @@ from kshim.harness.waits import is_settled
 from kshim.pytest_plugin.arguments import Arguments
 from kshim.pytest_plugin.kafka_admin import KafkaAdmin, until
 from kshim.testing import AsyncGroup, AsyncKshim, Group, Kshim
-from kshim.testing.arguments import check_integer, check_text
+from kshim.testing.arguments import TIMEOUT_S, check_integer, check_text, checked_records
+from kshim.testing.awaiting import awaited
 from kshim.testing.client_config import Access, client_config
-from kshim.testing.group import TIMEOUT_S, SeenGroup
-from kshim.testing.thread import awaited
+from kshim.testing.group import SeenGroup
+from kshim.testing.naming import shown_as
 
 if TYPE_CHECKING:
     from kshim.harness.record import Headers
@@ -44,6 +45,7 @@ class _OnlyPartly:
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
 
+@shown_as("Kshim")
 class KafkaFace(_OnlyPartly):
     """What `RealKafka` and `AsyncRealKafka` have in common: the part of `Kshim` that any Kafka can play.
 
@@ -93,9 +95,7 @@ class KafkaFace(_OnlyPartly):
         headers: Headers = (),
     ) -> list[Record]:
         """See `Kshim.produce`."""
-        check_text("topic", topic)
-        wanted = [value if isinstance(value, Record) else Record(value, key, headers, partition) for value in values]
-        return self.admin.produce(topic, wanted)
+        return self.admin.produce(topic, checked_records(topic, values, key, partition, headers))
 
     def records(self, topic: str, partition: int | None = None, *, isolation: str = "read_committed") -> list[Record]:
         """See `Kshim.records`."""
@@ -223,6 +223,7 @@ class AsyncRealKafka(KafkaFace):
         return AsyncRealGroup(self.kafka, group_id)
 
 
+@shown_as("Group")
 class GroupOfKafka(SeenGroup, _OnlyPartly):
     """A group, as far as Kafka tells of it. The `generation` of `view` is -1: DescribeGroups does not say it."""
 

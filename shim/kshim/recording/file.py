@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from os import PathLike
+from os import PathLike, fspath
 from typing import Self
 
 
@@ -14,7 +15,9 @@ class RecordingFile:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if os.fstat(self._descriptor).st_size:
             self.close()
-            raise FileExistsError("it exists and is not empty")
+            raise FileExistsError(
+                errno.EEXIST, "a recording is written to a new file, and this one is not empty", fspath(path)
+            )
 
     def write(self, data: bytes) -> None:
         """Append all of it; it has reached the kernel then. Raises OSError."""

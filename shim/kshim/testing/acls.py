@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kshim.testing.arguments import check_text
 
 if TYPE_CHECKING:
     from kshim.security.authorizer.model import AclRule
 
 SUPER_USER: Final = "super"
+_EVERYBODY: Final = "*"
+_ANONYMOUS: Final = "ANONYMOUS"
 _FORM: Final = (
     "'OPERATION TYPE:NAME', such as 'READ topic:orders', 'READ,WRITE topic:billing-*', 'ALL group:*', "
     "'CREATE cluster' or 'DENY DELETE topic:orders'; or 'super' instead of rules"
@@ -22,23 +26,44 @@ class Access(NamedTuple):
     rules: list[AclRule]
 
 
-def parse_acls(acls: Mapping[str, str | Iterable[str]]) -> Access:
+def parse_acls(acls: Mapping[str, str | Iterable[str]], users: Collection[str]) -> Access:
     """The rules of each user. Raises TypeError, ValueError.
 
-    A user is a name (`*`: everybody), or a principal such as `User:CN=ann`. A rule is as `_FORM` says: operations and types
-    are those of Kafka, in any case; a name that ends with `*` stands for all that begin so.
+    A user is one of `users`, `*` for everybody, `ANONYMOUS` where there are no users, or a principal such as `User:CN=ann`. A
+    rule is as `_FORM` says: operations and types are those of Kafka, in any case; a name that ends with `*` stands for all
+    that begin so.
     """
     if not isinstance(acls, Mapping):
         raise TypeError(f"acls must map users to rules, such as {{'ann': ['READ topic:orders']}}, not {acls!r}")
     access = Access([], [])
     for user, rules in acls.items():
+        check_text("acls: a user", user)
+        if not isinstance(rules, Iterable):
+            raise TypeError(
+                f"acls: {user} must have a list of rules, such as ['READ topic:orders'], or 'super', not {rules!r}"
+            )
         principal = user if ":" in user else f"User:{user}"
         if rules == SUPER_USER:
             access.super_users.append(principal)
             continue
         for text in [rules] if isinstance(rules, str) else rules:
             access.rules.extend(_rules(principal, text))
+    for user in acls:
+        _check_user(user, users)
     return access
+
+
+def _check_user(user: str, users: Collection[str]) -> None:
+    """Raises ValueError."""
+    if ":" in user or user in users or user == _EVERYBODY:
+        return
+    if users:
+        known = ", ".join(users)
+        raise ValueError(f"acls: there is no user {user}; users has {known}, and '*' is everybody")
+    if user != _ANONYMOUS:
+        raise ValueError(
+            f"acls: there is no user {user}: give passwords with users={{{user!r}: ...}}; without users every client is ANONYMOUS"
+        )
 
 
 def _rules(principal: str, text: object) -> Iterator[AclRule]:

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
+from typing import TYPE_CHECKING
+
+from kshim.harness.record import Record
+
+if TYPE_CHECKING:
+    from kshim.harness.record import Headers
 
 MAX_BROKERS = 100
+
+TIMEOUT_S = float(os.environ.get("KSHIM_TEST_TIMEOUT_S") or 10)
+"""How long waits last unless they are told otherwise. The variable is for machines that are slow."""
 
 
 def check_text(what: str, value: object) -> None:
@@ -33,6 +43,32 @@ def check_count(what: str, count: int) -> None:
     check_integer(what, count)
     if not 1 <= count <= MAX_BROKERS:
         raise ValueError(f"{what} must be a number of brokers from 1 to {MAX_BROKERS}, not {count}")
+
+
+def checked_records(
+    topic: object,
+    values: Sequence[bytes | str | Record | None],
+    key: bytes | str | None,
+    partition: int | None,
+    headers: Headers,
+) -> list[Record]:
+    """What `produce` is to write. Raises TypeError."""
+    check_text("topic", topic)
+    if partition is not None:
+        check_integer("partition", partition)
+    if not values:
+        raise TypeError(f'produce needs at least one value or Record: kshim.produce("{topic}", "one coffee")')
+    given = [
+        name
+        for name, value in (("key", key), ("partition", partition), ("headers", headers or None))
+        if value is not None
+    ]
+    if given and any(isinstance(value, Record) for value in values):
+        raise TypeError(
+            f"produce: {' and '.join(given)} would apply to plain values only, and a Record has its own: "
+            f"Record(value, {', '.join(f'{name}=...' for name in given)})"
+        )
+    return [value if isinstance(value, Record) else Record(value, key, headers, partition) for value in values]
 
 
 def checked_topics(topics: Mapping[str, int] | None) -> dict[str, int]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, suppress
 from os import PathLike
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import trio
 
@@ -28,18 +29,21 @@ from kshim.testing.arguments import (
     check_count,
     check_integer,
     check_text,
+    check_timeout,
     checked_configuration,
 )
-from kshim.testing.faults import Faults
+from kshim.testing.faults import AsyncFaults
 from kshim.testing.log import log_event
 from kshim.testing.setup import Setup
 
 if TYPE_CHECKING:
     from kshim.faults.faults import Faults as FaultRules
+    from kshim.faults.faults import Firing
     from kshim.faults.injection import FaultInjector
     from kshim.recording.recorder import Recorder
     from kshim.storage.storage import Storage
 
+T = TypeVar("T")
 
 CLOSED = "these brokers were closed when their block was left"
 
@@ -77,8 +81,9 @@ class Brokers:
         """Unexpected exceptions; empty unless kshim has a defect, or a disk failed."""
         self.recorder: Recorder | None = None
         self._injector: FaultInjector | None = None
-        self.faults = Faults(lambda: self.fault_rules, self._do)
-        """What is to go wrong: see `Faults.on`."""
+        self.faults = AsyncFaults(self)
+        """What is to go wrong: see `Faults.on`. Waits are to be awaited."""
+        self._nursery: trio.Nursery | None = None
 
     @property
     def fault_rules(self) -> FaultRules:
@@ -87,15 +92,59 @@ class Brokers:
             from kshim.faults.injection import FaultInjector
 
             self._injector = FaultInjector(self.cluster, self.routers, self.clock.now)
-            self._injector.faults.on_fired.append(lambda firing: _LOG.info("Injected fault: %s", firing))
+            self._injector.faults.on_fired.append(self._note_fault)
             if self.recorder is not None:
                 self.recorder.follow_faults(self._injector.faults)
         return self._injector.faults
 
-    def _do(self, do: Callable[[], Any]) -> Any:
-        """Raises RuntimeError."""
+    def _note_fault(self, firing: Firing) -> None:
+        _LOG.info("Injected fault: %s", firing)
+        self.waits.look_again()
+
+    def call(self, do: Callable[[], T]) -> T:
+        """What `do` returns. Raises RuntimeError."""
         self._check_running()
         return do()
+
+    def until(
+        self, look: Callable[[], T | None], timeout_s: float, describe: Callable[[], str], *, topic: str | None = None
+    ) -> Future[T]:
+        """A future of what `look` returns as soon as that is not None, or TimeoutError with what `describe` says.
+
+        `timeout_s` is real time. `topic`: what is appended to it may make a difference. Raises TypeError, ValueError, RuntimeError.
+        """
+        check_timeout(timeout_s)
+        self._check_running()
+        if topic is None:
+            future = self.waits.until(look)
+        else:
+            future = self.waits.until_appended(self.cluster, topic, look)
+        if not future.done():
+            assert self._nursery is not None
+            scope, token = trio.CancelScope(), trio.lowlevel.current_trio_token()
+
+            def cancel(_: Future[T]) -> None:
+                """The future is done, or was cancelled, in whatever thread."""
+                if get_ident() == self._thread_id:
+                    scope.cancel()
+                else:
+                    with suppress(trio.RunFinishedError):
+                        token.run_sync_soon(scope.cancel)
+
+            future.add_done_callback(cancel)
+            self._nursery.start_soon(self._expire, future, timeout_s, describe, scope)
+        return future
+
+    until_fired = until
+
+    async def _expire(
+        self, future: Future[Any], timeout_s: float, describe: Callable[[], str], scope: trio.CancelScope
+    ) -> None:
+        with scope:
+            await trio.sleep(timeout_s)
+            self.waits.look_again()  # it may be so by something that is no event
+            if not future.done():
+                self.waits.give_up(future, TimeoutError(describe()))
 
     @property
     def bootstrap_servers(self) -> str:
@@ -154,9 +203,14 @@ class Brokers:
     def start_node(self, broker: int) -> None:
         """Have a broker that was stopped accept clients again, at the address it had. It leads new partitions only.
 
-        Raises LookupError; OSError when another process has taken its port.
+        Raises LookupError; ValueError for one that is live; OSError when another process has taken its port.
         """
         check_integer("broker", broker)
+        self._running.known_node(broker)
+        if broker in self.live:
+            raise ValueError(
+                f"broker {broker} is live: stop it first, with stop_node or kill_node, or use restart_node"
+            )
         self._running.leader_election.start_node(broker)
 
     def move(self, topic: str, partition: int, to: int) -> None:
@@ -322,6 +376,7 @@ async def serve_brokers(
             recording.recorder.begin(cluster)
         failure: Exception | None = None
         async with trio.open_nursery() as nursery:
+            brokers._nursery = nursery
             brokers._server = server = await nursery.start(_serve, brokers, setup, places)
             try:
                 yield brokers
@@ -329,6 +384,7 @@ async def serve_brokers(
                 failure = error  # raised outside, where no ExceptionGroup is put around it
             finally:
                 brokers._is_closed = True
+                brokers.waits.close(RuntimeError(CLOSED))
             if brokers._is_reset:
                 nursery.cancel_scope.cancel()
             server.stop()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, TypeVar
 
 from kshim.harness import groups, rebalances, waits
-from kshim.testing.arguments import check_integer, check_text
-from kshim.testing.thread import BrokerThread, awaited
+from kshim.testing.arguments import TIMEOUT_S, check_integer, check_text
+from kshim.testing.awaiting import awaited
+from kshim.testing.naming import shown_as
+from kshim.testing.thread import BrokerThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,10 +23,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-TIMEOUT_S = float(os.environ.get("KSHIM_TEST_TIMEOUT_S") or 10)
-"""How long waits last unless they are told otherwise. The variable is for machines that are slow."""
 
-
+@shown_as("Group")
 class SeenGroup(ABC):
     """What the view of a group says, on kshim and on any other broker. Every property is read when it is asked for."""
 
@@ -50,6 +49,7 @@ class SeenGroup(ABC):
         return self.view.assignment
 
 
+@shown_as("Group")
 class GroupFace(SeenGroup):
     """What can be seen of a group and done to it. Every property is read when it is asked for."""
 

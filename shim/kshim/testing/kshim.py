@@ -10,22 +10,25 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kshim.harness import groups, rebalances, waits
 from kshim.harness.record import Record
-from kshim.testing.arguments import check_count, check_integer, check_text
+from kshim.testing.arguments import TIMEOUT_S, check_count, check_integer, check_text, checked_records
+from kshim.testing.awaiting import awaited, awaited_to_the_end
 from kshim.testing.brokers import Brokers
 from kshim.testing.client_config import MECHANISMS, Access, client_config
 from kshim.testing.clock import Clock
-from kshim.testing.group import TIMEOUT_S, AsyncGroup, Group
+from kshim.testing.group import AsyncGroup, Group
+from kshim.testing.naming import shown_as
 from kshim.testing.setup import Setup
-from kshim.testing.thread import BrokerThread, awaited, awaited_to_the_end
+from kshim.testing.thread import BrokerThread
 
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
     from kshim.harness.record import Headers
-    from kshim.testing.faults import Faults
+    from kshim.testing.faults import AsyncFaults, Faults
 
 T = TypeVar("T")
 
 
+@shown_as("Kshim")
 class Harness:
     """What `Kshim` and `AsyncKshim` have in common. Every method has done its work when it returns, in about 0.1 ms.
 
@@ -54,11 +57,6 @@ class Harness:
     def cluster(self) -> Cluster:
         """The cluster itself, for tests of its internals: use it inside `call`, or read it only. Another after a `reset`."""
         return self._thread.brokers.cluster
-
-    @property
-    def faults(self) -> Faults:
-        """What is to go wrong: `kshim.faults.on("OffsetCommit").error("NOT_COORDINATOR").times(2)`, see `Faults.on`."""
-        return self._thread.faults
 
     def call(self, do: Callable[..., T], *arguments: Any) -> T:
         """Run a function in the loop of the brokers, between two requests; return what it returns, raise what it raises."""
@@ -111,7 +109,7 @@ class Harness:
     def start_node(self, broker: int) -> None:
         """Have a broker that was stopped accept clients again, at the address it had. It leads new partitions only.
 
-        Raises LookupError; OSError when another process has taken its port.
+        Raises LookupError; ValueError for one that is live; OSError when another process has taken its port.
         """
         self.call(lambda: self.brokers.start_node(broker))
 
@@ -180,14 +178,11 @@ class Harness:
 
         Each of `values` is a value, to which `key`, `partition` and `headers` apply, or a `Record` with its own. Text is written in
         UTF-8, and None is a tombstone. Without a partition the key decides, as Kafka's default partitioner does; without a key partitions
-        take turns. Raises LookupError for a topic or partition there is not; KafkaError as Produce answers.
+        take turns. Raises TypeError without values, and for a Record beside a key; LookupError for a topic or partition there is not; KafkaError as Produce answers.
         """
         from kshim.harness import records
 
-        check_text("topic", topic)
-        if partition is not None:
-            check_integer("partition", partition)
-        wanted = [value if isinstance(value, Record) else Record(value, key, headers, partition) for value in values]
+        wanted = checked_records(topic, values, key, partition, headers)
         return self.call(lambda: records.produce(self.cluster, topic, wanted, self.brokers.clock.now()))
 
     def records(self, topic: str, partition: int | None = None, *, isolation: str = "read_committed") -> list[Record]:
@@ -332,6 +327,11 @@ class Kshim(Harness):
         finally:
             self._ended(failure)
 
+    @property
+    def faults(self) -> Faults:
+        """What is to go wrong: `kshim.faults.on("OffsetCommit").error("NOT_COORDINATOR").times(2)`, see `Faults.on`."""
+        return self._thread.faults
+
     def group(self, group_id: str) -> Group:
         """A consumer group, whether or not it exists yet."""
         check_text("group_id", group_id)
@@ -366,6 +366,11 @@ class Kshim(Harness):
 
 class AsyncKshim(Harness):
     """What `async with Kshim(...)` gives: the same, with waits to be awaited."""
+
+    @property
+    def faults(self) -> AsyncFaults:
+        """See `Kshim.faults`."""
+        return self._thread.faults.as_async()
 
     def group(self, group_id: str) -> AsyncGroup:
         """A consumer group, whether or not it exists yet."""

@@ -86,7 +86,7 @@ class Setup:
         from kshim.security.authorizer.authorizer import STANDARD_AUTHORIZER
         from kshim.testing.acls import parse_acls
 
-        super_users, self.rules = parse_acls(acls)
+        super_users, self.rules = parse_acls(acls, self.users)
         super_users = [*filter(None, [given.get("super.users")]), *super_users]
         return {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": ";".join(super_users)}
 

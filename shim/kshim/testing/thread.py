@@ -6,14 +6,16 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
-from kshim.testing.arguments import check_timeout
 from kshim.testing.brokers import CLOSED, Brokers, Place, serve_brokers
 from kshim.testing.faults import Faults
 from kshim.testing.setup import Setup
+
+if TYPE_CHECKING:
+    from kshim.faults.faults import Faults as FaultRules
 
 T = TypeVar("T")
 
@@ -29,7 +31,7 @@ class BrokerThread:
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         self.defects: list[BaseException] = []
-        self.faults = Faults(lambda: self.brokers.fault_rules, self.call)
+        self.faults = Faults(self)
         self._brokers: Brokers | None = None
         self._bootstrap_servers: str | None = None
         self._thread: threading.Thread | None = None
@@ -119,25 +121,23 @@ class BrokerThread:
     ) -> Future[T]:
         """A future of what `look` returns as soon as that is not None, or TimeoutError with what `describe` says.
 
-        Both are called in the loop. `timeout_s` is real time. `topic`: what is appended to it may make a difference.
-        Raises TypeError, ValueError.
+        Both are called in the loop; see `Brokers.until`. Raises TypeError, ValueError.
         """
-        check_timeout(timeout_s)
 
         def begin() -> Future[T]:
             brokers = self.brokers
-            if topic is None:
-                future = brokers.waits.until(lambda: look(brokers))
-            else:
-                future = brokers.waits.until_appended(brokers.cluster, topic, lambda: look(brokers))
-            if not future.done():
-                assert self._nursery is not None
-                scope = trio.CancelScope()
-                future.add_done_callback(lambda _: self._cancel(scope))
-                self._nursery.start_soon(self._expire, brokers, future, timeout_s, describe, scope)
-            return future
+            return brokers.until(lambda: look(brokers), timeout_s, lambda: describe(brokers), topic=topic)
 
         return self.call(begin)
+
+    @property
+    def fault_rules(self) -> FaultRules:
+        """See `Broking`."""
+        return self.brokers.fault_rules
+
+    def until_fired(self, look: Callable[[], T | None], timeout_s: float, describe: Callable[[], str]) -> Future[T]:
+        """See `Broking`."""
+        return self.until(lambda _: look(), timeout_s, lambda _: describe())
 
     # In the thread
 
@@ -209,63 +209,3 @@ class BrokerThread:
             self._started = Future()
             self._turn.set()
         return self._started
-
-    async def _expire(
-        self,
-        brokers: Brokers,
-        future: Future[Any],
-        timeout_s: float,
-        describe: Callable[[Brokers], str],
-        scope: trio.CancelScope,
-    ) -> None:
-        with scope:
-            await trio.sleep(timeout_s)
-            brokers.waits.look_again()  # it may be so by something that is no event
-            if future.done():
-                return
-            brokers.waits.give_up(future, TimeoutError(describe(brokers)))
-
-    def _cancel(self, scope: trio.CancelScope) -> None:
-        """The future is done, or was cancelled, in whatever thread."""
-        if threading.get_ident() == getattr(self._thread, "ident", None):
-            scope.cancel()
-        elif self._token is not None:
-            with suppress(trio.RunFinishedError):
-                self._token.run_sync_soon(scope.cancel)
-
-
-async def awaited_to_the_end(future: Future[T]) -> T:
-    """As `awaited`, for what takes milliseconds and must not be left half done: the end of it is waited for when cancelled, too."""
-    if trio.lowlevel.in_trio_run():
-        with trio.CancelScope(shield=True):
-            return await awaited(future)
-    import asyncio
-
-    inner = asyncio.wrap_future(future)
-    try:
-        return await asyncio.shield(inner)
-    except asyncio.CancelledError:
-        await asyncio.wait([inner])
-        raise
-
-
-async def awaited(future: Future[T]) -> T:
-    """Wait for a future of another thread, under trio or asyncio. When cancelled, it is given up."""
-    if not trio.lowlevel.in_trio_run():
-        import asyncio
-
-        return await asyncio.wrap_future(future)
-    done = trio.Event()
-    token = trio.lowlevel.current_trio_token()
-
-    def wake(_: Future[T]) -> None:
-        with suppress(trio.RunFinishedError):
-            token.run_sync_soon(done.set)
-
-    future.add_done_callback(wake)
-    try:
-        await done.wait()
-    except BaseException:
-        future.cancel()
-        raise
-    return future.result()
