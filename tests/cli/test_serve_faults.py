@@ -29,7 +29,7 @@ def test_the_rules_of_a_file_are_in_force_from_the_start(tmp_path: Path) -> None
         codes = [client.ask(beat, 4).error_code for _ in range(2)]
         client.close()
         assert codes == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.UNKNOWN_MEMBER_ID]
-        assert f"1 faults of {file} are in force" in kshim.log
+        assert f"1 fault of {file} is in force" in kshim.log
         assert (
             "Injected fault: Heartbeat: error COORDINATOR_LOAD_IN_PROGRESS (firing 1) on Heartbeat v4 of test at 127.0.0.1 "
             "(group billing, member m)"

@@ -68,8 +68,10 @@ def test_a_fault_is_cancelled(alone: Service) -> None:
         ({"do": {"error": "OFFSET_OUT_OF_RANGE"}}, 422, "OFFSET_OUT_OF_RANGE"),
         ({"match": {"colour": "red"}}, 422, "colour"),
         ({"when": {"times": 0}}, 422, "times"),
-        ({"when": 3}, 400, "$.when"),
-        ({"then": 3}, 400, "unknown field `then`"),
+        ({"do": {"delay": "1"}}, 422, 'delay needs a number of seconds above 0, not "1"'),
+        ({"do": {"hang": False}}, 422, "hang takes no value, not false"),
+        ({"when": 3}, 400, "`when` must be a string or an object, not an integer"),
+        ({"then": 3}, 400, "there is no field `then`"),
     ],
 )
 def test_a_fault_that_cannot_be_is_explained(

@@ -38,16 +38,39 @@ def test_topics_are_listed_in_pages(service: Service) -> None:
 @pytest.mark.parametrize(
     ("body", "detail"),
     [
-        ({}, "the body: object missing required field `name`"),
-        ({"name": "x", "partitions": 0}, "the body: expected `int` >= 1 - at `$.partitions`"),
-        ({"name": "x", "partition": 1}, "the body: object contains unknown field `partition`"),
-        ([], "the body: expected `object`, got `array`"),
-        (b"{", "the body is not JSON: input data was truncated"),
+        ({}, "the body: `name` is missing"),
+        ({"name": "x", "partitions": 0}, "the body: `partitions` must be an integer of at least 1"),
+        ({"name": "x", "partition": 1}, "the body: there is no field `partition`; there are name, partitions, configs"),
+        ([], "the body: it must be an object, not an array"),
+        ({"name": 5}, "the body: `name` must be a string, not an integer"),
+        ({"name": "x", "configs": {"a": None}}, "the body: `configs.*` must be a string, not null"),
+        ({"name": "", "partitions": 1.5}, "the body: `name` must be a string of at least 1 character"),
+        (b"{", "the body is not JSON: it ends too early"),
     ],
 )
 def test_a_bad_body_is_explained(service: Service, body: object, detail: str) -> None:
     answer = service.ask("POST", "/v1/topics", body)
     assert (answer.status, answer.json) == (400, {"title": "Bad Request", "status": 400, "detail": detail})
+
+
+@pytest.mark.parametrize(
+    ("path", "detail"),
+    [
+        ("/v1/topics?limit=many", 'the query: `limit` must be an integer, not "many"'),
+        ("/v1/topics?limit=0", 'the query: `limit` must be an integer of at least 1, not "0"'),
+        ("/v1/topics?limt=1", "the query: there is no field `limt`; there are after, limit"),
+        ("/v1/groups/g/wait?timeout=soon", 'the query: `timeout` must be a number, not "soon"'),
+        ("/v1/groups/g/wait?timeout=0", 'the query: `timeout` must be a number above 0, not "0"'),
+        (
+            "/v1/topics/orders/records?isolation=all",
+            'the query: `isolation` must be "read_committed" or "read_uncommitted", not "all"',
+        ),
+        ("/v1/faults/" + "x" * 101, "the path: `fault` must be a string of at most 100 characters"),
+    ],
+)
+def test_a_bad_query_or_path_is_explained(service: Service, path: str, detail: str) -> None:
+    answer = service.ask("GET", path)
+    assert (answer.status, answer.json["detail"]) == (400, detail)
 
 
 @pytest.mark.parametrize("name", ["with space", "a/b", "__consumer_offsets"])

@@ -132,8 +132,8 @@ def test_what_never_fired_is_named_with_what_came_close() -> None:
     client.ask(a_heartbeat(), 4)
     assert unused(faults).splitlines() == [
         "JoinGroup: hang (fault-1, once) never fired: no JoinGroup request came",
-        "OffsetCommit: hang (fault-2, once) never fired: 2 OffsetCommit requests came with group 'other', not 'billing'",
-        "OffsetCommit: hang (fault-3, once) never fired: 2 OffsetCommit requests came with topic and partition 't-0', not "
+        'OffsetCommit: hang (fault-2, once) never fired: 2 OffsetCommit requests came with group "other", not "billing"',
+        'OffsetCommit: hang (fault-3, once) never fired: 2 OffsetCommit requests came with topic and partition "t-0", not '
         "t-7",
         "Heartbeat: hang (fault-4, nth(3)) never fired: 1 Heartbeat request matched, number 3 was to fire",
         "Heartbeat: hang (fault-5, probability(1e-06)) never fired: 1 Heartbeat request matched, none was drawn",

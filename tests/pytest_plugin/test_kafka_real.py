@@ -42,7 +42,7 @@ TESTS = """
             group.wait_empty()
 
         def test_records(kshim, kshim_topic):
-            with pytest.raises(TimeoutError, match="had not 1 records within 0.01 s"):
+            with pytest.raises(TimeoutError, match="did not have 1 record within 0.01 s"):
                 kshim.wait_records(kshim_topic, timeout=0.01)
             written = kshim.produce(kshim_topic, "coffee", None, key="k", headers={"a": b"b"})
             assert [record.offset for record in written] == [0, 1]

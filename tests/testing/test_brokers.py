@@ -229,7 +229,7 @@ def test_values_of_a_configuration_are_texts() -> None:
 def test_a_broker_there_never_was_is_named() -> None:
     with Kshim(2) as brokers:
         for call in (brokers.stop_node, brokers.start_node, brokers.address_of):
-            with pytest.raises(LookupError, match=r"unknown broker 9.*\[1, 2\]"):
+            with pytest.raises(LookupError, match=r"unknown broker 9: the brokers of this cluster are 1, 2"):
                 call(9)
 
 

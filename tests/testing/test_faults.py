@@ -111,7 +111,7 @@ def _document(fault: Fault) -> dict[str, object]:
             lambda faults: faults.on("Heartbeat").hang(),
             r'faults.on\("Heartbeat"\).hang\(...\) was never armed: end it with',
         ),
-        (lambda faults: faults.on("Fetch"), r'faults.on\("Fetch"\) says not what happens'),
+        (lambda faults: faults.on("Fetch"), r'faults.on\("Fetch"\) does not say what happens'),
     ],
 )
 def test_a_rule_that_was_described_and_not_armed_is_an_error_at_the_end(
@@ -152,7 +152,7 @@ def test_a_mistake_is_refused_where_it_is_made() -> None:
             faults.on("Fetch", group="g")
         with pytest.raises(InvalidRule, match="Heartbeat does not answer OFFSET_OUT_OF_RANGE; it answers"):
             faults.on("Heartbeat").error("OFFSET_OUT_OF_RANGE")
-        with pytest.raises(InvalidRule, match="there is no error '9999' in Kafka"):
+        with pytest.raises(InvalidRule, match='there is no error "9999" in Kafka'):
             faults.on("Heartbeat").error(9999)
         with pytest.raises(InvalidRule, match="delay needs a number of seconds above 0"):
             faults.on("Heartbeat").delay(-1)
@@ -249,7 +249,7 @@ def test_a_wait_for_a_fault_that_is_over_says_what_came_close() -> None:
             fault.wait_fired(timeout=0.01)
         fault = kshim.faults.on("Heartbeat").error("NOT_COORDINATOR").once()
         beat(client)
-        with pytest.raises(TimeoutError, match=r"once\) fired 1 times within 0\.01 s, and not 2"):
+        with pytest.raises(TimeoutError, match=r"once\) fired 1 time within 0\.01 s, and not 2"):
             fault.wait_fired(times=2, timeout=0.01)
         with pytest.raises(ValueError, match="times must be a number from 1 on, not 0"):
             fault.wait_fired(times=0)

@@ -291,7 +291,7 @@ def test_one_member_expires_while_the_clock_stands_still() -> None:
     with Kshim(clock="manual") as kshim, client_of(kshim, "one") as client:
         member = a_group_of_one(kshim, client, session_s=45)
         before = kshim.clock.now
-        with pytest.raises(LookupError, match="no member named 'two'"):
+        with pytest.raises(LookupError, match="no member 'two'"):
             kshim.group("g").expire("two")
         assert kshim.group("g").expire("one") == member.member_id
         assert (kshim.group("g").state, kshim.clock.now) == ("Empty", before)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from kshim.tools.ctl.client import ControlError
+from kshim.tools.ctl.client import ControlError, Unreachable
 from kshim.tools.ctl.commands import COMMANDS
 from kshim.tools.ctl.run import UsageError, run_ctl
 from tests.cli.process import COMMAND, run
@@ -128,7 +130,57 @@ def test_the_exit_code_says_how_it_ended(service: Service, tmp_path: Path) -> No
     assert ended(f"--url={service.url}", "group") == (2, "", 1)
     assert ended(f"--url={service.url}", f"--token-file={tmp_path}/none", "health") == (2, "", 1)
     assert ended("--url=http://127.0.0.1:1", "health") == (3, "", 1)
-    assert ended("--url=nonsense", "health") == (3, "", 1)
+    assert ended("--url=nonsense", "health") == (2, "", 1)
+    assert ended("--url=http://[::1", "health") == (2, "", 1)
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_the_address_is_a_url_or_a_host_and_port_before_or_after_the_command(service: Service, place: str) -> None:
+    for address in (service.url, service.address, f"{service.url}/"):
+        options = ["--url", address]
+        for environment, given in ({}, options), ({"KSHIM_CONTROL": address}, []):
+            shown: list[str] = []
+            arguments = [*given, "topic", "list"] if place == "before" else ["topic", "list", *given]
+            run_ctl(arguments, environment, str, shown.append)
+            assert any(line.startswith("orders") for line in shown)
+
+
+@pytest.mark.parametrize(
+    "address", ["nonsense", "host:port", "ftp://host:1", "http://", "127.0.0.1:0", "http://a b:80"]
+)
+def test_what_is_no_address_is_refused_with_its_source(address: str) -> None:
+    with pytest.raises(UsageError, match=f"--url: '{re.escape(address)}' is neither a URL such as http://.* nor HOST"):
+        run_ctl(["health", "--url", address], {}, str, print)
+    with pytest.raises(UsageError, match=r"^KSHIM_CONTROL: "):
+        run_ctl(["health"], {"KSHIM_CONTROL": address}, str, print)
+
+
+def test_the_port_of_kafka_is_recognized(service: Service) -> None:
+    with pytest.raises(Unreachable, match=r"no HTTP is spoken there. Is this the Kafka port\?"):
+        run_ctl(["health", "--url", service.bootstrap.partition(",")[0]], {}, str, print)
+    with pytest.raises(Unreachable, match=r"nothing listens there. Does `kshim serve` run with --control\?"):
+        run_ctl(["health", "--url", "127.0.0.1:1"], {}, str, print)
+
+
+def test_an_unknown_option_names_the_help_of_its_command(service: Service) -> None:
+    with pytest.raises(UsageError, match=r"--loud; `kshim ctl group describe --help` lists the options"):
+        ctl(service, "group", "describe", "g", "--loud")
+
+
+def test_the_examples_in_the_help_of_fault_set_work(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        ctl(service, "fault", "set", "--help")
+    examples = [shlex.split(line) for line in capsys.readouterr().out.splitlines() if line.startswith("    kshim ctl")]
+    assert len(examples) > 2
+    monkeypatch.chdir(tmp_path)
+    Path("rule.json").write_text('{"on": "Heartbeat", "do": "hang", "when": "once"}')
+    try:
+        for _, _, *arguments in examples:
+            assert ctl(service, *arguments)
+    finally:
+        ctl(service, "fault", "clear")
 
 
 def test_address_and_token_may_come_from_the_environment(tmp_path: Path) -> None:

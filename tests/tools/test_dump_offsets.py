@@ -147,7 +147,7 @@ def test_an_unknown_value_version_is_told_and_the_dump_goes_on(tmp_path: Path) -
     assert documents[0]["error"] == "OffsetCommitValue v99: version at byte 0: unknown version 99"
     assert documents[0]["key"]["group"] == "g"
     assert documents[1]["value"]["offset"] == 7
-    assert "1 values of an unknown version" in said
+    assert "1 value of an unknown version" in said
     assert re.match(
         r" 4@10 \S+ OffsetCommit group=g topic=t partition=0 UNREADABLE value: .*unknown version 99", text(tmp_path)[0]
     )

@@ -70,7 +70,9 @@ class LeaderElection:
         """A node, live or not. Raises LookupError for one there never was."""
         node = self.known_nodes.get(node_id)
         if node is None:
-            raise LookupError(f"unknown broker {node_id}: the brokers of this cluster are {sorted(self.known_nodes)}")
+            raise LookupError(
+                f"unknown broker {node_id}: the brokers of this cluster are {', '.join(map(str, sorted(self.known_nodes)))}"
+            )
         return node
 
     def stop_node(self, node_id: int) -> None:

@@ -23,6 +23,8 @@ def parse_address(text: str) -> Address:
     >>> parse_address("[::1]:9092")
     Address(host='::1', port=9092)
     """
+    if "://" in text:
+        raise ValueError(f"{text!r} is not HOST:PORT but a URL")
     host, colon, port_text = text.strip().rpartition(":")
     if not colon or not host:
         raise ValueError(f"{text!r} is not HOST:PORT")

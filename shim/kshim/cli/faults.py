@@ -10,6 +10,7 @@ from kshim.faults.document import rules_from_toml
 from kshim.faults.faults import Firing
 from kshim.faults.injection import FaultInjector
 from kshim.faults.rule import InvalidRule
+from kshim.wording import counted
 
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
@@ -51,5 +52,10 @@ def faults_of(
             raise CommandError(f"--faults: {path} is not UTF-8", EXIT_USAGE) from None
         except InvalidRule as error:
             raise CommandError(f"--faults: {path}: {error}", EXIT_USAGE) from None
-        log.note("faults", f"{len(rules)} faults of {path} are in force", path=path, count=len(rules))
+        log.note(
+            "faults",
+            f"{counted(len(rules), 'fault')} of {path} {'is' if len(rules) == 1 else 'are'} in force",
+            path=path,
+            count=len(rules),
+        )
     return faults

@@ -15,6 +15,7 @@ from kshim.coordinator.groups.events import HISTORY_FIELDS, MemberRef, Transitio
 from kshim.coordinator.step import OFFSETS_TOPIC, Event
 from kshim.partitions.partition import Partition
 from kshim.storage.log import LogError
+from kshim.wording import counted
 
 if TYPE_CHECKING:
     from kshim.cli.options import LogFormat
@@ -152,7 +153,7 @@ class Log:
         if len(self._storage_errors) >= _STORAGE_ERRORS:
             self._storage_errors.clear()
         self._storage_errors[what] = now_ms, 0
-        again = f" (repeated {count} times since it was logged last)" if count else ""
+        again = f" (repeated {counted(count, 'time')} since it was logged last)" if count else ""
         self._write(now_ms, "ERROR", "storage_error", f"Storage error: {text}{again}", {"count": count + 1})
 
     # ---------------------------------------------------------------- the two forms

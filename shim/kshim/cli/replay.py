@@ -18,6 +18,7 @@ from kshim.replay.summary import Summary
 from kshim.replay.to_test import ScenarioWriter
 from kshim.storage.log import LogError
 from kshim.tools.client import BrokerGone
+from kshim.wording import counted
 from kshim_protocol.frame import ProtocolError
 
 
@@ -76,7 +77,7 @@ def _write_test(writer: ScenarioWriter, options: ReplayOptions, path: str, summa
     except OSError as error:
         raise CommandError(f"--to-test: cannot write {path}: {error.strerror}", EXIT_UNAVAILABLE) from None
     left_out = "left out:" if scenario.notes else "nothing is left out"
-    print(f"kshim: wrote {path} with {scenario.step_count} steps; {left_out}", file=sys.stderr)
+    print(f"kshim: wrote {path} with {counted(scenario.step_count, 'step')}; {left_out}", file=sys.stderr)
     for note in scenario.notes:
         print(f"kshim:   {note}", file=sys.stderr)
 

@@ -33,6 +33,7 @@ from kshim.server.listener import CannotBind
 from kshim.server.random_ids import new_cluster_id, new_member_suffix, new_topic_id
 from kshim.server.run import Place, Served, run_until_signalled
 from kshim.storage.log import CorruptLog, LogError
+from kshim.wording import counted
 from kshim_protocol.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -180,7 +181,9 @@ def _storage(options: ServeOptions, config: BrokerConfig, log: Log) -> tuple[Sto
         directory, segment_bytes=config.log_segment_bytes, recover=options.recover, on_repair=on_repair
     )
     for name in directory.adopted:
-        sentence = f"Adopted topic {name} with {directory.topics[name].partition_count} partitions from its folders"
+        sentence = (
+            f"Adopted topic {name} with {counted(directory.topics[name].partition_count, 'partition')} from its folders"
+        )
         log.note("adopted", sentence, topic=name)
     try:
         storage.check()
@@ -218,7 +221,9 @@ def _create_topics(cluster: Cluster, topics: dict[str, int], log: Log) -> None:
             except KafkaError as error:
                 raise CommandError(f"--topic: {error.message}", EXIT_USAGE) from None
         elif len(topic.partitions) != partition_count:
-            log.caution("topic_exists", f"Topic {name} exists and keeps its {len(topic.partitions)} partitions")
+            log.caution(
+                "topic_exists", f"Topic {name} exists and keeps its {counted(len(topic.partitions), 'partition')}"
+            )
 
 
 class _Serving:

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 import msgspec
 
 from kshim.control.http import JSON, EventStream, ProblemError, Request, Response, encoded
+from kshim.control.sentences import malformed, sentence
 
 H = TypeVar("H", bound=Callable[..., Any])
 
@@ -56,7 +57,7 @@ class Route:
 
     def call(self, context: object, path: dict[str, str], request: Request) -> object:
         """Check what was sent and call the handler. Raises ProblemError: 400, 415."""
-        arguments = {name: _converted(path[name], type_, name) for name, type_ in self.path_types.items()}
+        arguments = {name: _part_of_path(name, path[name], type_) for name, type_ in self.path_types.items()}
         if self.query is not None:
             arguments[QUERY] = _converted(_parameters(request.query), self.query, "the query")
         elif request.query:
@@ -153,11 +154,19 @@ def _header_names(type_: Any) -> frozenset[str]:
     return frozenset(field.encode_name for field in msgspec.structs.fields(type_))
 
 
-def _converted(value: object, type_: Any, what: str) -> Any:
+def _part_of_path(name: str, value: str, type_: Any) -> Any:
     try:
         return msgspec.convert(value, type_, strict=False)
     except msgspec.ValidationError as error:
-        raise ProblemError(400, f"{what}: {_sentence(error)}") from None
+        problem = sentence(error, type_).replace("it must be", f"`{name}` must be", 1)
+        raise ProblemError(400, f"the path: {problem}") from None
+
+
+def _converted(value: dict[str, Any], type_: Any, what: str) -> Any:
+    try:
+        return msgspec.convert(value, type_, strict=False)
+    except msgspec.ValidationError as error:
+        raise ProblemError(400, f"{what}: {sentence(error, type_, value)}") from None
 
 
 def _body(request: Request, type_: Any) -> Any:
@@ -170,14 +179,9 @@ def _body(request: Request, type_: Any) -> Any:
     try:
         return msgspec.json.decode(text, type=type_)
     except msgspec.ValidationError as error:
-        raise ProblemError(400, f"the body: {_sentence(error)}") from None
+        raise ProblemError(400, f"the body: {sentence(error, type_)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ProblemError(400, f"the body is not JSON: {_sentence(error)}") from None
-
-
-def _sentence(error: Exception) -> str:
-    text = str(error)
-    return text[:1].lower() + text[1:400]
+        raise ProblemError(400, f"the body is not JSON: {malformed(error)}") from None
 
 
 def response_of(route: Route, result: object) -> Response | EventStream:

@@ -148,7 +148,7 @@ def check_error(api: str, code: str, level: str | None) -> None:
     """Raises ValueError for a code that the API does not answer, at that level where one is given; with the list."""
     by_level = codes_of(api)
     if code not in ErrorCode.__members__:
-        raise ValueError(f"there is no error {code!r} in Kafka; {api} answers {_listed(by_level)}")
+        raise ValueError(f'there is no error "{code}" in Kafka; {api} answers {_listed(by_level)}')
     if code == ErrorCode.NONE.name:
         raise ValueError("NONE is no error; leave the fault out")
     if level is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kshim.faults.rule import ACTIONS, TRIGGERS, Action, InvalidRule, Match, Rule, Trigger, new_rule
+from kshim.faults.rule import ACTIONS, TRIGGERS, Action, InvalidRule, Match, Rule, Trigger, new_rule, shown
 
 _KEYS: Final = ("on", "match", "do", "when", "name")
 _MATCH_KEYS: Final = Match._fields[1:]
@@ -20,7 +20,7 @@ def rule_from_document(document: object) -> Rule:
     """The rule that a document describes. Raises InvalidRule."""
     if not isinstance(document, Mapping):
         raise InvalidRule(
-            f'a fault must be a table such as {{"on": "Heartbeat", "do": "hang", "when": "once"}}, not {document!r}'
+            f'a fault must be a table such as {{"on": "Heartbeat", "do": "hang", "when": "once"}}, not {shown(document)}'
         )
     _refuse_unknown("a fault", document, _KEYS)
     for key in ("on", "do", "when"):
@@ -28,7 +28,7 @@ def rule_from_document(document: object) -> Rule:
             raise InvalidRule(f'a fault needs "{key}": {_NEEDED[key]}')
     fields = document.get("match", {})
     if not isinstance(fields, Mapping):
-        raise InvalidRule(f'"match" must be a table such as {{"group": "billing"}}, not {fields!r}')
+        raise InvalidRule(f'"match" must be a table such as {{"group": "billing"}}, not {shown(fields)}')
     _refuse_unknown('"match"', fields, _MATCH_KEYS)
     fields = {key: str(value) if key == "version" and type(value) is int else value for key, value in fields.items()}
     return new_rule(
@@ -94,7 +94,7 @@ def _named(key: str, document: object, names: tuple[str, ...]) -> tuple[str, Any
     if isinstance(document, str):
         document = {document: True}
     if not isinstance(document, Mapping):
-        raise InvalidRule(f'"{key}" must be a name or a table with one, {_NEEDED[key]}; not {document!r}')
+        raise InvalidRule(f'"{key}" must be a name or a table with one, {_NEEDED[key]}; not {shown(document)}')
     there = [name for name in names if name in document]
     if len(there) != 1:
         problem = f"both {' and '.join(there)}" if there else f"{', '.join(map(str, document)) or 'nothing'}"
@@ -108,5 +108,5 @@ def _refuse_unknown(what: str, document: Mapping[Any, Any], known: tuple[str, ..
     for key in document:
         if key not in known:
             raise InvalidRule(
-                f"{what} has no {key!r}; {'there are ' + ', '.join(known) if known else 'nothing else may stand there'}"
+                f"{what} has no {shown(key)}; {'there are ' + ', '.join(known) if known else 'nothing else may stand there'}"
             )

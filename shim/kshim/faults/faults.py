@@ -10,6 +10,7 @@ from kshim.coordinator.step import Now
 from kshim.faults.entries import Entry
 from kshim.faults.request import FaultableRequest
 from kshim.faults.rule import APPEND, OF_APPENDS, Rule
+from kshim.wording import counted
 
 _REASONS_KEPT: Final = 5
 FIRINGS_KEPT: Final = 10_000
@@ -136,13 +137,13 @@ class Fault:
             return f"{said}no {what} came"
         if self.taken_count:
             came_to = "appended nothing" if rule.action.name in OF_APPENDS else "got no answer that it could act on yet"
-            return f"{said}it took {_count(self.taken_count, what)}, which {came_to}"
+            return f"{said}it took {counted(self.taken_count, what)}, which {came_to}"
         parts = []
         if self.matched_count:
             wanted = rule.match.nth or (rule.trigger.value if rule.trigger.name == "nth" else None)
             which = f"number {wanted} was to fire" if wanted else "none was drawn"
-            parts.append(f"{_count(self.matched_count, what)} matched, {which}")
-        parts.extend(f"{_count(count, what)} came with {reason}" for reason, count in self.misses.items())
+            parts.append(f"{counted(self.matched_count, what)} matched, {which}")
+        parts.extend(f"{counted(count, what)} came with {reason}" for reason, count in self.misses.items())
         return said + "; ".join(parts)
 
 
@@ -236,7 +237,3 @@ class Faults:
         if fault in self.active:
             self.active.remove(fault)
             self.on_change()
-
-
-def _count(count: int, what: str) -> str:
-    return f"1 {what}" if count == 1 else f"{count} {what}s"

@@ -5,6 +5,7 @@ All three are plain values, compared by value; `document.py` reads and writes th
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -63,7 +64,7 @@ class Match(NamedTuple):
             ("listener", self.listener, (request.listener,)),
         ):
             if wanted is not None and not any(fnmatchcase(name, wanted) for name in found):
-                return f"{what} {_listed(found)}, not {wanted!r}"
+                return f"{what} {_listed(found)}{_not(wanted)}"
         if self.broker is not None and request.broker != self.broker:
             return f"broker {request.broker}, not {self.broker}"
         if self.names_entries and not any(map(self.takes, request.entries)):
@@ -226,7 +227,7 @@ def new_rule(match: Match, action: Action, trigger: Trigger, name: Any = None) -
             f"nth in the match leaves one request, so {trigger.name} says nothing: trigger once, or always"
         )
     if name is not None and (not isinstance(name, str) or not name.strip()):
-        raise InvalidRule(f"name must be a text that is not empty, not {name!r}")
+        raise InvalidRule(f"name must be a text that is not empty{_not(name)}")
     return Rule(match, action, trigger, name or f"{match.api}: {action}")
 
 
@@ -235,21 +236,21 @@ def check_match(match: Match) -> None:
     names = [api.name for api in API_TABLE.values()]
     api = match.api
     if not isinstance(api, str):
-        raise InvalidRule(f'name an API as Kafka does, such as "OffsetCommit", or "*" for every one, not {api!r}')
+        raise InvalidRule(f'name an API as Kafka does, such as "OffsetCommit", or "*" for every one{_not(api)}')
     if api in UNREACHABLE:
         raise InvalidRule(f"{api} is part of the authentication, which comes before faults; wrong passwords fail it")
     if api not in (*names, EVERY_API, APPEND):
         close = get_close_matches(api, [*names, APPEND], 1) or get_close_matches(api.title().replace("_", ""), names, 1)
         hint = f"; did you mean {close[0]}?" if close else f": {', '.join((*names, APPEND))}, or * for every one"
-        raise InvalidRule(f"there is no API {api!r}{hint}")
+        raise InvalidRule(f"there is no API {shown(api)}{hint}")
     for what in ("group", "client_id", "member_id", "group_instance_id", "topic", "listener"):
         value = getattr(match, what)
         if value is not None and (not isinstance(value, str) or not value):
-            raise InvalidRule(f'{what} must be a text or a pattern such as "billing-*", not {value!r}')
+            raise InvalidRule(f'{what} must be a text or a pattern such as "billing-*"{_not(value)}')
     for what, least in (("partition", 0), ("broker", 0), ("nth", 1)):
         value = getattr(match, what)
         if value is not None and (not _is_integer(value) or value < least):
-            raise InvalidRule(f"{what} must be an integer from {least} on, not {value!r}")
+            raise InvalidRule(f"{what} must be an integer from {least} on{_not(value)}")
     if match.version is not None:
         _check_version(api, match.version)
     _check_keys(match)
@@ -272,20 +273,18 @@ def checked_action(match: Match, action: Action) -> Action:
     """The action with its defaults. Raises InvalidRule."""
     kind = ACTIONS.get(action.name)
     if kind is None:
-        raise InvalidRule(f"there is no action {action.name!r}: {', '.join(ACTIONS)}")
+        raise InvalidRule(f"there is no action {shown(action.name)}: {', '.join(ACTIONS)}")
     value = kind.default if action.value is None else action.value
     if action.name == "error" and _is_integer(value):
         value = next((code.name for code in ErrorCode if code == value), str(value))
     if not kind.value and value is not None:
-        raise InvalidRule(f"{action.name} takes no value, not {value!r}")
+        raise InvalidRule(f"{action.name} takes no value{_not(value)}")
     if kind.value:
         _check_value(action.name, kind.value, value)
     option = action.option or next(filter(None, kind.choices[:1]), None)
     if option is not None and option not in kind.choices:
         choices = " or ".join(f'"{choice}"' for choice in kind.choices if choice)
-        raise InvalidRule(
-            f"{action.name}: {kind.option or 'an option'} must be {choices or 'left out'}, not {option!r}"
-        )
+        raise InvalidRule(f"{action.name}: {kind.option or 'an option'} must be {choices or 'left out'}{_not(option)}")
     api = match.api
     if api == APPEND and action.name not in OF_APPENDS:
         raise InvalidRule(f"to an append only {' or '.join(OF_APPENDS)} can happen, not {action.name}")
@@ -313,31 +312,31 @@ def _check_value(action: str, needed: str, value: Any) -> None:
     else:
         is_right = _is_integer(value) and 1 <= value <= 0x7FFFFFFF
     if not is_right:
-        raise InvalidRule(f"{action} needs {needed}, not {value!r}")
+        raise InvalidRule(f"{action} needs {needed}{_not(value)}")
 
 
 def check_trigger(trigger: Trigger) -> None:
     """Raises InvalidRule."""
     name, value, seed = trigger
     if name not in TRIGGERS:
-        raise InvalidRule(f"there is no trigger {name!r}: {', '.join(TRIGGERS)}")
+        raise InvalidRule(f"there is no trigger {shown(name)}: {', '.join(TRIGGERS)}")
     if name in ("times", "nth"):
         if not _is_integer(value) or value is None or value < 1:
-            raise InvalidRule(f"{name} needs an integer from 1 on, not {value!r}")
+            raise InvalidRule(f"{name} needs an integer from 1 on{_not(value)}")
     elif name == "probability":
         if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= 1:
-            raise InvalidRule(f"probability needs a number above 0 and up to 1, not {value!r}")
+            raise InvalidRule(f"probability needs a number above 0 and up to 1{_not(value)}")
         if not _is_integer(seed):
-            raise InvalidRule(f"probability needs a seed, an integer, so that a run can be repeated; not {seed!r}")
+            raise InvalidRule(f"probability needs a seed, an integer, so that a run can be repeated{_not(seed)}")
     elif value is not None:
-        raise InvalidRule(f"{name} takes no value, not {value!r}")
+        raise InvalidRule(f"{name} takes no value{_not(value)}")
     if seed is not None and name != "probability":
         raise InvalidRule(f"only probability has a seed, {name} has none")
 
 
 def _check_version(api: str, text: Any) -> None:
     if not isinstance(text, str) or _range(text) is None:
-        raise InvalidRule(f'version must be a number or a range such as "5", "3-5" or "8+", not {text!r}')
+        raise InvalidRule(f'version must be a number or a range such as "5", "3-5" or "8+"{_not(text)}')
     if api in (EVERY_API, APPEND):
         return
     known = api_named(api)
@@ -367,12 +366,29 @@ def _is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def shown(value: object) -> str:
+    """A value as all three forms of a rule write it, as far as there is one way.
+
+    >>> shown("a"), shown(5), shown(True)
+    ('"a"', '5', 'true')
+    """
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        return repr(value)
+
+
+def _not(value: object) -> str:
+    """The end of a sentence that says what is needed; without a value there is nothing to say."""
+    return "" if value is None else f", not {shown(value)}"
+
+
 def _listed(names: Collection[str]) -> str:
     """
     >>> _listed(["a", "b"]), _listed([])
-    ("'a', 'b'", 'none')
+    ('"a", "b"', 'none')
     """
-    shown = [repr(name) for name in list(names)[:3]]
+    parts = [shown(name) for name in list(names)[:3]]
     if len(names) > 3:
-        shown.append(f"{len(names) - 3} more")
-    return ", ".join(shown) or "none"
+        parts.append(f"{len(names) - 3} more")
+    return ", ".join(parts) or "none"

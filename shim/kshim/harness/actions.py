@@ -136,6 +136,13 @@ def _member(group: Group, name: str) -> Member:
     found = [each for each in group.members.values() if name in (each.group_instance_id, each.client_id)]
     if len(found) == 1:
         return found[0]
-    names = ", ".join(each.group_instance_id or f"{each.member_id}" for each in group.members.values()) or "none"
-    problem = f"{len(found)} members" if found else "no member"
-    raise LookupError(f"group {group.group_id} has {problem} named {name!r}: give a member id or instance id ({names})")
+    if found:
+        ids = ", ".join(each.member_id for each in found)
+        raise LookupError(
+            f"group {group.group_id} has {len(found)} members with the client id {name!r}: give the member id of one ({ids})"
+        )
+    known = ", ".join(each.group_instance_id or each.member_id for each in group.members.values()) or "none"
+    raise LookupError(
+        f"group {group.group_id} has no member {name!r}: give a member id, group.instance.id or client id; its members "
+        f"are: {known}"
+    )

@@ -25,6 +25,7 @@ from kshim.coordinator.groups.events import (
 )
 from kshim.coordinator.step import Event
 from kshim.history.event import Arrival, Ending, HistoryEvent, Kicked, Timeline, Why
+from kshim.wording import counted
 
 ADMIN: Final = "admin"
 ADMIN_LEAVE_REASON: Final = "member was removed by an admin"
@@ -287,7 +288,7 @@ class Tracker:
         group.protocol_type = event.protocol_type
         self._end_open(event, group, event.state, "aborted", Ending(_LOADED, "the group was read from the log", None))
         group.last = None
-        text = f"loaded with {event.member_count} members in generation {event.generation_id}"
+        text = f"loaded with {counted(event.member_count, 'member')} in generation {event.generation_id}"
         why = Why(group.group_id, group.protocol_type, group.epoch, event.generation_id, _LOADED, text, None)
         self._emit_event(
             _LOADED,

@@ -21,6 +21,7 @@ from kshim.testing.awaiting import awaited
 from kshim.testing.client_config import Access, client_config
 from kshim.testing.group import SeenGroup
 from kshim.testing.naming import shown_as
+from kshim.wording import counted
 
 if TYPE_CHECKING:
     from kshim.harness.record import Headers
@@ -110,7 +111,7 @@ class KafkaFace(_OnlyPartly):
             found = self.records(topic, partition, isolation=isolation)
             return found if len(found) >= count else None
 
-        return until(look, timeout, lambda: f"{topic} had not {count} records within {timeout:g} s")
+        return until(look, timeout, lambda: f"{topic} did not have {counted(count, 'record')} within {timeout:g} s")
 
     def group_ids(self) -> list[str]:
         """Every group there is, sorted."""
@@ -263,7 +264,11 @@ class GroupOfKafka(SeenGroup, _OnlyPartly):
         name = member.member_id if isinstance(member, MemberView) else member
         found = [each for each in self.members if name in (each.member_id, each.instance_id, each.client_id)]
         if len(found) != 1:
-            raise LookupError(f"group {self.group_id} has {len(found)} members named {name!r}")
+            problem = f"{len(found)} members" if found else "no member"
+            known = ", ".join(each.instance_id or each.member_id for each in found or self.members) or "none"
+            raise LookupError(
+                f"group {self.group_id} has {problem} with the id {name!r}; give the member id of one of: {known}"
+            )
         self.kafka.admin.remove_member(self.group_id, found[0])
         return found[0].member_id
 
@@ -271,7 +276,7 @@ class GroupOfKafka(SeenGroup, _OnlyPartly):
         def describe() -> str:
             view = self.view
             members = ", ".join(map(str, view.members)) or "none"
-            return f"group {self.group_id} was not {what} within {timeout:g} s: it is {view.state}, with the members: {members}"
+            return f"group {self.group_id} {what} within {timeout:g} s: it is {view.state}, with the members: {members}"
 
         return until(look, timeout, describe)
 
@@ -280,21 +285,23 @@ class GroupOfKafka(SeenGroup, _OnlyPartly):
             view = self.view
             return view if is_settled(view) and members in (None, len(view.members)) else None
 
-        return self._until(look, timeout, "stable" if members is None else f"stable with {members} members")
+        return self._until(
+            look, timeout, "was not stable" if members is None else f"was not stable with {counted(members, 'member')}"
+        )
 
     def _empty(self, timeout: float) -> GroupView:
         def look() -> GroupView | None:
             view = self.view
             return view if not view.members and view.state in ("Empty", "Dead") else None
 
-        return self._until(look, timeout, "empty")
+        return self._until(look, timeout, "was not empty")
 
     def _committed(self, topic: str, partition: int, offset: int, timeout: float) -> int:
         def look() -> int | None:
             found = self.offsets.get((topic, partition), -1)
             return found if found >= offset else None
 
-        return self._until(look, timeout, f"committed to offset {offset} of {topic}-{partition}")
+        return self._until(look, timeout, f"had not committed offset {offset} of {topic}-{partition}")
 
     def _assigned(self, client_id: str, timeout: float) -> Partitions:
         def look() -> Partitions | None:
@@ -302,14 +309,14 @@ class GroupOfKafka(SeenGroup, _OnlyPartly):
             names = [each for each in view.members if client_id in (each.client_id, each.instance_id, each.member_id)]
             return next((each.assignment for each in names if each.assignment and view.is_synced), None)
 
-        return self._until(look, timeout, f"assigning to {client_id}")
+        return self._until(look, timeout, f"had assigned no partitions to {client_id}")
 
     def _wanted(self, is_so: Callable[[GroupView], object], timeout: float) -> GroupView:
         def look() -> GroupView | None:
             view = self.view
             return view if is_so(view) else None
 
-        return self._until(look, timeout, "as wanted")
+        return self._until(look, timeout, "was not as wanted")
 
 
 class RealGroup(GroupOfKafka):

@@ -12,6 +12,7 @@ from kshim.recording.format import Entry, Kind, Reader, RecordingError
 from kshim.replay.against import WirePlayer, needs_of, prepare
 from kshim.replay.comparison import AnswerDifference, Comparison
 from kshim.replay.player import Player, Turn, turns
+from kshim.wording import counted
 
 
 class Replay(NamedTuple):
@@ -76,7 +77,7 @@ def replay(
             on_turn(turn)
             last = turn.entry
     except (LookupError, TypeError, ValueError) as error:
-        sentence = f"what follows {comparison.request_count} requests cannot be played: {error!r}"
+        sentence = f"what follows {counted(comparison.request_count, 'request')} cannot be played: {error!r}"
         raise RecordingError(sentence) from error
     finally:
         player.end()

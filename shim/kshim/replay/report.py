@@ -10,6 +10,7 @@ from typing import Any, Final
 from kshim.replay.comparison import AnswerDifference
 from kshim.replay.replay import Replay
 from kshim.replay.summary import GroupSummary, Summary
+from kshim.wording import counted
 
 SHOWN: Final = 50
 """So many differences, and notes, are written out as text."""
@@ -63,9 +64,11 @@ def _lines(replay: Replay, summary: Summary | None) -> Iterator[str]:
     elif not replay.is_ended:
         yield "The recording has no end: the broker was killed, or still runs. Its last half second may be missing."
     count = len(replay.differences)
-    outcome = "no answer differs" if not count else "1 answer differs" if count == 1 else f"{count} answers differ"
+    outcome = (
+        "no answer differs" if not count else f"{counted(count, 'answer')} {'differs' if count == 1 else 'differ'}"
+    )
     yield (
-        f"{_count(replay.request_count, 'request')} of {_count(replay.connection_count, 'connection')} in "
+        f"{counted(replay.request_count, 'request')} of {counted(replay.connection_count, 'connection')} in "
         f"{_duration(replay.recorded_ms)}, replayed in {replay.seconds:.2f} s: {outcome}."
     )
 
@@ -81,12 +84,12 @@ def _head(found: AnswerDifference) -> str:
 
 
 def _group(group: GroupSummary) -> Iterator[str]:
-    yield f"Group {group.group_id}: {group.state}, generation {group.generation_id}, {_count(len(group.rebalances), 'rebalance')}"
+    yield f"Group {group.group_id}: {group.state}, generation {group.generation_id}, {counted(len(group.rebalances), 'rebalance')}"
     for rebalance in group.rebalances:
         match rebalance.end:
             case "completed":
                 end = (
-                    f"generation {rebalance.to_generation} with {_count(rebalance.member_count or 0, 'member')} after "
+                    f"generation {rebalance.to_generation} with {counted(rebalance.member_count or 0, 'member')} after "
                     f"{_duration(rebalance.duration_ms or 0)}"
                 )
             case "empty":
@@ -101,10 +104,6 @@ def _group(group: GroupSummary) -> Iterator[str]:
 
 def _time(wall_ms: int) -> str:
     return datetime.fromtimestamp(wall_ms / 1_000, UTC).strftime("%H:%M:%S.%f")[:-3] + "Z"
-
-
-def _count(count: int, what: str) -> str:
-    return f"1 {what}" if count == 1 else f"{count} {what}s"
 
 
 def _duration(ms: int) -> str:

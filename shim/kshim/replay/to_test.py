@@ -15,6 +15,7 @@ from kshim.replay.messages import Asked, parse_answer, parse_request
 from kshim.replay.player import Turn
 from kshim.replay.scenario_steps import VERBS, Steps, Unsayable, group_of, text_of
 from kshim.tools.scenario.model import Outcome, Step
+from kshim.wording import counted
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.frame import ProtocolError
 
@@ -114,12 +115,10 @@ class ScenarioWriter:
     def written(self, title: str, states: Mapping[str, str] | None = None) -> WrittenScenario:
         """The whole file. `states` are those of groups at the end, as Kafka prints them, which it then expects."""
         self._expect_states(states or {})
-        notes = [
-            f"{count} {name} requests" if count > 1 else f"1 {name} request" for name, count in self._left_out.items()
-        ]
+        notes = [counted(count, f"{name} request") for name, count in self._left_out.items()]
         lines, idle_count = _without_idle(self._lines)
         if idle_count:
-            notes.append(f"{idle_count} heartbeats that only kept sessions which others kept, too")
+            notes.append(f"{counted(idle_count, 'heartbeat')} that only kept sessions which others kept, too")
         notes += self._notes
         total_ms = self._last_ms - self._began_ms
         head = [f"# {title}", "# Left out:" if notes else "# Everything in the recording is in here."]

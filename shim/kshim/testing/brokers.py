@@ -35,6 +35,7 @@ from kshim.testing.arguments import (
 from kshim.testing.faults import AsyncFaults
 from kshim.testing.log import log_event
 from kshim.testing.setup import Setup
+from kshim.wording import counted
 
 if TYPE_CHECKING:
     from kshim.faults.faults import Faults as FaultRules
@@ -255,7 +256,7 @@ class Brokers:
         members = KeepAlive(self.cluster, (keep_alive,) if isinstance(keep_alive, str) else tuple(keep_alive))
         fired = control.advance(seconds, beside=Schedule(members.next_deadline, members.refresh))
         noticed = sum(not each.is_routine for each in fired)
-        _LOG.info("Moved the clock ahead by %g s: %d timers fired that clients can notice", seconds, noticed)
+        _LOG.info("Moved the clock ahead by %g s: %s fired that clients can notice", seconds, counted(noticed, "timer"))
         return fired
 
     def rearm(self) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Never, NoRetu
 from kshim.testing.arguments import TIMEOUT_S, check_integer
 from kshim.testing.awaiting import awaited
 from kshim.testing.naming import shown_as
+from kshim.wording import counted
 
 if TYPE_CHECKING:
     from kshim.faults.faults import Fault as ArmedFault
@@ -87,7 +88,7 @@ class FaultFace:
             count = self._fault.fired_count
             if not count:
                 return f"not within {timeout:g} s: {self.why_unused()}"
-            return f"{self.rule.name} ({self.fault_id}, {self.rule.trigger}) fired {count} times within {timeout:g} s, and not {times}"
+            return f"{self.rule.name} ({self.fault_id}, {self.rule.trigger}) fired {counted(count, 'time')} within {timeout:g} s, and not {times}"
 
         found = look()  # what has happened can be asked for after the brokers have ended, too
         if found is None:
@@ -279,7 +280,7 @@ class Matched(Described[F]):
             raise AttributeError(f"{on}: there is no action {name}; {_listed(name, ACTIONS)}")
 
     def problem(self) -> str:
-        return f'faults.on("{self._match.api}") says not what happens: add an action and a trigger, .hang().once() for example'
+        return f'faults.on("{self._match.api}") does not say what happens: add an action and a trigger, such as .hang().once()'
 
     def error(
         self, code: str | int, *, level: Literal["top", "group", "topic", "partition", "member"] | None = None

@@ -11,6 +11,7 @@ from kshim.testing.arguments import TIMEOUT_S, check_integer, check_text
 from kshim.testing.awaiting import awaited
 from kshim.testing.naming import shown_as
 from kshim.testing.thread import BrokerThread
+from kshim.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -107,7 +108,7 @@ class GroupFace(SeenGroup):
         ):
             if problem:
                 raise AssertionError(
-                    f"group {self.group_id} rebalanced {found} times, {wanted} expected\n{self.explain()}\n{self.timeline()}"
+                    f"group {self.group_id} rebalanced {counted(found, 'time')}, {wanted} expected\n{self.explain()}\n{self.timeline()}"
                 )
 
     # What is done to it
@@ -185,7 +186,7 @@ class GroupFace(SeenGroup):
             view = groups.group_view(cluster, self.group_id)
             members = ", ".join(str(member) for member in view.members) or "none"
             lines = [
-                f"group {self.group_id} was not {what} within {timeout_s:g} s: it is {view.state} in generation "
+                f"group {self.group_id} {what} within {timeout_s:g} s: it is {view.state} in generation "
                 f"{view.generation}, with the members: {members}"
             ]
             if not brokers.has_been_connected_to:
@@ -198,18 +199,18 @@ class GroupFace(SeenGroup):
     def _stable(self, members: int | None, timeout: float) -> Future[GroupView]:
         if members is not None:
             check_integer("members", members)
-        what = "stable" if members is None else f"stable with {members} member{'' if members == 1 else 's'}"
+        what = "was not stable" if members is None else f"was not stable with {counted(members, 'member')}"
         return self._until(lambda cluster: waits.stable(cluster, self.group_id, members), timeout, what)
 
     def _empty(self, timeout: float) -> Future[GroupView]:
-        return self._until(lambda cluster: waits.empty(cluster, self.group_id), timeout, "empty")
+        return self._until(lambda cluster: waits.empty(cluster, self.group_id), timeout, "was not empty")
 
     def _generation(self, generation: int, timeout: float) -> Future[GroupView]:
         check_integer("generation", generation)
         return self._until(
             lambda cluster: waits.at_generation(cluster, self.group_id, generation),
             timeout,
-            f"in generation {generation}",
+            f"was not in generation {generation}",
         )
 
     def _committed(self, topic: str, partition: int, offset: int, timeout: float) -> Future[int]:
@@ -221,17 +222,19 @@ class GroupFace(SeenGroup):
         return self._until(
             lambda cluster: waits.committed_to(cluster, self.group_id, topic, partition, offset),
             timeout,
-            f"committed to offset {offset} of {topic}-{partition}",
+            f"had not committed offset {offset} of {topic}-{partition}",
             lambda cluster: hints_of_commit(cluster, self.group_id, topic, partition),
         )
 
     def _wanted(self, is_so: Callable[[GroupView], object], timeout: float) -> Future[GroupView]:
-        return self._until(lambda cluster: waits.as_wanted(cluster, self.group_id, is_so), timeout, "as wanted")
+        return self._until(lambda cluster: waits.as_wanted(cluster, self.group_id, is_so), timeout, "was not as wanted")
 
     def _assigned(self, client_id: str, timeout: float) -> Future[Partitions]:
         check_text("client_id", client_id)
         return self._until(
-            lambda cluster: waits.assigned(cluster, self.group_id, client_id), timeout, f"assigning to {client_id}"
+            lambda cluster: waits.assigned(cluster, self.group_id, client_id),
+            timeout,
+            f"had assigned no partitions to {client_id}",
         )
 
 

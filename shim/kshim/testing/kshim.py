@@ -19,6 +19,7 @@ from kshim.testing.group import AsyncGroup, Group
 from kshim.testing.naming import shown_as
 from kshim.testing.setup import Setup
 from kshim.testing.thread import BrokerThread
+from kshim.wording import counted
 
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
@@ -207,9 +208,7 @@ class Harness:
             found = self.records(topic, partition, isolation=isolation)
             where = topic if partition is None else f"{topic}-{partition}"
             newest = "".join(f"\n{record}" for record in found[-10:])
-            return (
-                f"{where} had {len(found)} records after {timeout:g} s, and not {count}; the newest: {newest or 'none'}"
-            )
+            return f"{where} had {counted(len(found), 'record')} after {timeout:g} s, and not {count}; the newest: {newest or 'none'}"
 
         def look(brokers: Brokers) -> list[Record] | None:
             return waits.grown_to(brokers.cluster, topic, partition, count, isolation)

@@ -8,6 +8,8 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TextIO
 
+from kshim.wording import counted
+
 
 class Verdict(Enum):
     """How a behaviour was judged."""
@@ -90,7 +92,7 @@ class TextReport:
         count = self.counts
         self.write()
         self.write(
-            f"{count.total()} behaviours: {count[Verdict.PASSED]} passed, {count[Verdict.FAILED]} failed, "
+            f"{counted(count.total(), 'behaviour')}: {count[Verdict.PASSED]} passed, {count[Verdict.FAILED]} failed, "
             f"{count[Verdict.SKIPPED]} skipped"
         )
         if note:

@@ -38,6 +38,7 @@ from kshim.harness.groups import GroupView, MemberView, committed, group_ids, gr
 from kshim.harness.hints import hints, hints_of_commit
 from kshim.harness.rebalances import Rebalance, explain, name_of, rebalances_of, timeline_of
 from kshim.harness.waits import is_settled
+from kshim.wording import counted
 
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
@@ -186,8 +187,7 @@ def _is_assigned(member: MemberView, name: str) -> bool:
 
 
 def _state_of(view: GroupView) -> str:
-    members = f"{len(view.members)} member{'' if len(view.members) == 1 else 's'}"
-    return f"{view.state} in generation {view.generation} with {members}"
+    return f"{view.state} in generation {view.generation} with {counted(len(view.members), 'member')}"
 
 
 def _carried_out(do: Callable[[], str | None]) -> str:

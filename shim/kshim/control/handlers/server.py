@@ -9,6 +9,7 @@ from kshim.control.documents import Health, Ready
 from kshim.control.http import ProblemError, Response
 from kshim.control.metrics import CONTENT_TYPE
 from kshim.control.routing import Table
+from kshim.wording import counted
 
 TABLE = Table()
 
@@ -27,7 +28,9 @@ def ready(context: ControlContext) -> Ready:
         raise ProblemError(503, "the brokers do not accept connections yet")
     for host in cluster.coordinators.values():
         if host.loader.pending_count:
-            raise ProblemError(503, f"{host.loader.pending_count} partitions of {host.topic_name} are still to be read")
+            raise ProblemError(
+                503, f"{counted(host.loader.pending_count, 'partition')} of {host.topic_name} must still be read"
+            )
     addresses = [cluster.known_node(node_id).address("PLAINTEXT") for node_id in cluster.leadership.node_ids]
     return Ready(
         bootstrap_servers=",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in addresses),

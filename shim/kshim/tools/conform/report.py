@@ -8,6 +8,7 @@ from typing import Any
 
 from kshim.tools.report import Entry, Heading
 from kshim.tools.scenario.verdict import Failure, Result
+from kshim.wording import counted
 
 
 def heading_of(bootstrap_server: str) -> Heading:
@@ -39,7 +40,7 @@ def note_of(results: Iterable[Result], *, unplayed: int) -> str:
     lines = []
     if unplayed:
         lines.append(
-            f"Not part of conform: {unplayed} behaviours that take too long or need a failing disk, which kshim's own "
+            f"Not part of conform: {counted(unplayed, 'behaviour')} that would take too long or would need a failing disk, which kshim's own "
             "tests check"
         )
     missing = Counter(result.missing for result in results if result.missing)
@@ -47,7 +48,7 @@ def note_of(results: Iterable[Result], *, unplayed: int) -> str:
         lines.append("Skipped for the broker's configuration; on kshim these options let them run:")
     for settings, behaviours in sorted(missing.items()):
         options = " ".join(f"--config {setting}" for setting in settings)
-        lines.append(f"  {behaviours} behaviour{'s' * (behaviours > 1)}: kshim serve {options}")
+        lines.append(f"  {counted(behaviours, 'behaviour')}: kshim serve {options}")
     return "\n".join(lines)
 
 

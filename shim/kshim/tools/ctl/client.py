@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from http.client import HTTPException
 from typing import Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
@@ -25,11 +26,33 @@ class Unreachable(Exception):
     """Nobody answers at that address, or not as a kshim does."""
 
 
+def control_url(text: str) -> str:
+    """The URL that `text` says: a URL or HOST:PORT. Raises ValueError.
+
+    >>> control_url("127.0.0.1:9080"), control_url("http://[::1]:9080/")
+    ('http://127.0.0.1:9080', 'http://[::1]:9080')
+    """
+    url = text.strip()
+    if "://" not in url:
+        url = f"http://{url}"
+    try:
+        parts = urlsplit(url)
+        is_right = (
+            parts.scheme in ("http", "https") and bool(parts.hostname) and parts.path in ("", "/") and url.isprintable()
+        )
+        has_port = parts.port != 0 and (parts.port is not None or "://" in text)
+    except ValueError:
+        is_right = has_port = False
+    if not is_right or not has_port or " " in url:
+        raise ValueError(f"{text!r} is neither a URL such as http://127.0.0.1:9080 nor HOST:PORT")
+    return url.rstrip("/")
+
+
 class ControlClient:
-    """Asks one server. `url` is that of its log, such as `http://127.0.0.1:9080`. Proxies are not used."""
+    """Asks one server. `url` is one of `control_url`. Proxies are not used."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
-        self._url = url.rstrip("/")
+        self._url = url
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._opener: OpenerDirector = build_opener(ProxyHandler({}))
 
@@ -49,8 +72,8 @@ class ControlClient:
         with self._open(method, path, query, body, timeout_s + _GRACE_S) as answer:
             try:
                 data = answer.read()
-            except OSError as error:
-                raise Unreachable(f"{self._url}: {error}") from None
+            except (OSError, HTTPException) as error:
+                raise self._unreachable(error) from None
             return _document(data, answer.headers.get_content_type())
 
     def follow(self, path: str, query: Mapping[str, object] | None = None) -> Iterator[Any]:
@@ -60,24 +83,36 @@ class ControlClient:
                 for line in answer:
                     if line.startswith(b"data: "):
                         yield json.loads(line[6:])
-            except OSError as error:
-                raise Unreachable(f"{self._url}: {error}") from None
+            except (OSError, HTTPException) as error:
+                raise self._unreachable(error) from None
 
     def _open(self, method: str, path: str, query: Mapping[str, object] | None, body: object, timeout_s: float) -> Any:
         target = f"{self._url}{path}" + (f"?{urlencode(query)}" if query else "")
         data = None if body is None else json.dumps(body).encode()
         headers = self._headers if data is None else {**self._headers, "Content-Type": "application/json"}
-        if urlsplit(target).scheme not in ("http", "https"):
-            raise Unreachable(f"{self._url} is not a URL such as http://127.0.0.1:9080")
         try:
             return self._opener.open(Request(target, data, headers, method=method), timeout=timeout_s)
         except HTTPError as error:
             with error:
                 raise ControlError(error.code, _detail(error)) from None
         except URLError as error:
-            raise Unreachable(f"{self._url}: {error.reason}") from None
-        except (OSError, ValueError) as error:
-            raise Unreachable(f"{self._url}: {error}") from None
+            raise self._unreachable(error.reason) from None
+        except (OSError, HTTPException, ValueError) as error:
+            raise self._unreachable(error) from None
+
+    def _unreachable(self, reason: object) -> Unreachable:
+        match reason:
+            case (
+                HTTPException() | ConnectionResetError()
+            ):  # a broker closes the connection: "GET " is no size of a frame
+                problem = "no HTTP is spoken there. Is this the Kafka port? `kshim serve --control` logs the URL of its HTTP interface"
+            case ConnectionRefusedError():
+                problem = "nothing listens there. Does `kshim serve` run with --control?"
+            case OSError(strerror=str(text)):
+                problem = text
+            case _:
+                problem = str(reason)
+        return Unreachable(f"{self._url}: {problem}")
 
 
 def quoted(text: object) -> str:

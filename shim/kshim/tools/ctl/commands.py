@@ -43,6 +43,8 @@ class Command(NamedTuple):
     columns: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
     """Fields that are shown as they are, one after the other."""
+    examples: str | None = None
+    """The end of its help, as it is."""
 
 
 def pair(text: str) -> tuple[str, str]:
@@ -66,6 +68,14 @@ def rule(text: str) -> Any:
         raise argparse.ArgumentTypeError(f"{text[:80]!r} is not a JSON object")
     return found
 
+
+_FAULT_EXAMPLES: Final = """\
+Examples:
+
+    kshim ctl fault set '{"on": "Heartbeat", "do": {"error": "NOT_COORDINATOR"}, "when": {"times": 2}}'
+    kshim ctl fault set '{"on": "OffsetCommit", "match": {"group": "billing"}, "do": "drop_reply", "when": "once"}'
+    kshim ctl fault set '{"on": "Fetch", "match": {"topic": "orders"}, "do": {"delay": 1.5}, "when": "always"}'
+    kshim ctl fault set @rule.json"""
 
 _TOPIC: Final = Argument("topic", "name of a topic")
 _GROUP: Final = Argument("group", "id of a group")
@@ -141,8 +151,7 @@ COMMANDS: Final = (
         _GROUP, Argument("instance_id", "group.instance.id of the member", "body"))),
     Command("group move", "have another broker coordinate a group", "POST", "/v1/groups/{group}/coordinator", (_GROUP, _TO)),
     Command("fault set", "set a fault", "POST", "/v1/faults", (
-        Argument("rule", "the rule as JSON, such as "
-                 '\'{"on": "Heartbeat", "do": {"error": "NOT_COORDINATOR"}, "when": {"times": 2}}\', or @FILE with it', "whole", rule),)),
+        Argument("rule", "the rule as JSON, or @FILE with it", "whole", rule),), examples=_FAULT_EXAMPLES),
     Command("fault list", "list the faults", "GET", "/v1/faults", rows="faults", columns=_FAULTS),
     Command("fault describe", "show when a fault fired, and on what", "GET", "/v1/faults/{fault}", (_FAULT,),
             "fired", ("number", "at_ms", "text")),

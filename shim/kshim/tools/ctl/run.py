@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
-from kshim.tools.ctl.client import ControlClient, quoted
+from kshim.tools.ctl.client import ControlClient, control_url, quoted
 from kshim.tools.ctl.commands import COMMANDS, Argument, Command, pair
 from kshim.tools.ctl.table import lines, table
 
@@ -35,13 +35,12 @@ def ctl_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="kshim ctl",
         description="Look at the brokers of a running `kshim serve --control`, and do to them what tests need.",
-        epilog="KSHIM_CONTROL, as HOST:PORT, is used where --url is not given, and KSHIM_CONTROL_TOKEN where --token-file is not. "
-        "Exit codes: 0 success, 1 refused or not so within the time, 2 usage, 3 nobody answers at the URL.",
+        epilog="KSHIM_CONTROL is used where --url is not given, and KSHIM_CONTROL_TOKEN where --token-file is not. The options may "
+        "also follow the command. Exit codes: 0 success, 1 refused or not so within the time, 2 usage, 3 nobody answers at the URL.",
         allow_abbrev=False,
     )
-    parser.add_argument("--url", help=f"address of the HTTP interface (default: {DEFAULT_URL})", metavar="URL")
-    parser.add_argument("--token-file", help="file with the token", metavar="FILE")
-    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
+    _add_common(parser, None)
+    parser.set_defaults(json=False)
     top = parser.add_subparsers(dest="word", metavar="COMMAND", required=True)
     groups: dict[str, Any] = {}
     for command in COMMANDS:
@@ -53,10 +52,30 @@ def ctl_parser() -> argparse.ArgumentParser:
             group = top.add_parser(
                 first, help=_WORDS[first], description=_WORDS[first].capitalize() + ".", allow_abbrev=False
             )
+            _add_common(group, argparse.SUPPRESS)
             groups[first] = group.add_subparsers(dest="verb", metavar="COMMAND", required=True)
-        added = groups[first].add_parser(second, help=command.help, description=_sentence(command), allow_abbrev=False)
+        added = groups[first].add_parser(
+            second,
+            help=command.help,
+            description=_sentence(command),
+            epilog=command.examples,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
         _add(added, command)
     return parser
+
+
+def _add_common(parser: argparse.ArgumentParser, default: str | None) -> None:
+    """What may stand in front of a command and after it."""
+    parser.add_argument(
+        "--url",
+        default=default,
+        help=f"where the HTTP interface is, as a URL or HOST:PORT (default: {DEFAULT_URL})",
+        metavar="URL",
+    )
+    parser.add_argument("--token-file", default=default, help="file with the token", metavar="FILE")
+    parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the answer as JSON")
 
 
 def _sentence(command: Command) -> str:
@@ -65,7 +84,7 @@ def _sentence(command: Command) -> str:
 
 def _add(parser: argparse.ArgumentParser, command: Command) -> None:
     parser.set_defaults(command=command)
-    parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the answer as JSON")
+    _add_common(parser, argparse.SUPPRESS)
     for argument in command.arguments:
         settings: dict[str, Any] = {"help": argument.help, "choices": argument.choices, "type": argument.type}
         if argument.metavar is not None:
@@ -89,13 +108,16 @@ def run_ctl(
 
     Raises UsageError, ControlError, Unreachable; whatever `read_token` raises for its file.
     """
-    found = ctl_parser().parse_args(arguments)
+    found, unknown = ctl_parser().parse_known_args(arguments)
     command: Command = found.command
+    if unknown:
+        raise UsageError(
+            f"unrecognized arguments: {' '.join(unknown)}; `kshim ctl {command.words} --help` lists the options"
+        )
     token = environment.get("KSHIM_CONTROL_TOKEN", "").strip() or None
     if found.token_file is not None:
         token = read_token(found.token_file)
-    address = environment.get("KSHIM_CONTROL")
-    client = ControlClient(found.url or (f"http://{address}" if address else DEFAULT_URL), token)
+    client = ControlClient(_url(found.url, environment), token)
     path, query, body = request_of(command, found)
     if getattr(found, "follow", False):
         for event in client.follow(f"{path}/stream", query):
@@ -107,6 +129,17 @@ def run_ctl(
         _collect_pages(client, path, command.rows, document)
     for line in shown(command, document, as_json=found.json):
         show(line)
+
+
+def _url(option: str | None, environment: Mapping[str, str]) -> str:
+    """Raises UsageError."""
+    source, text = "--url", option
+    if text is None:
+        source, text = "KSHIM_CONTROL", environment.get("KSHIM_CONTROL") or DEFAULT_URL
+    try:
+        return control_url(text)
+    except ValueError as error:
+        raise UsageError(f"{source}: {error}") from None
 
 
 def request_of(command: Command, found: argparse.Namespace) -> tuple[str, dict[str, Any], Any]:

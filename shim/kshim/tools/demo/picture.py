@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from kshim.tools.demo.story import Member, Story
+from kshim.wording import counted
 
 COLUMN_MS = 500
 MEMBER_COLOURS = ("green", "yellow", "cyan", "magenta")
@@ -136,7 +137,7 @@ def _rebalance_lines(story: Story, now_ms: int, colours: dict[str, str]) -> list
 def summary(story: Story, now_ms: int, session_timeout_ms: int) -> list[Line]:
     """The summary at the end."""
     count = len(story.rebalances)
-    texts = [f"{count} rebalances in {now_ms / 1000:.0f} s, and the broker recorded the cause of each."]
+    texts = [f"{counted(count, 'rebalance')} in {now_ms / 1000:.0f} s, and the broker recorded the cause of each."]
     for member in story.members.values():
         gaps = [gap.ended_ms - gap.started_ms for gap in story.gaps if gap.last_reader == member.name]
         if member.state == "crashed" and gaps:

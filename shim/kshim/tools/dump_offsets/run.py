@@ -11,6 +11,7 @@ from kshim.tools.dump_offsets.records import PartitionDump, Tally
 from kshim.tools.dump_offsets.text import lines_of
 from kshim.tools.logs import SourceError
 from kshim.tools.logs.folder import FolderLogs
+from kshim.wording import counted
 from kshim_protocol.internal.record_types import RECORD_TYPES
 from kshim_protocol.records.scan import Batch, Damage
 
@@ -78,15 +79,17 @@ def run_dump_offsets(
 
 def _tell(tally: Tally, messages: TextIO) -> None:
     print(
-        f"{tally.partition_count} partitions, {tally.batch_count} batches, {tally.record_count} records, including "
-        f"{tally.tombstone_count} tombstones and {tally.marker_count} transaction markers",
+        f"{counted(tally.partition_count, 'partition')}, {counted(tally.batch_count, 'batch', 'batches')}, {counted(tally.record_count, 'record')}, including "
+        f"{counted(tally.tombstone_count, 'tombstone')} and {counted(tally.marker_count, 'transaction marker')}",
         file=messages,
     )
     for number, count in sorted(tally.unknown_types.items()):
-        print(f"WARNING: {count} records of key type {number}, which is unknown", file=messages)
+        print(f"WARNING: {counted(count, 'record')} of key type {number}, which is unknown", file=messages)
     if tally.unknown_version_count:
         known = f"key types 0 to {max(RECORD_TYPES)} in the versions of Kafka 4.4"
-        print(f"{tally.unknown_version_count} values of an unknown version; known are {known}", file=messages)
+        print(
+            f"{counted(tally.unknown_version_count, 'value')} of an unknown version; known are {known}", file=messages
+        )
     if tally.malformed_count:
         print(f"{tally.malformed_count} records or batches that are malformed", file=messages)
     if tally.damage_count:
