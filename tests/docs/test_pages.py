@@ -36,6 +36,7 @@ PAGES = [
     DOCS / "kshim-protocol.md",
     DOCS / "testing" / "index.md",
     DOCS / "testing" / "pytest.md",
+    DOCS / "testing" / "chaos.md",
     DOCS / "testing" / "recording.md",
     DOCS / "testing" / "control.md",
     *TUTORIALS,

@@ -44,6 +44,7 @@ PATHS = (
     "tests/storage/test_cleaner_model.py",
     "tests/storage/test_log_model.py",
     "tests/storage/test_recovery.py",
+    "tests/testing/chaos/test_profiles.py",
 )
 """Folders and files below the root of the project; in the name of a file `*` stands for anything."""
 

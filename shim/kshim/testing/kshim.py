@@ -24,6 +24,7 @@ from kshim.wording import counted
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
     from kshim.harness.record import Headers
+    from kshim.testing.chaos.chaos import Chaos
     from kshim.testing.faults import AsyncFaults, Faults
 
 T = TypeVar("T")
@@ -354,6 +355,26 @@ class Kshim(Harness):
         Raises as `records`; TimeoutError, with the newest ones.
         """
         return self._grown_to(topic, count, partition, isolation, timeout).result()
+
+    def chaos(
+        self,
+        profile: str,
+        *,
+        seed: int,
+        group: str | None = None,
+        members: Mapping[str, Any] | None = None,
+        bound: float = TIMEOUT_S,
+    ) -> Chaos:
+        """Trouble by name and seed: `kshim.chaos("gc-pause", seed=7).play()`, or in a block, `with kshim.chaos(...) as chaos: chaos.run()`.
+
+        It raises AssertionError when a partition has two owners, or none for longer than `bound` seconds by the brokers'
+        clock, a committed offset goes back, or something acknowledged is lost. It befalls consumers of kafka-python that it starts itself
+        (extra `kshim[demo]`), or a `group` that runs; `members` are then its processes by client or instance id, with `stop` and
+        `start`, and perhaps `pause` and `resume`. Raises ValueError for a profile there is not.
+        """
+        from kshim.testing.chaos.chaos import Chaos
+
+        return Chaos(self._thread, profile, seed, group, members, bound, self.client_config("kafka-python"))
 
     def reset(self) -> None:
         """Go back to the start: no groups, no transactions, no faults, and the topics of the start without records.
