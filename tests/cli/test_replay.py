@@ -63,6 +63,28 @@ def test_the_summary_says_why_groups_rebalanced(recording: str, capsys: pytest.C
     assert "session-expired: removing member a-" in out
 
 
+@pytest.mark.parametrize("wanted", [["--summary"], ["--summary", "--json"], ["--to-test", "test.txt"]])
+def test_a_group_that_is_not_there_is_named_with_those_that_are(
+    recording: str,
+    wanted: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["replay", recording, *wanted, "--group", "nope"]) == 1
+    assert capsys.readouterr() == ("", f"kshim: --group: {recording} has no group nope; it has g\n")
+
+
+def test_a_recording_without_requests_leaves_nothing_to_replay(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "empty.rec"
+    path.write_bytes(Recorded().data)
+    assert main(["replay", str(path)]) == 1
+    assert capsys.readouterr().out == "There was nothing to replay: the recording has no request.\n"
+
+
 def test_a_test_is_written_and_never_over_a_file(
     recording: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -90,6 +112,11 @@ def test_what_cannot_be_replayed(tmp_path: Path, recording: str, capsys: pytest.
             [recording, "--set", "group.max.sise=2"],
             2,
             "--set: group.max.sise is not a configuration key of Kafka; did you mean group.max.size?",
+        ),
+        (
+            [recording, "--group", "g"],
+            2,
+            "--group is for --summary and --to-test: the replay itself is of all groups",
         ),
         ([recording, "--speed", "2"], 2, "--speed is for --against: without that, time is virtual"),
         (

@@ -414,6 +414,8 @@ def _replay_options(found: argparse.Namespace, _environment: Mapping[str, str]) 
     if against is not None and (settings or found.summary):
         option = "--set" if settings else "--summary"
         raise CommandError(f"{option} is not possible with --against: a running broker is only asked", EXIT_USAGE)
+    if found.group is not None and not found.summary and found.to_test is None:
+        raise CommandError("--group is for --summary and --to-test: the replay itself is of all groups", EXIT_USAGE)
     if against is None and found.speed is not None:
         raise CommandError("--speed is for --against: without that, time is virtual", EXIT_USAGE)
     return ReplayOptions(

@@ -14,7 +14,7 @@ from kshim.recording.format import RecordingError
 from kshim.replay.player import Turn
 from kshim.replay.replay import Recording, Replay, replay, replay_against
 from kshim.replay.report import as_json, as_text
-from kshim.replay.summary import Summary
+from kshim.replay.summary import Summary, groups_of
 from kshim.replay.to_test import ScenarioWriter
 from kshim.storage.log import LogError
 from kshim.tools.client import BrokerGone
@@ -23,21 +23,31 @@ from kshim_protocol.frame import ProtocolError
 
 
 def run_replay(options: ReplayOptions) -> int:
-    """Replay and report; the exit code is 0 when no answer differs, else 1. Raises CommandError."""
+    """Replay and report; the exit code is 0 when answers were compared and none differs, else 1. Raises CommandError."""
     # What clients sent is anything; a terminal of another encoding shall not end the report.
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     for warning in _warnings(options.settings):
         print(f"kshim: --set: {warning}", file=sys.stderr)
     summary = Summary()
+    named: set[str] = set()
     try:
         with open(options.file, "rb") as file:
             writer = None if options.to_test is None else ScenarioWriter(Recording(file).start, options.group)
             file.seek(0)
-            result = _play(file, options, summary, (lambda turn: None) if writer is None else writer.add)
+
+            def on_turn(turn: Turn) -> None:
+                if options.group is not None:
+                    named.update(groups_of(turn.entry))
+                if writer is not None:
+                    writer.add(turn)
+
+            result = _play(file, options, summary, on_turn)
     except OSError as error:
         raise CommandError(f"cannot read {options.file}: {error.strerror}", EXIT_UNAVAILABLE) from None
     except (RecordingError, LogError) as error:
         raise CommandError(f"{options.file}: {error}", EXIT_UNAVAILABLE) from None
+    if options.group is not None:
+        _check_group(options, named | summary.groups.keys())
     if writer is not None and options.to_test is not None:
         _write_test(writer, options, options.to_test, summary)
     if options.group is not None:
@@ -48,7 +58,8 @@ def run_replay(options: ReplayOptions) -> int:
         sys.stdout.flush()
     except BrokenPipeError:  # `| head` has seen enough; at exit Python must not try again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return EXIT_FAILURE if result.differences or result.defects else EXIT_OK
+    is_good = result.request_count and not result.differences and not result.defects
+    return EXIT_OK if is_good else EXIT_FAILURE
 
 
 def _play(file: IO[bytes], options: ReplayOptions, summary: Summary, on_turn: Callable[[Turn], None]) -> Replay:
@@ -61,13 +72,21 @@ def _play(file: IO[bytes], options: ReplayOptions, summary: Summary, on_turn: Ca
         raise CommandError(f"--against {options.against}: {error}", EXIT_FAILURE) from None
 
 
+def _check_group(options: ReplayOptions, known: set[str]) -> None:
+    """Raises CommandError."""
+    if options.group not in known:
+        has = f"it has {', '.join(sorted(known))}" if known else "it has none"
+        raise CommandError(f"--group: {options.file} has no group {options.group}; {has}", EXIT_FAILURE)
+
+
 def _write_test(writer: ScenarioWriter, options: ReplayOptions, path: str, summary: Summary) -> None:
     """Raises CommandError."""
     states = {name: group.state for name, group in summary.groups.items()}
     title = f"What happened in {os.path.basename(options.file)}"
     scenario = writer.written(title, states)
     if not scenario.step_count:
-        sentence = f"{options.file} has no request of a group" + (f" {options.group}" if options.group else "")
+        of_group = f" of group {options.group}" if options.group else ""
+        sentence = f"{options.file} has no request{of_group} that a scenario can have"
         raise CommandError(f"--to-test: {sentence}; nothing was written", EXIT_FAILURE)
     try:
         with open(path, "x", encoding="utf-8") as file:

@@ -63,6 +63,9 @@ def _lines(replay: Replay, summary: Summary | None) -> Iterator[str]:
         yield f"The recording ends early: {replay.damage}."
     elif not replay.is_ended:
         yield "The recording has no end: the broker was killed, or still runs. Its last half second may be missing."
+    if not replay.request_count:
+        yield "There was nothing to replay: the recording has no request."
+        return
     count = len(replay.differences)
     outcome = (
         "no answer differs" if not count else f"{counted(count, 'answer')} {'differs' if count == 1 else 'differ'}"

@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.events import GroupEvent, MemberRef, RebalanceCompleted, Transition
 from kshim.coordinator.step import Event
+from kshim.recording.format import Entry, Kind
+from kshim.replay.messages import parse_request
+from kshim_protocol.frame import ProtocolError
 
 
 class Rebalance(NamedTuple):
@@ -71,6 +74,21 @@ class Summary:
                 pass
         if isinstance(event, Transition):
             group.state = str(event.new)
+
+
+def groups_of(entry: Entry) -> set[str]:
+    """The groups that a recorded request names."""
+    if entry.kind != Kind.REQUEST:
+        return set()
+    try:
+        body = parse_request(entry.payload).body
+    except ProtocolError:
+        return set()
+    named = [
+        getattr(body, "group_id", None),
+        *(getattr(body, "groups", None) or getattr(body, "groups_names", None) or ()),
+    ]
+    return {name for name in (getattr(each, "group_id", each) for each in named) if isinstance(name, str) and name}
 
 
 def _id(member: MemberRef | None) -> str | None:
