@@ -55,7 +55,7 @@ def test_a_fault_of_a_marker_is_armed_and_must_fire(run: Run) -> None:
     result.stdout.fnmatch_lines(
         [
             "*Heartbeat: error COORDINATOR_LOAD_IN_PROGRESS*never fired: 1 Heartbeat request came with *",
-            "*@pytest.mark.kshim_fault needs a test that uses the fixture kshim*",
+            "*@pytest.mark.kshim_fault needs a test that uses the fixture kshim, or one that is made with it*",
             "*never fired: no Heartbeat request came*",
             'faults.on("Fetch").hang(...) was never armed*',
         ]
@@ -146,3 +146,85 @@ def test_a_test_that_has_not_passed_is_not_judged_again(run: Run, how: str) -> N
     )
     assert result.parseoutcomes().get("errors", 0) == 0
     assert sum(result.parseoutcomes().values()) == 1
+
+
+def test_a_marker_on_a_test_without_brokers_fails_it(run: Run) -> None:
+    result = run(
+        """
+        import pytest
+
+        @pytest.mark.kshim(brokers=3)
+        def test_without_brokers():
+            pass
+
+        @pytest.mark.kshim(brokers=3)
+        def test_that_gets_them_later(request):
+            assert len(request.getfixturevalue("kshim").live) == 3
+
+        @pytest.mark.kshim(topics={"orders": 1})
+        def test_with_a_fixture_that_is_made_with_them(kshim_topic):
+            pass
+
+        @pytest.mark.kshim(brokers=2)
+        class TestAll:
+            def test_without_brokers(self):
+                pass
+        """
+    )
+    result.assert_outcomes(passed=3, failed=1)
+    result.stdout.fnmatch_lines(["*@pytest.mark.kshim needs a test that uses the fixture kshim, or one*"])
+
+
+def test_a_traceback_ends_at_the_call_of_the_test(run: Run) -> None:
+    source = """
+        import asyncio
+
+        def wait(group):
+            group.wait_stable(timeout=0.01)
+
+        def test_wait(kshim):
+            wait(kshim.group("billing"))
+
+        def test_call(kshim):
+            kshim.move("orders", 0, 1)
+
+        def test_chain(kshim):
+            kshim.faults.on("Heartbeat").once()
+
+        def test_async(kshim_async):
+            asyncio.run(kshim_async.group("billing").wait_stable(timeout=0.01))
+
+        def test_own(kshim):
+            kshim.call(lambda: 1 / 0)
+        """
+    result = run(source)
+    result.assert_outcomes(failed=5)
+    found = result.stdout.str()
+    for module in ("shim/kshim", "concurrent", "asyncio/"):
+        assert module not in found
+    result.stdout.fnmatch_lines(
+        [
+            "test_*.py:4: TimeoutError",
+            "*>*kshim.move(*",
+            "test_*.py:10: LookupError",
+            "test_*.py:13: AttributeError",
+            "test_*.py:16: TimeoutError",
+            "*>*1 / 0*",
+            "test_*.py:19: ZeroDivisionError",
+        ]
+    )
+    assert "testing/group.py" in run(source, "--full-trace", "-k", "wait").stdout.str()
+
+
+def test_the_traceback_of_what_kshim_did_not_raise_on_purpose_is_whole(run: Run) -> None:
+    result = run(
+        """
+        def test_it(kshim, monkeypatch):
+            monkeypatch.setattr(kshim.brokers, "cluster", None)
+            try:
+                kshim.move("orders", 0, 1)
+            finally:
+                monkeypatch.undo()
+        """
+    )
+    assert "testing/brokers.py" in result.stdout.str()

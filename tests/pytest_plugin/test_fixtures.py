@@ -171,13 +171,14 @@ def test_options_of_pytest_configure_the_brokers_of_the_run(run: Run, pytester: 
     [
         ("--kshim-brokers=three", "*kshim_brokers must be a number, not 'three'*"),
         ("--kshim-config=retention", "*kshim_config: 'retention' must have the form NAME=VALUE*"),
-        ("--kshim-clock=fast", "*fast*"),
+        ("--kshim-clock=fast", "*kshim_clock: *'fast'*"),
+        ("--kshim-brokers=0", "*kshim_brokers must be a number from 1 to 100, not 0*"),
     ],
 )
-def test_an_option_that_cannot_be_used_says_why(run: Run, option: str, problem: str) -> None:
+def test_an_option_that_cannot_be_used_ends_the_run_at_its_start(run: Run, option: str, problem: str) -> None:
     result = run("def test_it(kshim): pass", option)
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(problem)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(problem)
 
 
 def test_brokers_of_a_fixture_of_ones_own_are_cleaned_too(run: Run) -> None:

@@ -27,6 +27,8 @@ MARKER: Final = "kshim"
 NAMES: Final = tuple(Arguments.__annotations__)
 _ADDED: Final = ("topics", "config")
 """Arguments that add to those of a wider scope, key by key; others take their place."""
+_MAX_BROKERS: Final = 100
+"""As kshim.testing has it, which takes long to import."""
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -64,9 +66,11 @@ def configured(config: pytest.Config) -> Arguments:
     brokers = config.getoption("--kshim-brokers") or config.getini("kshim_brokers")
     if brokers:
         found["brokers"] = _number("kshim_brokers", brokers)
+        if found["brokers"] not in range(1, _MAX_BROKERS + 1):
+            raise pytest.UsageError(f"kshim_brokers must be a number from 1 to {_MAX_BROKERS}, not {brokers}")
     clock = config.getoption("--kshim-clock") or config.getini("kshim_clock")
     if clock:
-        found["clock"] = clock
+        found["clock"] = _clock("kshim_clock", clock)
     topics = _pairs("kshim_topics", config.getini("kshim_topics"))
     if topics:
         found["topics"] = {name: _number(f"kshim_topics: {name}", count) for name, count in topics.items()}
@@ -124,6 +128,16 @@ def _pairs(what: str, lines: Iterable[str]) -> dict[str, str]:
             raise pytest.UsageError(f"{what}: {line!r} must have the form NAME=VALUE")
         pairs[name.strip()] = value.strip()
     return pairs
+
+
+def _clock(what: str, value: str) -> str:
+    from kshim.scheduling.clock_rate import clock_rate
+
+    try:
+        clock_rate(value)
+    except ValueError as error:
+        raise pytest.UsageError(f"{what}: {error}") from None
+    return value
 
 
 def _number(what: str, value: str) -> int:

@@ -59,7 +59,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Describe the markers."""
+    """Refuse options that cannot be used, once and not for each test, and describe the markers. Raises pytest.UsageError."""
+    arguments.configured(config)
     config.addinivalue_line(
         "markers",
         f"kshim({', '.join(f'{name}=' for name in arguments.NAMES)}): what the brokers of the fixture kshim are to be,"
@@ -101,7 +102,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add to the report of a failure what the brokers know."""
+    """Add to the report of a failure what the brokers know, and leave out how kshim came to raise it."""
+    if call.excinfo is not None:
+        report.hide_kshim(item.config, call.excinfo.value)
     found = yield
     if found.failed and call.when != "teardown":
         found.sections.extend(report.sections(item))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from dis import opmap
+from types import TracebackType
 from typing import Any, Final
 
 import pytest
@@ -11,11 +13,62 @@ import pytest
 _BEGAN: Final = pytest.StashKey[float]()
 _LINES: Final = 200
 """Of one section; its end is what is shown."""
+_OWN: Final = frozenset({"concurrent", "kshim", "kshim_protocol"})
+_HIDDEN: Final = _OWN | {"asyncio", "outcome", "trio"}
+_PYTEST: Final = frozenset({"_pytest", "pluggy"})
 
 
 def begin(item: pytest.Item) -> None:
     """A test begins."""
     item.stash[_BEGAN] = time.time()
+
+
+def hide_kshim(config: pytest.Config, error: BaseException) -> None:
+    """Take the frames of kshim out of the traceback of a failure: it ends at the test's own call, and the message says why.
+
+    Only where kshim.testing was called and the error was raised on purpose, and not with --full-trace. The frames are unlinked, since
+    pytest goes through the links anew whatever is done to its own list.
+    """
+    entries: list[TracebackType] = []
+    at = error.__traceback__
+    while at is not None:
+        entries.append(at)
+        at = at.tb_next
+    if (
+        config.option.fulltrace
+        or not entries
+        or not (_package(entries[-1]) not in _OWN or _is_deliberate(entries[-1], error))
+    ):
+        return
+    kept = list(entries)
+    while kept and _package(kept[-1]) in _HIDDEN:
+        kept.pop()
+    called = [entry for entry in entries[len(kept) :] if _package(entry) in _OWN]
+    if not called:
+        kept = entries
+    elif not _module(called[0]).startswith("kshim.testing.") or not kept or _package(kept[-1]) in _PYTEST:
+        return
+    kept = [entry for entry in kept if _package(entry) not in _OWN]
+    for entry, following in zip(kept, [*kept[1:], None], strict=True):
+        entry.tb_next = following
+
+
+def _is_deliberate(entry: TracebackType, error: BaseException) -> bool:
+    """Whether the error comes from a `raise`, and from no `assert` in the broker; or is the end of a wait."""
+    if _module(entry) == "kshim.testing.awaiting":
+        return True
+    is_raised = entry.tb_frame.f_code.co_code[entry.tb_lasti] == opmap["RAISE_VARARGS"]
+    return is_raised and (
+        type(error) is not AssertionError or _module(entry).startswith(("kshim.testing.", "kshim.faults."))
+    )
+
+
+def _module(entry: TracebackType) -> str:
+    return str(entry.tb_frame.f_globals.get("__name__", ""))
+
+
+def _package(entry: TracebackType) -> str:
+    return _module(entry).partition(".")[0]
 
 
 def sections(item: pytest.Item) -> list[tuple[str, str]]:

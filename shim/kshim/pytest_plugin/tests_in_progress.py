@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pytest
 
+from kshim.pytest_plugin.arguments import MARKER
+
 if TYPE_CHECKING:
     from kshim.pytest_plugin.real import RealKafka
     from kshim.testing import Kshim
@@ -50,9 +52,19 @@ def check_skip(item: pytest.Item, error: BaseException) -> None:
 
 
 def check_before(item: pytest.Item) -> None:
-    """Fail a test that is marked for a fault, and has no brokers to have it."""
-    if GIVEN not in item.stash and any(marker.name == FAULT_MARKER for marker in item.own_markers):
-        pytest.fail("@pytest.mark.kshim_fault needs a test that uses the fixture kshim", pytrace=False)
+    """Fail a test that is marked for brokers or a fault, and has no brokers to have it.
+
+    A test with the fixture `request` may get them yet. Markers of a class or a module are for those of its tests that use brokers.
+    """
+    if GIVEN in item.stash or _KAFKA in item.stash or "request" in getattr(item, "fixturenames", ()):
+        return
+    for marker in item.own_markers:
+        if marker.name in (MARKER, FAULT_MARKER):
+            pytest.fail(
+                f"@pytest.mark.{marker.name} needs a test that uses the fixture kshim, or one that is made with it, such as"
+                " kshim_async and kshim_topic",
+                pytrace=False,
+            )
 
 
 def check_after(item: pytest.Item) -> None:
