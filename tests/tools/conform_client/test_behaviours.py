@@ -56,8 +56,8 @@ def test_what_is_wrong_with_a_file_is_said(text: str, problem: str) -> None:
 
 def test_placeholders_are_filled_in_word_by_word_and_other_braces_are_kept() -> None:
     values = {"bootstrap": "a:1,b:2", "topic": "my topic"}
-    words = command_words('prog \'{"servers": "{bootstrap}"}\' --topic={topic} {other}', values)
-    assert words == ["prog", '{"servers": "a:1,b:2"}', "--topic=my topic", "{other}"]
+    words = command_words('prog \'{"servers": "{bootstrap}"}\' --topic={topic} ${HOME} {{other}}', values)
+    assert words == ["prog", '{"servers": "a:1,b:2"}', "--topic=my topic", "${HOME}", "{other}"]
 
 
 @pytest.mark.parametrize(
@@ -65,6 +65,11 @@ def test_placeholders_are_filled_in_word_by_word_and_other_braces_are_kept() -> 
     [
         ("", "the command is empty"),
         ("python 'consumer.py", "cannot be split into words: No closing quotation"),
+        (
+            "python consumer.py {bootstrap} {topc}",
+            "{topc} in --command is not a placeholder: there are {bootstrap}, {topic}, {group}, {instance}. If it is a text "
+            "of the command itself, double its braces: {{topc}}",
+        ),
         ("no-such-program-here x", "no-such-program-here is not a program that can be found"),
     ],
 )

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
+from typing import Final
 
 import trio
 
+PLACEHOLDERS: Final = ("bootstrap", "topic", "group", "instance")
 STOP_TIMEOUT_S = 5.0
 _TAIL_BYTES = 4_000
+_BRACED: Final = re.compile(r"(?P<text>\{\{\w+\}\})|(?<!\$)\{(?P<name>[A-Za-z_]\w*)\}")
 _IS_POSIX = os.name == "posix"
 
 
@@ -96,10 +100,12 @@ class Program:
 
 
 def command_words(command: str, values: Mapping[str, str]) -> list[str]:
-    """The command as words, with placeholders filled in. Raises CommandProblem.
+    """The command as words, with placeholders filled in: each of PLACEHOLDERS has a value. Raises CommandProblem.
 
-    >>> command_words("python 'my consumer.py' {topic}", {"topic": "orders"})
-    ['python', 'my consumer.py', 'orders']
+    Doubled braces stand for single ones.
+
+    >>> command_words("python 'my consumer.py' {topic} {{topic}}", {"topic": "orders"})
+    ['python', 'my consumer.py', 'orders', '{topic}']
     """
     try:
         words = shlex.split(command)
@@ -107,9 +113,20 @@ def command_words(command: str, values: Mapping[str, str]) -> list[str]:
         raise CommandProblem(f"{command!r} cannot be split into words: {error}") from None
     if not words:
         raise CommandProblem("the command is empty")
-    for placeholder, value in values.items():
-        words = [word.replace(f"{{{placeholder}}}", value) for word in words]
-    return words
+
+    def filled_in(found: re.Match[str]) -> str:
+        name = found["name"]
+        if name is None:
+            return found["text"][1:-1]
+        if name not in values:
+            known = ", ".join(f"{{{each}}}" for each in PLACEHOLDERS)
+            raise CommandProblem(
+                f"{{{name}}} in --command is not a placeholder: there are {known}. If it is a text of the command itself, "
+                f"double its braces: {{{{{name}}}}}"
+            )
+        return values[name]
+
+    return [_BRACED.sub(filled_in, word) for word in words]
 
 
 def variable_of(placeholder: str) -> str:

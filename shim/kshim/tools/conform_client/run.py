@@ -15,7 +15,7 @@ import trio
 
 from kshim.tools.conform_client.judge import judge
 from kshim.tools.conform_client.model import Behaviour, load_behaviours
-from kshim.tools.conform_client.program import CommandProblem, command_words
+from kshim.tools.conform_client.program import PLACEHOLDERS, CommandProblem, command_words
 from kshim.tools.report import REPORTS, Entry, Heading, Verdict
 
 OutputFormat = Literal["text", "json", "junit"]
@@ -46,7 +46,7 @@ def run_conform_client(
     """
     behaviours = load_behaviours()
     chosen = select(behaviours, suites, names)
-    words = command_words(command, {})
+    words = command_words(command, dict.fromkeys(PLACEHOLDERS, ""))
     if shutil.which(words[0]) is None:
         raise CommandProblem(f"{words[0]} is not a program that can be found")
     heading = Heading(
