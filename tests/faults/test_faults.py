@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kshim.faults.faults import Fault, Faults
 from kshim.faults.rule import InvalidRule
 from kshim.harness.rebalances import rebalances_of, timeline_of
 from kshim_protocol.errors import ErrorCode
+from kshim_protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from kshim_protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+)
+from kshim_protocol.messages.describe_transactions import DescribeTransactionsRequest
+from kshim_protocol.messages.end_txn import EndTxnRequest
+from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
+from kshim_protocol.messages.init_producer_id import InitProducerIdRequest
+from kshim_protocol.messages.produce import ProduceRequest
+from kshim_protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from kshim_protocol.schema import Request
 from tests.broker.harness import a_node
 from tests.faults.harness import a_commit, a_heartbeat, a_join, a_sync, arm, faults_of, joined
 
@@ -197,3 +211,36 @@ def test_a_rebalance_is_explained_with_the_faults_that_led_to_it() -> None:
     assert second.explain().endswith("Faults that were injected before or during it: Heartbeat: hang.")
     assert "session_timeout" in timeline_of(node.cluster, "g").splitlines()[-1]
     assert timeline_of(node.cluster, "g").splitlines()[-1].endswith(", after the injected fault Heartbeat: hang")
+
+
+PRODUCER: dict[str, Any] = {"producer_id": 1, "producer_epoch": 0}
+_TOPICS = (AddPartitionsToTxnTopic(name="t", partitions=(0,)),)
+TRANSACTIONAL: list[tuple[Request[Any], int]] = [
+    (InitProducerIdRequest(transactional_id="pay-1", transaction_timeout_ms=60_000), 4),
+    (AddPartitionsToTxnRequest(v3_and_below_transactional_id="pay-1", v3_and_below_topics=_TOPICS), 3),
+    (AddOffsetsToTxnRequest(transactional_id="pay-1", group_id="g", **PRODUCER), 3),
+    (EndTxnRequest(transactional_id="pay-1", committed=True, **PRODUCER), 3),
+    (TxnOffsetCommitRequest(transactional_id="pay-1", group_id="g", topics=(), **PRODUCER), 3),
+    (ProduceRequest(transactional_id="pay-1", acks=-1, timeout_ms=1_000, topic_data=()), 9),
+    (DescribeTransactionsRequest(transactional_ids=("other", "pay-1")), 0),
+    (FindCoordinatorRequest(key="pay-1", key_type=1), 2),
+    (FindCoordinatorRequest(coordinator_keys=("pay-1",), key_type=1), 4),
+]
+
+
+@pytest.mark.parametrize(("asked", "version"), TRANSACTIONAL, ids=lambda value: type(value).__name__)
+def test_a_rule_for_a_transactional_id_is_for_requests_that_name_it(asked: Request[Any], version: int) -> None:
+    node = a_node()
+    faults = faults_of(node)
+    api = type(asked).__name__.removesuffix("Request")
+    other = arm(faults, api, "hang", transactional_id="order-*")
+    fault = arm(faults, api, "hang", transactional_id="pay-*")
+    node.client().send(asked, version)
+    assert [firing.transactional_ids[-1] for firing in fault.fired] == ["pay-1"]
+    assert "transactional id" in str(fault.fired[0])
+    assert '"pay-1", not "order-*"' in other.why_unused()
+
+
+def test_what_has_no_transactional_id_cannot_be_matched_by_it() -> None:
+    with pytest.raises(InvalidRule, match="Heartbeat requests have no transactional_id to match; there are version"):
+        arm(faults_of(a_node()), "Heartbeat", "hang", transactional_id="pay")

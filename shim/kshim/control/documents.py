@@ -399,7 +399,13 @@ class FaultInput(Input):
     when: Annotated[
         str | dict[str, bool | float | int | str | None], Meta(description='To which requests, such as {"times": 2}.')
     ]
-    match: dict[str, bool | float | int | str | None] = {}
+    match: Annotated[
+        dict[str, bool | float | int | str | None],
+        Meta(
+            description="What has to be true of a request: `version`, `group`, `client_id`, `member_id`, `group_instance_id`, "
+            "`transactional_id`, `topic`, `partition`, `broker`, `listener`, `nth`."
+        ),
+    ] = {}
     name: Annotated[str, Meta(max_length=200)] | None = None
 
 

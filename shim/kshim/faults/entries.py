@@ -17,6 +17,7 @@ from kshim_protocol.schema import ZERO_UUID, Row, Struct, row_is_in, version_ran
 EVERY_API: Final = "*"
 LEVELS: Final = ("top", "group", "topic", "partition", "member")
 """Where an answer can have an error code, from the top down."""
+TRANSACTIONAL_ID_FIELDS: Final = ("transactional_id", "v3_and_below_transactional_id")
 ANY: Final = -2
 """The partition of an entry that stands for all partitions of its topic."""
 EVERY_TOPIC: Final = ""
@@ -122,12 +123,14 @@ def api_kinds(api: str) -> frozenset[str]:
     """What the requests of an API can be matched by, as the fields of `Match` are called."""
     kinds = {"version", "client_id", "listener"}
     if api == EVERY_API:
-        return frozenset({*kinds, "group", "member_id", "group_instance_id", "topic", "partition"})
+        return frozenset({*kinds, "group", "member_id", "group_instance_id", "transactional_id", "topic", "partition"})
     for shape in SHAPES.get(api, ()):
         kinds.update({"group", "topic", "partition"}.intersection(shape.kinds))
     if api == "FindCoordinator":
-        kinds.add("group")
+        kinds.update(("group", "transactional_id"))
     for row in _named_rows(api_named(api).request_class()):
+        if row.name in (*TRANSACTIONAL_ID_FIELDS, "transactional_ids"):
+            kinds.add("transactional_id")
         kinds.update({"group_id": ("group",)}.get(row.name, {row.name} & {"member_id", "group_instance_id"}))
     return frozenset(kinds)
 

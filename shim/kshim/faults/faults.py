@@ -36,6 +36,7 @@ class Firing(NamedTuple):
     groups: tuple[str, ...]
     member_ids: tuple[str, ...]
     instance_ids: tuple[str, ...]
+    transactional_ids: tuple[str, ...]
     topic_partitions: tuple[str, ...]
 
     @property
@@ -51,6 +52,7 @@ class Firing(NamedTuple):
     def __str__(self) -> str:
         about = [f"group {self.group}"] if self.group else []
         about += [f"member {self.member_id}"] if self.member_id else []
+        about += [f"transactional id {', '.join(self.transactional_ids[:5])}"] if self.transactional_ids else []
         about += [", ".join(self.topic_partitions[:5])] if self.topic_partitions else []
         if self.api == APPEND:
             return f"{self.rule} (firing {self.number}) on an append to {', '.join(about)}"

@@ -141,7 +141,7 @@ class FaultInjector:
                 return
         topic, index = partition.topic.name, partition.index
         leader_id = partition.leader.leader_id
-        facts = FaultableRequest(APPEND, -1, -1, None, "", "", leader_id, (), (), (), (Entry(None, topic, index),))
+        facts = FaultableRequest(APPEND, -1, -1, None, "", "", leader_id, (), (), (), (), (Entry(None, topic, index),))
         fault = self.faults.take(facts)
         if fault is not None:
             self.faults.fired(fault, facts, self.now())

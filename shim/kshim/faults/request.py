@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from kshim.faults.entries import Entry
+from kshim.faults.entries import TRANSACTIONAL_ID_FIELDS, Entry
+
+Names = tuple[str, ...]
 
 
 class FaultableRequest(NamedTuple):
@@ -20,19 +22,28 @@ class FaultableRequest(NamedTuple):
     groups: tuple[str, ...]
     member_ids: tuple[str, ...]
     instance_ids: tuple[str, ...]
+    transactional_ids: tuple[str, ...]
     entries: tuple[Entry, ...]
 
 
-def names_in(request: Any, entries: tuple[Entry, ...]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """(groups, member ids, instance ids) that a request names."""
+def names_in(request: Any, entries: tuple[Entry, ...]) -> tuple[Names, Names, Names, Names]:
+    """(groups, member ids, instance ids, transactional ids) that a request names."""
     rows = [request, *(getattr(request, "members", None) or ()), *(getattr(request, "groups", None) or ())]
     groups = [entry.group for entry in entries]
-    if getattr(request, "key_type", None) == 0 and getattr(request, "key", ""):
-        groups.append(request.key)
+    transactional_ids = [getattr(request, name, None) for name in TRANSACTIONAL_ID_FIELDS]
+    transactional_ids += getattr(request, "transactional_ids", None) or ()
+    match getattr(request, "key_type", None):  # of FindCoordinator
+        case 0:
+            groups.append(request.key)
+        case 1:
+            transactional_ids += (request.key, *request.coordinator_keys)
+        case _:
+            pass
     return (
         _distinct([*groups, *(getattr(row, "group_id", None) for row in rows)]),
         _distinct([getattr(row, "member_id", None) for row in rows]),
         _distinct([getattr(row, "group_instance_id", None) for row in rows]),
+        _distinct(transactional_ids),
     )
 
 

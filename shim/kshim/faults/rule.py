@@ -46,6 +46,7 @@ class Match(NamedTuple):
     client_id: str | None = None
     member_id: str | None = None
     group_instance_id: str | None = None
+    transactional_id: str | None = None
     topic: str | None = None
     partition: int | None = None
     broker: int | None = None
@@ -61,6 +62,7 @@ class Match(NamedTuple):
             ("client_id", self.client_id, (request.client_id or "",)),
             ("member_id", self.member_id, request.member_ids),
             ("group_instance_id", self.group_instance_id, request.instance_ids),
+            ("transactional_id", self.transactional_id, request.transactional_ids),
             ("listener", self.listener, (request.listener,)),
         ):
             if wanted is not None and not any(fnmatchcase(name, wanted) for name in found):
@@ -243,7 +245,7 @@ def check_match(match: Match) -> None:
         close = get_close_matches(api, [*names, APPEND], 1) or get_close_matches(api.title().replace("_", ""), names, 1)
         hint = f"; did you mean {close[0]}?" if close else f": {', '.join((*names, APPEND))}, or * for every one"
         raise InvalidRule(f"there is no API {shown(api)}{hint}")
-    for what in ("group", "client_id", "member_id", "group_instance_id", "topic", "listener"):
+    for what in ("group", "client_id", "member_id", "group_instance_id", "transactional_id", "topic", "listener"):
         value = getattr(match, what)
         if value is not None and (not isinstance(value, str) or not value):
             raise InvalidRule(f'{what} must be a text or a pattern such as "billing-*"{_not(value)}')
@@ -259,8 +261,8 @@ def check_match(match: Match) -> None:
 def _check_keys(match: Match) -> None:
     """What the requests of an API do not have cannot be matched."""
     kinds = _APPEND_KEYS if match.api == APPEND else api_kinds(match.api)
-    for what in ("version", "group", "client_id", "member_id", "group_instance_id", "topic", "partition", "listener"):
-        if getattr(match, what) is not None and what not in kinds:
+    for what in Match._fields[1:]:
+        if what not in ("broker", "nth") and getattr(match, what) is not None and what not in kinds:
             known = ", ".join((*(kind for kind in Match._fields[1:] if kind in kinds), "broker", "nth"))
             subject = "an append has" if match.api == APPEND else f"{match.api} requests have"
             raise InvalidRule(f"{subject} no {what} to match; there are {known}")

@@ -154,6 +154,7 @@ class FaultsFace(Generic[F]):
         client_id: str | None = None,
         member_id: str | None = None,
         group_instance_id: str | None = None,
+        transactional_id: str | None = None,
         topic: str | None = None,
         partition: int | None = None,
         broker: int | None = None,
@@ -175,7 +176,8 @@ class FaultsFace(Generic[F]):
             raise TypeError(f"faults.on has no {other}; {_listed(other, known)}")
         text = str(version) if type(version) is int else version
         match = Match(
-            api, text, group, client_id, member_id, group_instance_id, topic, partition, broker, listener, nth  # type: ignore[arg-type]
+            api, text, group, client_id, member_id, group_instance_id, transactional_id, topic, partition, broker,  # type: ignore[arg-type]
+            listener, nth,
         )  # fmt: skip
         check_match(match)
         return Matched(self, match, name)
