@@ -174,7 +174,7 @@ def test_a_group_whose_leader_did_not_know_the_topic_yet_is_not_stable_for_a_wai
     with member(kshim) as ann:
         settle_with_nothing(ann)
         assert group.state == "Stable"
-        assert group.view.unassigned == ("orders",)
+        assert group.unassigned == ("orders",)
         with pytest.raises(TimeoutError, match="no member has a partition of orders"):
             group.wait_stable(members=1, timeout=0.01)
         with meanwhile(lambda: group.wait_stable(members=1)) as stable:
@@ -186,7 +186,7 @@ def test_each_topic_that_exists_has_to_be_assigned(kshim: Kshim) -> None:
     kshim.create_topic("bills")
     with member(kshim, topics=("orders", "bills", "nowhere")) as ann:
         settle(ann)
-        assert kshim.group("billing").view.unassigned == ("bills",)
+        assert kshim.group("billing").unassigned == ("bills",)
 
 
 def test_a_member_of_a_topic_that_does_not_exist_is_stable_without_partitions(kshim: Kshim) -> None:
@@ -237,6 +237,33 @@ def test_a_wait_for_anything_else_ends_as_soon_as_it_is_so(kshim: Kshim) -> None
         group.wait_until(lambda view: len(view.members) == 2, timeout=0.01)
     with pytest.raises(AttributeError, match="nonsense"):
         group.wait_until(lambda view: view.nonsense)  # type: ignore[attr-defined]
+
+
+def test_a_wait_for_anything_sees_offsets_lag_and_rebalances(kshim: Kshim) -> None:
+    group = kshim.group("billing")
+    with member(kshim) as ann:
+        with meanwhile(lambda: group.wait_until(lambda found: len(found.rebalances) == 1)) as rebalanced:
+            settle(ann)
+            assert rebalanced.result(timeout=10).group_id == "billing"
+        with meanwhile(lambda: group.wait_until(lambda found: found.lag == {("orders", 0): 2})) as behind:
+            kshim.produce("orders", "one", partition=0)
+            assert not behind.done()
+            kshim.produce("orders", "two", partition=0)
+            assert behind.result(timeout=10).state == "Stable"
+        with meanwhile(lambda: group.wait_until(lambda found: found.offsets == {("orders", 0): 2})) as committed:
+            assert ann.commit("orders", 0, 2) == ErrorCode.NONE
+            committed.result(timeout=10)
+
+
+def test_a_wait_for_anything_sees_topics_that_are_made_meanwhile(kshim: Kshim) -> None:
+    group = kshim.group("billing")
+    with member(kshim) as ann, meanwhile(lambda: group.wait_until(lambda found: found.lag == {("bills", 0): 1})) as lag:
+        kshim.create_topic("bills")
+        assert ann.join() == ErrorCode.NONE
+        assert ann.sync({}) == ErrorCode.NONE
+        assert ann.commit("bills", 0, 0) == ErrorCode.NONE
+        kshim.produce("bills", "one")
+        lag.result(timeout=10)
 
 
 def test_a_wait_for_a_commit_ends_with_it(kshim: Kshim) -> None:

@@ -76,6 +76,32 @@ class Waits:
         watch()
         return future
 
+    def until_anything(self, cluster: Cluster, look: Callable[[], T | None]) -> Future[T]:
+        """As `until`, and looked at again after each append to any topic."""
+        connection = object()
+        topic_count = -1
+
+        def watch() -> None:
+            nonlocal topic_count
+            topic_count = len(cluster.topics)
+            cluster.fetch_purgatory.cancel(connection)
+            partitions = [each for topic in cluster.topics if topic.name[:2] != "__" for each in topic.partitions]
+            cluster.fetch_purgatory.add(WaitingFetch(connection, partitions, 1, _FOR_EVER_MS, on_appended))
+
+        def on_appended() -> None:
+            if not future.done():
+                watch()
+                self.look_again()
+
+        def look_and_watch() -> T | None:
+            found = look()
+            if found is None and topic_count != len(cluster.topics):
+                watch()
+            return found
+
+        future = self.until(look_and_watch)
+        return future
+
     def give_up(self, future: Future[Any], error: Exception) -> None:
         """Nobody is to wait for this any longer: it raises `error`, unless it is over."""
         for wait in tuple(self._waits):
@@ -148,12 +174,6 @@ def grown_to(
 
     found = records_of(cluster, topic_name, partition, isolation=isolation)
     return found if len(found) >= count else None
-
-
-def as_wanted(cluster: Cluster, group_id: str, is_so: Callable[[GroupView], object]) -> GroupView | None:
-    """The group, once `is_so` of it."""
-    view = group_view(cluster, group_id)
-    return view if is_so(view) else None
 
 
 def at_generation(cluster: Cluster, group_id: str, generation: int) -> GroupView | None:

@@ -311,10 +311,9 @@ class GroupOfKafka(SeenGroup, _OnlyPartly):
 
         return self._until(look, timeout, f"had assigned no partitions to {client_id}")
 
-    def _wanted(self, is_so: Callable[[GroupView], object], timeout: float) -> GroupView:
+    def _wanted(self, is_so: Callable[[GroupOfKafka], object], timeout: float) -> GroupView:
         def look() -> GroupView | None:
-            view = self.view
-            return view if is_so(view) else None
+            return self.view if is_so(self) else None
 
         return self._until(look, timeout, "was not as wanted")
 
@@ -340,7 +339,7 @@ class RealGroup(GroupOfKafka):
         """See `Group.wait_assigned`."""
         return self._assigned(client_id, timeout)
 
-    def wait_until(self, is_so: Callable[[GroupView], object], timeout: float = TIMEOUT_S) -> GroupView:
+    def wait_until(self, is_so: Callable[[GroupOfKafka], object], timeout: float = TIMEOUT_S) -> GroupView:
         """See `Group.wait_until`."""
         return self._wanted(is_so, timeout)
 
@@ -366,7 +365,7 @@ class AsyncRealGroup(GroupOfKafka):
         """See `Group.wait_assigned`."""
         return await self._awaited(self._assigned, client_id, timeout)
 
-    async def wait_until(self, is_so: Callable[[GroupView], object], timeout: float = TIMEOUT_S) -> GroupView:  # noqa: ASYNC109
+    async def wait_until(self, is_so: Callable[[GroupOfKafka], object], timeout: float = TIMEOUT_S) -> GroupView:  # noqa: ASYNC109
         """See `Group.wait_until`."""
         return await self._awaited(self._wanted, is_so, timeout)
 

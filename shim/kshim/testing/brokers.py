@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+EVERY_TOPIC = "*"
 CLOSED = "these brokers were closed when their block was left"
 
 _LOG = logging.getLogger("kshim")
@@ -112,12 +113,14 @@ class Brokers:
     ) -> Future[T]:
         """A future of what `look` returns as soon as that is not None, or TimeoutError with what `describe` says.
 
-        `timeout_s` is real time. `topic`: what is appended to it may make a difference. Raises TypeError, ValueError, RuntimeError.
+        `timeout_s` is real time. `topic`: what is appended to it, or to any for `*`, may make a difference. Raises TypeError, ValueError, RuntimeError.
         """
         check_timeout(timeout_s)
         self._check_running()
         if topic is None:
             future = self.waits.until(look)
+        elif topic == EVERY_TOPIC:
+            future = self.waits.until_anything(self.cluster, look)
         else:
             future = self.waits.until_appended(self.cluster, topic, look)
         if not future.done():

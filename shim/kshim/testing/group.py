@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from kshim.harness import groups, rebalances, waits
 from kshim.testing.arguments import TIMEOUT_S, check_integer, check_text
 from kshim.testing.awaiting import awaited
+from kshim.testing.brokers import EVERY_TOPIC
 from kshim.testing.naming import shown_as
 from kshim.testing.thread import BrokerThread
 from kshim.wording import counted
@@ -45,23 +46,39 @@ class SeenGroup(ABC):
         return self.view.members
 
     @property
+    def protocol(self) -> str | None:
+        """The name of the assignor that the members have agreed on."""
+        return self.view.protocol
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether every member has its assignment."""
+        return self.view.is_synced
+
+    @property
+    def unassigned(self) -> tuple[str, ...]:
+        """What the members subscribe to and a further rebalance has still to assign: topics, and partitions such as `orders-1`."""
+        return self.view.unassigned
+
+    @property
     def assignment(self) -> dict[str, Partitions]:
         """The (topic, partition) pairs of each member, by member id."""
         return self.view.assignment
 
 
 @shown_as("Group")
-class GroupFace(SeenGroup):
-    """What can be seen of a group and done to it. Every property is read when it is asked for."""
+class ReadGroup(SeenGroup):
+    """What can be seen of a group. Every property is read when it is asked for."""
 
-    def __init__(self, thread: BrokerThread, group_id: str) -> None:
-        self._thread = thread
+    def __init__(self, group_id: str) -> None:
         self.group_id = group_id
 
     def __repr__(self) -> str:
         return f"<group {self.group_id}>"
 
-    # What it is
+    @abstractmethod
+    def _read(self, look: Callable[[Cluster, str], T]) -> T:
+        """Look at the group in the loop of the brokers."""
 
     @property
     def view(self) -> GroupView:
@@ -98,6 +115,26 @@ class GroupFace(SeenGroup):
     def timeline(self) -> str:
         """Every event of the group in a line, with the seconds since the first."""
         return self._read(rebalances.timeline_of)
+
+
+class GroupInWait(ReadGroup):
+    """A group as the condition of `wait_until` sees it, in the loop of the brokers: all that can be read of it."""
+
+    def __init__(self, cluster: Cluster, group_id: str) -> None:
+        super().__init__(group_id)
+        self._cluster = cluster
+
+    def _read(self, look: Callable[[Cluster, str], T]) -> T:
+        return look(self._cluster, self.group_id)
+
+
+@shown_as("Group")
+class GroupFace(ReadGroup):
+    """What can be seen of a group and done to it. Every property is read when it is asked for."""
+
+    def __init__(self, thread: BrokerThread, group_id: str) -> None:
+        super().__init__(group_id)
+        self._thread = thread
 
     def assert_rebalances(self, *, at_most: int | None = None, at_least: int | None = None) -> None:
         """Raises AssertionError, with the explanation and the timeline, when there were more or fewer."""
@@ -176,8 +213,10 @@ class GroupFace(SeenGroup):
         timeout_s: float,
         what: str,
         more: Callable[[Cluster], Sequence[str]] = lambda _: (),
+        *,
+        topic: str | None = None,
     ) -> Future[T]:
-        """`more`: further sentences for the message of a time-out."""
+        """`more`: further sentences for the message of a time-out. `topic` as in `Brokers.until`."""
 
         def describe(brokers: Brokers) -> str:
             from kshim.harness.hints import hints
@@ -194,7 +233,7 @@ class GroupFace(SeenGroup):
             lines += [*more(cluster), *hints(cluster, self.group_id, brokers.clock.now())]
             return "\n".join([*lines, rebalances.timeline_of(cluster, self.group_id)])
 
-        return self._thread.until(lambda brokers: look(brokers.cluster), timeout_s, describe)
+        return self._thread.until(lambda brokers: look(brokers.cluster), timeout_s, describe, topic=topic)
 
     def _stable(self, members: int | None, timeout: float) -> Future[GroupView]:
         if members is not None:
@@ -226,8 +265,11 @@ class GroupFace(SeenGroup):
             lambda cluster: hints_of_commit(cluster, self.group_id, topic, partition),
         )
 
-    def _wanted(self, is_so: Callable[[GroupView], object], timeout: float) -> Future[GroupView]:
-        return self._until(lambda cluster: waits.as_wanted(cluster, self.group_id, is_so), timeout, "was not as wanted")
+    def _wanted(self, is_so: Callable[[GroupInWait], object], timeout: float) -> Future[GroupView]:
+        def look(cluster: Cluster) -> GroupView | None:
+            return groups.group_view(cluster, self.group_id) if is_so(GroupInWait(cluster, self.group_id)) else None
+
+        return self._until(look, timeout, "was not as wanted", topic=EVERY_TOPIC)
 
     def _assigned(self, client_id: str, timeout: float) -> Future[Partitions]:
         check_text("client_id", client_id)
@@ -268,10 +310,11 @@ class Group(GroupFace):
         """Until the member with a client id (or instance or member id) has got partitions; returns them."""
         return self._assigned(client_id, timeout).result()
 
-    def wait_until(self, is_so: Callable[[GroupView], object], timeout: float = TIMEOUT_S) -> GroupView:
-        """Until `is_so` of the group: `wait_until(lambda group: len(group.members) == 5)`.
+    def wait_until(self, is_so: Callable[[GroupInWait], object], timeout: float = TIMEOUT_S) -> GroupView:
+        """Until `is_so` of the group: `wait_until(lambda group: sum(group.lag.values()) == 0)`.
 
-        It is called in the loop of the brokers, and should only look at what it gets.
+        It is called in the loop of the brokers, after each change of a group and each append, with an object of which everything
+        can be read that can be read of this one; it should only look at that.
         """
         return self._wanted(is_so, timeout).result()
 
@@ -299,6 +342,6 @@ class AsyncGroup(GroupFace):
         """See `Group.wait_assigned`."""
         return await awaited(self._assigned(client_id, timeout))
 
-    async def wait_until(self, is_so: Callable[[GroupView], object], timeout: float = TIMEOUT_S) -> GroupView:  # noqa: ASYNC109
+    async def wait_until(self, is_so: Callable[[GroupInWait], object], timeout: float = TIMEOUT_S) -> GroupView:  # noqa: ASYNC109
         """See `Group.wait_until`."""
         return await awaited(self._wanted(is_so, timeout))

@@ -15,7 +15,7 @@ from kshim.testing.arguments import check_integer, check_text, check_timeout
 from kshim.testing.chaos.application import PARTITIONS, Application
 from kshim.testing.chaos.invariants import Invariants, Place
 from kshim.testing.chaos.plans import Act, plan_of
-from kshim.testing.group import Group
+from kshim.testing.group import Group, SeenGroup
 from kshim.testing.thread import BrokerThread
 
 if TYPE_CHECKING:
@@ -490,7 +490,7 @@ class ChaosError(AssertionError):
     """An invariant was broken. The text has the plan, what was done, the timeline of the group, and the seed for a replay."""
 
 
-def _has_partitions(view: GroupView) -> bool:
+def _has_partitions(view: GroupView | SeenGroup) -> bool:
     return view.is_synced and any(member.assignment for member in view.members)
 
 
