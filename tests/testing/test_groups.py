@@ -116,8 +116,17 @@ def test_the_number_of_rebalances_is_asserted_with_the_timeline(kshim: Kshim) ->
     group.assert_rebalances(at_most=2, at_least=2)
     with pytest.raises(
         AssertionError, match=r"(?s)billing rebalanced 2 times, at most 1 expected.*rebalance_completed"
-    ):
+    ) as failure:
         group.assert_rebalances(at_most=1)
+    assert "(by reason: member_joined 1, leader_rejoined 1)\nRebalance 1: member " in str(failure.value)
+    assert "Rebalance 2: the leader, member " in str(failure.value)
+    group.assert_rebalances(at_most=1, why="member_joined")
+    with pytest.raises(AssertionError, match="rebalanced 1 time for leader_rejoined, at most 0 expected"):
+        group.assert_rebalances(at_most=0, why="leader_rejoined")
+    with pytest.raises(TypeError, match=r"needs at_most or at_least: group\.assert_rebalances\(at_most=1\)"):
+        group.assert_rebalances()
+    with pytest.raises(ValueError, match=r"why must be one of member_joined, member_left, .*not 'joined'"):
+        group.assert_rebalances(at_most=0, why="joined")
     with pytest.raises(AssertionError, match="at least 3 expected"):
         group.assert_rebalances(at_least=3)
 

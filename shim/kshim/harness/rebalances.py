@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
     from kshim.coordinator.groups.events import MemberRef
 
-_REASONS: Final = {
+REASONS: Final = {
     "member_joined": "{who} joined",
     "member_left": "{who} left",
     "session_timeout": "the session of {who} expired: no heartbeat came in time",
@@ -24,6 +24,7 @@ _REASONS: Final = {
     "group_too_large": "the group had more members than group.max.size allows",
     "admin": "an administrator removed {who}",
 }
+"""Why a rebalance began: the history's keywords, and what they mean."""
 
 
 class Rebalance(NamedTuple):
@@ -76,7 +77,7 @@ class Rebalance(NamedTuple):
     def _cause(self) -> str:
         if self.why == "admin" and self.who is None:
             return f"it was asked for ({self.text})"
-        cause = _REASONS.get(self.why, self.why.replace("_", " ")).format(who=name_of(self.who))
+        cause = REASONS.get(self.why, self.why.replace("_", " ")).format(who=name_of(self.who))
         return cause + _with_reason(self.who)
 
 

@@ -160,10 +160,11 @@ class Brokers:
         """Ids of the brokers that are not stopped."""
         return list(self._running.leadership.live_ids)
 
-    @property
-    def has_been_connected_to(self) -> bool:
-        """Whether any client has connected."""
-        return self._server is not None and self._server.peers.accepted_count > 0
+    def why_unused(self) -> str | None:
+        """A sentence, as long as no client has connected."""
+        if self._server is not None and self._server.peers.accepted_count:
+            return None
+        return f"No client has connected. Is it pointed at {self.bootstrap_servers}?"
 
     def address_of(self, broker: int) -> str:
         """`host:port` of one broker. It keeps its port when it is stopped. Raises LookupError."""

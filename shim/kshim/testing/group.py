@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, TypeVar
 
@@ -136,17 +137,34 @@ class GroupFace(ReadGroup):
         super().__init__(group_id)
         self._thread = thread
 
-    def assert_rebalances(self, *, at_most: int | None = None, at_least: int | None = None) -> None:
-        """Raises AssertionError, with the explanation and the timeline, when there were more or fewer."""
-        found = len(self.rebalances)
-        for problem, wanted in (
-            (at_most is not None and found > at_most, f"at most {at_most}"),
-            (at_least is not None and found < at_least, f"at least {at_least}"),
-        ):
-            if problem:
-                raise AssertionError(
-                    f"group {self.group_id} rebalanced {counted(found, 'time')}, {wanted} expected\n{self.explain()}\n{self.timeline()}"
-                )
+    def assert_rebalances(
+        self, *, at_most: int | None = None, at_least: int | None = None, why: str | None = None
+    ) -> None:
+        """Raises AssertionError, with the reason of each and the timeline, when there were more or fewer.
+
+        Every rebalance that began counts, also one that the next one has superseded, and one that a client has brought about by
+        itself, such as `leader_rejoined`. `why`: only those with this reason, as `Rebalance.why` has it. Raises TypeError, ValueError.
+        """
+        if at_most is None and at_least is None:
+            raise TypeError("assert_rebalances needs at_most or at_least: group.assert_rebalances(at_most=1)")
+        for name, limit in (("at_most", at_most), ("at_least", at_least)):
+            if limit is not None:
+                check_integer(name, limit)
+        if why is not None and why not in rebalances.REASONS:
+            raise ValueError(f"why must be one of {', '.join(rebalances.REASONS)}, not {why!r}")
+        reasons = Counter(rebalance.why for rebalance in self.rebalances)
+        found = reasons.total() if why is None else reasons[why]
+        if (at_most is None or found <= at_most) and (at_least is None or found >= at_least):
+            return
+        wanted = " and ".join(
+            f"{name} {limit}" for name, limit in (("at least", at_least), ("at most", at_most)) if limit is not None
+        )
+        of = "" if why is None else f" for {why}"
+        by_reason = ", ".join(f"{reason} {count}" for reason, count in reasons.items()) or "none"
+        raise AssertionError(
+            f"group {self.group_id} rebalanced {counted(found, 'time')}{of}, {wanted} expected (by reason: {by_reason})\n"
+            f"{self.explain()}\n{self.timeline()}"
+        )
 
     # What is done to it
 
@@ -228,9 +246,11 @@ class GroupFace(ReadGroup):
                 f"group {self.group_id} {what} within {timeout_s:g} s: it is {view.state} in generation "
                 f"{view.generation}, with the members: {members}"
             ]
-            if not brokers.has_been_connected_to:
-                lines.append(f"No client has connected. Is it pointed at {brokers.bootstrap_servers}?")
-            lines += [*more(cluster), *hints(cluster, self.group_id, brokers.clock.now())]
+            lines += [
+                *filter(None, [brokers.why_unused()]),
+                *more(cluster),
+                *hints(cluster, self.group_id, brokers.clock.now()),
+            ]
             return "\n".join([*lines, rebalances.timeline_of(cluster, self.group_id)])
 
         return self._thread.until(lambda brokers: look(brokers.cluster), timeout_s, describe, topic=topic)

@@ -209,7 +209,11 @@ class Harness:
             found = self.records(topic, partition, isolation=isolation)
             where = topic if partition is None else f"{topic}-{partition}"
             newest = "".join(f"\n{record}" for record in found[-10:])
-            return f"{where} had {counted(len(found), 'record')} after {timeout:g} s, and not {count}; the newest: {newest or 'none'}"
+            hint = brokers.why_unused()
+            return (
+                f"{where} had {counted(len(found), 'record')} after {timeout:g} s, and not {count}; the newest: {newest or 'none'}"
+                + (f"\n{hint}" if hint else "")
+            )
 
         def look(brokers: Brokers) -> list[Record] | None:
             return waits.grown_to(brokers.cluster, topic, partition, count, isolation)
