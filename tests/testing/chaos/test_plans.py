@@ -51,6 +51,22 @@ def test_a_profile_there_is_not_is_refused_with_those_there_are() -> None:
         kshim.chaos("gc", seed=1, group="billing")
 
 
+def test_misuse_says_how_to_do_it_right() -> None:
+    with Kshim() as kshim:
+        with pytest.raises(ValueError, match="say which one with group="):
+            kshim.chaos("zombie", seed=1, members={})
+        with pytest.raises(
+            TypeError, match=r"ann must have the methods stop and start, .* <object object at .*> has not"
+        ):
+            kshim.chaos("zombie", seed=1, group="billing", members={"ann": object()})
+        with pytest.raises(TypeError, match="seed must be an integer, not '7'"):
+            kshim.chaos("zombie", seed="7")  # type: ignore[arg-type]
+        with pytest.raises(RuntimeError, match=r"with kshim.chaos\(...\) as chaos:`; play\(\) does it all"):
+            kshim.chaos("zombie", seed=1, group="billing").run()
+        with pytest.raises(TimeoutError, match="billing"):
+            kshim.chaos("zombie", seed=1, group="billing", bound=0).play()
+
+
 def a_group(*owned: tuple[Place, ...], state: str = "Stable") -> GroupView:
     members = tuple(
         MemberView(f"m{at}", f"m{at}", "h", None, places, is_leader=at == 0, is_synced=True, session_timeout_ms=1)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,14 +19,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning
 BROKERS = 2
 PATIENCE_S = 60
 """On a machine that does a lot beside."""
-
-
-@pytest.fixture(autouse=True)
-def leaked_sockets_end_with_the_test(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """kafka-python leaves sockets to the garbage collector, and their warnings must not fall to another test."""
-    yield
-    caplog.get_records("call").clear()  # the log records refer to them
-    gc.collect()
 
 
 def play(
@@ -77,13 +68,12 @@ def play(
 
 @pytest.mark.parametrize(
     ("profile", "seed"),
-    [(profile, 7) for profile in PROFILES]
+    [(profile, 7) for profile in PROFILES if profile not in ("rolling-deploy", "disk-full")]  # these: test_play.py
     + [pytest.param(profile, seed, marks=pytest.mark.long) for profile in PROFILES for seed in range(100, 105)],
 )
 def test_consumers_of_kafka_python_come_through(profile: str, seed: int) -> None:
     with Kshim(BROKERS) as kshim:
         chaos = kshim.chaos(profile, seed=seed, bound=PATIENCE_S).play()
-        kshim.take_defects()
         assert chaos.violations == []
         assert chaos.unmet == []
 
@@ -135,10 +125,11 @@ def test_a_record_that_is_removed_is_missed() -> None:
 
 
 def test_a_producer_that_does_not_wait_for_answers_loses_records_to_a_full_disk() -> None:
-    with Kshim(BROKERS, topics={"orders": 2}) as kshim:
-        with pytest.raises(AssertionError, match=r"b'record \d+' of orders was acknowledged, and is not there"):
-            play(kshim, "disk-full", seed=7, producer_options={"acks": 0, "enable_idempotence": False})
-        kshim.take_defects()
+    with (
+        Kshim(BROKERS, topics={"orders": 2}) as kshim,
+        pytest.raises(AssertionError, match=r"b'record \d+' of orders was acknowledged, and is not there"),
+    ):
+        play(kshim, "disk-full", seed=7, producer_options={"acks": 0, "enable_idempotence": False})
 
 
 def test_what_ended_a_consumer_is_raised() -> None:

@@ -56,6 +56,11 @@ class Chaos:
         elif members is not None:
             raise ValueError("members are those of a group of yours: say which one with group=")
         check_timeout(bound)
+        for name, process in (members or {}).items():
+            if not callable(getattr(process, "stop", None)) or not callable(getattr(process, "start", None)):
+                raise TypeError(
+                    f"members: {name} must have the methods stop and start, which end the process and start it again; {process!r} has not"
+                )
         self.profile = profile
         self.seed = seed
         self.plan = plan_of(profile, seed)
@@ -104,18 +109,22 @@ class Chaos:
         return self
 
     def __enter__(self) -> Self:
-        """Begin to watch. Raises TimeoutError when the group is not stable, with partitions, within the bound."""
-        member_count = 1
+        """Begin to watch. Raises TimeoutError when the group is not stable, with partitions and all `members`, within the bound."""
         if self._is_own:
             self._application = self._started()
-            member_count = len(self._processes)
-        try:
-            view = self._group.wait_until(
-                lambda view: _has_partitions(view) and len(view.members) >= member_count, timeout=self._bound_s
+
+        def has_begun(view: GroupView) -> bool:
+            return _has_partitions(view) and all(
+                any(_is_named(member, name) for member in view.members) for name in self._processes
             )
+
+        try:
+            view = self._group.wait_until(has_begun, timeout=self._bound_s)
             self._member_count = len(view.members)
             self._thread.call(self._begin, {topic for member in view.members for topic, _ in member.assignment})
         except BaseException as failure:
+            if isinstance(failure, TimeoutError) and self._processes:
+                failure.add_note(f"awaited were members with the client or instance ids {', '.join(self._processes)}")
             self._stop(failure)
             raise
         return self
@@ -123,8 +132,11 @@ class Chaos:
     def run(self, work: Callable[[], object] = lambda: None) -> None:
         """Play the whole plan. `work` is called before each act, in each pause, and twice at the end; let it produce records.
 
-        Each act ends when the group has recovered from it: nothing sleeps. Raises AssertionError as soon as an invariant is found broken.
+        Each act ends when the group has recovered from it: nothing sleeps. Raises AssertionError as soon as an invariant is found broken;
+        RuntimeError outside of the block.
         """
+        if self._watch is None:
+            raise RuntimeError("run() belongs into the block, `with kshim.chaos(...) as chaos:`; play() does it all")
         self._go_on()
         for number, act in enumerate(self.plan, 1):
             work()
@@ -330,7 +342,8 @@ class Chaos:
         except TimeoutError:
             self._invariants.violations.append(
                 f"nothing new was written and committed within {self._bound_s:g} s to one of the partitions of {self._group_id}: "
-                f"committed is {groups.committed(self._thread.brokers.cluster, self._group_id)}, and awaited was {wanted}"
+                f"committed is {self._thread.call(lambda: groups.committed(self._thread.brokers.cluster, self._group_id))}, "
+                f"and awaited was {wanted}"
             )
         self._check()
 

@@ -1,0 +1,17 @@
+"""Two profiles, about two seconds each; the others are in test_profiles.py, which a quick run leaves out."""
+
+from __future__ import annotations
+
+import pytest
+
+from kshim.testing import Kshim
+
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
+
+@pytest.mark.parametrize("profile", ["rolling-deploy", "disk-full"])
+def test_consumers_of_kafka_python_come_through(profile: str) -> None:
+    with Kshim(brokers=2) as kshim:
+        chaos = kshim.chaos(profile, seed=7, bound=60).play()
+        assert chaos.violations == []
+        assert chaos.unmet == []
