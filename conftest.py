@@ -18,4 +18,5 @@ pytest_plugins = [
 # A busy machine makes anything slow; pytest-timeout is what limits a test.
 os.environ.setdefault("KSHIM_TEST_TIMEOUT_S", "60")
 settings.register_profile("kshim", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("thorough", settings.get_profile("kshim"), max_examples=400)
 settings.load_profile("kshim")

@@ -71,6 +71,7 @@ def stages(root: Path = ROOT, python: str = sys.executable) -> list[Stage]:
         "lint": ("make", "lint"),
         "documents": (*pytest, *IN_PARALLEL, *readers_of_pages(root)),
         "gate": (*pytest, *IN_PARALLEL, "--durations=25", "tests", "integration", "docs/examples"),
+        "codecs": (*pytest, "--hypothesis-profile", "thorough", "tests/protocol/test_codec.py"),
         "simulation": (python, "-m", "tests.simulation.run", "--seeds", "2000", "--steps", "500"),
         "differential": (python, "-m", "integration.differential.run", "--sequences", "1000"),
         "client-matrix": (python, "-m", "integration.clients.matrix"),
@@ -80,6 +81,7 @@ def stages(root: Path = ROOT, python: str = sys.executable) -> list[Stage]:
         "soak": (python, "-m", "integration.soak.run", "--minutes", "30"),
     }
     folders = {
+        "codecs": ("tests/protocol",),
         "simulation": ("tests/simulation",),
         "differential": ("integration/differential",),
         "client-matrix": ("integration/clients",),

@@ -1,13 +1,15 @@
-"""A pytest plugin: which files of a parallel run begin first, and which share a worker.
+"""A pytest plugin: the order of the files in a parallel run, and which of them share a worker.
 
-The files that take longest begin first, so that no worker ends with them alone; `--no-loadscope-reorder` is needed for that:
-pytest-xdist would begin with the files of most tests, and those of Spark have few. With `--dist loadfile` the files of Spark
-go to one worker, because every worker that ran one would start a Spark of its own.
+Tests of real clients wait for most of their time, and unit tests compute. They take turns, so that both cores have work
+from the beginning to the end; `--no-loadscope-reorder` is needed for that: pytest-xdist would begin with the files of most
+tests. The last files are those of unit tests, which are short, so that no worker ends alone. With `--dist loadfile` the
+files of Spark go to one worker, as its first, because every worker that ran one would start a Spark of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -15,8 +17,22 @@ from xdist.remote import Producer  # type: ignore[import-untyped]
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
 SPARK = ("integration/spark", "tests/pipeline")
-FIRST = (*SPARK, "integration", "docs/examples", "tests/docs", "tests/packaging")
-"""Folders below the root of the project, in the order in which they begin; everything else comes after them."""
+WAITING = (
+    "integration/kafka_python",
+    "integration/java",
+    "integration/examples",
+    "integration/docs",
+    "tests/docs",
+    "integration",
+    "docs/examples",
+    "tests/packaging",
+    "tests/gate",
+    "tests/pytest_plugin",
+)
+"""Folders whose tests wait for most of their time: for clients, for processes, for what is installed. First those that have
+the longest files."""
+LAST_WAITING = 0.8
+"""How far the run is, of 1, when the last file that waits begins."""
 
 
 class SparkTogether(LoadFileScheduling):  # type: ignore[misc]
@@ -34,10 +50,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SparkTo
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the files of `FIRST` before the others, after pytest-randomly has shuffled them."""
-    folders = [config.rootpath / folder for folder in FIRST]
-    items.sort(key=lambda item: _place(item.path, folders))
+    """Put the files of Spark first, and mix those that wait with the others, after pytest-randomly has shuffled them.
 
-
-def _place(path: Path, folders: Sequence[Path]) -> int:
-    return next((place for place, folder in enumerate(folders) if path.is_relative_to(folder)), len(folders))
+    Those that wait are in the order of `WAITING`; of the others, those with the most tests come first.
+    """
+    tests = Counter(item.path for item in items)
+    spark, waiting, others = [], [], []
+    for path, count in tests.items():
+        below = path.relative_to(config.rootpath).is_relative_to
+        if any(map(below, SPARK)):
+            spark.append((0, path))
+        elif folder := next(filter(below, WAITING), None):
+            waiting.append((WAITING.index(folder), path))
+        else:
+            others.append((-count, path))
+    places: dict[Path, tuple[float, ...]] = {path: (0, 0) for _, path in spark}
+    for kind, files, end in ((1, waiting, LAST_WAITING), (2, others, 1.0)):
+        files.sort(key=itemgetter(0))
+        places |= {path: (place / len(files) * end, kind) for place, (_, path) in enumerate(files)}
+    items.sort(key=lambda item: places[item.path])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kshim_protocol import wire
@@ -18,8 +18,9 @@ from kshim_protocol.schema import Struct, row_is_in
 from tests.protocol.catalogue import ALL_MESSAGES, each_version, over_versions
 from tests.protocol.strategies import messages
 
-quick = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-FEW = settings(quick, max_examples=4)
+# Every version of every message has its own examples: 5 and 3, or 20 and 12 with the profile `thorough`.
+quick = settings(max_examples=settings().max_examples // 20)
+FEW = settings(max_examples=settings().max_examples // 33)
 FLEXIBLE = [
     (cls, version)
     for cls, version in each_version(ALL_MESSAGES)
