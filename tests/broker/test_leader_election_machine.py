@@ -197,6 +197,19 @@ class Moving(RuleBasedStateMachine):
         self._folder.cleanup()
 
 
+def test_groups_go_on_at_the_node_that_was_stopped_last_and_starts_first() -> None:
+    state = Moving()
+    try:
+        state.make_topics()
+        state.join_alone("g0")
+        for node_id in (1, 2, 3):
+            state.stop(node_id)
+        state.start(3)
+        state.beat("g0")
+    finally:
+        state.teardown()
+
+
 def _join(group_id: str, member_id: str) -> JoinGroupRequest:
     return GroupMember(group_id, member_id).join(
         9, [("range", b"meta")], session_timeout_ms=10_000, rebalance_timeout_ms=10_000

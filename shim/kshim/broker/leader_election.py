@@ -106,12 +106,13 @@ class LeaderElection:
         there never was; OSError when its port is taken.
         """
         node = self.known_node(node_id)
-        if node_id in self._leadership.live_ids:
+        live_ids = self._leadership.live_ids
+        if node_id in live_ids:
             return
         node.on_start()
-        self._leadership.live_ids = sorted((*self._leadership.live_ids, node_id))
+        self._leadership.live_ids = sorted((*live_ids, node_id))
         self._find_live()
-        self._find_leaders()
+        self._find_leaders(of_all=not live_ids)
 
     def move(self, topic: str, partition: int, to: int) -> None:
         """Have the node `to` lead a partition, and be its preferred leader. Nothing, if it is both.
@@ -142,14 +143,17 @@ class LeaderElection:
         live_ids = self._leadership.live_ids
         self.nodes = [self.known_nodes[node_id] for node_id in sorted(self.known_nodes) if node_id in live_ids]
 
-    def _find_leaders(self) -> None:
-        """Give the partitions of nodes that are not live to live ones; without any, only answer waiting requests."""
+    def _find_leaders(self, *, of_all: bool = False) -> None:
+        """Give the partitions of nodes that are not live to live ones; without any, only answer waiting requests.
+
+        `of_all`: no node was live, so that no partition had a leader, whichever it names.
+        """
         live_ids = self._leadership.live_ids
         orphans = {
             partition: partition.leader.preferred_id
             for topic in self._topics
             for partition in topic.partitions
-            if partition.leader.leader_id not in live_ids
+            if of_all or partition.leader.leader_id not in live_ids
         }
         if not live_ids:
             self._moved(orphans)
