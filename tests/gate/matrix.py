@@ -67,16 +67,16 @@ def stage(cell: Cell, suite: str) -> Stage:
 
 def install(cell: Cell) -> int:
     """Make the environment, unless it is there and as pyproject.toml wants it; the exit code."""
-    description = (ROOT / "pyproject.toml").read_bytes()
+    tables = tomllib.loads((ROOT / "pyproject.toml").read_text())
     stamp = cell.environment / "stamp"
-    wanted = hashlib.sha256(description).hexdigest()
+    wanted = hashlib.sha256(repr([tables["build-system"], tables["project"]]).encode()).hexdigest()
     if stamp.exists() and stamp.read_text() == wanted:
         return 0
     found = _version(f"python{cell.python}")
     if found != cell.python:
         print(f"python{cell.python} is not on the PATH, or does not run")
         return 1
-    extras = ",".join(tomllib.loads(description.decode())["project"]["optional-dependencies"])
+    extras = ",".join(tables["project"]["optional-dependencies"])
     python = str(cell.environment / "bin" / "python")
     steps = [
         ("venv", "--quiet", "--seed", "--clear", "--python", f"python{cell.python}", str(cell.environment)),
