@@ -167,6 +167,10 @@ class Router:
         self._intercept = intercept
         self._routes.clear()
 
+    def intercepted(self, api: Api, handler: Handler) -> Handler:
+        """What handles the requests of an API: a handler, or what `intercept` makes of it."""
+        return handler if self._intercept is None else self._intercept(api, handler)
+
     def resolve(self, api_key: int, version: int) -> Route | None:
         """The route of (key, version); None for ApiVersions in a version of the future.
 
@@ -187,9 +191,7 @@ class Router:
             from kshim.broker.guards.guard import guarded
 
             handler = guarded(api, handler, authorizer)
-        if self._intercept is not None:
-            handler = self._intercept(api, handler)
-        route = Route(api, version, handler)
+        route = Route(api, version, self.intercepted(api, handler))
         self._routes[api_key, version] = route
         return route
 

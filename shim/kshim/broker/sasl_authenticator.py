@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
 from kshim.broker.connection import Connection, ConnectionClosing
 from kshim.broker.request import PendingReply, Route
-from kshim.coordinator.step import Now, RequestContext
+from kshim.coordinator.step import Now, RequestContext, Step
 from kshim.security.authentication.listener import SaslListener
 from kshim.security.authentication.session import Refusal, SaslSession, SaslState
 from kshim_protocol.errors import ErrorCode
@@ -17,6 +18,8 @@ from kshim_protocol.messages.sasl_authenticate import SaslAuthenticateResponse
 from kshim_protocol.messages.sasl_handshake import SaslHandshakeResponse
 
 if TYPE_CHECKING:
+    from kshim.broker.node import Node
+    from kshim.broker.request import Handler
     from kshim.broker.router import Router
 
 
@@ -88,16 +91,21 @@ class SaslAuthenticator:
             return
         if key != SASL_HANDSHAKE:
             raise ConnectionClosing(f"a request of api key {key} before SASL authentication")
-        ticket = self._parsed(frame, connection)
-        request: Any = ticket.request
+        self._handle(partial(self._choose, session), self._parsed(frame, connection), now, real_ms)
+
+    def _choose(
+        self, session: SaslSession, _node: Node, request: Any, context: RequestContext, ticket: PendingReply
+    ) -> Step:
+        """The handler of SaslHandshake."""
         mechanisms = tuple(session.listener.mechanisms)
         try:
-            session.choose(request.mechanism, as_raw=ticket.route.version == 0)
+            session.choose(request.mechanism, as_raw=context.api_version == 0)
         except Refusal as refusal:
             ticket.complete(SaslHandshakeResponse(error_code=refusal.error, mechanisms=mechanisms))
-            self._end_later(connection, session, refusal.reason)
+            self._end_later(ticket.connection, session, refusal.reason)
         else:
             ticket.complete(SaslHandshakeResponse(error_code=ErrorCode.NONE, mechanisms=mechanisms))
+        return Step()
 
     def _versions(self, frame: bytes, connection: Connection, session: SaslSession, now: Now, real_ms: int) -> None:
         """ApiVersions counts as asked only when the answer is no error: a client may ask again in another version."""
@@ -122,22 +130,35 @@ class SaslAuthenticator:
             )
             self._end_later(connection, session, f"{name} during SASL authentication", ticket, answer)
             return
-        request: Any = ticket.request
+        self._handle(partial(self._evaluate, session), ticket, now, real_ms)
+
+    def _evaluate(
+        self, session: SaslSession, _node: Node, request: Any, context: RequestContext, ticket: PendingReply
+    ) -> Step:
+        """The handler of SaslAuthenticate."""
+        connection = ticket.connection
         try:
-            token, lifetime_ms = session.evaluate(request.auth_bytes, real_ms)
+            token, lifetime_ms = session.evaluate(request.auth_bytes, context.real_ms)
         except Refusal as refusal:
             if refusal.message is None:
                 self._end_later(connection, session, refusal.reason)
-                return
-            answer = ticket.request.error_response(refusal.error, ticket.route.version, refusal.message)
-            self._end_later(connection, session, refusal.reason, ticket, answer)
-            return
+            else:
+                answer = request.error_response(refusal.error, context.api_version, refusal.message)
+                self._end_later(connection, session, refusal.reason, ticket, answer)
+            return Step()
         self._know(connection, session)
         ticket.complete(
             SaslAuthenticateResponse(
                 error_code=ErrorCode.NONE, error_message=None, auth_bytes=token, session_lifetime_ms=lifetime_ms
             )
         )
+        return Step()
+
+    def _handle(self, handler: Handler, ticket: PendingReply, now: Now, real_ms: int) -> None:
+        """Have a request of the authentication handled, or what stands before handlers do with it what it does."""
+        node, route = self._router.node, ticket.route
+        context = RequestContext(route.version, ticket.header.client_id, ticket.connection.client_host, now, real_ms)
+        node.cluster.apply(self._router.intercepted(route.api, handler)(node, ticket.request, context, ticket))
 
     def _raw_token(self, frame: bytes, connection: Connection, session: SaslSession, real_ms: int) -> None:
         """A token without any header, as SaslHandshake v0 announced; the answer is a bare token too, or the end."""

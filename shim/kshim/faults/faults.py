@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from kshim.coordinator.step import Now
 from kshim.faults.entries import Entry
-from kshim.faults.request import FaultableRequest
+from kshim.faults.request import AUTHENTICATION, FaultableRequest
 from kshim.faults.rule import APPEND, OF_APPENDS, Rule
 from kshim.wording import counted
 
@@ -201,7 +201,7 @@ class Faults:
     def take(self, request: FaultableRequest) -> Fault | None:
         """The rule that acts on a request, None if it goes its way."""
         for fault in self.active:
-            if fault.rule.api in (request.api, "*"):
+            if fault.rule.api == request.api or (fault.rule.api == "*" and request.api not in AUTHENTICATION):
                 taken = fault.takes(request)
                 if fault.is_over:
                     self._drop(fault)

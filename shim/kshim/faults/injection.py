@@ -15,7 +15,7 @@ from kshim.faults.codes import level_of
 from kshim.faults.entries import EVERY_API, Entry, changed, entries_of, error_levels, shape_of
 from kshim.faults.faults import Fault, Faults
 from kshim.faults.refusal import Refusal
-from kshim.faults.request import FaultableRequest, names_in
+from kshim.faults.request import AUTHENTICATION, FaultableRequest, names_in
 from kshim.faults.rule import APPEND, InvalidRule, Rule
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -94,7 +94,7 @@ class FaultInjector:
             return handler
 
         def handle(node: Node, request: Any, context: RequestContext, ticket: PendingReply) -> Step:
-            if not ticket.connection.is_authenticated:
+            if not ticket.connection.is_authenticated and api.name not in AUTHENTICATION:
                 return handler(node, request, context, ticket)
             facts = self._facts(api, node, request, context, ticket)
             fault = self.faults.take(facts)
@@ -297,6 +297,8 @@ def _refuse(injection: Injection, response: Any) -> Step:
     """Answer with errors only. Who asked for no answer is cut off, as Kafka does."""
     if injection.facts.api == "Produce" and injection.request.acks == 0:
         raise ConnectionClosing(f"injected fault: {injection.fault.rule.name}, and Produce with acks=0")
+    if injection.facts.api in AUTHENTICATION:  # as Kafka does after a failed one
+        injection.after(0, injection.hang_up)
     return answered(injection.ticket, response)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kshim.faults.entries import TRANSACTIONAL_ID_FIELDS, Entry
 
+AUTHENTICATION: Final = frozenset({"SaslHandshake", "SaslAuthenticate"})
+"""APIs that come before a client may ask anything: a rule is for them only when it names them."""
 Names = tuple[str, ...]
 
 

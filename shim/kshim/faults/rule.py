@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 APPEND: Final = "Append"
 """Stands for an API: every batch that is about to be appended to a log, whoever asked for it."""
-UNREACHABLE: Final = frozenset({"SaslHandshake", "SaslAuthenticate"})
-"""APIs that are answered before requests reach the router."""
 OVERSIZE_BYTES: Final = 200_000_000
 """The size that an oversized frame claims by default: beyond what librdkafka accepts (100 MB)."""
 MAX_SECONDS: Final = 86_400.0
@@ -35,7 +33,7 @@ class InvalidRule(ValueError):
 class Match(NamedTuple):
     """Which requests a rule is for. None: any. Texts are patterns with `*`, `?` and `[...]`.
 
-    `api` is Kafka's name, `*` for every API, or `Append`. `version` is a number or a range: "5", "3-5", "8+".
+    `api` is Kafka's name, `*` for every API but those of the authentication, or `Append`. `version` is a number or a range: "5", "3-5", "8+".
     `broker` is the node id of the broker that was asked, `listener` the name of its listener. `nth`: of the requests that match
     otherwise only this one, counted from 1.
     """
@@ -239,8 +237,6 @@ def check_match(match: Match) -> None:
     api = match.api
     if not isinstance(api, str):
         raise InvalidRule(f'name an API as Kafka does, such as "OffsetCommit", or "*" for every one{_not(api)}')
-    if api in UNREACHABLE:
-        raise InvalidRule(f"{api} is part of the authentication, which comes before faults; wrong passwords fail it")
     if api not in (*names, EVERY_API, APPEND):
         close = get_close_matches(api, [*names, APPEND], 1) or get_close_matches(api.title().replace("_", ""), names, 1)
         hint = f"; did you mean {close[0]}?" if close else f": {', '.join((*names, APPEND))}, or * for every one"

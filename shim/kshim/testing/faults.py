@@ -165,7 +165,7 @@ class FaultsFace(Generic[F]):
     ) -> Matched[F]:
         """Describe which requests; an action and a trigger follow. Texts may be patterns, such as `group="billing-*"`.
 
-        `api` is Kafka's name of an API, `"*"` for every one, or `"Append"`. `version` is a number or a range such as `"3-5"`
+        `api` is Kafka's name of an API, `"*"` for every one but those of the authentication, or `"Append"`. `version` is a number or a range such as `"3-5"`
         or `"8+"`. `nth`: of these requests only that one, counted from 1. `name` stands in the log and in the history. Raises
         InvalidRule (a ValueError).
         """

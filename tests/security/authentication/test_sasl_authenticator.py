@@ -20,9 +20,10 @@ from kshim_protocol.frame import build_request_frame
 from kshim_protocol.messages.api_versions import ApiVersionsRequest
 from kshim_protocol.messages.metadata import MetadataRequest
 from kshim_protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from kshim_protocol.messages.sasl_handshake import SaslHandshakeRequest
+from kshim_protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from kshim_protocol.schema import Request
 from tests.broker.harness import Client, NodeUnderTest, a_node, api_of
+from tests.faults.harness import arm, faults_of
 
 DELAY_MS = 150
 LIFETIME_MS = 10_000
@@ -250,3 +251,90 @@ def test_no_bytes_get_through_without_the_password(frames: list[bytes], data: st
             break
     assert (stranger.principal, stranger.is_authenticated) == (ANONYMOUS, False)
     assert not node.defects
+
+
+# Faults
+
+
+def test_an_authentication_that_fails_once_ends_the_connection_and_the_next_one_works() -> None:
+    node = a_node_with_sasl()
+    fault = arm(faults_of(node), "SaslAuthenticate", {"error": "SASL_AUTHENTICATION_FAILED"}, client_id="app-*")
+    client = node.client("app-1", listener_name="SECURE", security_protocol="SASL_PLAINTEXT")
+    client.ask(SaslHandshakeRequest(mechanism="PLAIN"))
+    answer = client.ask(token("alice", "alice-secret"))
+    assert (answer.error_code, answer.auth_bytes) == (ErrorCode.SASL_AUTHENTICATION_FAILED, b"")
+    node.pass_ms(1)
+    assert client.hung_up is not None
+    assert not client.is_authenticated
+    assert [(firing.client_id, firing.listener) for firing in fault.fired] == [("app-1", "SECURE")]
+    log_in(a_client(node))
+
+
+def test_a_mechanism_is_refused_once() -> None:
+    node = a_node_with_sasl()
+    arm(faults_of(node), "SaslHandshake", {"error": "UNSUPPORTED_SASL_MECHANISM"})
+    client = a_client(node)
+    assert client.ask(SaslHandshakeRequest(mechanism="PLAIN")).error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    node.pass_ms(1)
+    assert client.hung_up is not None
+    log_in(a_client(node))
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_an_authentication_that_is_slow_still_works(when: str) -> None:
+    node = a_node_with_sasl()
+    arm(faults_of(node), "SaslAuthenticate", {"delay": 2, "when": when})
+    client = a_client(node)
+    client.ask(SaslHandshakeRequest(mechanism="PLAIN"))
+    client.send(token("alice", "alice-secret"))
+    node.pass_ms(1_999)
+    assert client.is_waiting
+    node.pass_ms(1)
+    assert client.take(SaslAuthenticateResponse).error_code == ErrorCode.NONE
+    assert client.ask(METADATA).cluster_id
+
+
+def test_a_slow_authentication_with_a_wrong_password_fails_as_ever() -> None:
+    node = a_node_with_sasl()
+    arm(faults_of(node), "SaslAuthenticate", {"delay": 2, "when": "before"})
+    client = a_client(node)
+    client.ask(SaslHandshakeRequest(mechanism="PLAIN"))
+    client.send(token("alice", "wrong"))
+    node.pass_ms(2_000)
+    assert client.is_waiting
+    node.pass_ms(DELAY_MS)
+    assert client.take(SaslAuthenticateResponse).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert client.hung_up is not None
+
+
+@pytest.mark.parametrize("api", ["SaslHandshake", "SaslAuthenticate"])
+def test_an_authentication_is_not_answered_or_cut_off(api: str) -> None:
+    node = a_node_with_sasl()
+    faults = faults_of(node)
+    for do in ("hang", "drop_reply", {"disconnect": "after"}):
+        fault = arm(faults, api, do)
+        client = a_client(node)
+        client.send(SaslHandshakeRequest(mechanism="PLAIN"))
+        if api == "SaslAuthenticate":
+            client.take(SaslHandshakeResponse)
+            client.send(token("alice", "alice-secret"))
+        node.pass_ms(1)
+        assert (client.is_waiting, client.hung_up is not None) == (True, do == {"disconnect": "after"})
+        assert fault.fired_count == 1
+    arm(faults, api, {"disconnect": "before"})
+    with pytest.raises(ConnectionClosing, match="injected fault"):
+        log_in(a_client(node))
+    log_in(a_client(node))
+
+
+def test_a_rule_for_every_api_is_for_none_of_the_authentication() -> None:
+    node = a_node_with_sasl()
+    faults = faults_of(node)
+    fault = arm(faults, "*", "hang")
+    never = arm(faults, "SaslAuthenticate", "hang", client_id="other")
+    client = a_client(node)
+    log_in(client)
+    client.send(METADATA)
+    assert client.is_waiting
+    assert [firing.api for firing in fault.fired] == ["Metadata"]
+    assert never.seen_count == 1
