@@ -64,7 +64,7 @@ class CoordinatorLoader:
         self._at_start: set[int] = set()
         self._leaderless: set[int] = set()
         self._reading: GeneratorType[None, None, None] | None = None
-        self.on_loaded: Callable[[], None] = lambda: None
+        self.on_loaded: list[Callable[[], None]] = []
         """Called when a shard has been read, whatever it holds; must not raise."""
 
     def begin(self, now: Callable[[], Now]) -> None:
@@ -180,7 +180,8 @@ class CoordinatorLoader:
             self._apply(self._coordinator().finish_load(index, self._now()))
         except Exception as error:
             self._failed(index, error, is_start=is_start)
-        self.on_loaded()
+        for listener in self.on_loaded:
+            listener()
 
     def _failed(self, index: int, error: Exception, *, is_start: bool) -> None:
         """Damage that was there at the start ends the broker; anything else may be better after a while."""

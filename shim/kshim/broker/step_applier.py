@@ -43,7 +43,7 @@ class StepApplier:
         self._marker_writer = marker_writer
         self._listeners = listeners
         self._report = report
-        self.on_appended: Callable[[Step], None] | None = None
+        self.on_appended: list[Callable[[Step], None]] = []
         """Called with each step that has tried to append, once its coordinator knows the result; must not raise."""
 
     def apply(self, step: Step) -> None:
@@ -67,8 +67,9 @@ class StepApplier:
                 append.failed(ErrorCode.KAFKA_STORAGE_ERROR, step)
             else:
                 append.written(base_offset, step)
-        if step.appends and self.on_appended is not None:
-            self.on_appended(step)
+        if step.appends:
+            for listener in self.on_appended:
+                listener(step)
         if self._durability.replies_wait and (step.replies or step.events):
             undurable = self._durability.undurable(self.partitions_of(step))
             if undurable:

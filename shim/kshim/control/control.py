@@ -88,6 +88,12 @@ class Control:
         """Return when the brokers are to be replaced by others, which `control` then gets to know."""
         await self._reset_wanted.wait()
 
+    def end(self) -> None:
+        """The brokers are about to be replaced by others: waits and streams of these are over. Idempotent."""
+        if not self._context.is_over:
+            self._context.end()
+            self._serving = trio.Event()
+
     def control(self, controlled: Controlled) -> None:
         """Control other brokers from now on."""
         self._context = ControlContext(controlled, self._limits, self._reset, _description)
@@ -95,8 +101,7 @@ class Control:
     async def _reset(self) -> ControlContext:
         """Have the brokers replaced, and return the context of the others once they accept connections."""
         if not self._context.is_over:
-            self._context.end()
-            self._serving = trio.Event()
+            self.end()
             wanted, self._reset_wanted = self._reset_wanted, trio.Event()
             wanted.set()
         await self._serving.wait()

@@ -35,8 +35,8 @@ class Waits:
         self._waits: list[_Wait] = []
         self._closed: Exception | None = None
         cluster.event_listeners.append(self._on_event)
-        cluster.steps.on_appended = self._on_appended
-        cluster.groups.loader.on_loaded = self.look_again
+        cluster.steps.on_appended.append(self._on_appended)
+        cluster.groups.loader.on_loaded.append(self.look_again)
 
     @property
     def count(self) -> int:

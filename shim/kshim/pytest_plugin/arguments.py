@@ -21,6 +21,7 @@ class Arguments(TypedDict, total=False):
     data_dir: str | PathLike[str] | None
     clock: str
     record: str | PathLike[str] | None
+    control: bool | str
 
 
 MARKER: Final = "kshim"

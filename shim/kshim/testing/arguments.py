@@ -111,6 +111,21 @@ def checked_users(users: Mapping[str, str] | None) -> dict[str, str]:
     return dict(users)
 
 
+def checked_control(control: object) -> tuple[str, int] | None:
+    """Host and port of the HTTP interface, 0 for a free one; None without it. Raises TypeError, ValueError."""
+    if isinstance(control, bool):
+        return ("127.0.0.1", 0) if control else None
+    if not isinstance(control, str):
+        raise TypeError(f"control must be True, or HOST:PORT such as '127.0.0.1:0', not {control!r}")
+    host, _, port = control.rpartition(":")
+    if not (host == "localhost" or host.startswith("127.")) or not port.isdecimal() or int(port) > 65_535:
+        raise ValueError(
+            f"control must be True, or HOST:PORT of this machine such as '127.0.0.1:0', not {control!r}; "
+            "`kshim serve --control` serves others, with a token"
+        )
+    return host, int(port)
+
+
 def checked_directory(data_dir: str | PathLike[str] | None) -> str | None:
     """Raises TypeError, ValueError."""
     path = None if data_dir is None else fspath(data_dir)

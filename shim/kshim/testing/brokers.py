@@ -263,6 +263,12 @@ class Brokers:
         _LOG.info("Moved the clock ahead by %g s: %s fired that clients can notice", seconds, counted(noticed, "timer"))
         return fired
 
+    @property
+    def server(self) -> Server:
+        """What accepts connections."""
+        assert self._server is not None
+        return self._server
+
     def rearm(self) -> None:
         """To be called after whatever may have set an earlier timer."""
         if self._server is not None:

@@ -51,6 +51,11 @@ class Harness:
         return self._thread.bootstrap_servers
 
     @property
+    def control_url(self) -> str:
+        """Where the HTTP interface is found, for a helper in another language. Raises RuntimeError without `Kshim(control=True)`."""
+        return self._thread.control_url
+
+    @property
     def brokers(self) -> Brokers:
         """The brokers themselves, to be used inside `call` only. After a `reset` they are others."""
         return self._thread.brokers
@@ -261,10 +266,11 @@ class Kshim(Harness):
     users their rules, such as `{"ann": ["READ topic:orders", "READ group:*"], "root": "super"}`; `*` is everybody, a name that
     ends with `*` a prefix, and what no rule allows is refused.
 
-    `record` names a new file for all that is asked and answered, for `kshim replay`.
+    `record` names a new file for all that is asked and answered, for `kshim replay`. `control` (True, or an address of this machine
+    such as `127.0.0.1:9080`) serves the same over HTTP at `control_url`, for programs in another language; it needs the extra `kshim[control]`.
 
     Raises ConfigError; KafkaError for a topic that cannot be created; LogError; TypeError and ValueError for an argument that cannot be
-    used; OSError for a recording that cannot be written; RuntimeError for TLS without its extra. What goes wrong inside kshim is raised as an ExceptionGroup when the block is left.
+    used; OSError for a recording that cannot be written; RuntimeError for TLS or control without its extra. What goes wrong inside kshim is raised as an ExceptionGroup when the block is left.
     """
 
     def __init__(
@@ -279,6 +285,7 @@ class Kshim(Harness):
         data_dir: str | PathLike[str] | None = None,
         clock: str = "real",
         record: str | PathLike[str] | None = None,
+        control: bool | str = False,
     ) -> None:
         check_count("brokers", brokers)
         setup = Setup(
@@ -291,6 +298,7 @@ class Kshim(Harness):
             data_dir=data_dir,
             clock=clock,
             record=record,
+            control=control,
         )
         super().__init__(BrokerThread(setup))
 

@@ -12,7 +12,14 @@ from kshim.config.broker_config import BrokerConfig, ConfigError, known_key, unk
 from kshim.config.listeners import Listener, SecurityProtocol
 from kshim.config.security_keys import SECURITY_KEYS
 from kshim.scheduling.clock_rate import clock_rate
-from kshim.testing.arguments import check_text, checked_configuration, checked_directory, checked_topics, checked_users
+from kshim.testing.arguments import (
+    check_text,
+    checked_configuration,
+    checked_control,
+    checked_directory,
+    checked_topics,
+    checked_users,
+)
 
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
@@ -49,8 +56,10 @@ class Setup:
         data_dir: str | PathLike[str] | None = None,
         clock: str = "real",
         record: str | PathLike[str] | None = None,
+        control: bool | str = False,
     ) -> None:
         self.count = count
+        self.control = checked_control(control)
         self.record = None if record is None else fspath(record)
         self.topics = checked_topics(topics)
         self.users = checked_users(users)
@@ -100,6 +109,15 @@ class Setup:
             "ssl.keystore.key": found.key_pem,
             "ssl.keystore.certificate.chain": found.chain_pem,
         }
+
+    @property
+    def why_no_reset(self) -> str | None:
+        """Why brokers of this kind cannot be reset; None: they can."""
+        if self.data_dir is not None:
+            return "reset() needs brokers that keep everything in memory: leave data_dir out"
+        if self.record is not None:
+            return "reset() is not possible while a recording is written: leave record out"
+        return None
 
     @property
     def ca_file(self) -> str | None:

@@ -16,6 +16,7 @@ from kshim.testing.setup import Setup
 
 if TYPE_CHECKING:
     from kshim.faults.faults import Faults as FaultRules
+    from kshim.testing.control import BrokerControl
 
 T = TypeVar("T")
 
@@ -41,6 +42,16 @@ class BrokerThread:
         self._started: Future[None] = Future()
         self._ended: Future[None] = Future()
         self._is_stopping = False
+        self._control: BrokerControl | None = None
+
+    @property
+    def control_url(self) -> str:
+        """Where the HTTP interface is found, also after the end. Raises RuntimeError without one, and before the start."""
+        if self.setup.control is None:
+            raise RuntimeError("there is no HTTP interface: start these brokers with Kshim(control=True)")
+        if self._control is None:
+            raise RuntimeError(NOT_STARTED)
+        return self._control.url
 
     @property
     def brokers(self) -> Brokers:
@@ -173,6 +184,7 @@ class BrokerThread:
                     places = []
                     self._brokers = brokers
                     self._bootstrap_servers = brokers.bootstrap_servers
+                    await self._have_control(brokers)
                     if not self._started.done():
                         self._started.set_result(None)
                     try:
@@ -197,15 +209,33 @@ class BrokerThread:
                 for sock in place.sockets:
                     sock.close()
 
+    async def _have_control(self, brokers: Brokers) -> None:
+        """Serve the HTTP interface, if there is to be one. Raises RuntimeError without its extra, CannotBind."""
+        if self.setup.control is None:
+            return
+        if self._control is not None:
+            self._control.goes_on(brokers)
+            return
+        try:
+            from kshim.testing.control import BrokerControl
+        except ModuleNotFoundError as error:
+            raise RuntimeError(
+                "control=True needs the extra kshim[control]: python -m pip install 'kshim[control]'"
+            ) from error
+        control = BrokerControl(self.setup, brokers, self._begin_reset, self.defects)
+        assert self._nursery is not None
+        await control.start(self._nursery)
+        self._control = control
+
     def _wake(self) -> None:
         self._turn.set()
 
     def _begin_reset(self) -> Future[None]:
-        if self.setup.data_dir is not None:
-            raise RuntimeError("reset() needs brokers that keep everything in memory: leave data_dir out")
-        if self.setup.record is not None:
-            raise RuntimeError("reset() is not possible while a recording is written: leave record out")
+        if self.setup.why_no_reset is not None:
+            raise RuntimeError(self.setup.why_no_reset)
         if self._started.done():
+            if self._control is not None:
+                self._control.ended()
             self._started = Future()
             self._turn.set()
         return self._started
