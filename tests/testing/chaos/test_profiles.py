@@ -57,7 +57,7 @@ def play(
     try:
         for client in clients:
             client.start()
-        kshim.group("billing").wait_assigned("ben", timeout=PATIENCE_S)
+        kshim.group("billing").wait_stable(members=2, timeout=PATIENCE_S)
         return chaos.play(work_of_all)
     finally:
         for client in clients:
