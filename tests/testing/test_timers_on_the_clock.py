@@ -139,6 +139,7 @@ def test_a_wait_of_fetch() -> None:
     with Kshim(topics={"orders": 1}, clock="manual") as kshim, client_of(kshim) as client:
         wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
         topics = (FetchTopic(topic="orders", partitions=(wanted,)),)
+        client.ask(MetadataRequest(topics=None), 12)  # the broker has accepted the connection
         client.send(FetchRequest(max_wait_ms=600_000, min_bytes=1, max_bytes=1 << 20, topics=topics), 12)
         before = kshim.clock.now
         assert noticed(kshim.clock.advance(599)) == []
