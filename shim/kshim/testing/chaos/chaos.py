@@ -113,7 +113,7 @@ class Chaos:
         if self._is_own:
             self._application = self._started()
 
-        def has_begun(view: GroupView) -> bool:
+        def has_begun(view: SeenGroup) -> bool:
             return _has_partitions(view) and all(
                 any(_is_named(member, name) for member in view.members) for name in self._processes
             )
