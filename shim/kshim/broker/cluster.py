@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kshim.broker.coordinator_host import C, CoordinatorHost
@@ -128,8 +128,8 @@ class Cluster:
             report=on_defect,
         )
         self.apply, self.defect = self.steps.apply, self.steps.defect
-        self.operation: Callable[[str, Mapping[str, Any], Callable[[], Any]], Any] = lambda what, arguments, do: do()
-        """Does something that no client asked for, given its name and arguments; a recording replaces it."""
+        self.operation = self.topics.operation
+        """Does something that no client asked for: see `Operations`."""
         self.groups = self._host(OFFSETS_TOPIC, COORDINATOR, self._new_group_coordinator)
         self.transactions = self._host(TRANSACTIONS_TOPIC, TRANSACTIONS, self._new_transaction_coordinator)
 
@@ -331,9 +331,13 @@ class Cluster:
 
     def delete_topics(self, topics: Sequence[Topic], now: Now) -> None:
         """`delete_topic` of many at once, or of none. Raises LogError."""
+        names = [topic.name for topic in topics]
+        self.operation("delete-topics", {"topics": names}, lambda: self._delete_topics(topics, names, now))
+
+    def _delete_topics(self, topics: Sequence[Topic], names: list[str], now: Now) -> None:
         self.topics.delete_all(topics)
         if self.groups.made is not None:
-            forgetting = self._forget_offsets(self.groups.made, [topic.name for topic in topics], now)
+            forgetting = self._forget_offsets(self.groups.made, names, now)
             self.background_tasks.add(forgetting, urgent=True)
 
     def _forget_offsets(self, coordinator: GroupCoordinator, names: list[str], now: Now) -> BackgroundTask:

@@ -81,6 +81,9 @@ class LeaderElection:
         It stays the preferred leader of its partitions. The last one may be stopped, too: then no partition has a leader
         until one is started. Nothing, if the node is not live. Raises LookupError for a node there never was.
         """
+        self._topics.operation("stop-node", {"node": node_id}, lambda: self._stop_node(node_id))
+
+    def _stop_node(self, node_id: int) -> None:
         node = self.known_node(node_id)
         live_ids = self._leadership.live_ids
         if node_id not in live_ids:
@@ -105,6 +108,9 @@ class LeaderElection:
         they are moved or their preferred leader is elected. Nothing, if the node is live. Raises LookupError for a node
         there never was; OSError when its port is taken.
         """
+        self._topics.operation("start-node", {"node": node_id}, lambda: self._start_node(node_id))
+
+    def _start_node(self, node_id: int) -> None:
         node = self.known_node(node_id)
         live_ids = self._leadership.live_ids
         if node_id in live_ids:
@@ -120,6 +126,10 @@ class LeaderElection:
         Raises LookupError for a partition or a node there is not; ValueError when the node is not live; LogError when
         that cannot be stored, with all as it was.
         """
+        where = {"topic": topic, "partition": partition, "to": to}
+        self._topics.operation("move", where, lambda: self._move(topic, partition, to))
+
+    def _move(self, topic: str, partition: int, to: int) -> None:
         found = self._topics.partition(topic, partition)
         if found is None:
             raise LookupError(f"partition {topic}-{partition} does not exist")

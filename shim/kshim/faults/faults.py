@@ -10,6 +10,7 @@ from kshim.coordinator.step import Now
 from kshim.faults.entries import Entry
 from kshim.faults.request import AUTHENTICATION, FaultableRequest
 from kshim.faults.rule import APPEND, OF_APPENDS, Rule
+from kshim.partitions.operations import Operations
 from kshim.wording import counted
 
 _REASONS_KEPT: Final = 5
@@ -164,10 +165,15 @@ class Faults:
         self.all: list[Fault] = []
         """Every rule since `clear`, also those that are over."""
         self.active: list[Fault] = []
+        self.operation = Operations()
+        """What these are done by."""
         self._last_number = 0
 
     def arm(self, rule: Rule) -> Fault:
         """Put a rule in force. Raises InvalidRule."""
+        return self.operation("arm-fault", {"fault": rule}, lambda: self._arm(rule))
+
+    def _arm(self, rule: Rule) -> Fault:
         for check in self.checks:
             check(rule)
         self._last_number += 1
@@ -179,11 +185,17 @@ class Faults:
 
     def cancel(self, fault: Fault) -> None:
         """End a rule. Requests that it acts on already stay as they are. Idempotent."""
+        self.operation("cancel-fault", {"fault": fault.fault_id}, lambda: self._cancel(fault))
+
+    def _cancel(self, fault: Fault) -> None:
         fault.is_cancelled = True
         self._drop(fault)
 
     def clear(self) -> None:
         """Cancel and forget all rules."""
+        self.operation("clear-faults", {}, self._clear)
+
+    def _clear(self) -> None:
         for fault in self.all:
             fault.is_cancelled = True
         self.all.clear()

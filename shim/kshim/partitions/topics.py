@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kshim.partitions.operations import Operations
 from kshim.partitions.partition import Partition, PartitionServices, Topic
 from kshim.storage.log import LogError
 from kshim.storage.topic_spec import PartitionLeader, TopicSpec
@@ -46,6 +47,8 @@ class Topics:
         self._by_id: dict[bytes, Topic] = {}
         self._alike: dict[str, list[str]] = {}
         self._leadership = leadership
+        self.operation = Operations()
+        """Those of the cluster: each is done by calling this."""
         is_changed = False
         for spec in storage.load_topics():
             topic = self._add(spec)
@@ -93,6 +96,10 @@ class Topics:
 
     def create_all(self, new_topics: Sequence[NewTopic]) -> list[Topic]:
         """`create` many, or none. All topics are written down each time, so many are made together. Raises LogError."""
+        arguments = {"topics": [_described(new) for new in new_topics]}
+        return self.operation("create-topics", arguments, lambda: self._create_all(new_topics))
+
+    def _create_all(self, new_topics: Sequence[NewTopic]) -> list[Topic]:
         topics = [
             self._add(TopicSpec(new.name, self._new_topic_id(), new.partition_count, new.configs), new.leader_ids)
             for new in new_topics
@@ -217,3 +224,12 @@ class Topics:
 
     def _save(self) -> None:
         self._storage.save_topics([self._spec(topic) for topic in self._by_name.values()])
+
+
+def _described(new: NewTopic) -> dict[str, Any]:
+    return {
+        "name": new.name,
+        "partitions": new.partition_count,
+        "configs": new.configs,
+        "leaders": None if new.leader_ids is None else list(new.leader_ids),
+    }

@@ -5,7 +5,7 @@ What clients send to authenticate never comes that far; whatever else may hold a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,10 +23,7 @@ if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
     from kshim.broker.request import PendingReply, Route
     from kshim.broker.router import Router
-    from kshim.faults.faults import Fault, Faults, Firing
-    from kshim.faults.rule import Rule
-    from kshim.partitions.partition import Topic
-    from kshim.partitions.topics import NewTopic
+    from kshim.faults.faults import Faults, Firing
     from kshim_protocol.schema import Request
 
 BUFFER_BYTES: Final = 64 << 10
@@ -158,7 +155,7 @@ class Recorder:
             for run in stored_batches(partition):
                 self._add(Kind.STORED, index, run)
         self.flush()
-        self._follow_operations(cluster)
+        cluster.operation.around = self.operation
 
     def _follow_timers(self, router: Router) -> None:
         """Record when timers fire: their order among requests decides about answers."""
@@ -181,55 +178,13 @@ class Recorder:
 
         router.advance, router.advance_real = advance_recorded, advance_real_recorded  # type: ignore[method-assign]
 
-    def _follow_operations(self, cluster: Cluster) -> None:
-        """Record what is done to the cluster from outside, but not what a request does by the same methods."""
-        election, topics = cluster.leader_election, cluster.topics
-        stop_node, start_node, move = election.stop_node, election.start_node, election.move
-        create_all, delete_topics = topics.create_all, cluster.delete_topics
-
-        def create_recorded(new_topics: Any) -> Any:
-            described = [_described(new_topic) for new_topic in new_topics]
-            return self.operation("create-topics", {"topics": described}, lambda: create_all(new_topics))
-
-        def delete_recorded(topics: Sequence[Topic], now: Now) -> None:
-            names = [topic.name for topic in topics]
-            self.operation("delete-topics", {"topics": names}, lambda: delete_topics(topics, now))
-
-        def stop_recorded(node_id: int) -> None:
-            self.operation("stop-node", {"node": node_id}, lambda: stop_node(node_id))
-
-        def start_recorded(node_id: int) -> None:
-            self.operation("start-node", {"node": node_id}, lambda: start_node(node_id))
-
-        def move_recorded(topic: str, partition: int, to: int) -> None:
-            where = {"topic": topic, "partition": partition, "to": to}
-            self.operation("move", where, lambda: move(topic, partition, to))
-
-        cluster.operation = self.operation
-        topics.create_all = create_recorded  # type: ignore[method-assign]
-        cluster.delete_topics = delete_recorded  # type: ignore[method-assign]
-        election.stop_node = stop_recorded  # type: ignore[method-assign]
-        election.start_node = start_recorded  # type: ignore[method-assign]
-        election.move = move_recorded  # type: ignore[method-assign]
-
     def follow_faults(self, faults: Faults) -> None:
         """Record which rules are put in force, before any is, and when they fire."""
-        arm, cancel, clear = faults.arm, faults.cancel, faults.clear
-
-        def arm_recorded(rule: Rule) -> Fault:
-            fault: Fault = self.operation("arm-fault", {"fault": document_of_rule(rule)}, lambda: arm(rule))
-            return fault
-
-        def cancel_recorded(fault: Fault) -> None:
-            self.operation("cancel-fault", {"fault": fault.fault_id}, lambda: cancel(fault))
-
-        def clear_recorded() -> None:
-            self.operation("clear-faults", {}, clear)
 
         def fired(firing: Firing) -> None:
             self._add(Kind.FAULT, self.request_number, as_json({"fault": firing.rule, "text": str(firing)}))
 
-        faults.arm, faults.cancel, faults.clear = arm_recorded, cancel_recorded, clear_recorded  # type: ignore[method-assign]
+        faults.operation.around = self.operation
         faults.on_fired.append(fired)
 
     # What happens
@@ -243,6 +198,8 @@ class Recorder:
             return do()
         if what == "produce":
             arguments = {**arguments, "records": [document_of_record(record) for record in arguments["records"]]}
+        elif what == "arm-fault":
+            arguments = {"fault": document_of_rule(arguments["fault"])}
         return self._during(Kind.OPERATION, self._now(), self._real_ms(), do, as_json({"what": what, **arguments}))
 
     def answered(self, number: int, frame: bytes | None) -> None:
@@ -394,12 +351,3 @@ class _Tap:
         """See `Connection.reply`."""
         self._recorder.answered(self._number, frame)
         self._connection.reply(frame)
-
-
-def _described(new_topic: NewTopic) -> dict[str, Any]:
-    return {
-        "name": new_topic.name,
-        "partitions": new_topic.partition_count,
-        "configs": new_topic.configs,
-        "leaders": None if new_topic.leader_ids is None else list(new_topic.leader_ids),
-    }
