@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from kshim.testing import Kshim, Record
 
@@ -135,3 +136,30 @@ def test_a_wait_that_is_not_awaited_is_a_warning_that_names_it() -> None:
 
     with pytest.warns(RuntimeWarning, match=r"coroutine 'AsyncGroup\.wait_empty' was never awaited"):
         asyncio.run(forget())
+
+
+def test_a_wait_that_blocks_a_loop_says_so_when_it_is_over() -> None:
+    async def block() -> None:
+        with Kshim() as kshim:
+            kshim.group("billing").wait_stable(timeout=0.01)
+
+    runs: dict[str, Callable[[], object]] = {"asyncio": lambda: asyncio.run(block()), "trio": lambda: trio.run(block)}
+    for name, run in runs.items():
+        with pytest.raises(TimeoutError) as failure:
+            run()
+        (note,) = failure.value.__notes__
+        assert note.startswith(f"This wait has blocked the {name} loop of its thread")
+    with Kshim() as kshim, pytest.raises(TimeoutError) as failure:
+        kshim.group("billing").wait_stable(timeout=0.01)
+    assert not hasattr(failure.value, "__notes__")
+
+
+def test_a_wait_in_the_loop_of_the_brokers_is_an_error_and_no_deadlock(kshim: Kshim) -> None:
+    waits: list[Callable[[], object]] = [
+        lambda: kshim.group("billing").wait_stable(timeout=5),
+        lambda: kshim.wait_records("orders", 9, timeout=5),
+    ]
+    for wait in waits:
+        with pytest.raises(RuntimeError, match="a wait in the loop of the brokers would never end"):
+            kshim.call(wait)
+    assert kshim.call(lambda: kshim.group("billing").wait_empty()).state == "Dead"

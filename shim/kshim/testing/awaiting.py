@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import TypeVar
@@ -46,3 +47,18 @@ async def awaited(future: Future[T]) -> T:
         future.cancel()
         raise
     return future.result()
+
+
+def running_loop() -> str | None:
+    """`asyncio` or `trio`, in a thread that runs such a loop at this moment."""
+    if trio.lowlevel.in_trio_run():
+        return "trio"
+    if "asyncio" not in sys.modules:
+        return None
+    import asyncio
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+    return "asyncio"

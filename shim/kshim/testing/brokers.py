@@ -141,6 +141,12 @@ class Brokers:
 
     until_fired = until
 
+    def result_of(self, future: Future[T]) -> T:
+        """Raises RuntimeError, unless it is done: a wait for these brokers is to be awaited."""
+        if not future.done():
+            raise RuntimeError("waits for brokers in the same loop have to be awaited")
+        return future.result()
+
     async def _expire(
         self, future: Future[Any], timeout_s: float, describe: Callable[[], str], scope: trio.CancelScope
     ) -> None:

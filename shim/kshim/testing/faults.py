@@ -35,6 +35,10 @@ class Broking(Protocol):
         """Raises what `do` raises; RuntimeError when they are closed."""
         ...
 
+    def result_of(self, future: Future[T]) -> T:
+        """Block until a future is done. Raises what it raises; RuntimeError in their thread, which it would block."""
+        ...
+
     def until_fired(self, look: Callable[[], T | None], timeout_s: float, describe: Callable[[], str]) -> Future[T]:
         """A future of what `look` returns as soon as that is not None, or TimeoutError with what `describe` says."""
         ...
@@ -120,7 +124,7 @@ class Fault(FaultFace):
 
         Raises TimeoutError, with what came close.
         """
-        return self._firings(times, timeout).result()
+        return self._brokers.result_of(self._firings(times, timeout))
 
 
 class AsyncFault(FaultFace):

@@ -312,23 +312,23 @@ class Group(GroupFace):
         A topic that exists, and to which members subscribe, has to be assigned: a leader that did not know it yet assigns
         again soon; and so does a partition that one cooperative member gives up for another. A member may get no partition.
         """
-        return self._stable(members, timeout).result()
+        return self._thread.result_of(self._stable(members, timeout))
 
     def wait_empty(self, timeout: float = TIMEOUT_S) -> GroupView:
         """Until it has no members."""
-        return self._empty(timeout).result()
+        return self._thread.result_of(self._empty(timeout))
 
     def wait_generation(self, generation: int, timeout: float = TIMEOUT_S) -> GroupView:
         """Until it has reached a generation."""
-        return self._generation(generation, timeout).result()
+        return self._thread.result_of(self._generation(generation, timeout))
 
     def wait_committed(self, topic: str, partition: int, offset: int, timeout: float = TIMEOUT_S) -> int:
         """Until this offset of a partition, or a later one, is committed; returns which."""
-        return self._committed(topic, partition, offset, timeout).result()
+        return self._thread.result_of(self._committed(topic, partition, offset, timeout))
 
     def wait_assigned(self, client_id: str, timeout: float = TIMEOUT_S) -> Partitions:
         """Until the member with a client id (or instance or member id) has got partitions; returns them."""
-        return self._assigned(client_id, timeout).result()
+        return self._thread.result_of(self._assigned(client_id, timeout))
 
     def wait_until(self, is_so: Callable[[GroupInWait], object], timeout: float = TIMEOUT_S) -> GroupView:
         """Until `is_so` of the group: `wait_until(lambda group: sum(group.lag.values()) == 0)`.
@@ -336,7 +336,7 @@ class Group(GroupFace):
         It is called in the loop of the brokers, after each change of a group and each append, with an object of which everything
         can be read that can be read of this one; it should only look at that.
         """
-        return self._wanted(is_so, timeout).result()
+        return self._thread.result_of(self._wanted(is_so, timeout))
 
 
 class AsyncGroup(GroupFace):

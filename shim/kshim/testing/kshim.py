@@ -366,7 +366,7 @@ class Kshim(Harness):
 
         Raises as `records`; TimeoutError, with the newest ones.
         """
-        return self._grown_to(topic, count, partition, isolation, timeout).result()
+        return self._thread.result_of(self._grown_to(topic, count, partition, isolation, timeout))
 
     def chaos(
         self,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
+from kshim.testing.awaiting import running_loop
 from kshim.testing.brokers import CLOSED, Brokers, Place, serve_brokers
 from kshim.testing.faults import Faults
 from kshim.testing.setup import Setup
@@ -140,6 +141,27 @@ class BrokerThread:
             return brokers.until(lambda: look(brokers), timeout_s, lambda: describe(brokers), topic=topic)
 
         return self.call(begin)
+
+    def result_of(self, future: Future[T]) -> T:
+        """Block until a future of `until` is done, and return what it does.
+
+        Raises RuntimeError in the loop of the brokers, which would wait for itself.
+        """
+        if not future.done() and self._thread is not None and threading.get_ident() == self._thread.ident:
+            future.cancel()
+            raise RuntimeError(
+                "a wait in the loop of the brokers would never end: wait outside of call() and of conditions"
+            )
+        try:
+            return future.result()
+        except TimeoutError as error:
+            loop = running_loop()
+            if loop is not None:
+                error.add_note(
+                    f"This wait has blocked the {loop} loop of its thread, and with it every client there: await that of"
+                    " kshim.as_async(), of `async with Kshim()`, or of the fixture kshim_async."
+                )
+            raise
 
     @property
     def fault_rules(self) -> FaultRules:
