@@ -59,7 +59,7 @@ check-tests:
 	$(BIN)/pytest --numprocesses 2 $(BY_FILE) --quiet --quick tests
 
 # Three workers for two cores: tests of real clients wait for nearly half of their time.
-test: lint $(VENV)/.docs $(VENV)/.java $(VENV)/.spark
+test: lint $(VENV)/.docs $(VENV)/.java $(VENV)/.spark $(VENV)/.clients
 	$(BIN)/pytest --numprocesses 3 $(BY_FILE) --durations=25 tests integration docs/examples
 
 test-all: $(VENV)/.docs $(VENV)/.java $(VENV)/.spark $(VENV)/.clients $(VENV)/.mutation

