@@ -61,10 +61,16 @@ def test_a_wait_that_is_in_vain_says_what_happened(service: Service) -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["state=stable", "members=-1", "timeout=0", "timeout=nan", "timeout=1e9", "topic=t", "offset=1", "colour=red"],
+    ["state=stable", "members=-1", "timeout=0", "timeout=nan", "timeout=1e9", "colour=red"],
 )
 def test_a_wait_for_what_cannot_be_is_refused(service: Service, query: str) -> None:
     assert service.ask("GET", f"/v1/groups/g/wait?{query}").status == 400
+
+
+@pytest.mark.parametrize("query", ["topic=t", "offset=1"])
+def test_half_of_a_committed_offset_cannot_be_waited_for(service: Service, query: str) -> None:
+    answer = service.ask("GET", f"/v1/groups/g/wait?{query}")
+    assert (answer.status, answer.json["detail"]) == (422, "the query: `topic` and `offset` go together")
 
 
 def test_an_expelled_member_is_told_and_the_history_says_why(service: Service) -> None:

@@ -79,6 +79,11 @@ def test_the_rules_of_create_topics_hold(service: Service, name: str) -> None:
     assert answer.status in (409, 422)
 
 
+def test_a_number_without_a_fraction_is_an_integer_as_to_json(service: Service) -> None:
+    made = service.ask("POST", "/v1/topics", b'{"name": "whole", "partitions": 2.0}')
+    assert (made.status, len(made.json["partitions"])) == (201, 2)
+
+
 def test_an_unknown_path_or_method_says_what_there_is(service: Service) -> None:
     assert service.ask("GET", "/v1/topic").status == 404
     answer = service.ask("PUT", "/v1/topics")

@@ -13,6 +13,11 @@ GroupId: TypeAlias = Annotated[str, Meta(min_length=1, max_length=32_767, descri
 TopicName: TypeAlias = Annotated[str, Meta(min_length=1, max_length=249, description="The name of a topic.")]
 Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=300, description="How long to wait at most, in seconds.")]
 
+Base64: TypeAlias = Annotated[
+    bytes,
+    Meta(extra_json_schema={"pattern": "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"}),
+]
+
 
 class Input(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What a request holds: unknown fields are refused, because they are most often misspelt ones."""
@@ -325,9 +330,9 @@ class RecordInput(Input):
     """A record to write. Bytes that are no text go into the fields in base64; without a value it is a tombstone."""
 
     value: str | None = None
-    value_base64: bytes | UnsetType = UNSET
+    value_base64: Base64 | UnsetType = UNSET
     key: str | None = None
-    key_base64: bytes | UnsetType = UNSET
+    key_base64: Base64 | UnsetType = UNSET
     headers: dict[str, str] = {}
     partition: Annotated[int, Meta(ge=0, le=2_147_483_647, description="By the key unless given.")] | UnsetType = UNSET
     timestamp_ms: Annotated[int, Meta(ge=0, le=2**53, description="Unix time; now unless given.")] | UnsetType = UNSET
@@ -362,8 +367,8 @@ class RecordDocument(Output, omit_defaults=True):
     key: str | None
     value: str | None
     headers: list[tuple[str, str | None]]
-    key_base64: bytes | UnsetType = UNSET
-    value_base64: bytes | UnsetType = UNSET
+    key_base64: Base64 | UnsetType = UNSET
+    value_base64: Base64 | UnsetType = UNSET
 
 
 class RecordQuery(Input):

@@ -177,11 +177,34 @@ def _body(request: Request, type_: Any) -> Any:
         if kind != JSON:
             raise ProblemError(415, f"the body has to be JSON, with Content-Type: {JSON}, not {kind or 'without one'}")
     try:
-        return msgspec.json.decode(text, type=type_)
+        return _decoded_body(text, type_)
     except msgspec.ValidationError as error:
         raise ProblemError(400, f"the body: {sentence(error, type_)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ProblemError(400, f"the body is not JSON: {malformed(error)}") from None
+
+
+def _decoded_body(text: bytes, type_: Any) -> Any:
+    """To JSON, 3.0 is an integer. Raises msgspec's errors."""
+    try:
+        return msgspec.json.decode(text, type=type_)
+    except msgspec.ValidationError as first:
+        try:
+            return msgspec.convert(_with_integers(msgspec.json.decode(text)), type_)
+        except msgspec.ValidationError:
+            raise first from None
+
+
+def _with_integers(value: Any) -> Any:
+    match value:
+        case float() if value.is_integer():
+            return int(value)
+        case dict():
+            return {key: _with_integers(each) for key, each in value.items()}
+        case list():
+            return [_with_integers(each) for each in value]
+        case _:
+            return value
 
 
 def response_of(route: Route, result: object) -> Response | EventStream:

@@ -83,7 +83,7 @@ def explain_group(context: ControlContext, group: GroupId) -> Explanation:
     return Explanation(explanation=explain(context.cluster, group), timeline=timeline_of(context.cluster, group))
 
 
-@TABLE.get("/v1/groups/{group}/wait", problems=(503, 504))
+@TABLE.get("/v1/groups/{group}/wait", problems=(422, 503, 504))
 async def wait_for_group(context: ControlContext, group: GroupId, query: WaitQuery) -> GroupDocument:
     """Wait until all that the query names is true of a group, and answer with the group as it is then.
 
@@ -91,7 +91,7 @@ async def wait_for_group(context: ControlContext, group: GroupId, query: WaitQue
     that does not exist yet can be waited for.
     """
     if (query.topic is UNSET) != (query.offset is UNSET):
-        raise ProblemError(400, "the query: `topic` and `offset` go together")
+        raise ProblemError(422, "the query: `topic` and `offset` go together")
     future = context.waits.until(_look(context, group, query))
     done = trio.Event()
     future.add_done_callback(lambda _: done.set())
