@@ -58,9 +58,9 @@ check-lint:
 check-tests:
 	$(BIN)/pytest --numprocesses 2 $(BY_FILE) --quiet --quick tests
 
-# Three workers for two cores: tests of real clients wait for nearly half of their time.
+# Four workers for two cores: tests of real clients wait for nearly half of their time.
 test: lint $(VENV)/.docs $(VENV)/.java $(VENV)/.spark $(VENV)/.clients
-	$(BIN)/pytest --numprocesses 3 $(BY_FILE) --durations=25 tests integration docs/examples
+	$(BIN)/pytest --numprocesses 4 $(BY_FILE) --durations=25 tests integration docs/examples
 
 test-all: $(VENV)/.docs $(VENV)/.java $(VENV)/.spark $(VENV)/.clients $(VENV)/.mutation
 	$(BIN)/python -m tests.gate.full_run $(STAGES)

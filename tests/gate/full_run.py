@@ -37,7 +37,7 @@ FOLDER_OF_TESTS = re.compile(r"\b(bench|(?:integration|tests)[./][a-z_]+)\b")
 READS_PAGES = re.compile(r"""["'](?:docs["'/]|README\.md|CHANGELOG\.md|Dockerfile|compose\.yaml|\.ci)""")
 """A string that begins with the path of something outside of `CODE`."""
 
-IN_PARALLEL = ("--numprocesses", "3", "--dist", "loadfile", "--no-loadscope-reorder")
+IN_PARALLEL = ("--numprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder")
 
 LONG: dict[str, tuple[str, ...]] = {
     "long-simulation": ("tests",),

@@ -38,5 +38,6 @@ JUDGED = {
         "it reads the errors of partitions, and not that of the whole answer (OffsetFetch from v2 on): a group that is being loaded has no offsets then, and is read from the beginning again, or from the end, by auto_offset_reset",
     ),
     "fenced-instance": "its requests do not name the instance, so that it is told UNKNOWN_MEMBER_ID, joins again and fences the newer process: the two take turns",
+    "all-brokers-stop": "in one run of eight: it repeats a refused Fetch without a pause until it has asked for metadata, at times more than a hundred within a second",
 }
 """What `kshim conform-client` finds, and why."""
