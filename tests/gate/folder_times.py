@@ -1,6 +1,6 @@
 """A pytest plugin: with `--durations`, the summary says how many tests each folder has and how long they took.
 
-Seconds are those of setup, call and teardown added up, so three workers spend three of them a second.
+Seconds are those of setup, call and teardown added up, so four workers spend four of them a second.
 """
 
 from __future__ import annotations

@@ -187,7 +187,9 @@ def test_a_write_torn_at_any_byte_costs_that_batch_and_nothing_else(
             (folder / name).write_bytes(content)
 
 
-@pytest.mark.parametrize("tail", [bytes(100_000), os.urandom(3_000), b"\2" * 5_000])
+@pytest.mark.parametrize(
+    "tail", [bytes(100_000), os.urandom(3_000), b"\2" * 5_000], ids=["zeros", "random", "a short batch"]
+)
 def test_a_tail_of_anything_but_sound_batches_is_cut(folder: Path, tail: bytes) -> None:
     filled(folder)
     with (folder / FIRST).open("ab") as file:
