@@ -26,7 +26,7 @@ def kafka_python(bootstrap: str, group_id: str, topic: str, name: str) -> NoRetu
         heartbeat_interval_ms=HEARTBEAT_MS,
     )
     while True:
-        consumer.poll(100)
+        consumer.poll(1_000)  # shorter polls lose joins: docs/kafka-python.md
 
 
 def confluent_kafka(bootstrap: str, group_id: str, topic: str, name: str) -> NoReturn:
