@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -55,16 +56,14 @@ def play(
             kshim.group("billing").wait_committed("orders", partition, end, timeout=patience)
         work()
 
-    try:
+    with ExitStack() as stack:
         for client in clients:
             client.start()
+            stack.callback(client.stop)
+        for client in clients:
+            stack.callback(client.stopping.set)
         kshim.group("billing").wait_stable(members=2, timeout=PATIENCE_S)
         return chaos.play(work_of_all)
-    finally:
-        for client in clients:
-            client.stopping.set()
-        for client in clients:
-            client.stop()
 
 
 @pytest.mark.parametrize(
