@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pkgutil import walk_packages
@@ -39,6 +40,8 @@ def _loggers_of_their_own() -> Iterator[None]:
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, _loggers_of_their_own: None) -> Run:
     """`run(source, *arguments)`: write a file of tests and run it, with every warning an error."""
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:asyncio -p no:schemathesis -p no:randomly -W error")
+    # Two files of the same name and size, written in the same second, would be taken for one by what pytest keeps of it.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
     def run_tests(source: str, *arguments: str) -> pytest.RunResult:
         pytester.makepyfile(source)
