@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -75,7 +76,7 @@ async def _serve(router: Router, *, task_status: trio.TaskStatus[Server] = trio.
     await serve(router, host="127.0.0.1", port=0, task_status=task_status)
 
 
-class _Load(threading.Thread):
+class _Load(ABC, threading.Thread):
     """Sends one request after the other until told to stop; counts what is `answered`, and what of it is `refused`."""
 
     def __init__(self, port: int) -> None:
@@ -106,8 +107,9 @@ class _Load(threading.Thread):
         if self.failure is not None:
             raise self.failure
 
+    @abstractmethod
     def _one(self, client: Client) -> int:
-        raise NotImplementedError
+        """Ask once, and note what was acknowledged; the error code."""
 
 
 class Committer(_Load):

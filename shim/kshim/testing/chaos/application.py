@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import count
@@ -21,7 +22,7 @@ _ATTEMPT_MS: Final = 5_000
 _QUICK: Final = {"retry_backoff_ms": 20, "reconnect_backoff_ms": 20, "reconnect_backoff_max_ms": 100}
 
 
-class Client:
+class Client(ABC):
     """What runs in a thread of its own between `start` and `stop`, and may be started again."""
 
     def __init__(self, name: str) -> None:
@@ -49,9 +50,9 @@ class Client:
         if failure is not None:
             raise RuntimeError(f"{self.name} had ended with {failure!r}") from failure
 
+    @abstractmethod
     def run(self) -> None:
         """What it does until `stopping` is set."""
-        raise NotImplementedError
 
     def _run(self) -> None:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
@@ -219,26 +220,25 @@ class Chaos:
             case "rebalance":
                 self._group.trigger_rebalance(f"chaos: {self.profile}")
             case "move_coordinator":
-                to = self._other(
-                    act.target, self._thread.call(lambda: self._thread.brokers.coordinator_of(self._group_id))
-                )
-                if to is None:
-                    self._note("not done: there is one live broker only")
-                else:
-                    self._thread.call(self._thread.brokers.move_coordinator, self._group_id, to)
-                    self._note(f"broker {to} coordinates the group")
+                brokers, group_id = self._thread.brokers, self._group_id
+                coordinator = self._thread.call(brokers.coordinator_of, group_id)
+                self._move(act, coordinator, partial(brokers.move_coordinator, group_id), "coordinates the group")
             case "move_leader":
-                topic, partition = self._place(act.target)
-                to = self._other(
-                    act.target, self._thread.call(lambda: self._thread.brokers.leader_of(topic, partition))
-                )
-                if to is None:
-                    self._note("not done: there is one live broker only")
-                else:
-                    self._thread.call(self._thread.brokers.move, topic, partition, to)
-                    self._note(f"broker {to} leads {topic}-{partition}")
+                brokers, (topic, partition) = self._thread.brokers, self._place(act.target)
+                leader = self._thread.call(brokers.leader_of, topic, partition)
+                self._move(act, leader, partial(brokers.move, topic, partition), f"leads {topic}-{partition}")
             case "fault":
                 self._faults.append(self._armed(number, act))
+
+    def _move(self, act: Act, broker: int, move: Callable[[int], object], does: str) -> None:
+        """Have another live broker do what `broker` does."""
+        others = [each for each in self._thread.call(lambda: self._thread.brokers.live) if each != broker]
+        if not others:
+            self._note("not done: there is one live broker only")
+            return
+        to = others[act.target % len(others)]
+        self._thread.call(move, to)
+        self._note(f"broker {to} {does}")
 
     def _restart(self, act: Act) -> None:
         name, process = self._process(act.target)
@@ -357,8 +357,7 @@ class Chaos:
             self._note(f"{len(view.members)} members are left of {member_count}")
             self._member_count = min(self._member_count, len(view.members))
             return
-        owned = {place for member in view.members if member.is_synced for place in member.assignment}
-        without = ", ".join(f"{topic}-{index}" for topic, index in sorted(self._invariants.partitions - owned))
+        without = ", ".join(f"{topic}-{index}" for topic, index in sorted(self._invariants.without_owner(view)))
         self._invariants.violations.append(
             f"the group had not recovered {self._bound_s:g} s later: it is {view.state} with {len(view.members)} members; "
             f"without an owner: {without or 'none'}"
@@ -403,10 +402,6 @@ class Chaos:
     def _place(self, target: int) -> Place:
         places = sorted(self._invariants.partitions)
         return places[target % len(places)]
-
-    def _other(self, target: int, broker: int) -> int | None:
-        others = [each for each in self._thread.call(lambda: self._thread.brokers.live) if each != broker]
-        return others[target % len(others)] if others else None
 
     # In the loop
 

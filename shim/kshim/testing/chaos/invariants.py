@@ -38,8 +38,11 @@ class Invariants:
 
     def is_owned(self, view: GroupView) -> bool:
         """Whether every partition has an owner that knows it."""
-        owned = {place for member in view.members if member.is_synced for place in member.assignment}
-        return view.is_synced and bool(view.members) and self._partitions <= owned
+        return view.is_synced and bool(view.members) and not self.without_owner(view)
+
+    def without_owner(self, view: GroupView) -> set[Place]:
+        """The partitions that no member has been told that it has."""
+        return self._partitions.difference(*(member.assignment for member in view.members if member.is_synced))
 
     def _look_at_owners(self, view: GroupView, now_ms: int) -> None:
         owners: dict[Place, list[str]] = {}
