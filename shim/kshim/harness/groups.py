@@ -47,7 +47,7 @@ class GroupView(NamedTuple):
     protocol: str | None
     members: tuple[MemberView, ...]
     is_synced: bool
-    unassigned: tuple[str, ...] = ()
+    unassigned: Partitions = ()
 
     @property
     def assignment(self) -> dict[str, Partitions]:
@@ -154,7 +154,7 @@ def read_assignment(assignment: bytes) -> Partitions | None:
     return tuple(sorted((each.topic, index) for each in read.assigned_partitions for index in each.partitions))
 
 
-def _unassigned(cluster: Cluster, group: Group) -> tuple[str, ...]:
+def _unassigned(cluster: Cluster, group: Group) -> Partitions:
     if not group.is_consumer_group:
         return ()
     members = group.members.values()
@@ -167,11 +167,11 @@ def _unassigned(cluster: Cluster, group: Group) -> tuple[str, ...]:
 
 def unassigned_of(
     subscriptions: Iterable[bytes], assignments: Iterable[bytes], partition_count: Callable[[str], int]
-) -> tuple[str, ...]:
+) -> Partitions:
     """What the members of a consumer group will be given by a further rebalance, which has not begun.
 
-    Topics to which they subscribe and which exist, but of which nobody has a partition, because the leader did not know them
-    yet; and partitions such as `orders-1` that a member has given up for another one that is to have it next (KIP-429).
+    All partitions of a topic to which they subscribe and which exists, but of which nobody has a partition, because the leader
+    did not know it yet; and partitions that a member has given up for another one that is to have it next (KIP-429).
     Nothing where a subscription or an assignment cannot be read. `partition_count` is 0 for a topic that does not exist.
     """
     from kshim_protocol.codec import codec
@@ -193,9 +193,8 @@ def unassigned_of(
             return ()
         topics.update(subscription.topics)
         owned.update((each.topic, index) for each in subscription.owned_partitions for index in each.partitions)
-    missing = topics - {topic for topic, _ in assigned}
-    moving = [place for place in sorted(owned - assigned) if place[0] in topics - missing]
-    return (
-        *(topic for topic in sorted(missing) if partition_count(topic)),
-        *(f"{topic}-{index}" for topic, index in moving if index < partition_count(topic)),
-    )
+    unknown = {
+        (topic, index) for topic in topics - {topic for topic, _ in assigned} for index in range(partition_count(topic))
+    }
+    moving = {(topic, index) for topic, index in owned - assigned if topic in topics and index < partition_count(topic)}
+    return tuple(sorted(unknown | moving))

@@ -48,18 +48,18 @@ def hints_of_commit(cluster: Cluster, group_id: str, topic: str, partition: int)
 
 
 def _unassigned(view: GroupView) -> Iterator[str]:
-    for name in view.unassigned:
-        topic, _, index = name.rpartition("-")
-        if index.isdigit() and any(topic == each for member in view.members for each, _ in member.assignment):
+    assigned = {topic for member in view.members for topic, _ in member.assignment}
+    for topic in sorted({topic for topic, _ in view.unassigned} - assigned):
+        yield (
+            f"Members subscribe to {topic}, which exists, but no member has a partition of {topic}: the leader did not "
+            "know the topic when it assigned, or may not describe it. It assigns again when its client has refreshed "
+            "its metadata (metadata.max.age.ms); create topics before consumers start."
+        )
+    for topic, index in view.unassigned:
+        if topic in assigned:
             yield (
-                f"Of the members that subscribe to {topic}, nobody has {name}, which a member has given up: "
+                f"Of the members that subscribe to {topic}, nobody has {topic}-{index}, which a member has given up: "
                 "it has still to join again, so that another one gets it."
-            )
-        else:
-            yield (
-                f"Members subscribe to {name}, which exists, but no member has a partition of {name}: the leader did not "
-                "know the topic when it assigned, or may not describe it. It assigns again when its client has refreshed "
-                "its metadata (metadata.max.age.ms); create topics before consumers start."
             )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
-from kshim.harness.groups import GroupView, MemberView, read_assignment, unassigned_of
+from kshim.harness.groups import GroupView, MemberView, Partitions, read_assignment, unassigned_of
 from kshim.harness.record import Record
 from kshim.harness.records import place_of, visible_records, wire_record
 from kshim.tools.client import BrokerGone, Client
@@ -176,7 +176,7 @@ class KafkaAdmin:
         """A group as it is now; the generation, which Kafka does not say, is -1."""
         group = self._of_group(group_id, DescribeGroupsRequest(groups=(group_id,)), lambda answer: answer.groups[0])
         is_synced, is_consumer_group = group.group_state == "Stable", group.protocol_type == "consumer"
-        unassigned: tuple[str, ...] = ()
+        unassigned: Partitions = ()
         if is_synced and is_consumer_group:
             unassigned = unassigned_of(
                 [member.member_metadata for member in group.members],

@@ -57,8 +57,8 @@ class SeenGroup(ABC):
         return self.view.is_synced
 
     @property
-    def unassigned(self) -> tuple[str, ...]:
-        """What the members subscribe to and a further rebalance has still to assign: topics, and partitions such as `orders-1`."""
+    def unassigned(self) -> Partitions:
+        """The (topic, partition) pairs that the members subscribe to and that a further rebalance has still to assign."""
         return self.view.unassigned
 
     @property
