@@ -239,6 +239,27 @@ class Harness:
         check_text("group_id", group_id)
         return self.call(lambda: groups.committed(self.brokers.loaded, group_id))
 
+    def chaos(
+        self,
+        profile: str,
+        *,
+        seed: int,
+        group: str | None = None,
+        members: Mapping[str, Any] | None = None,
+        bound: float = TIMEOUT_S,
+    ) -> Chaos:
+        """Trouble by name and seed: `kshim.chaos("gc-pause", seed=7).play()`, or in a block, `with kshim.chaos(...) as chaos: chaos.run()`.
+
+        It raises AssertionError when a partition has two owners, or none for longer than `bound` seconds by the brokers'
+        clock, a committed offset goes back, or something acknowledged is lost. It befalls consumers of kafka-python that it starts itself
+        (extra `kshim[demo]`), or a `group` that runs; `members` are then its processes by client or instance id, with `stop` and
+        `start`, and perhaps `pause` and `resume`. In asyncio and trio, play it in a worker thread: it blocks. Raises ValueError for
+        a profile there is not.
+        """
+        from kshim.testing.chaos.chaos import Chaos
+
+        return Chaos(self._thread, profile, seed, group, members, bound, self.client_config("kafka-python"))
+
     def _ended(self, failure: BaseException | None) -> None:
         """The brokers have ended: raise what was collected, or note it in the exception that the block has ended with."""
         self._thread.close()
@@ -367,26 +388,6 @@ class Kshim(Harness):
         Raises as `records`; TimeoutError, with the newest ones.
         """
         return self._thread.result_of(self._grown_to(topic, count, partition, isolation, timeout))
-
-    def chaos(
-        self,
-        profile: str,
-        *,
-        seed: int,
-        group: str | None = None,
-        members: Mapping[str, Any] | None = None,
-        bound: float = TIMEOUT_S,
-    ) -> Chaos:
-        """Trouble by name and seed: `kshim.chaos("gc-pause", seed=7).play()`, or in a block, `with kshim.chaos(...) as chaos: chaos.run()`.
-
-        It raises AssertionError when a partition has two owners, or none for longer than `bound` seconds by the brokers'
-        clock, a committed offset goes back, or something acknowledged is lost. It befalls consumers of kafka-python that it starts itself
-        (extra `kshim[demo]`), or a `group` that runs; `members` are then its processes by client or instance id, with `stop` and
-        `start`, and perhaps `pause` and `resume`. Raises ValueError for a profile there is not.
-        """
-        from kshim.testing.chaos.chaos import Chaos
-
-        return Chaos(self._thread, profile, seed, group, members, bound, self.client_config("kafka-python"))
 
     def reset(self) -> None:
         """Go back to the start: no groups, no transactions, no faults, and the topics of the start without records.
