@@ -117,6 +117,19 @@ def _protocol_listed_twice(case: Case) -> bool:
     )
 
 
+def _partition_listed_twice(case: Case) -> bool:
+    """Only Kafka lists partitions more than once, each time with the same values; without the repetitions the answers are equal."""
+    return case.kafka != case.kshim and _without_repetitions(case.kafka) == case.kshim
+
+
+def _without_repetitions(tree: Tree) -> Tree:
+    if isinstance(tree, dict):
+        return {key: _without_repetitions(value) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [value for index, value in enumerate(map(_without_repetitions, tree)) if value not in tree[:index]]
+    return tree
+
+
 def _leader_gone(case: Case) -> bool:
     """Neither broker kept the last leader, and each named a member of the group."""
     if case.kshim is None or case.kafka is None or case.group.leader is None:
@@ -244,6 +257,7 @@ SITUATIONS: dict[str, Callable[[Case], bool]] = {
     "superseded": _superseded,
     "protocol-listed-twice": _protocol_listed_twice,
     "leader-gone": _leader_gone,
+    "partition-listed-twice": _partition_listed_twice,
     "tied-vote": _tied_vote,
     "tied-vote-of-a-replaced-member": _tied_vote_of_a_replaced_member,
     "issued-id-of-a-static-member": _issued_id_of_a_static_member,

@@ -155,8 +155,9 @@ def who_joined(joins: list[Ticket], sides: tuple[Side, ...]) -> tuple[dict[str, 
 
 
 def _damaged(body: bytes, damage: list[Any]) -> bytes | None:
-    """A body that was cut short, lengthened or overwritten; None when it is too short for that.
+    """A body that was cut short, lengthened or changed; None when it is too short for that.
 
+    Bits are flipped and not overwritten, so that an id, which each broker chooses by itself, is damaged on both.
     "tag" puts an unknown tagged field where the last, empty, list of tagged fields was, which is no damage at all.
     """
     kind, at, *rest = damage
@@ -171,7 +172,9 @@ def _damaged(body: bytes, damage: list[Any]) -> bytes | None:
     if kind == "cut":
         return body[:at]
     poke = bytes.fromhex(rest[0])
-    return body[:at] + poke + body[at + len(poke) :]
+    there = body[at : at + len(poke)].ljust(len(poke), b"\0")
+    changed = bytes(old ^ new for old, new in zip(there, poke, strict=True))
+    return body[:at] + changed + body[at + len(poke) :]
 
 
 def _is_time_bomb(cls: type[Request[Any]], version: int, body: bytes) -> bool:
