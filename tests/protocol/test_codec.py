@@ -21,6 +21,8 @@ from tests.protocol.strategies import messages
 # Every version of every message has its own examples: 5 and 3, or 20 and 12 with the profile `thorough`.
 quick = settings(max_examples=settings().max_examples // 20)
 FEW = settings(max_examples=settings().max_examples // 33)
+CUTS_MAX = settings().max_examples // 2
+"""So many places of one message are cut at; of a longer one those that are some bytes apart, others in each example."""
 FLEXIBLE = [
     (cls, version)
     for cls, version in each_version(ALL_MESSAGES)
@@ -73,10 +75,11 @@ def test_every_truncation_raises_one_protocol_error(cls: type[Struct], version: 
     tested = codec(cls, version)
 
     @FEW
-    @given(messages(cls, version))
-    def check(message: Struct) -> None:
+    @given(messages(cls, version), st.data())
+    def check(message: Struct, draw: st.DataObject) -> None:
         data = tested.build(message)
-        for end in range(len(data)):
+        apart = 1 + len(data) // CUTS_MAX
+        for end in range(draw.draw(st.integers(0, apart - 1)), len(data), apart):
             found = outcome(tested.parse, data[:end])
             assert isinstance(found, str), f"cut at {end} of {len(data)} is read as {found}"
             assert found == outcome(tested.parse_interpreted, data[:end])
