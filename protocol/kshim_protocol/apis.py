@@ -102,6 +102,15 @@ API_TABLE: dict[int, Api] = {
         Api(75, "DescribeTopicPartitions",   "describe_topic_partitions",  (0, 0), 0),
     )
 }
+
+DECLARED_ONLY: dict[int, Api] = {
+    api.key: api
+    for api in (
+        Api(68, "ConsumerGroupHeartbeat",    "consumer_group_heartbeat",   (0, 1), 0),
+        Api(69, "ConsumerGroupDescribe",     "consumer_group_describe",    (0, 1), 0),
+    )
+}
+"""APIs whose messages are declared and that no broker here serves or lists yet (KIP-848)."""
 # fmt: on
 
 
