@@ -11,6 +11,8 @@ from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.consumer_group import ConsumerGroupMemberMetadataValue
 from kshim_protocol.internal.record_types import (
     RECORD_TYPES,
+    build_key_of_texts,
+    build_versioned_value,
     parse_typed_key,
     parse_versioned_value,
 )
@@ -40,6 +42,29 @@ def test_kafkas_value_is_read_and_built_again(record: dict[str, Any]) -> None:
     assert version == record["valueVersion"]
     assert golden.as_decoded(value, record["value"]) == record["value"]
     assert version.to_bytes(2) + codec(type(value), version).build(value) == data
+
+
+NEW_PROTOCOL = [record for record in RECORDS if record["recordType"].startswith("ConsumerGroup")]
+
+
+def test_kafkas_bytes_cover_every_type_of_the_new_protocol() -> None:
+    assert {record["keyVersion"] for record in NEW_PROTOCOL} == {3, 4, 5, 6, 7, 8, 16}
+
+
+@pytest.mark.parametrize("record", NEW_PROTOCOL, ids=[record["case"] for record in NEW_PROTOCOL])
+def test_a_record_of_the_new_protocol_is_built_with_its_version_in_front(record: dict[str, Any]) -> None:
+    type_ = RECORD_TYPES[record["keyVersion"]]
+    data = bytes.fromhex(record["keyHex"])
+    key = parse_typed_key(data)[1]
+    assert build_key_of_texts(type_, *(getattr(key, row) for row in type_.key_rows)) == data
+    if record["valueHex"] is not None:
+        data = bytes.fromhex(record["valueHex"])
+        assert build_versioned_value(parse_versioned_value(type_, data)[1]) == data
+
+
+def test_a_key_needs_all_its_texts() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        build_key_of_texts(RECORD_TYPES[5], "group")
 
 
 def test_a_null_struct_in_a_tag_is_told_by_a_zero_not_by_a_minus_one() -> None:

@@ -1,6 +1,6 @@
-"""All types of records in `__consumer_offsets`, for tools that read everything; the coordinator does not import it.
+"""All types of records in `__consumer_offsets`, for tools that read everything, and for groups of the new protocol.
 
-The coordinator reads what it keeps (`records.py`). Types 9 and 18 are not in use. Kafka: CoordinatorRecordType.
+What concerns offsets and classic groups only is read and built faster by `records.py`. Types 9 and 18 are not in use. Kafka: CoordinatorRecordType.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from functools import cache
 from importlib import import_module
 from typing import NamedTuple
 
-from kshim_protocol.internal.versioned import parse_rest, parse_versioned, version_of
+from kshim_protocol.codec import codec
+from kshim_protocol.internal.versioned import INT16, parse_rest, parse_versioned, version_of
 from kshim_protocol.schema import Struct, message, string
 
 
@@ -90,3 +91,20 @@ def parse_typed_key(data: bytes) -> tuple[int, Struct | None]:
 def parse_versioned_value(type_: RecordType, data: bytes) -> tuple[int, Struct]:
     """(version, value) of a record of this type. Raises ProtocolError, of it UnknownValueVersion."""
     return parse_versioned(type_.value_class(), data)
+
+
+def build_key_of_texts(type_: RecordType, *texts: str) -> bytes:
+    """The key of a type whose rows are all texts: the group's id, then the member's id or the regular expression.
+
+    Raises BuildError when a text does not fit.
+    """
+    key_class = type_.key_class()
+    key = key_class(**dict(zip(type_.key_rows, texts, strict=True)))
+    return INT16.pack(type_.number) + codec(key_class, 0).build(key)
+
+
+def build_versioned_value(value: Struct) -> bytes:
+    """A value in the newest version of its table, with the version in front. Raises BuildError."""
+    versions = value.info.versions
+    assert versions is not None
+    return INT16.pack(versions[1]) + codec(type(value), versions[1]).build(value)
