@@ -39,11 +39,6 @@ def test_ranges_are_those_of_the_registry_but_produce_is_listed_from_zero() -> N
     assert listed == {key: (api.min_version, api.max_version) for key, api in API_TABLE.items() if key != 0}
 
 
-def test_no_features_are_advertised() -> None:
-    reply = a_node().client().ask(a_request(), 4)
-    assert (reply.supported_features, reply.finalized_features, reply.finalized_features_epoch) == ((), (), -1)
-
-
 @pytest.mark.parametrize(
     ("name", "version"),
     [

@@ -1,10 +1,9 @@
-"""Records of `__transaction_state`: both versions are read, version 0 is written, and what cannot be is refused."""
+"""Records of `__transaction_state`: both versions are read and written, and what cannot be is refused."""
 
 from __future__ import annotations
 
 import pytest
 
-from kshim_protocol.codec import codec
 from kshim_protocol.frame import BuildError, ProtocolError
 from kshim_protocol.internal.transaction_log import PartitionsSchema, TransactionLogKey, TransactionLogValue
 from kshim_protocol.internal.transaction_records import (
@@ -12,6 +11,7 @@ from kshim_protocol.internal.transaction_records import (
     build_transaction_value,
     parse_transaction_key,
     parse_transaction_value,
+    value_version,
 )
 
 VALUE = TransactionLogValue(
@@ -40,9 +40,34 @@ def test_a_value_is_written_as_kafka_does_without_transaction_version_2() -> Non
     assert parse_transaction_value(data) == VALUE
 
 
-def test_the_flexible_version_is_read_too() -> None:
-    data = b"\0\x01" + codec(TransactionLogValue, 1).build(VALUE)
-    assert parse_transaction_value(data) == VALUE
+EMPTY_V1 = "0001000000000000000000000000ea600000000001a204b3330fffffffffffffffff0100080000000000000000"
+ONGOING_V1 = (
+    "0001000000000000000000000000ea600102027403000000010000000000000001a204b33391000001a204b3335c02000800000000000000000202"
+    "0002"
+)
+COMPLETE_V1 = "0001000000000000000000010000ea600401000001a204b333a1000001a204b3335c020008000000000000000002020002"
+
+
+@pytest.mark.parametrize("text", [EMPTY_V1, ONGOING_V1, COMPLETE_V1], ids=["Empty", "Ongoing", "CompleteCommit"])
+def test_version_1_has_the_bytes_of_kafka(text: str) -> None:
+    """Of a live 4.4 at transaction.version 2: a producer id, a write of Produce v12, the end by EndTxn v5.
+
+    Partitions are in no order there.
+    """
+    value = parse_transaction_value(bytes.fromhex(text))
+    assert build_transaction_value(value, 1).hex() == text
+
+
+def test_version_1_says_which_producer_id_was_before_and_which_version_the_client_has() -> None:
+    value = parse_transaction_value(bytes.fromhex(COMPLETE_V1))
+    assert (value.producer_id, value.previous_producer_id, value.next_producer_id) == (0, 0, -1)
+    assert (value.producer_epoch, value.client_transaction_version) == (1, 2)
+    assert parse_transaction_value(bytes.fromhex(EMPTY_V1)).client_transaction_version == 0
+
+
+@pytest.mark.parametrize(("level", "version"), [(0, 0), (1, 1), (2, 1)])
+def test_the_level_of_transaction_version_decides_the_version_of_values(level: int, version: int) -> None:
+    assert value_version(level) == version
 
 
 def test_a_key_of_another_type_is_told_from_damage() -> None:

@@ -12,11 +12,13 @@ from kshim_protocol.frame import BuildError
 from kshim_protocol.internal.transaction_log import TransactionLogKey, TransactionLogValue
 from kshim_protocol.internal.versioned import INT16, parse_rest, parse_versioned, version_of
 
-TRANSACTION_LOG_VERSION = 0
-"""Version of values that Kafka 4.4 writes where transaction.version is 0, as it is here; every Kafka reads it."""
-
 _KEY_TYPE = 0
 _TYPE_AND_LENGTH = struct.Struct(">hh")
+
+
+def value_version(transaction_version: int) -> int:
+    """The version of values that Kafka 4.4 writes at a level of transaction.version; every Kafka reads version 0."""
+    return 1 if transaction_version >= 1 else 0
 
 
 def parse_transaction_key(data: bytes) -> TransactionLogKey | int:
@@ -41,6 +43,6 @@ def build_transaction_key(transactional_id: str) -> bytes:
         raise BuildError(f"TransactionLogKey of {transactional_id!r}: {error}") from None
 
 
-def build_transaction_value(value: TransactionLogValue) -> bytes:
+def build_transaction_value(value: TransactionLogValue, version: int = 0) -> bytes:
     """Raises BuildError, also for what this version has no room for."""
-    return INT16.pack(TRANSACTION_LOG_VERSION) + codec(TransactionLogValue, TRANSACTION_LOG_VERSION).build(value)
+    return INT16.pack(version) + codec(TransactionLogValue, version).build(value)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kshim.broker.coordinator_host import C, CoordinatorHost
+from kshim.broker.features import TRANSACTION_VERSION, Features
 from kshim.broker.leader_election import ClusterNode, LeaderElection
 from kshim.broker.producer_ids import ProducerIds
 from kshim.broker.step_applier import StepApplier
@@ -105,6 +106,11 @@ class Cluster:
         self.known_node = self.leader_election.known_node
         self.durability = self.partitions.durability
         self.fetch_purgatory = self.partitions.fetch_purgatory
+        self.features = Features(
+            storage,
+            {TRANSACTION_VERSION: config.kshim_transaction_version},
+            given="kshim.transaction.version" in config.given,
+        )
         self._random_ids = random_ids
         self._history: History | None = None
         self.on_event, self.on_corrupt = on_event, on_corrupt
@@ -193,6 +199,7 @@ class Cluster:
             new_producer_id=self._producer_id_for_transactions,
             offsets_partition_for=self.groups.coordinator.partition_for,
             coordinator_epoch_of=self._coordinator_epoch_of,
+            transaction_version=lambda: self.features.transaction_version,
         )
 
     def _producer_id_for_transactions(self) -> int:

@@ -12,6 +12,7 @@ _AREAS: Final = {
         "describe_log_dirs",
         "alter_client_quotas",
         "describe_client_quotas",
+        "update_features",
     ),
     "configs": (
         "alter_configs",

@@ -63,9 +63,16 @@ class MarkerWriter:
                 is_commit=marker.is_commit,
                 coordinator_epoch=marker.coordinator_epoch,
                 now_ms=marker.now.wall_ms,
+                transaction_version=marker.transaction_version,
             )
             return
-        check_marker(where, marker.producer_id, marker.producer_epoch, marker.coordinator_epoch)
+        check_marker(
+            where,
+            marker.producer_id,
+            marker.producer_epoch,
+            marker.coordinator_epoch,
+            marker.transaction_version,
+        )
         outcome: list[ErrorCode] = []
         step = self._groups().end_transaction(
             where.index,

@@ -64,6 +64,7 @@ class BrokerConfig:
     kshim_history_topic_enable: bool
     kshim_slow_reader_ms: int
     kshim_slow_sender_ms: int
+    kshim_transaction_version: int
     kshim_unsent_max_bytes: int
     log_cleaner_backoff_ms: int
     log_cleaner_dedupe_buffer_size: int

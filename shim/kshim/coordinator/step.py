@@ -101,6 +101,7 @@ class Marker(NamedTuple):
     coordinator_epoch: int
     now: Now
     settle: Callable[[ErrorCode], Step | None]
+    transaction_version: int = 0
 
     def __repr__(self) -> str:
         outcome = "commit" if self.is_commit else "abort"

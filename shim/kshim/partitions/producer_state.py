@@ -100,12 +100,23 @@ class ProducerState:
         entry = self._entries.get(producer_id)
         return entry is not None and entry.first_offset >= 0 and entry.epoch == producer_epoch
 
-    def check_marker(self, producer_id: int, producer_epoch: int, coordinator_epoch: int) -> None:
-        """Raises KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED."""
+    def check_marker(
+        self, producer_id: int, producer_epoch: int, coordinator_epoch: int, transaction_version: int = 0
+    ) -> None:
+        """Raises KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
+
+        A marker of transaction.version 2 has the epoch after that of its transaction: one with the epoch of an open
+        transaction belongs to an earlier one (KIP-1228).
+        """
         entry = self._entries.get(producer_id)
         if entry is None:
             return
         entry.check_epoch(producer_epoch)
+        if transaction_version >= 2 and producer_epoch == entry.epoch and entry.first_offset >= 0:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"epoch {producer_epoch} of producer {producer_id} is that of a transaction that is still open",
+            )
         if coordinator_epoch < entry.coordinator_epoch:
             raise KafkaError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,

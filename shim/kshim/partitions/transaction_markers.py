@@ -12,13 +12,19 @@ if TYPE_CHECKING:
     from kshim.partitions.partition import Partition
 
 
-def check_marker(partition: Partition, producer_id: int, producer_epoch: int, coordinator_epoch: int) -> None:
+def check_marker(
+    partition: Partition,
+    producer_id: int,
+    producer_epoch: int,
+    coordinator_epoch: int,
+    transaction_version: int = 0,
+) -> None:
     """Raises KafkaError for a marker that is outdated, and LogError, both as `append_marker`."""
     try:
         producers = partition.require_producers()
     except KafkaError as error:  # they are being read: the next try will find them
         raise LogError(str(error)) from error
-    producers.check_marker(producer_id, producer_epoch, coordinator_epoch)
+    producers.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
 
 
 def append_marker(
@@ -29,6 +35,7 @@ def append_marker(
     is_commit: bool,
     coordinator_epoch: int,
     now_ms: int,
+    transaction_version: int = 0,
 ) -> int:
     """End what a producer has open in a partition: write the control batch. Returns its offset.
 
@@ -39,7 +46,7 @@ def append_marker(
     written, and no later try will do better.
     Kafka: UnifiedLog.appendAsLeader with AppendOrigin.COORDINATOR, ProducerAppendInfo.appendEndTxnMarker.
     """
-    check_marker(partition, producer_id, producer_epoch, coordinator_epoch)
+    check_marker(partition, producer_id, producer_epoch, coordinator_epoch, transaction_version)
     batch = build_end_transaction_batch(
         EndTransactionMarker(ControlType.COMMIT if is_commit else ControlType.ABORT, coordinator_epoch),
         producer_id=producer_id,

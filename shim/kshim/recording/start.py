@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from kshim.broker.features import FEATURES_DOCUMENT
 from kshim.broker.producer_ids import PRODUCER_IDS_DOCUMENT
 from kshim.config.broker_config import is_secret
 from kshim.config.dynamic import DYNAMIC_CONFIGS_DOCUMENT
@@ -20,7 +21,7 @@ from kshim_protocol.records.layout import LOG_FIELDS
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
 
-_DOCUMENTS: Final = (PRODUCER_IDS_DOCUMENT, DYNAMIC_CONFIGS_DOCUMENT, ACLS_DOCUMENT)
+_DOCUMENTS: Final = (PRODUCER_IDS_DOCUMENT, DYNAMIC_CONFIGS_DOCUMENT, ACLS_DOCUMENT, FEATURES_DOCUMENT)
 """Those that answers depend on. Credentials are not among them."""
 
 

@@ -19,7 +19,6 @@ END = "<!-- apis:end -->"
 
 _NOTES = {
     "AddPartitionsToTxn": "4 and 5 are between brokers",
-    "EndTxn": "5 is for `transaction.version` 2",
     "TxnOffsetCommit": "5 and 6 are for `transaction.version` 2",
     "ListTransactions": "no filter by pattern (KIP-1152)",
     "Produce": "listed from 0, as Kafka does for old clients",

@@ -172,6 +172,9 @@ class World:
     `markers` are all that were written: (topic, partition, (producer id, epoch), "commit" or "abort").
     """
 
+    level = 0
+    """The level of transaction.version that a world has; may be changed at any time."""
+
     def __init__(self, topics: Mapping[str, int] | None = None, **config: int) -> None:
         self.config = TransactionConfig(**config)
         self.topics = Catalog(topics if topics is not None else {"t": 3, OFFSETS_TOPIC: 50, TRANSACTIONS_TOPIC: 50})
@@ -194,6 +197,7 @@ class World:
             topics=self.topics,
             new_producer_id=lambda: next(self._producer_ids),
             offsets_partition_for=lambda group_id: GROUP_PARTITION,
+            transaction_version=lambda: self.level,
         )
 
     @property

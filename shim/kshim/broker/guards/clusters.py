@@ -44,6 +44,12 @@ def describe_cluster(call: Call) -> Step:
     return call.proceed(merge=merge)
 
 
+@guards("UpdateFeatures")
+def update_features(call: Call) -> Step:
+    """ALTER on the cluster."""
+    return call.proceed_if(Operation.ALTER, ResourceType.CLUSTER)
+
+
 @guards("WriteTxnMarkers")
 def write_txn_markers(call: Call) -> Step:
     """CLUSTER_ACTION on the cluster, or ALTER, as for administrators who abort a hanging transaction."""

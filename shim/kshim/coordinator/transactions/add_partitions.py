@@ -87,6 +87,7 @@ def _add(
         partitions=facts.partitions | partitions,
         start_ms=facts.start_ms if is_open else now.wall_ms,
         update_ms=now.wall_ms,
+        client_version=0,
     )
 
     def written(_base_offset: int, step: Step) -> None:

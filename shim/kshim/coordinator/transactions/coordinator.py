@@ -67,7 +67,7 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
     """Transactional ids, by partition of `__transaction_state`.
 
     `new_producer_id()` gives one that was never given before and may raise KafkaError; `offsets_partition_for(group_id)`
-    is the partition of the offsets topic that holds a group.
+    is the partition of the offsets topic that holds a group; `transaction_version()` the level of that feature.
     """
 
     def __init__(
@@ -78,6 +78,7 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
         new_producer_id: Callable[[], int],
         offsets_partition_for: Callable[[str], int],
         coordinator_epoch_of: Callable[[int], int] = lambda partition: 0,
+        transaction_version: Callable[[], int] = lambda: 0,
     ) -> None:
         super().__init__(TRANSACTIONS_TOPIC, config.transaction_state_log_num_partitions)
         self.config = config
@@ -85,6 +86,7 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
         self._new_producer_id = new_producer_id
         self._offsets_partition_for = offsets_partition_for
         self._coordinator_epoch_of = coordinator_epoch_of
+        self._transaction_version = transaction_version
 
     # APIs; each is described by the function that answers it
 
@@ -156,6 +158,7 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
             offsets_partition_for=self._offsets_partition_for,
             deadlines=self._deadlines,
             coordinator_epoch=self._coordinator_epoch_of(partition),
+            transaction_version=self._transaction_version,
             is_loading=is_loading,
         )
 

@@ -10,7 +10,7 @@ from kshim.coordinator.step import Marker, Now, Step
 from kshim.coordinator.transactions.events import TransactionCause
 from kshim.coordinator.transactions.shard import TransactionShard
 from kshim.coordinator.transactions.state import TransactionState
-from kshim.coordinator.transactions.transaction import Transaction, TransactionPartition
+from kshim.coordinator.transactions.transaction import NO_PRODUCER_ID, Transaction, TransactionPartition
 from kshim_protocol.errors import ErrorCode
 
 MARKER_PAUSE_MS = 200
@@ -62,6 +62,7 @@ def write_markers(shard: TransactionShard, transaction: Transaction, now: Now, s
             coordinator_epoch=shard.coordinator_epoch,
             now=now,
             settle=lambda error, where=where: settled(where, error),  # type: ignore[misc]
+            transaction_version=facts.client_version,
         )
         for where in sorted(transaction.unmarked)
     ]
@@ -91,6 +92,13 @@ def _complete(shard: TransactionShard, transaction: Transaction, now: Now, step:
         partitions=frozenset(),
         update_ms=now.wall_ms,
     )
+    if facts.next_producer_id != NO_PRODUCER_ID:  # its epochs are used up
+        complete = complete._replace(
+            producer_id=facts.next_producer_id,
+            producer_epoch=0,
+            last_producer_id=facts.producer_id,
+            next_producer_id=NO_PRODUCER_ID,
+        )
 
     def written(_base_offset: int, step: Step) -> None:
         shard.change(transaction, complete, TransactionCause.MARKERS_WRITTEN, now, step)

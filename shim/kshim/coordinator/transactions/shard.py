@@ -12,7 +12,11 @@ from kshim.coordinator.transactions.events import TransactionCause
 from kshim.coordinator.transactions.state import TransactionState
 from kshim.coordinator.transactions.transaction import Facts, Transaction, value_of
 from kshim_protocol.errors import ErrorCode, KafkaError
-from kshim_protocol.internal.transaction_records import build_transaction_key, build_transaction_value
+from kshim_protocol.internal.transaction_records import (
+    build_transaction_key,
+    build_transaction_value,
+    value_version,
+)
 from kshim_protocol.records.batch import build_key_value_batch
 
 _NO_SEQUENCE = -1
@@ -32,6 +36,7 @@ class TransactionShard(CoordinatorShard):
         offsets_partition_for: Callable[[str], int],
         deadlines: Deadlines,
         coordinator_epoch: int,
+        transaction_version: Callable[[], int],
         is_loading: bool,
     ) -> None:
         super().__init__(partition, deadlines, is_loading=is_loading)
@@ -39,6 +44,7 @@ class TransactionShard(CoordinatorShard):
         self.new_producer_id = new_producer_id
         self.offsets_partition_for = offsets_partition_for
         self.coordinator_epoch = coordinator_epoch
+        self.transaction_version = transaction_version
         self.transactions: dict[str, Transaction] = {}
 
     def require(self, transactional_id: str) -> Transaction:
@@ -63,7 +69,8 @@ class TransactionShard(CoordinatorShard):
         failed: Callable[[ErrorCode, Step], None],
     ) -> None:
         """Have the record of `facts` written, a tombstone for None."""
-        value = None if facts is None else build_transaction_value(value_of(facts))
+        version = value_version(self.transaction_version())
+        value = None if facts is None else build_transaction_value(value_of(facts, version), version)
         batch = build_key_value_batch(
             [(build_transaction_key(transactional_id), value)], now.wall_ms, base_sequence=_NO_SEQUENCE
         )

@@ -41,7 +41,7 @@ VALID_PREVIOUS: dict[TransactionState, frozenset[TransactionState]] = {
     TransactionState.EMPTY: _IDLE,
     TransactionState.ONGOING: _IDLE | {TransactionState.ONGOING},
     TransactionState.PREPARE_COMMIT: frozenset({TransactionState.ONGOING}),
-    TransactionState.PREPARE_ABORT: frozenset({TransactionState.ONGOING}),
+    TransactionState.PREPARE_ABORT: _IDLE | {TransactionState.ONGOING},  # idle: KIP-890, nothing was written
     TransactionState.COMPLETE_COMMIT: frozenset({TransactionState.PREPARE_COMMIT}),
     TransactionState.COMPLETE_ABORT: frozenset({TransactionState.PREPARE_ABORT}),
     TransactionState.DEAD: _IDLE,

@@ -23,8 +23,10 @@ TransactionPartition = tuple[str, int]
 class Facts(NamedTuple):
     """All there is to know of a transactional id. Times in Unix ms; `start_ms` -1: no transaction was ever open.
 
-    The last producer id and epoch are those before the current ones, for a client that did not get the answer (KIP-360);
-    as in Kafka without transaction.version 2 they are no part of the record.
+    The last producer id and epoch are those before the current ones, for a client that did not get the answer (KIP-360).
+    `next_producer_id`: the one that the id goes on with once the markers are written, where its epochs are used up.
+    `client_version`: 2 where the latest change was asked for by a client of transaction.version 2, 0 otherwise (KIP-890).
+    Records have these, but for the last epoch, from transaction.version 1 on.
     """
 
     producer_id: int
@@ -36,6 +38,8 @@ class Facts(NamedTuple):
     update_ms: int = -1
     last_producer_id: int = NO_PRODUCER_ID
     last_producer_epoch: int = NO_EPOCH
+    next_producer_id: int = NO_PRODUCER_ID
+    client_version: int = 0
 
 
 class Transaction:
@@ -78,9 +82,13 @@ class Transaction:
         self.unmarked = set(facts.partitions) if facts.state.is_decided else set()
 
 
-def value_of(facts: Facts) -> TransactionLogValue:
-    """The record's value. As in Kafka an Empty id has no list of partitions, any other one has, perhaps an empty one."""
+def value_of(facts: Facts, version: int = 0) -> TransactionLogValue:
+    """The record's value, of that version.
+
+    As in Kafka an Empty id has no list of partitions, any other one has, perhaps an empty one.
+    """
     return TransactionLogValue(
+        **_tags(facts) if version >= 1 else {},
         producer_id=facts.producer_id,
         producer_epoch=facts.producer_epoch,
         transaction_timeout_ms=facts.timeout_ms,
@@ -89,6 +97,14 @@ def value_of(facts: Facts) -> TransactionLogValue:
         transaction_last_update_timestamp_ms=facts.update_ms,
         transaction_start_timestamp_ms=facts.start_ms,
     )
+
+
+def _tags(facts: Facts) -> dict[str, int]:
+    return {
+        "previous_producer_id": facts.last_producer_id,
+        "next_producer_id": facts.next_producer_id,
+        "client_transaction_version": facts.client_version,
+    }
 
 
 def facts_of(value: TransactionLogValue) -> Facts:
@@ -113,7 +129,9 @@ def facts_of(value: TransactionLogValue) -> Facts:
         ),
         value.transaction_start_timestamp_ms,
         value.transaction_last_update_timestamp_ms,
-        value.previous_producer_id,
+        last_producer_id=value.previous_producer_id,
+        next_producer_id=value.next_producer_id,
+        client_version=value.client_transaction_version,
     )
 
 

@@ -1,15 +1,22 @@
-"""ApiVersions: what this broker speaks, the same for every client, made once a version."""
+"""ApiVersions: what this broker speaks, the same for every client, and the levels of the cluster's features."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import TYPE_CHECKING
 
+from kshim.broker.features import SUPPORTED
 from kshim.broker.request import answered, handles
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.apis import API_TABLE
 from kshim_protocol.errors import ErrorCode
-from kshim_protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from kshim_protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 
 if TYPE_CHECKING:
     from kshim.broker.node import Node
@@ -17,16 +24,20 @@ if TYPE_CHECKING:
 
 API_VERSIONS_KEY = 18
 PRODUCE_KEY = 0
+_LEVEL_0_SINCE = 4
+_SUPPORTED_FEATURES = tuple(
+    SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
+    for name, (lowest, highest) in SUPPORTED.items()
+)
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 
 
 @handles(ApiVersionsRequest)
 def api_versions(node: Node, request: ApiVersionsRequest, context: RequestContext, ticket: Ticket) -> Step:
-    """List the APIs.
+    """List the APIs and the features.
 
-    Neither group.version nor transaction.version is among the features, as consumers of KIP-848 and the second
-    transaction protocol are not served; without features the tags stay away, which clients take for a broker without
-    any.
+    group.version is not among the features, as consumers of KIP-848 are not served. A feature of level 0 is not
+    finalized; versions before 4 do not show which features are supported from level 0 on (checked live on 4.4).
     """
     return answered(ticket, _answer(node, request, context.api_version))
 
@@ -45,7 +56,18 @@ def _answer(node: Node, request: ApiVersionsRequest, version: int) -> ApiVersion
             node.node_id,
         ):
             return request.error_response(ErrorCode.REBOOTSTRAP_REQUIRED, version)
-    return ApiVersionsResponse(error_code=ErrorCode.NONE, api_keys=listed_versions())
+    features = node.cluster.features
+    return ApiVersionsResponse(
+        error_code=ErrorCode.NONE,
+        api_keys=listed_versions(),
+        supported_features=_SUPPORTED_FEATURES if version >= _LEVEL_0_SINCE else (),
+        finalized_features_epoch=features.epoch,
+        finalized_features=tuple(
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in features.levels.items()
+            if level > 0
+        ),
+    )
 
 
 def unsupported_version() -> ApiVersionsResponse:

@@ -79,6 +79,7 @@ def _written(node: Node, marker: WritableTxnMarker, topic: str, index: int, cont
             coordinator_epoch=marker.coordinator_epoch,
             now=context.now,
             settle=lambda error: None,  # the answer to the request says how it went
+            transaction_version=marker.transaction_version,
         ),
     )
     return partition

@@ -1,0 +1,67 @@
+"""The levels of the cluster's features: what ApiVersions reports and UpdateFeatures changes (KIP-584)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from kshim.storage.log import LogError
+
+if TYPE_CHECKING:
+    from kshim.storage.storage import Storage
+
+
+FEATURES_DOCUMENT: Final = "features.json"
+TRANSACTION_VERSION: Final = "transaction.version"
+SUPPORTED: Final = {TRANSACTION_VERSION: (0, 2)}
+"""The lowest and the highest level of each feature."""
+_VERSION = 1
+
+
+class Features:
+    """The level of each feature, 0 for one that is off; `epoch` grows with every change.
+
+    `defaults` hold where nothing is stored, `given` are those of them that were asked for: they are stored, as
+    kafka-storage does when it formats a directory. Raises LogError.
+    """
+
+    def __init__(self, storage: Storage, defaults: dict[str, int], *, given: bool = False) -> None:
+        self._storage = storage
+        self.levels = dict(defaults)
+        self.epoch = 0
+        text = storage.read_document(FEATURES_DOCUMENT)
+        if text is not None:
+            self.levels |= self._read(text)
+        elif given:
+            self._save(self.levels, 0)
+
+    @property
+    def transaction_version(self) -> int:
+        """Of transactions: 1 for flexible records, 2 for KIP-890."""
+        return self.levels[TRANSACTION_VERSION]
+
+    def update(self, levels: dict[str, int]) -> None:
+        """Have these levels hold from now on; they were checked. Raises LogError, with everything as it was."""
+        changed = self.levels | levels
+        self._save(changed, self.epoch + 1)
+        self.levels = changed
+        self.epoch += 1
+
+    def _save(self, levels: dict[str, int], epoch: int) -> None:
+        document = {"version": _VERSION, "epoch": epoch, "levels": levels}
+        self._storage.write_document(FEATURES_DOCUMENT, json.dumps(document) + "\n")
+
+    def _read(self, text: str) -> dict[str, int]:
+        try:
+            document = json.loads(text)
+            if document["version"] != _VERSION:
+                raise ValueError(f"version {document['version']}")
+            levels = {name: int(level) for name, level in document["levels"].items()}
+            for name, level in levels.items():
+                lowest, highest = SUPPORTED[name]
+                if not lowest <= level <= highest:
+                    raise ValueError(f"{name} is {level}")
+            self.epoch = int(document["epoch"])
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise LogError(f"{FEATURES_DOCUMENT} in the data directory cannot be used: {error}") from None
+        return levels
