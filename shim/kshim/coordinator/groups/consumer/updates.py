@@ -1,0 +1,193 @@
+"""What one record of a group means, to and from its bytes. A group changes by updates only, live and in replay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from kshim.coordinator.groups.consumer.assignors.subscribers import TopicPartition
+from kshim.coordinator.groups.consumer.reconciliation import Current
+from kshim.coordinator.groups.consumer.state import MemberState
+from kshim_protocol.internal.consumer_group import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    TopicPartitions,
+)
+from kshim_protocol.internal.consumer_group import TopicPartition as TargetPartitions
+from kshim_protocol.internal.record_types import (
+    RECORD_TYPES,
+    build_key_of_texts,
+    build_versioned_value,
+    parse_typed_key,
+    parse_versioned_value,
+)
+from kshim_protocol.schema import Struct
+
+
+class GroupEpoch(NamedTuple):
+    """Type 3. None: the group is gone."""
+
+    value: ConsumerGroupMetadataValue | None
+
+
+class MemberMetadata(NamedTuple):
+    """Type 5: what a member is and wants. None: it is gone."""
+
+    member_id: str
+    value: ConsumerGroupMemberMetadataValue | None
+
+
+class TargetEpoch(NamedTuple):
+    """Type 6: the target is that of this epoch. None: there is no target any more."""
+
+    value: ConsumerGroupTargetAssignmentMetadataValue | None
+
+
+class MemberTarget(NamedTuple):
+    """Type 7: what a member is to own."""
+
+    member_id: str
+    partitions: frozenset[TopicPartition] | None
+
+
+class MemberCurrent(NamedTuple):
+    """Type 8: what a member owns, and how far it is."""
+
+    member_id: str
+    current: Current | None
+
+
+Update = GroupEpoch | MemberMetadata | TargetEpoch | MemberTarget | MemberCurrent
+
+_NUMBERS: dict[type[Update], int] = {
+    GroupEpoch: 3,
+    MemberMetadata: 5,
+    TargetEpoch: 6,
+    MemberTarget: 7,
+    MemberCurrent: 8,
+}
+
+_STATES = {int(state): state for state in MemberState}
+
+
+def build_update(group_id: str, update: Update) -> tuple[bytes, bytes | None]:
+    """Key and value of its record. Raises BuildError."""
+    type_ = RECORD_TYPES[_NUMBERS[type(update)]]
+    match update:
+        case GroupEpoch(value) | TargetEpoch(value):
+            return build_key_of_texts(type_, group_id), _built(value)
+        case MemberMetadata(member_id, metadata):
+            return build_key_of_texts(type_, group_id, member_id), _built(metadata)
+        case MemberTarget(member_id, partitions):
+            return build_key_of_texts(type_, group_id, member_id), _built(_target_value(partitions))
+        case MemberCurrent(member_id, current):
+            return build_key_of_texts(type_, group_id, member_id), _built(_current_value(current))
+
+
+def _built(value: Struct | None) -> bytes | None:
+    return None if value is None else build_versioned_value(value)
+
+
+def parse_update(key: bytes, value: bytes | None) -> tuple[str, Update] | None:
+    """(group id, update) of a record; None for any other type of record. Raises ProtocolError."""
+    number, parsed_key = parse_typed_key(key)
+    if number not in _NUMBERS.values():
+        return None
+    type_ = RECORD_TYPES[number]
+    texts: list[str] = [getattr(parsed_key, row) for row in type_.key_rows]
+    found = None if value is None else parse_versioned_value(type_, value)[1]
+    return texts[0], _update(number, texts[-1], found)
+
+
+def _update(number: int, member_id: str, value: Struct | None) -> Update:
+    if number == 3:
+        assert value is None or isinstance(value, ConsumerGroupMetadataValue)
+        return GroupEpoch(value)
+    if number == 5:
+        assert value is None or isinstance(value, ConsumerGroupMemberMetadataValue)
+        return MemberMetadata(member_id, value)
+    if number == 6:
+        assert value is None or isinstance(value, ConsumerGroupTargetAssignmentMetadataValue)
+        return TargetEpoch(value)
+    if number == 7:
+        assert value is None or isinstance(value, ConsumerGroupTargetAssignmentMemberValue)
+        return MemberTarget(member_id, _target_partitions(value))
+    assert value is None or isinstance(value, ConsumerGroupCurrentMemberAssignmentValue)
+    return MemberCurrent(member_id, _current(value))
+
+
+# Partitions, which travel by topic
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[bytes, tuple[int, ...]]:
+    """Indexes of partitions by the id of their topic, both in order."""
+    found: dict[bytes, list[int]] = {}
+    for topic_id, index in sorted(partitions):
+        found.setdefault(topic_id, []).append(index)
+    return {topic_id: tuple(indexes) for topic_id, indexes in found.items()}
+
+
+def _target_value(partitions: frozenset[TopicPartition] | None) -> ConsumerGroupTargetAssignmentMemberValue | None:
+    if partitions is None:
+        return None
+    return ConsumerGroupTargetAssignmentMemberValue(
+        topic_partitions=tuple(
+            TargetPartitions(topic_id=topic_id, partitions=indexes)
+            for topic_id, indexes in by_topic(partitions).items()
+        )
+    )
+
+
+def _target_partitions(value: ConsumerGroupTargetAssignmentMemberValue | None) -> frozenset[TopicPartition] | None:
+    if value is None:
+        return None
+    return frozenset((topic.topic_id, index) for topic in value.topic_partitions for index in topic.partitions)
+
+
+def _current_value(current: Current | None) -> ConsumerGroupCurrentMemberAssignmentValue | None:
+    if current is None:
+        return None
+    return ConsumerGroupCurrentMemberAssignmentValue(
+        member_epoch=current.epoch,
+        previous_member_epoch=current.previous_epoch,
+        state=current.state,
+        assigned_partitions=_with_epochs(current.assigned),
+        partitions_pending_revocation=_with_epochs(current.pending_revocation),
+    )
+
+
+def _with_epochs(epochs: Mapping[TopicPartition, int]) -> tuple[TopicPartitions, ...]:
+    return tuple(
+        TopicPartitions(
+            topic_id=topic_id,
+            partitions=indexes,
+            assignment_epochs=tuple(epochs[topic_id, index] for index in indexes),
+        )
+        for topic_id, indexes in by_topic(epochs).items()
+    )
+
+
+def _current(value: ConsumerGroupCurrentMemberAssignmentValue | None) -> Current | None:
+    if value is None:
+        return None
+    return Current(
+        value.member_epoch,
+        value.previous_member_epoch,
+        _STATES.get(value.state, MemberState.UNKNOWN),
+        _epochs(value.assigned_partitions, value.member_epoch),
+        _epochs(value.partitions_pending_revocation, value.member_epoch),
+    )
+
+
+def _epochs(topics: tuple[TopicPartitions, ...], member_epoch: int) -> dict[TopicPartition, int]:
+    """Before Kafka 4.3 there were no epochs of partitions: they are taken for assigned in the member's."""
+    return {
+        (topic.topic_id, index): epoch
+        for topic in topics
+        for index, epoch in zip(
+            topic.partitions, topic.assignment_epochs or (member_epoch,) * len(topic.partitions), strict=True
+        )
+    }

@@ -1,0 +1,198 @@
+"""What one input changes in a group, and that nothing changes before it is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from kshim.coordinator.groups.consumer.group import ConsumerGroup, Draft
+from kshim.coordinator.groups.consumer.plan import Plan, preferred_assignor
+from kshim.coordinator.groups.consumer.state import ConsumerGroupState, MemberState
+from kshim.coordinator.groups.consumer.updates import (
+    GroupEpoch,
+    MemberCurrent,
+    MemberMetadata,
+    MemberTarget,
+    TargetEpoch,
+)
+from kshim_protocol.errors import ErrorCode, KafkaError
+from tests.coordinator.groups.consumer.members import TRIGGER, GroupSim, facts, wants
+
+T = (1).to_bytes(16)
+
+
+def p(*indexes: int) -> frozenset[tuple[bytes, int]]:
+    return frozenset((T, index) for index in indexes)
+
+
+def test_the_first_member_of_a_group_gets_epoch_2_and_everything() -> None:
+    sim = GroupSim(t=3)
+    assert sim.join("a", wants("t")) == (2, p(0, 1, 2))
+    assert sim.group.state is ConsumerGroupState.STABLE
+
+
+def test_a_join_is_written_in_kafkas_order() -> None:
+    sim = GroupSim(t=1)
+    plan = Plan(sim.group)
+    plan.put_member("a", wants("t"), TRIGGER)
+    plan.compute_target(sim.topics, sim.now_ms, 1_000)
+    plan.reconcile("a", ())
+    assert [type(update) for update in plan.updates] == [
+        MemberMetadata,
+        GroupEpoch,
+        MemberTarget,
+        TargetEpoch,
+        MemberCurrent,
+    ]
+    assert plan.trigger is TRIGGER
+
+
+def test_two_members_share_after_the_next_target_as_on_a_live_kafka() -> None:
+    sim = GroupSim(t=3)
+    sim.join("a", wants("t"))
+    assert sim.join("b", wants("t")) == (2, p())
+    states = [sim.group.state]
+    assert sim.heartbeat("a", 2, owned=None) == (2, p(0, 1, 2))
+    sim.pass_interval()
+    assert sim.heartbeat("a", 2, owned=None) == (2, p(0, 1))
+    states.append(sim.group.state)
+    assert sim.heartbeat("b", 2, owned=()) == (3, p())
+    assert sim.heartbeat("a", 2, owned=p(0, 1)) == (3, p(0, 1))
+    assert sim.heartbeat("b", 3, owned=()) == (3, p(2))
+    states.append(sim.group.state)
+    assert [str(state) for state in states] == ["Assigning", "Reconciling", "Stable"]
+
+
+def test_a_heartbeat_that_changes_nothing_writes_nothing() -> None:
+    sim = GroupSim(t=3)
+    sim.join("a", wants("t"))
+    written = len(sim.log)
+    sim.heartbeat("a", 2, owned=p(0, 1, 2), metadata=wants("t"))
+    assert len(sim.log) == written
+
+
+def test_a_longer_timeout_is_written_without_a_new_epoch() -> None:
+    sim = GroupSim(t=1)
+    sim.join("a", wants("t"))
+    sim.heartbeat("a", 2, owned=None, metadata=wants("t", timeout_ms=9_000))
+    assert sim.group.members["a"].metadata.rebalance_timeout_ms == 9_000
+    assert sim.group.group_epoch == 2
+
+
+def test_another_subscription_raises_the_epoch() -> None:
+    sim = GroupSim(t=1, u=1)
+    sim.join("a", wants("t"))
+    sim.heartbeat("a", 2, owned=None, metadata=wants("u"))
+    assert sim.group.group_epoch == 3
+
+
+def test_an_epoch_rises_once_a_plan_and_keeps_its_first_cause() -> None:
+    plan = Plan(ConsumerGroup("g"))
+    plan.raise_epoch(TRIGGER)
+    plan.raise_epoch(TRIGGER)
+    assert plan.group.group_epoch == 2
+
+
+def test_what_is_not_written_changes_nothing() -> None:
+    sim = GroupSim(t=3)
+    sim.join("a", wants("t"))
+    before = facts(sim.group)
+    sim.fails_next = True
+    with pytest.raises(KafkaError) as raised:
+        sim.join("b", wants("t"))
+    assert raised.value.code is ErrorCode.UNKNOWN_MEMBER_ID
+    sim.fails_next = True
+    sim.remove("a")
+    assert facts(sim.group) == before
+
+
+def test_a_member_that_leaves_frees_its_partitions() -> None:
+    sim = GroupSim(t=2)
+    sim.join("a", wants("t"))
+    sim.join("b", wants("t"))
+    sim.remove("a")
+    sim.pass_interval()
+    assert sim.heartbeat("b", 2, owned=()) == (4, p(0, 1))
+
+
+def test_a_group_whose_members_left_is_empty_and_keeps_its_epochs() -> None:
+    sim = GroupSim(t=2)
+    sim.join("a", wants("t"))
+    sim.remove("a")
+    assert sim.group.state is ConsumerGroupState.EMPTY
+    assert sim.group.group_epoch == 3
+    assert not sim.group.holders
+    assert not sim.group.targets
+
+
+def test_a_static_member_comes_back_to_what_it_had_without_a_new_epoch() -> None:
+    sim = GroupSim(t=2)
+    sim.join("a", wants("t", instance_id="i"))
+    sim.change(lambda plan: plan.leave_for_now("a"))
+    assert sim.group.members["a"].current.epoch == -2
+    assert sim.join("a2", wants("t", instance_id="i")) == (2, p(0, 1))
+    assert sim.group.group_epoch == 2
+    assert sim.group.static_members == {"i": "a2"}
+    assert set(sim.group.holders.values()) == {"a2"}
+    assert facts(sim.replayed()) == facts(sim.group)
+
+
+def test_a_static_member_that_comes_back_with_another_wish_raises_the_epoch() -> None:
+    sim = GroupSim(t=2, u=2)
+    sim.join("a", wants("t", instance_id="i"))
+    sim.change(lambda plan: plan.leave_for_now("a"))
+    sim.join("a2", wants("u", instance_id="i"))
+    assert sim.group.group_epoch == 3
+
+
+def test_the_assignor_that_most_members_ask_for_is_used() -> None:
+    sim = GroupSim(t=2)
+    assert preferred_assignor(sim.group) == "uniform"
+    sim.join("a", wants("t", assignor="range"))
+    sim.join("b", wants("t"))
+    assert preferred_assignor(sim.group) == "range"
+    sim.join("c", wants("t", assignor="uniform"))
+    assert preferred_assignor(sim.group) == "uniform"
+
+
+def test_a_topic_that_does_not_exist_brings_no_partitions() -> None:
+    sim = GroupSim(t=1)
+    assert sim.join("a", wants("missing")) == (2, p())
+    assert sim.group.members["a"].current.state is MemberState.STABLE
+
+
+def test_a_record_of_a_member_that_is_gone_is_left_alone() -> None:
+    sim = GroupSim(t=1)
+    sim.join("a", wants("t"))
+    current = sim.group.members["a"].current
+    group = ConsumerGroup("g")
+    group.apply(MemberCurrent("a", current))
+    group.apply(MemberMetadata("a", None))
+    assert facts(group) == facts(ConsumerGroup("g"))
+
+
+def test_the_tombstone_of_a_current_assignment_leaves_the_member_without_partitions() -> None:
+    sim = GroupSim(t=1)
+    sim.join("a", wants("t"))
+    sim.group.apply(MemberCurrent("a", None))
+    assert sim.group.members["a"].current.epoch == -1
+    assert not sim.group.holders
+
+
+# Drafts
+
+
+def test_a_draft_shows_its_changes_and_leaves_its_base_alone() -> None:
+    base = {"a": 1, "b": 2}
+    draft = Draft(base)
+    draft["a"] = 10
+    draft["c"] = 3
+    del draft["b"]
+    assert (dict(draft), len(draft), base) == ({"a": 10, "c": 3}, 2, {"a": 1, "b": 2})
+    draft["b"] = 4
+    del draft["c"]
+    assert dict(draft) == {"a": 10, "b": 4}
+    with pytest.raises(KeyError):
+        del draft["c"]
+    del draft["a"]
+    with pytest.raises(KeyError):
+        draft["a"]
