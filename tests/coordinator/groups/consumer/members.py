@@ -10,6 +10,7 @@ from kshim.coordinator.groups.consumer.plan import Plan
 from kshim.coordinator.groups.consumer.reconciliation import Owned, require_epoch
 from kshim.coordinator.groups.consumer.updates import build_update, parse_update
 from kshim.coordinator.groups.events import Cause, Trigger
+from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.internal.consumer_group import ConsumerGroupMemberMetadataValue
 
 INTERVAL_MS = 1_000
@@ -99,7 +100,8 @@ class GroupSim:
 
         if epoch:
             require_epoch(self.group.require_member(member_id).current, epoch, owned)
-        self.change(plan_it)
+        if not self.change(plan_it):
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         current = self.group.require_member(member_id).current
         return current.epoch, frozenset(current.assigned)
 

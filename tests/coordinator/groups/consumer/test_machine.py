@@ -28,6 +28,7 @@ class Client:
         self.subscribed: tuple[str, ...] = ()
         self.assignor: str | None = None
         self.is_in = False
+        self.says_all = True
         self.owned: frozenset[TopicPartition] = frozenset()
         self.told: frozenset[TopicPartition] = frozenset()
 
@@ -54,16 +55,20 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     def beat(self, client: Client, *, says_all: bool, is_lost: bool) -> None:
         """One heartbeat; the client does with the answer what it says, unless it is lost."""
         metadata = None
-        if says_all or client.epoch == 0:
+        if says_all or client.says_all or client.epoch == 0:
             instance_id = "i" if client.name == "static" else None
             metadata = wants(*client.subscribed, instance_id=instance_id, assignor=client.assignor)
         try:
             epoch, assigned = self.sim.heartbeat(client.member_id, client.epoch, owned=client.owned, metadata=metadata)
         except KafkaError as error:
+            client.says_all = True
+            if error.code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
+                return
             if error.code not in (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID):
                 raise
             client.epoch, client.owned, client.told = 0, frozenset(), frozenset()
             return
+        client.says_all = is_lost
         if not is_lost:
             client.epoch, client.told = epoch, assigned
 
@@ -136,11 +141,9 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     @rule()
     def all_heartbeat_until_nothing_changes(self) -> None:
         self.sim.fails_next = False
-        static = self.clients["static"]
-        for client in self.clients.values():
-            if not client.is_in and client.member_id in self.sim.group.members:
-                assert client is static
-                self.sim.remove(client.member_id)  # its session is over
+        present = {client.member_id for client in self.clients.values() if client.is_in}
+        for member_id in self.sim.group.members.keys() - present:
+            self.sim.remove(member_id)  # its session is over
         for _ in range(ROUNDS):
             self.sim.pass_interval()
             before = facts(self.sim.group)

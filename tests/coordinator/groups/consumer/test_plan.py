@@ -99,7 +99,7 @@ def test_what_is_not_written_changes_nothing() -> None:
     sim.fails_next = True
     with pytest.raises(KafkaError) as raised:
         sim.join("b", wants("t"))
-    assert raised.value.code is ErrorCode.UNKNOWN_MEMBER_ID
+    assert raised.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
     sim.fails_next = True
     sim.remove("a")
     assert facts(sim.group) == before
@@ -160,13 +160,19 @@ def test_a_topic_that_does_not_exist_brings_no_partitions() -> None:
     assert sim.group.members["a"].current.state is MemberState.STABLE
 
 
-def test_a_record_of_a_member_that_is_gone_is_left_alone() -> None:
+def test_compaction_may_leave_what_a_member_owns_before_what_it_wants() -> None:
     sim = GroupSim(t=1)
     sim.join("a", wants("t"))
-    current = sim.group.members["a"].current
+    sim.heartbeat("a", 2, owned=None, metadata=wants("t", timeout_ms=9_000))
+    compacted = sim.compacted()
+    assert [key[1] for key, _ in compacted] == [3, 7, 6, 8, 5]
+    assert facts(sim.replayed(compacted)) == facts(sim.group)
+
+
+def test_tombstones_of_a_member_that_is_not_known_change_nothing() -> None:
     group = ConsumerGroup("g")
-    group.apply(MemberCurrent("a", current))
-    group.apply(MemberMetadata("a", None))
+    for update in (MemberCurrent("a", None), MemberTarget("a", None), MemberMetadata("a", None)):
+        group.apply(update)
     assert facts(group) == facts(ConsumerGroup("g"))
 
 

@@ -31,6 +31,16 @@ LEFT_EPOCH: Final = -1
 LEFT_FOR_NOW_EPOCH: Final = -2
 """The epoch of a static member that said it will be back."""
 _LEFT: Final = Current(LEFT_EPOCH, LEFT_EPOCH)
+_NOT_READ_YET: Final = ConsumerGroupMemberMetadataValue(
+    instance_id=None,
+    rack_id=None,
+    client_id="",
+    client_host="",
+    subscribed_topic_names=(),
+    subscribed_topic_regex=None,
+    server_assignor=None,
+    classic_member_metadata=None,
+)
 
 
 class Member(NamedTuple):
@@ -115,7 +125,7 @@ class ConsumerGroup:
                 else:
                     self.targets[member_id] = partitions
             case MemberCurrent(member_id, current):
-                self._put_current(member_id, _LEFT if current is None else current)
+                self._put_current(member_id, current)
 
     def _put_member(self, member_id: str, metadata: ConsumerGroupMemberMetadataValue) -> None:
         before = self.members.get(member_id)
@@ -135,13 +145,16 @@ class ConsumerGroup:
         if instance_id is not None and self.static_members.get(instance_id) == member_id:
             del self.static_members[instance_id]
 
-    def _put_current(self, member_id: str, current: Current) -> None:
+    def _put_current(self, member_id: str, current: Current | None) -> None:
         member = self.members.get(member_id)
         if member is None:
-            return  # compaction may have left a record of a member that is gone
+            if current is None:
+                return
+            # Compaction: what the member wants was written again, so it stands behind what it owns.
+            member = Member(member_id, _NOT_READ_YET)
         self._release(member)
-        self.members[member_id] = member._replace(current=current)
-        for partition in (*current.assigned, *current.pending_revocation):
+        member = self.members[member_id] = member._replace(current=current or _LEFT)
+        for partition in (*member.current.assigned, *member.current.pending_revocation):
             self.holders[partition] = member_id
 
     def _release(self, member: Member) -> None:
