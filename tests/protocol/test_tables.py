@@ -196,7 +196,7 @@ def test_the_api_table_equals_the_message_tables(api: Api) -> None:
             assert api.is_flexible(version) == (cls.info.flexible[0] <= version <= cls.info.flexible[1])
 
 
-SERVED_UP_TO = {"AddPartitionsToTxn": 3, "ListTransactions": 1, "TxnOffsetCommit": 4}
+SERVED_UP_TO = {"ListTransactions": 1, "TxnOffsetCommit": 5}
 """Versions after these are left out: they are between brokers or for transaction.version 2, or match patterns."""
 
 

@@ -18,8 +18,8 @@ BEGIN = "<!-- apis:begin -->"
 END = "<!-- apis:end -->"
 
 _NOTES = {
-    "AddPartitionsToTxn": "4 and 5 are between brokers",
-    "TxnOffsetCommit": "5 and 6 are for `transaction.version` 2",
+    "AddPartitionsToTxn": "4 and 5 are for brokers",
+    "TxnOffsetCommit": "6 has topic ids",
     "ListTransactions": "no filter by pattern (KIP-1152)",
     "Produce": "listed from 0, as Kafka does for old clients",
     "InitProducerId": "no two-phase commit (KIP-939)",

@@ -5,12 +5,13 @@ Source: Kafka's KafkaApis.handleAddPartitionsToTxnRequest, TransactionCoordinato
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kshim.coordinator.append_errors import append_error
 from kshim.coordinator.catalog import TopicCatalog
+from kshim.coordinator.runtime import FindShard
 from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Now, RequestContext, Step, Ticket
-from kshim.coordinator.transactions.end_txn import require_producer
+from kshim.coordinator.transactions.end_txn import require_producer, require_room_for_client_version
 from kshim.coordinator.transactions.events import TransactionCause
 from kshim.coordinator.transactions.shard import TransactionShard
 from kshim.coordinator.transactions.state import TransactionState
@@ -21,6 +22,7 @@ from kshim_protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
 )
 
@@ -46,6 +48,106 @@ def add_partitions_to_txn(
     _add(shard, producer, partitions, context.now, step, done)
 
 
+def add_batches_to_txn(
+    find: FindShard[TransactionShard],
+    topics: TopicCatalog,
+    request: AddPartitionsToTxnRequest,
+    context: RequestContext,
+    ticket: Ticket,
+    step: Step,
+) -> None:
+    """Add the partitions of many transactions (v4 and later), or say whether they have them (`verify_only`).
+
+    Answered when all records are written; what is wrong with one transaction does not touch the others.
+    """
+    errors: list[dict[TransactionPartition, ErrorCode]] = [{} for _ in request.transactions]
+    open_count = len(request.transactions)
+
+    def settled(index: int, outcome: dict[TransactionPartition, ErrorCode], step: Step) -> None:
+        nonlocal open_count
+        errors[index] = outcome
+        open_count -= 1
+        if not open_count:
+            step.reply(ticket, _batched_response(request, errors))
+
+    for index, batch in enumerate(request.transactions):
+        places = [(topic.name, partition) for topic in batch.topics for partition in topic.partitions]
+        missing = {
+            (name, partition) for name, partition in places if not 0 <= partition < (topics.partition_count(name) or 0)
+        }
+        if missing:
+            settled(
+                index,
+                {
+                    place: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                    if place in missing
+                    else ErrorCode.OPERATION_NOT_ATTEMPTED
+                    for place in places
+                },
+                step,
+            )
+            continue
+
+        def done(error: ErrorCode, step: Step, index: int = index, places: list[TransactionPartition] = places) -> None:
+            settled(index, dict.fromkeys(places, error), step)
+
+        producer = (batch.transactional_id, batch.producer_id, batch.producer_epoch)
+        try:
+            if not batch.transactional_id:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "empty transactional id")
+            shard = find(batch.transactional_id)
+            if batch.verify_only:
+                settled(index, verified(shard, producer, places), step)
+            else:
+                _add(shard, producer, frozenset(places), context.now, step, done, client_version=2)
+        except KafkaError as error:
+            done(error.code, step)
+    if not request.transactions:
+        step.reply(ticket, _batched_response(request, errors))
+
+
+def verified(
+    shard: TransactionShard, producer: tuple[str, int, int], places: Iterable[TransactionPartition]
+) -> dict[TransactionPartition, ErrorCode]:
+    """Whether a producer may write to partitions: NONE when its transaction has them, TRANSACTION_ABORTABLE otherwise.
+
+    Raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS (markers are being written).
+    Kafka: TransactionCoordinator.handleVerifyPartitionsInTransaction.
+    """
+    transactional_id, producer_id, producer_epoch = producer
+    transaction = shard.require(transactional_id)
+    require_producer(transaction, producer_id, producer_epoch)
+    if transaction.state.is_decided:
+        raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
+    added = transaction.facts.partitions
+    return {place: ErrorCode.NONE if place in added else ErrorCode.TRANSACTION_ABORTABLE for place in places}
+
+
+def _batched_response(
+    request: AddPartitionsToTxnRequest, errors: list[dict[TransactionPartition, ErrorCode]]
+) -> AddPartitionsToTxnResponse:
+    return AddPartitionsToTxnResponse(
+        results_by_transaction=tuple(
+            AddPartitionsToTxnResult(
+                transactional_id=batch.transactional_id,
+                topic_results=tuple(
+                    AddPartitionsToTxnTopicResult(
+                        name=topic.name,
+                        results_by_partition=tuple(
+                            AddPartitionsToTxnPartitionResult(
+                                partition_index=partition, partition_error_code=outcome[topic.name, partition]
+                            )
+                            for partition in topic.partitions
+                        ),
+                    )
+                    for topic in batch.topics
+                ),
+            )
+            for batch, outcome in zip(request.transactions, errors, strict=True)
+        )
+    )
+
+
 def add_offsets_to_txn(
     shard: TransactionShard, request: AddOffsetsToTxnRequest, context: RequestContext, ticket: Ticket, step: Step
 ) -> None:
@@ -66,11 +168,14 @@ def _add(
     now: Now,
     step: Step,
     done: Callable[[ErrorCode, Step], None],
+    *,
+    client_version: int = 0,
 ) -> None:
     """Have them in the transaction of `producer` (transactional id, producer id, epoch), which begins if none is open.
 
     `done` hears how that went, at once when they are in it already.
-    Raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
+    Raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, and of clients of version 2
+    UNSUPPORTED_VERSION.
     """
     transactional_id, producer_id, producer_epoch = producer
     transaction = shard.require(transactional_id)
@@ -82,12 +187,14 @@ def _add(
     if is_open and partitions <= facts.partitions:
         done(ErrorCode.NONE, step)
         return
+    if client_version:
+        require_room_for_client_version(shard)
     after = facts._replace(
         state=TransactionState.ONGOING,
         partitions=facts.partitions | partitions,
         start_ms=facts.start_ms if is_open else now.wall_ms,
         update_ms=now.wall_ms,
-        client_version=0,
+        client_version=client_version,
     )
 
     def written(_base_offset: int, step: Step) -> None:

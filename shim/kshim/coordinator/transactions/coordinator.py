@@ -11,13 +11,15 @@ from kshim.coordinator.runtime import CoordinatorRuntime, in_all_shards, in_many
 from kshim.coordinator.step import TRANSACTIONS_TOPIC, Now, RequestContext, Step, Ticket
 from kshim.coordinator.transactions import describe_transactions, end_txn, init_producer_id
 from kshim.coordinator.transactions.add_partitions import (
+    add_batches_to_txn,
     add_offsets_to_txn,
     add_partitions_to_txn,
     partition_errors,
     refused,
+    verified,
 )
 from kshim.coordinator.transactions.config import TransactionConfig
-from kshim.coordinator.transactions.end_txn import abort, require_producer
+from kshim.coordinator.transactions.end_txn import abort
 from kshim.coordinator.transactions.events import TransactionCause, TransactionRecordsSkipped
 from kshim.coordinator.transactions.markers import end_decided, write_markers
 from kshim.coordinator.transactions.replay import TransactionReplay
@@ -38,6 +40,7 @@ _FENCED_SINCE: dict[type[Request[Any]], int] = {
     EndTxnRequest: 2,
 }
 """Version of each API that knows PRODUCER_FENCED; earlier ones are answered INVALID_PRODUCER_EPOCH (KIP-588)."""
+_BATCHED_SINCE = 4
 _RETRY_PAUSE_MS = 1_000
 """How long what time has brought is left alone after its record could not be written."""
 
@@ -97,10 +100,17 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
     describe_transactions: Final = in_many_shards(describe_transactions.describe_transactions)
     _add_partitions: Final = in_one_shard(_id_of_partitions, add_partitions_to_txn)
 
+    def _add_batches(self, request: AddPartitionsToTxnRequest, context: RequestContext, ticket: Ticket) -> Step:
+        step = self.begin()
+        add_batches_to_txn(lambda key: self.find(key, context, step), self._topics, request, context, ticket, step)
+        return step
+
     def add_partitions_to_txn(
         self, request: AddPartitionsToTxnRequest, context: RequestContext, ticket: Ticket
     ) -> Step:
-        """See `add_partitions.py`. Versions 0-3: those after are for brokers among each other."""
+        """See `add_partitions.py`. From version 4 on it is for brokers among each other."""
+        if context.api_version >= _BATCHED_SINCE:
+            return self._add_batches(request, context, ticket)
         errors = partition_errors(self._topics, request)
         if not errors:
             return self._add_partitions(request, context, ticket)
@@ -124,13 +134,10 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
             if shard is None:
                 return ErrorCode.INVALID_PRODUCER_ID_MAPPING
             shard.require_loaded()
-            transaction = shard.require(transactional_id)
-            require_producer(transaction, producer_id, producer_epoch)
+            place = (topic, partition)
+            return verified(shard, (transactional_id, producer_id, producer_epoch), [place])[place]
         except KafkaError as error:
             return error.code
-        if transaction.state.is_decided:
-            return ErrorCode.CONCURRENT_TRANSACTIONS
-        return ErrorCode.NONE if (topic, partition) in transaction.facts.partitions else ErrorCode.TRANSACTION_ABORTABLE
 
     def transaction(self, transactional_id: str) -> Transaction | None:
         """What is known of an id, for inspection."""

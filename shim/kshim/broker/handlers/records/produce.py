@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from kshim.broker.connection import ConnectionClosing
 from kshim.broker.leader_checks import check_leader, endpoints
 from kshim.broker.node import Node
 from kshim.broker.request import PendingReply, answered, handles
+from kshim.broker.transaction_partitions import Outcome, Place, after_adding
 from kshim.coordinator.step import RequestContext, Step
 from kshim.partitions.batch_validator import RejectedRecords
 from kshim.partitions.partition import Partition, Topic
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 _TOPIC_IDS_FROM = 13
 _ZSTD_FROM = 7
 _ABORTABLE_FROM = 11
+_PARTITIONS_ADDED_FROM = 12
 _LEADERS_NAMED_FROM = 10
 _ANSWERED_WITHOUT_LOG_START = (
     ErrorCode.MESSAGE_TOO_LARGE,
@@ -76,7 +78,7 @@ def produce(node: Node, request: ProduceRequest, context: RequestContext, ticket
     if checks.has_heavy:
         node.cluster.background_tasks.add(_produce_later(node, request, context, ticket, checks))
         return Step()
-    return _produced(node, request, context, ticket, checks)
+    return _begun(node, request, context, ticket, checks)
 
 
 def _each_partition_once(request: ProduceRequest) -> ProduceRequest:
@@ -100,8 +102,13 @@ def _produce_later(
     node: Node, request: ProduceRequest, context: RequestContext, ticket: PendingReply, checks: RecordValidator
 ) -> BackgroundTask:
     yield from checks.look_closer()
+    _apply(node, request, ticket, lambda: _begun(node, request, context, ticket, checks))
+
+
+def _apply(node: Node, request: ProduceRequest, ticket: PendingReply, work: Callable[[], Step]) -> None:
+    """What the router does with a handler, for the part of a request that had to wait."""
     try:
-        node.cluster.apply(_produced(node, request, context, ticket, checks))
+        node.cluster.apply(work())
     except ConnectionClosing as closing:
         ticket.connection.hang_up(str(closing))
     except Exception as error:
@@ -110,8 +117,58 @@ def _produce_later(
             ticket.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-def _produced(
+def _begun(
     node: Node, request: ProduceRequest, context: RequestContext, ticket: PendingReply, checks: RecordValidator
+) -> Step:
+    """Add what is new to the transaction, for clients that leave it to the broker; then append. Raises ConnectionClosing."""
+    places: dict[tuple[int, int], set[Place]] = {}
+    if request.transactional_id is not None and context.api_version >= _PARTITIONS_ADDED_FROM:
+        for partition, header in _beginnings(node, request, context.api_version):
+            producer = (header.producer_id, header.producer_epoch)
+            places.setdefault(producer, set()).add((partition.topic.name, partition.index))
+    if not places:
+        return _produced(node, request, context, ticket, checks, {})
+    if len(places) > 1:
+        every = {place for found in places.values() for place in found}
+        mixed = dict.fromkeys(every, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        return _produced(node, request, context, ticket, checks, mixed)
+    ((producer, found),) = places.items()
+    assert request.transactional_id is not None
+
+    def produced(added: Outcome) -> Step:
+        return _produced(node, request, context, ticket, checks, added)
+
+    def produced_later(added: Outcome) -> None:
+        _apply(node, request, ticket, lambda: produced(added))
+
+    return after_adding(node.cluster, request.transactional_id, producer, found, context, produced, produced_later)
+
+
+def _beginnings(node: Node, request: ProduceRequest, api_version: int) -> Iterator[tuple[Partition, BatchHeader]]:
+    """The partitions led here in which no transaction of the producer is open yet, with the batch that begins one."""
+    topics = node.cluster.topics
+    for data in request.topic_data:
+        topic = topics.with_id(data.topic_id) if api_version >= _TOPIC_IDS_FROM else topics.named(data.name)
+        for each in data.partition_data:
+            if topic is None or each.records is None or not 0 <= each.index < len(topic.partitions):
+                continue
+            partition = topic.partitions[each.index]
+            try:
+                check_leader(node, partition)
+                header = _beginning(request, partition, each.records)
+            except (KafkaError, LogError):
+                continue  # it is refused for that
+            if header is not None:
+                yield partition, header
+
+
+def _produced(
+    node: Node,
+    request: ProduceRequest,
+    context: RequestContext,
+    ticket: PendingReply,
+    checks: RecordValidator,
+    added: Outcome,
 ) -> Step:
     """Raises ConnectionClosing."""
     topics = node.cluster.topics
@@ -123,7 +180,7 @@ def _produced(
         answers = tuple(
             PartitionProduceResponse(index=partition.index, error_code=unknown, base_offset=-1)
             if topic is None
-            else _answer(node, request, topic, partition, context, checks)
+            else _answer(node, request, topic, partition, context, checks, added)
             for partition in data.partition_data
         )
         responses.append(TopicProduceResponse(name=data.name, topic_id=data.topic_id, partition_responses=answers))
@@ -213,13 +270,14 @@ def _answer(
     data: PartitionProduceData,
     context: RequestContext,
     checks: RecordValidator,
+    added: Outcome,
 ) -> PartitionProduceResponse:
     """Append to one partition; whatever goes wrong is this partition's error."""
     reasons: tuple[tuple[int, str], ...] = ()
     message = None
     log_start_offset = -1
     try:
-        return _append(node, request, topic, data, context, checks)
+        return _append(node, request, topic, data, context, checks, added)
     except RejectedRecords as error:
         code, message, reasons = error.code, error.message, error.reasons
         log_start_offset = topic.partitions[data.index].log.start_offset
@@ -250,6 +308,7 @@ def _append(
     data: PartitionProduceData,
     context: RequestContext,
     checks: RecordValidator,
+    added: Outcome,
 ) -> PartitionProduceResponse:
     """Raises KafkaError; RejectedRecords once the log itself was asked; LogError."""
     if not 0 <= data.index < len(topic.partitions):
@@ -262,7 +321,7 @@ def _append(
     if batch is None:
         raise KafkaError(ErrorCode.INVALID_RECORD, "a partition without records")
     validator = topic.batch_validator(node.cluster.config)
-    _begin_transaction(node.cluster, request, partition, batch, context)
+    _begin_transaction(node.cluster, request, partition, batch, context, added)
     header = validator.check(batch)
     _refuse_what_may_not_be_written(request, topic, header, context.api_version)
     producers = partition.require_producers() if header.producer_id >= 0 else None
@@ -323,29 +382,47 @@ def _refuse_what_may_not_be_written(
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
-def _begin_transaction(
-    cluster: Cluster, request: ProduceRequest, partition: Partition, batch: bytes, context: RequestContext
-) -> None:
-    """What Kafka does for the first batch of a transaction in a partition, before it reaches the log (KIP-890).
-
-    Raises LogError; KafkaError as `_require_verified` does.
-    """
+def _beginning(request: ProduceRequest, partition: Partition, batch: bytes) -> BatchHeader | None:
+    """The header of a batch that is the first of a transaction in a partition; None for any other. Raises LogError, KafkaError."""
     if request.transactional_id is None or partition.topic.is_internal:
-        return
+        return None
     try:
         header = parse_batch_header(batch)
     except ProtocolError:
-        return  # it is refused for that
+        return None  # it is refused for that
     if not header.is_transactional or header.batch_length != len(batch) - OVERHEAD_BYTES:
-        return
+        return None
     producers = partition.require_producers()
-    if not producers.has_open_transaction(header.producer_id, header.producer_epoch):
-        producers.unverified.begin(header, context.now.wall_ms)
-        _require_verified(cluster, request, partition, header, context.api_version)
+    is_open = producers.has_open_transaction(header.producer_id, header.producer_epoch)
+    return None if is_open else header
+
+
+def _begin_transaction(
+    cluster: Cluster,
+    request: ProduceRequest,
+    partition: Partition,
+    batch: bytes,
+    context: RequestContext,
+    added: Outcome,
+) -> None:
+    """What Kafka does for the first batch of a transaction in a partition, before it reaches the log (KIP-890).
+
+    `added` says how adding the partition went, where that was tried. Raises LogError; KafkaError as `_require_verified` does.
+    """
+    header = _beginning(request, partition, batch)
+    if header is not None:
+        partition.require_producers().unverified.begin(header, context.now.wall_ms)
+        error = added.get((partition.topic.name, partition.index))
+        _require_verified(cluster, request, partition, header, context.api_version, error)
 
 
 def _require_verified(
-    cluster: Cluster, request: ProduceRequest, partition: Partition, header: BatchHeader, api_version: int
+    cluster: Cluster,
+    request: ProduceRequest,
+    partition: Partition,
+    header: BatchHeader,
+    api_version: int,
+    error: ErrorCode | None,
 ) -> None:
     """The first batch of a transaction may be written when its coordinator knows that it is to come (KIP-890).
 
@@ -355,14 +432,17 @@ def _require_verified(
     Kafka: ReplicaManager.handleProduceAppend, AddPartitionsToTxnManager.
     """
     assert request.transactional_id is not None
-    error = cluster.transactions.coordinator.verify(
-        request.transactional_id, header.producer_id, header.producer_epoch, partition.topic.name, partition.index
-    )
+    if error is None:
+        error = cluster.transactions.coordinator.verify(
+            request.transactional_id, header.producer_id, header.producer_epoch, partition.topic.name, partition.index
+        )
     match error:
         case ErrorCode.NONE:
             return
         case ErrorCode.TRANSACTION_ABORTABLE if api_version < _ABORTABLE_FROM:
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, "the partition was not added to the transaction")
+        case ErrorCode.CONCURRENT_TRANSACTIONS if api_version >= _PARTITIONS_ADDED_FROM:
+            raise KafkaError(error)
         case ErrorCode.PRODUCER_FENCED:
             raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH)
         case (

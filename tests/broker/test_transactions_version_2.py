@@ -1,0 +1,230 @@
+"""Clients of transaction.version 2 add nothing: what they write to becomes part of the transaction (KIP-890)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from kshim_protocol.messages.describe_transactions import DescribeTransactionsRequest
+from kshim_protocol.messages.end_txn import EndTxnRequest
+from kshim_protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kshim_protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from kshim_protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from tests.broker.data_plane import a_batch, produce
+from tests.broker.harness import Client, NodeUnderTest, a_node, files_in
+from tests.broker.transactional import committed_offset, committed_values
+
+
+def at_level(level: int, **options: Any) -> NodeUnderTest:
+    return a_node(topics={"t": 2}, config={"kshim.transaction.version": str(level)}, **options)
+
+
+class Producer:
+    """Speaks as a client of transaction.version 2 does."""
+
+    def __init__(self, client: Client, transactional_id: str = "x") -> None:
+        self.client = client
+        self.transactional_id = transactional_id
+        request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000)
+        reply = client.ask(request, 5)
+        assert reply.error_code == ErrorCode.NONE
+        self.producer_id, self.epoch = reply.producer_id, reply.producer_epoch
+
+    def write(self, partition: int, value: bytes, *, version: int = 12, sequence: int = 0, epoch: int = 0) -> ErrorCode:
+        """One batch; `epoch` is added to the producer's own."""
+        batch = a_batch(
+            value,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch + epoch,
+            base_sequence=sequence,
+            is_transactional=True,
+        )
+        answer = produce(
+            self.client, "t", batch, version, first_partition=partition, transactional_id=self.transactional_id
+        )
+        return ErrorCode(answer.error_code)
+
+    def commit_offset(self, offset: int, *, version: int = 5, epoch: int = 0, topic: str = "t") -> ErrorCode:
+        """TxnOffsetCommit of group g, partition 0."""
+        partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata=None)
+        request = TxnOffsetCommitRequest(
+            transactional_id=self.transactional_id,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch + epoch,
+            group_id="g",
+            topics=(TxnOffsetCommitRequestTopic(name=topic, partitions=(partition,)),),
+        )
+        return ErrorCode(self.client.ask(request, version).topics[0].partitions[0].error_code)
+
+    def end(self, *, committed: bool) -> ErrorCode:
+        """EndTxn; the producer goes on with what it is given."""
+        request = EndTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            committed=committed,
+        )
+        reply = self.client.ask(request, 5)
+        if reply.error_code == ErrorCode.NONE:
+            self.producer_id, self.epoch = reply.producer_id, reply.producer_epoch
+        return ErrorCode(reply.error_code)
+
+    def batch(self, *partitions: int, verify_only: bool, topic: str = "t") -> AddPartitionsToTxnTransaction:
+        """One transaction of AddPartitionsToTxn."""
+        return AddPartitionsToTxnTransaction(
+            transactional_id=self.transactional_id,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            verify_only=verify_only,
+            topics=(AddPartitionsToTxnTopic(name=topic, partitions=partitions),),
+        )
+
+
+def state_of(client: Client, transactional_id: str = "x") -> tuple[str, dict[str, tuple[int, ...]]]:
+    (found,) = client.ask(DescribeTransactionsRequest(transactional_ids=(transactional_id,)), 0).transaction_states
+    return found.transaction_state, {topic.topic: topic.partitions for topic in found.topics}
+
+
+def batched(client: Client, *batches: AddPartitionsToTxnTransaction, version: int = 5) -> list[list[ErrorCode]]:
+    reply = client.ask(AddPartitionsToTxnRequest(transactions=batches), version)
+    return [
+        [ErrorCode(part.partition_error_code) for topic in each.topic_results for part in topic.results_by_partition]
+        for each in reply.results_by_transaction
+    ]
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_transactions_of_writes_and_ends_alone_are_visible_when_they_are_committed(level: int) -> None:
+    client = at_level(level).client()
+    producer = Producer(client)
+    for number, committed in enumerate((True, False, True)):
+        assert producer.write(0, b"%d" % number) is ErrorCode.NONE
+        assert producer.write(0, b"more", sequence=1) is ErrorCode.NONE
+        assert producer.commit_offset(number) is ErrorCode.NONE
+        assert producer.end(committed=committed) is ErrorCode.NONE
+    assert committed_values(client, "t", 0) == [b"0", b"more", b"2", b"more"]
+    assert committed_offset(client, "g", "t") == (2, ErrorCode.NONE)
+    assert producer.epoch == 3
+
+
+def test_a_write_begins_the_transaction_and_adds_its_partition() -> None:
+    client = at_level(2).client()
+    producer = Producer(client)
+    producer.write(1, b"a")
+    assert state_of(client) == ("Ongoing", {"t": (1,)})
+    producer.commit_offset(3)
+    assert set(state_of(client)[1]) == {"t", "__consumer_offsets"}
+
+
+def test_a_write_is_appended_only_when_its_partition_is_added_durably(tmp_path: Path) -> None:
+    node = at_level(2, storage=files_in(tmp_path), fsync="always")
+    client = node.client()
+    client.send(InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=60_000), 5)
+    node.run_background_tasks()
+    given = client.take(InitProducerIdResponse)
+    batch = a_batch(b"a", producer_id=given.producer_id, producer_epoch=0, base_sequence=0, is_transactional=True)
+    data = PartitionProduceData(index=0, records=batch)
+    request = ProduceRequest(
+        transactional_id="x",
+        acks=-1,
+        timeout_ms=1_000,
+        topic_data=(TopicProduceData(name="t", partition_data=(data,)),),
+    )
+    client.send(request, 12)
+    assert client.is_waiting
+    assert node.log("t").end_offset == 0
+    node.run_background_tasks()
+    assert node.log("t").end_offset == 1
+    (answer,) = client.take(ProduceResponse).responses[0].partition_responses
+    assert answer.error_code == ErrorCode.NONE
+    node.close()
+
+
+def test_older_requests_add_nothing() -> None:
+    client = at_level(2).client()
+    producer = Producer(client)
+    assert producer.write(0, b"a", version=11) is ErrorCode.TRANSACTION_ABORTABLE
+    assert producer.write(0, b"a", version=10) is ErrorCode.INVALID_TXN_STATE
+    assert producer.commit_offset(1, version=4) is ErrorCode.TRANSACTION_ABORTABLE
+    assert producer.commit_offset(1, version=3) is ErrorCode.INVALID_TXN_STATE
+    assert state_of(client)[0] == "Empty"
+
+
+def test_a_producer_of_another_epoch_or_id_adds_nothing() -> None:
+    client = at_level(2).client()
+    producer = Producer(client)
+    assert producer.write(0, b"a", epoch=1) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert producer.commit_offset(1, epoch=1) is ErrorCode.INVALID_PRODUCER_EPOCH
+    producer.producer_id += 77
+    assert producer.write(0, b"a") is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert state_of(client)[0] == "Empty"
+
+
+def test_offsets_of_a_topic_there_is_not_begin_no_transaction() -> None:
+    client = at_level(2).client()
+    assert Producer(client).commit_offset(1, topic="nope") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert state_of(client)[0] == "Empty"
+
+
+def test_a_first_batch_with_another_sequence_is_refused_and_its_partition_stays_added() -> None:
+    client = at_level(2).client()
+    producer = Producer(client)
+    producer.write(0, b"a")
+    producer.end(committed=True)
+    assert producer.write(0, b"b", sequence=1) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert state_of(client) == ("Ongoing", {"t": (0,)})
+    assert producer.write(0, b"b") is ErrorCode.NONE
+
+
+def test_level_0_has_no_room_for_it_and_older_requests_go_on() -> None:
+    client = at_level(0).client()
+    producer = Producer(client)
+    assert producer.write(0, b"a") is ErrorCode.UNSUPPORTED_VERSION
+    assert producer.commit_offset(1) is ErrorCode.UNSUPPORTED_VERSION
+    assert state_of(client)[0] == "Empty"
+
+
+def test_a_batch_of_transactions_is_added_each_for_itself() -> None:
+    client = at_level(2).client()
+    first, second = Producer(client, "x"), Producer(client, "y")
+    assert batched(
+        client,
+        first.batch(0, 1, verify_only=False),
+        second.batch(0, verify_only=True),
+        second.batch(0, verify_only=False, topic="nope"),
+        second.batch(0, 7, verify_only=False),
+    ) == [
+        [ErrorCode.NONE, ErrorCode.NONE],
+        [ErrorCode.TRANSACTION_ABORTABLE],
+        [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION],
+        [ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION],
+    ]
+    assert (state_of(client, "x"), state_of(client, "y")) == (("Ongoing", {"t": (0, 1)}), ("Empty", {}))
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_verify_only_says_what_a_transaction_has(version: int) -> None:
+    client = at_level(2).client()
+    producer, unknown, nameless = Producer(client), Producer(client, "y"), Producer(client, "z")
+    producer.write(0, b"a")
+    unknown.transactional_id, nameless.transactional_id = "nobody", ""
+    batches = [each.batch(0, 1, verify_only=True) for each in (producer, unknown, nameless)]
+    assert batched(client, *batches, version=version) == [
+        [ErrorCode.NONE, ErrorCode.TRANSACTION_ABORTABLE],
+        [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2,
+        [ErrorCode.INVALID_REQUEST] * 2,
+    ]
+    producer.epoch += 1
+    assert batched(client, producer.batch(0, verify_only=True), version=version) == [[ErrorCode.PRODUCER_FENCED]]
