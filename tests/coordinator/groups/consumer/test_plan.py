@@ -114,12 +114,12 @@ def test_a_member_that_leaves_frees_its_partitions() -> None:
     assert sim.heartbeat("b", 2, owned=()) == (4, p(0, 1))
 
 
-def test_a_group_whose_members_left_is_empty_and_keeps_its_epochs() -> None:
+def test_a_group_whose_members_left_is_empty_and_its_epochs_go_on() -> None:
     sim = GroupSim(t=2)
     sim.join("a", wants("t"))
     sim.remove("a")
     assert sim.group.state is ConsumerGroupState.EMPTY
-    assert sim.group.group_epoch == 3
+    assert (sim.group.group_epoch, sim.group.target_epoch) == (3, 3)
     assert not sim.group.holders
     assert not sim.group.targets
 

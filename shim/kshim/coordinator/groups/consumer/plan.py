@@ -68,6 +68,9 @@ class Plan:
         """A member leaves for good, or is removed."""
         self._forget(member_id)
         self.raise_epoch(trigger)
+        if not self.group.members:
+            # A live 4.4 describes the Empty group with equal epochs: there is nothing left to assign.
+            self._set_target_epoch(self.group.target_ms)
 
     def leave_for_now(self, member_id: str) -> None:
         """A static member will be back: its partitions wait for it, and the epoch stays."""
@@ -111,8 +114,11 @@ class Plan:
         for member_id, partitions in target.items():
             if group.targets.get(member_id) != partitions:
                 self.add(MemberTarget(member_id, partitions))
+        self._set_target_epoch(now_ms)
+
+    def _set_target_epoch(self, target_ms: int) -> None:
         value = ConsumerGroupTargetAssignmentMetadataValue(
-            assignment_epoch=group.group_epoch, assignment_timestamp=now_ms
+            assignment_epoch=self.group.group_epoch, assignment_timestamp=target_ms
         )
         self.add(TargetEpoch(value))
 
