@@ -15,6 +15,13 @@ from integration.transactions.dialogue import KEPT, dialogue
 from integration.transactions.producer import Producer, Talk
 
 
+def broker_at(kind: str, level: int, directory: Path) -> Broker:
+    """One that is not started, with that level of transaction.version."""
+    if kind == "kafka":
+        return RealKafka(directory, features={"transaction.version": level})
+    return KshimProcess(directory, config={"kshim.transaction.version": str(level)})
+
+
 def answers_of(bootstrap: str) -> list[str]:
     host, _, port = bootstrap.rpartition(":")
     return dialogue(host, int(port))
@@ -38,7 +45,9 @@ def test_kafka_answers_as_it_did(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "level", "outcome"),
     [
-        ("kshim", None, "PRODUCER_FENCED"),
+        ("kshim", 0, "PRODUCER_FENCED"),
+        ("kshim", 1, "PRODUCER_FENCED"),
+        ("kshim", None, "NONE producer=0 epoch=1"),
         pytest.param("kafka", 1, "PRODUCER_FENCED", marks=[pytest.mark.long, pytest.mark.kafka]),
         pytest.param("kafka", None, "NONE producer=0 epoch=1", marks=pytest.mark.kafka),
     ],
@@ -47,8 +56,9 @@ def test_a_producer_that_goes_on_while_its_transaction_is_open_is_let_in_by_tran
     kind: str, level: int | None, outcome: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """Its own InitProducerId aborts the transaction with the next epoch, and has to be repeated."""
+    broker: Broker
     if level is not None:
-        broker: Broker = available(lambda: RealKafka(tmp_path, features={"transaction.version": level}))
+        broker = available(lambda: broker_at(kind, level, tmp_path))
         broker.start()
         request.addfinalizer(broker.kill)
     else:

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=Struct)
 
+CONFIG: dict[str, str] = {}
+"""What nodes are configured with unless a test says otherwise; see `at_both_levels` in conftest.py."""
 START_MONO_MS = 1_000_000
 START_REAL_MS = 5_000_000
 START_WALL_MS = 1_700_000_000_000
@@ -328,7 +330,7 @@ def a_node(
     `record` takes the bytes of a recording.
     """
     node = NodeUnderTest(
-        config or {},
+        {**CONFIG, **(config or {})},
         storage or MemoryStorage(),
         host=host,
         port=port,

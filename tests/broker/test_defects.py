@@ -147,6 +147,7 @@ def test_a_defect_in_a_timer_is_reported_and_the_other_timers_go_on(node: NodeUn
     assert state_of(client, BROKEN) == "Empty"
 
 
+@pytest.mark.usefixtures("at_both_levels")
 @pytest.mark.parametrize("failures", [1, 2, 3])
 def test_a_marker_that_meets_a_defect_is_written_once_its_shard_is_loaded_again(
     node: NodeUnderTest, failures: int
@@ -171,6 +172,7 @@ def test_a_marker_that_meets_a_defect_is_written_once_its_shard_is_loaded_again(
     assert len(node.defects) == failures
 
 
+@pytest.mark.usefixtures("at_both_levels")
 @pytest.mark.parametrize("is_retried", [False, True])
 def test_a_defect_after_the_markers_reloads_the_shard_of_the_transaction(node: NodeUnderTest, is_retried: bool) -> None:
     client = node.client()
@@ -190,8 +192,9 @@ def test_a_defect_after_the_markers_reloads_the_shard_of_the_transaction(node: N
         node.pass_ms(MARKER_PAUSE_MS)
     assert producer.end(committed=True) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     node.warm_up()
-    assert producer.end(committed=True) == ErrorCode.NONE
+    assert committed_offset(client, BROKEN, "orders") == (7, ErrorCode.NONE)
     producer.commit_offset(BROKEN, "orders", 8)
+    assert producer.end(committed=True) == ErrorCode.NONE
 
 
 def test_a_defect_long_after_a_topic_was_deleted_leaves_the_shards_alone(node: NodeUnderTest) -> None:

@@ -23,6 +23,8 @@ from tests.broker.transactional import TransactionalProducer, committed_offset, 
 Outcome = tuple[list[list[bytes | None]], tuple[int, ErrorCode]]
 """The values of each partition that a reader sees, and what it gets for the offset."""
 
+pytestmark = pytest.mark.usefixtures("at_both_levels")
+
 UNSTABLE = (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
 
 
@@ -147,7 +149,7 @@ def test_a_restart_loads_ids_and_epochs_and_refuses_until_it_has(tmp_path: Path)
     assert old.end(committed=True) is ErrorCode.NONE
     assert committed_values(client, "t", 0) == [b"a"]
     new = TransactionalProducer(client)
-    assert (new.producer_id, new.producer_epoch) == (old.producer_id, 1)
+    assert (new.producer_id, new.producer_epoch) == (old.producer_id, old.producer_epoch + 1)
     node.close()
 
 

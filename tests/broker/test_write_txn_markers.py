@@ -51,7 +51,7 @@ def errors(answer: WriteTxnMarkersResponse) -> list[int]:
 
 
 @pytest.fixture
-def node() -> NodeUnderTest:
+def node(at_both_levels: int) -> NodeUnderTest:
     return a_node(topics={"orders": 2})
 
 

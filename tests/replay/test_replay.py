@@ -9,7 +9,7 @@ from time import process_time
 import pytest
 
 from kshim.broker.connection import ConnectionClosing
-from kshim.recording.format import Encoder, Kind, RecordingError
+from kshim.recording.format import Encoder, Kind, RecordingError, as_json
 from kshim.replay.compare import FieldDifference
 from kshim.replay.replay import replay
 from kshim_protocol.errors import ErrorCode
@@ -231,3 +231,27 @@ def test_a_node_that_comes_to_another_address_is_found_there() -> None:
     node.node.node.port = 19092
     node.client().ask(MetadataRequest(topics=()), 12)
     assert recorded.replay().differences == []
+
+
+ASKING_FOR_LEVELS = ApiVersionsRequest(client_software_name="a", client_software_version="1")
+
+
+@pytest.mark.parametrize("config", [{}, {"kshim.transaction.version": "0"}], ids=["default", "given"])
+def test_the_levels_of_features_are_those_of_the_recording_unless_set(config: dict[str, str]) -> None:
+    recorded = Recorded(config)
+    recorded.node.client().ask(ASKING_FOR_LEVELS, 4)
+    data = recorded.data
+    assert replay(BytesIO(data)).differences == []
+    (difference,) = replay(BytesIO(data), {"kshim.transaction.version": "1"}).differences
+    assert difference.fields[0].path.startswith("finalized_features")
+
+
+def test_a_recording_that_says_nothing_of_features_was_made_at_level_0() -> None:
+    recorded = Recorded({"kshim.transaction.version": "0"})
+    recorded.node.client().ask(ASKING_FOR_LEVELS, 4)
+    start, *others = recorded.entries()
+    fields = {**start.fields, "config": {}, "documents": {}}
+    encoder = Encoder()
+    for entry in (start._replace(payload=as_json(fields)), *others):
+        encoder.add(*entry)
+    assert replay(BytesIO(encoder.header() + encoder.block())).differences == []

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kshim.broker.coordinator_host import C, CoordinatorHost
-from kshim.broker.features import TRANSACTION_VERSION, Features
+from kshim.broker.features import LEVEL_KEY, TRANSACTION_VERSION, Features
 from kshim.broker.leader_election import ClusterNode, LeaderElection
 from kshim.broker.producer_ids import ProducerIds
 from kshim.broker.step_applier import StepApplier
@@ -109,7 +109,7 @@ class Cluster:
         self.features = Features(
             storage,
             {TRANSACTION_VERSION: config.kshim_transaction_version},
-            given="kshim.transaction.version" in config.given,
+            given=LEVEL_KEY in config.given,
         )
         self._random_ids = random_ids
         self._history: History | None = None

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 FEATURES_DOCUMENT: Final = "features.json"
 TRANSACTION_VERSION: Final = "transaction.version"
+LEVEL_KEY: Final = "kshim.transaction.version"
+"""The configuration key of its level in a new data directory."""
 SUPPORTED: Final = {TRANSACTION_VERSION: (0, 2)}
 """The lowest and the highest level of each feature."""
 _VERSION = 1
@@ -47,9 +49,12 @@ class Features:
         self.levels = changed
         self.epoch += 1
 
+    def document(self) -> str:
+        """What is stored of the levels that hold."""
+        return _document(self.levels, self.epoch)
+
     def _save(self, levels: dict[str, int], epoch: int) -> None:
-        document = {"version": _VERSION, "epoch": epoch, "levels": levels}
-        self._storage.write_document(FEATURES_DOCUMENT, json.dumps(document) + "\n")
+        self._storage.write_document(FEATURES_DOCUMENT, _document(levels, epoch))
 
     def _read(self, text: str) -> dict[str, int]:
         try:
@@ -65,3 +70,11 @@ class Features:
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise LogError(f"{FEATURES_DOCUMENT} in the data directory cannot be used: {error}") from None
         return levels
+
+
+def _document(levels: dict[str, int], epoch: int) -> str:
+    return json.dumps({"version": _VERSION, "epoch": epoch, "levels": levels}) + "\n"
+
+
+LEVELS_BEFORE_FEATURES: Final = _document({TRANSACTION_VERSION: 0}, 0)
+"""The document of a kshim that knew no features."""

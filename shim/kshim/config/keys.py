@@ -108,8 +108,7 @@ _OWN_ROWS: Final[tuple[tuple[str, KeyType, str, str, str], ...]] = (
     ("kshim.history.topic.enable",         "boolean", "false",      "",            "Whether the history is also written to the topic __kshim_events."),
     ("kshim.slow.reader.ms",               "long",    "60000",      "1+",          "A client that leaves more than 1 MiB of responses unread for this time is disconnected."),
     ("kshim.slow.sender.ms",               "long",    "30000",      "1+",          "While memory for requests is short, a client that takes longer than this to send one is disconnected."),
-    # Kafka's is 2.
-    ("kshim.transaction.version",          "int",     "0",          "0..2",        "The level of the feature transaction.version of a new data directory, which UpdateFeatures changes later."),
+    ("kshim.transaction.version",          "int",     "2",          "0..2",        "The level of the feature transaction.version of a new data directory, which UpdateFeatures changes later."),
     ("kshim.unsent.max.bytes",             "long",    "536870912",  "1+",          "While more bytes of responses than this wait for slow clients, the slowest are disconnected."),
     ("super.users",                        "string",  "",           "",            "Principals that may do everything, as TYPE:NAME separated by semicolons."),
 )

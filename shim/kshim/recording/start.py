@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from kshim.broker.features import FEATURES_DOCUMENT
+from kshim.broker.features import FEATURES_DOCUMENT, LEVEL_KEY, LEVELS_BEFORE_FEATURES
 from kshim.broker.producer_ids import PRODUCER_IDS_DOCUMENT
 from kshim.config.broker_config import is_secret
 from kshim.config.dynamic import DYNAMIC_CONFIGS_DOCUMENT
@@ -21,7 +21,7 @@ from kshim_protocol.records.layout import LOG_FIELDS
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
 
-_DOCUMENTS: Final = (PRODUCER_IDS_DOCUMENT, DYNAMIC_CONFIGS_DOCUMENT, ACLS_DOCUMENT, FEATURES_DOCUMENT)
+_DOCUMENTS: Final = (PRODUCER_IDS_DOCUMENT, DYNAMIC_CONFIGS_DOCUMENT, ACLS_DOCUMENT)
 """Those that answers depend on. Credentials are not among them."""
 
 
@@ -63,7 +63,7 @@ def _open(pairs: Mapping[str, str]) -> dict[str, str]:
 
 
 def _documents(cluster: Cluster) -> dict[str, str]:
-    found = {}
+    found = {FEATURES_DOCUMENT: cluster.features.document()}  # also where they are the default of this kshim
     for name in _DOCUMENTS:
         text = cluster.storage.read_document(name)
         if text is None:
@@ -81,9 +81,12 @@ def _documents(cluster: Cluster) -> dict[str, str]:
 
 
 class StartStorage(MemoryStorage):
-    """A storage in memory that holds what a recording began with. `add` its batches before it is used."""
+    """A storage in memory that holds what a recording began with. `add` its batches before it is used.
 
-    def __init__(self, fields: Mapping[str, Any]) -> None:
+    `settings` are configuration keys that have other values now: the level of a feature is one of them.
+    """
+
+    def __init__(self, fields: Mapping[str, Any], settings: Mapping[str, str]) -> None:
         super().__init__()
         self._topics: list[dict[str, Any]] = fields["topics"]
         self._names: list[list[Any]] = fields["partitions"]
@@ -95,8 +98,10 @@ class StartStorage(MemoryStorage):
                 if not is_stored:
                     log.start_offset = log.end_offset
                 self._logs[topic["name"], index] = log
-        for name, text in fields["documents"].items():
-            self.write_document(name, text)
+        documents: dict[str, str] = fields["documents"]
+        for name, text in {FEATURES_DOCUMENT: LEVELS_BEFORE_FEATURES, **documents}.items():
+            if name != FEATURES_DOCUMENT or LEVEL_KEY not in settings:
+                self.write_document(name, text)
 
     def add(self, index: int, batches: bytes) -> None:
         """Put batches behind those before, in partition `index` of START. Raises ProtocolError, LookupError."""

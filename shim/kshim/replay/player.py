@@ -95,7 +95,7 @@ class Player:
         self._ready: deque[ReplayedConnection] = deque()
         self._request_number = 0
         self._injector: FaultInjector | None = None
-        storage = StartStorage(fields)
+        storage = StartStorage(fields, settings or {})
         for entry in stored:
             storage.add(entry.subject, entry.payload)
         self.cluster = Cluster(

@@ -67,8 +67,10 @@ NOTHING: Outcome = ([[], []], (-1, ErrorCode.NONE))
 EVERYTHING: Outcome = ([[b"a"], [b"b"]], (42, ErrorCode.NONE))
 
 
+@pytest.mark.parametrize("level", [0, 2])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_transaction_that_meets_a_loss_of_power(tmp_path: Path, seed: int) -> None:
+def test_a_transaction_that_meets_a_loss_of_power(tmp_path: Path, seed: int, level: int) -> None:
+    config = {"kshim.transaction.version": str(level)}
     seen: list[Outcome] = []
     steps = 0
     is_over = False
@@ -76,7 +78,7 @@ def test_a_transaction_that_meets_a_loss_of_power(tmp_path: Path, seed: int) -> 
         rng = Random(seed * 1_000 + steps)
         disk = SimulatedDisk(tmp_path / str(steps))
         storage = files_in(tmp_path / str(steps), disk)
-        node = a_node(topics={"t": 2}, storage=storage, fsync="always")
+        node = a_node(config, topics={"t": 2}, storage=storage, fsync="always")
         client = Patient(node, steps, rng)
         was_acknowledged = False
         try:
@@ -89,7 +91,7 @@ def test_a_transaction_that_meets_a_loss_of_power(tmp_path: Path, seed: int) -> 
         storage._directory._lock.release()
         disk.end_process()
         disk.lose_power(rng)
-        after = a_node(storage=files_in(tmp_path / str(steps)), fsync="always")
+        after = a_node(config, storage=files_in(tmp_path / str(steps)), fsync="always")
         patient = Patient(after, 10_000, rng)
         while patient.work():
             pass
