@@ -75,7 +75,7 @@ API_TABLE: dict[int, Api] = {
         Api(25, "AddOffsetsToTxn",           "add_offsets_to_txn",         (0, 4), 3),
         Api(26, "EndTxn",                    "end_txn",                    (0, 5), 3),
         Api(27, "WriteTxnMarkers",           "write_txn_markers",          (1, 2), 1),
-        Api(28, "TxnOffsetCommit",           "txn_offset_commit",          (0, 5), 3),
+        Api(28, "TxnOffsetCommit",           "txn_offset_commit",          (0, 6), 3),
         Api(29, "DescribeAcls",              "describe_acls",              (1, 3), 2),
         Api(30, "CreateAcls",                "create_acls",                (1, 3), 2),
         Api(31, "DeleteAcls",                "delete_acls",                (1, 3), 2),
@@ -98,7 +98,7 @@ API_TABLE: dict[int, Api] = {
         Api(60, "DescribeCluster",           "describe_cluster",           (0, 2), 0),
         Api(61, "DescribeProducers",         "describe_producers",         (0, 0), 0),
         Api(65, "DescribeTransactions",      "describe_transactions",      (0, 0), 0),
-        Api(66, "ListTransactions",          "list_transactions",          (0, 1), 0),
+        Api(66, "ListTransactions",          "list_transactions",          (0, 2), 0),
         Api(74, "ListConfigResources",       "list_config_resources",      (0, 1), 0),
         Api(75, "DescribeTopicPartitions",   "describe_topic_partitions",  (0, 0), 0),
     )

@@ -196,17 +196,12 @@ def test_the_api_table_equals_the_message_tables(api: Api) -> None:
             assert api.is_flexible(version) == (cls.info.flexible[0] <= version <= cls.info.flexible[1])
 
 
-SERVED_UP_TO = {"ListTransactions": 1, "TxnOffsetCommit": 5}
-"""Versions after these are left out: they are between brokers or for transaction.version 2, or match patterns."""
-
-
 @over_apis
 def test_the_api_table_lists_kafkas_stable_versions(api: Api, schemas: JsonSchemas) -> None:
     schema = schemas[f"{api.name}Request"]
     first, last = version_range(schema["validVersions"])
     stable = last - schema.get("latestVersionUnstable", False)
-    assert (api.min_version, api.max_version) == (first, SERVED_UP_TO.get(api.name, stable))
-    assert api.max_version <= stable
+    assert (api.min_version, api.max_version) == (first, stable)
     flexible = version_range(schema["flexibleVersions"])
     assert api.flexible_from == (flexible[0] if flexible[1] >= flexible[0] else None)
 

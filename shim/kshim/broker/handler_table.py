@@ -49,6 +49,7 @@ _AREAS: Final = {
         "list_partition_reassignments",
     ),
     "transactions": (
+        "list_transactions",
         "txn_offset_commit",
         "write_txn_markers",
     ),

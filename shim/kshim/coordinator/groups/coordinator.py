@@ -83,6 +83,7 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
     ) -> Step:
         """See `txn_offset_commit.py`. `verify` is asked whether the producer's transaction has that partition."""
         from kshim.coordinator.groups.offsets import txn_offset_commit as commit
+        from kshim.coordinator.groups.offsets.requested_topics import any_exists
 
         step = self.begin()
         try:
@@ -90,19 +91,20 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
         except KafkaError as error:
             self.refuse(error, request, context, ticket, step)
             return step
+        topics = commit.topics_of(shard.topics, request, context.api_version)
         try:
-            if commit.exists(shard, request):
+            if any_exists(topics):
                 if not request.group_id:
                     raise KafkaError(ErrorCode.INVALID_GROUP_ID)
                 shard.require_loaded()
                 error_code = verify(shard.partition)
                 if error_code is not ErrorCode.NONE:
                     raise KafkaError(error_code)
-                commit.txn_offset_commit(shard, request, context, ticket, step)
+                commit.txn_offset_commit(shard, request, topics, context, ticket, step)
             else:
-                step.reply(ticket, commit.response_of(shard, request, ErrorCode.NONE, context.api_version))
+                step.reply(ticket, commit.response_of(topics, ErrorCode.NONE, context.api_version))
         except KafkaError as error:
-            step.reply(ticket, commit.response_of(shard, request, error.code, context.api_version))
+            step.reply(ticket, commit.response_of(topics, error.code, context.api_version))
         return step
 
     # From within the broker

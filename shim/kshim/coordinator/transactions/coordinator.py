@@ -31,6 +31,7 @@ from kshim_protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kshim_protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from kshim_protocol.messages.end_txn import EndTxnRequest
 from kshim_protocol.messages.init_producer_id import InitProducerIdRequest
+from kshim_protocol.messages.list_transactions import ListTransactionsRequest
 from kshim_protocol.schema import Request
 
 _FENCED_SINCE: dict[type[Request[Any]], int] = {
@@ -96,7 +97,6 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
     init_producer_id: Final = in_one_shard(_id_of_new_producer, init_producer_id.init_producer_id)
     add_offsets_to_txn: Final = in_one_shard(_transactional_id, add_offsets_to_txn)
     end_txn: Final = in_one_shard(_transactional_id, end_txn.end_txn)
-    list_transactions: Final = in_all_shards(describe_transactions.list_transactions)
     describe_transactions: Final = in_many_shards(describe_transactions.describe_transactions)
     _add_partitions: Final = in_one_shard(_id_of_partitions, add_partitions_to_txn)
 
@@ -117,6 +117,26 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
         step = self.begin()
         step.reply(ticket, refused(request, errors))
         return step
+
+    def list_transactions(
+        self,
+        request: ListTransactionsRequest,
+        context: RequestContext,
+        ticket: Ticket,
+        matches: Callable[[str], bool] = lambda transactional_id: True,
+    ) -> Step:
+        """See `describe_transactions.py`. `matches` says which ids the pattern of the request is about."""
+
+        def work(
+            shards: list[TransactionShard],
+            request: ListTransactionsRequest,
+            context: RequestContext,
+            ticket: Ticket,
+            step: Step,
+        ) -> None:
+            describe_transactions.list_transactions(shards, matches, request, context, ticket, step)
+
+        return in_all_shards(work)(self, request, context, ticket)
 
     def verify(
         self, transactional_id: str, producer_id: int, producer_epoch: int, topic: str, partition: int

@@ -1,10 +1,12 @@
 """DescribeTransactions and ListTransactions: what the coordinator knows of transactional ids.
 
 Source: Kafka's TransactionCoordinator.handleDescribeTransactions, TransactionStateManager.listTransactionStates; KIP-664,
-KIP-994.
+KIP-994, KIP-1152.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from kshim.coordinator.runtime import FindShard
 from kshim.coordinator.step import Now, RequestContext, Step, Ticket
@@ -61,12 +63,13 @@ def _described(find: FindShard[TransactionShard], transactional_id: str) -> Tran
 
 def list_transactions(
     shards: list[TransactionShard],
+    matches: Callable[[str], bool],
     request: listing.ListTransactionsRequest,
     context: RequestContext,
     ticket: Ticket,
     step: Step,
 ) -> None:
-    """All ids that pass the filters. Raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS when any shard is not loaded."""
+    """All ids that pass the filters and that `matches` says belong to the pattern. Raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS when any shard is not loaded."""
     states = {name: state_named(name) for name in request.state_filters}
     wanted = frozenset(states.values())
     found: list[listing.TransactionState] = []
@@ -74,7 +77,11 @@ def list_transactions(
         shard.require_loaded()
         for transaction in shard.transactions.values():
             facts = transaction.facts
-            if (not states or facts.state in wanted) and _passes(transaction, request, context.now):
+            if (
+                (not states or facts.state in wanted)
+                and _passes(transaction, request, context.now)
+                and matches(transaction.transactional_id)
+            ):
                 found.append(
                     listing.TransactionState(
                         transactional_id=transaction.transactional_id,

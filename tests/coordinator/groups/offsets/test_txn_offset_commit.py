@@ -15,7 +15,7 @@ from kshim_protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from kshim_protocol.records.batch import parse_batch_header
-from tests.coordinator.harness import Call, Sim
+from tests.coordinator.harness import Call, Sim, topic_id
 from tests.coordinator.peers import GroupSim, a_group
 from tests.coordinator.rules import covers
 
@@ -72,6 +72,34 @@ def commit(
         for topic in call.reply.topics
         for partition in topic.partitions
     }
+
+
+def commit_by_id(sim: Sim, *topics: tuple[bytes, tuple[int, ...]]) -> list[tuple[bytes, list[tuple[int, ErrorCode]]]]:
+    """TxnOffsetCommit v6 of offset 7 to partitions of topic ids."""
+    request = TxnOffsetCommitRequest(
+        transactional_id="x",
+        group_id="g",
+        producer_id=PRODUCER[0],
+        producer_epoch=PRODUCER[1],
+        topics=tuple(
+            TxnOffsetCommitRequestTopic(
+                topic_id=id_,
+                partitions=tuple(
+                    TxnOffsetCommitRequestPartition(partition_index=index, committed_offset=7, committed_metadata="")
+                    for index in partitions
+                ),
+            )
+            for id_, partitions in topics
+        ),
+    )
+    call = Call(request, 6)
+    sim.apply(
+        sim.coordinator.txn_offset_commit(request, RequestContext(6, "client", "/127.0.0.1", sim.now), call, agreed)
+    )
+    return [
+        (topic.topic_id, [(each.partition_index, ErrorCode(each.error_code)) for each in topic.partitions])
+        for topic in call.reply.topics
+    ]
 
 
 def end(sim: Sim, *, is_commit: bool, group_id: str = "g", producer: tuple[int, int] = PRODUCER) -> None:
@@ -250,3 +278,15 @@ def test_a_loading_shard_takes_neither_commits_nor_markers() -> None:
     with pytest.raises(KafkaError, match="COORDINATOR_LOAD_IN_PROGRESS"):
         end(sim, is_commit=True)
     assert set(wanted) == {partition}
+
+
+def test_topics_are_named_by_their_ids_from_version_6_on() -> None:
+    sim = a_group()
+    orders, other = topic_id("orders"), topic_id("orders", life=1)
+    assert commit_by_id(sim, (other, (0,)), (orders, (0, 99))) == [
+        (other, [(0, ErrorCode.UNKNOWN_TOPIC_ID)]),
+        (orders, [(0, ErrorCode.NONE), (99, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]),
+    ]
+    end(sim, is_commit=True)
+    assert offset(sim) == 7
+    assert commit_by_id(sim, (other, (0,))) == [(other, [(0, ErrorCode.UNKNOWN_TOPIC_ID)])]

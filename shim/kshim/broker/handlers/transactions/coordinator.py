@@ -9,7 +9,6 @@ from kshim_protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kshim_protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from kshim_protocol.messages.describe_transactions import DescribeTransactionsRequest
 from kshim_protocol.messages.end_txn import EndTxnRequest
-from kshim_protocol.messages.list_transactions import ListTransactionsRequest
 
 # fmt: off
 HANDLERS = (
@@ -17,6 +16,5 @@ HANDLERS = (
     relay(TRANSACTIONS_TOPIC, AddOffsetsToTxnRequest,      TransactionCoordinator.add_offsets_to_txn),
     relay(TRANSACTIONS_TOPIC, EndTxnRequest,               TransactionCoordinator.end_txn),
     relay(TRANSACTIONS_TOPIC, DescribeTransactionsRequest, TransactionCoordinator.describe_transactions),
-    relay(TRANSACTIONS_TOPIC, ListTransactionsRequest,     TransactionCoordinator.list_transactions),
 )
 # fmt: on

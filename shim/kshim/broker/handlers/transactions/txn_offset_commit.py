@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from kshim.broker.request import PendingReply, handles
 from kshim.broker.transaction_partitions import Outcome, after_adding
+from kshim.coordinator.groups.offsets.requested_topics import any_exists
+from kshim.coordinator.groups.offsets.txn_offset_commit import topics_of
 from kshim.coordinator.step import OFFSETS_TOPIC, RequestContext, Step
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode
@@ -34,11 +36,7 @@ def txn_offset_commit(
             request.transactional_id, request.producer_id, request.producer_epoch, OFFSETS_TOPIC, partition
         )
 
-    exists = any(
-        cluster.topics.partition(topic.name, partition.partition_index) is not None
-        for topic in request.topics
-        for partition in topic.partitions
-    )
+    exists = any_exists(topics_of(cluster.topics, request, context.api_version))
     index = groups.partition_for(request.group_id)
     leads = context.leads_shard is None or context.leads_shard(OFFSETS_TOPIC, index)
     if context.api_version < _GROUP_ADDED_FROM or not (request.group_id and exists and leads):

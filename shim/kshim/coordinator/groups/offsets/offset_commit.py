@@ -6,13 +6,12 @@ Source: Kafka's KafkaApis.handleOffsetCommitRequest (topics) and OffsetMetadataM
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
 from kshim.coordinator.append_errors import append_error
-from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.offsets.offset_values import NEVER, Errors, OffsetValues
+from kshim.coordinator.groups.offsets.requested_topics import RequestedTopic, any_exists, requested_topics
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import Now, RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -24,7 +23,6 @@ from kshim_protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from kshim_protocol.schema import ZERO_UUID
 
 _TOPIC_ID_SINCE = 10
 _GROUP_ID_NOT_FOUND_SINCE = 9
@@ -32,14 +30,7 @@ _NO_RETENTION = -1
 _LAST_TIMESTAMP_MS = (1 << 63) - 1
 
 
-class _Topic(NamedTuple):
-    """One topic of the request. Without such a topic `partition_count` is 0; `missing` is what to answer then."""
-
-    requested: OffsetCommitRequestTopic
-    name: str
-    topic_id: bytes
-    partition_count: int
-    missing: ErrorCode
+_Topics = list[RequestedTopic[OffsetCommitRequestTopic]]
 
 
 def offset_commit(
@@ -49,13 +40,8 @@ def offset_commit(
 
     An error of the group is returned for every partition that exists; without any, the group is not checked.
     """
-    topics = _resolve(shard.topics, request, context)
-    has_valid = any(
-        0 <= partition.partition_index < topic.partition_count
-        for topic in topics
-        for partition in topic.requested.partitions
-    )
-    if has_valid:
+    topics = requested_topics(shard.topics, request.topics, by_id=context.api_version >= _TOPIC_ID_SINCE)
+    if any_exists(topics):
         try:
             shard.require_loaded()
             _check_group(shard, request, context)
@@ -65,21 +51,6 @@ def offset_commit(
             _store(shard, request, topics, context.now, ticket, step)
     else:
         step.reply(ticket, _response(topics, ErrorCode.NONE))
-
-
-def _resolve(catalog: TopicCatalog, request: OffsetCommitRequest, context: RequestContext) -> list[_Topic]:
-    topics = []
-    for requested in request.topics:
-        if context.api_version >= _TOPIC_ID_SINCE:
-            topic_id = requested.topic_id
-            name = catalog.topic_name(topic_id) or ""
-            missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if name else ErrorCode.UNKNOWN_TOPIC_ID
-        else:
-            name = requested.name
-            topic_id = catalog.topic_id(name) or ZERO_UUID
-            missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        topics.append(_Topic(requested, name, topic_id, catalog.partition_count(name) or 0, missing))
-    return topics
 
 
 # The group
@@ -118,9 +89,7 @@ def require_may_commit(group: Group, member_id: str, group_instance_id: str | No
 # The values
 
 
-def _store(
-    shard: Shard, request: OffsetCommitRequest, topics: list[_Topic], now: Now, ticket: Ticket, step: Step
-) -> None:
+def _store(shard: Shard, request: OffsetCommitRequest, topics: _Topics, now: Now, ticket: Ticket, step: Step) -> None:
     """Have everything valid written; answer then, or at once when nothing is."""
     expire_timestamp_ms = NEVER
     if request.retention_time_ms != _NO_RETENTION:
@@ -147,7 +116,7 @@ def _store(
 # The answer
 
 
-def _response(topics: list[_Topic], error: ErrorCode, errors: Errors | None = None) -> OffsetCommitResponse:
+def _response(topics: _Topics, error: ErrorCode, errors: Errors | None = None) -> OffsetCommitResponse:
     """`error` on all partitions that exist, except those with their own in `errors`."""
     return OffsetCommitResponse(
         topics=tuple(
@@ -165,9 +134,12 @@ def _response(topics: list[_Topic], error: ErrorCode, errors: Errors | None = No
 
 
 def _partition_error(
-    topic: _Topic, partition: OffsetCommitRequestPartition, error: ErrorCode, errors: Errors | None
+    topic: RequestedTopic[OffsetCommitRequestTopic],
+    partition: OffsetCommitRequestPartition,
+    error: ErrorCode,
+    errors: Errors | None,
 ) -> ErrorCode:
-    if not 0 <= partition.partition_index < topic.partition_count:
+    if not topic.has(partition.partition_index):
         return topic.missing
     return errors.get(partition.committed_metadata or "", error) if errors else error
 

@@ -7,36 +7,44 @@ values); KIP-98, KIP-447. That the producer may do so is for the transaction coo
 from __future__ import annotations
 
 from kshim.coordinator.append_errors import append_error
+from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset
 from kshim.coordinator.groups.offsets.offset_commit import require_may_commit
 from kshim.coordinator.groups.offsets.offset_values import Errors, OffsetValues
+from kshim.coordinator.groups.offsets.requested_topics import RequestedTopic, requested_topics
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from kshim_protocol.schema import ZERO_UUID
 
 _ABORTABLE_SINCE = 4
 _LOAD_IN_PROGRESS_SINCE = 2
 
 
-def exists(shard: Shard, request: TxnOffsetCommitRequest) -> bool:
-    """Whether any partition of the request exists; otherwise neither the group nor the transaction is checked."""
-    return any(
-        0 <= partition.partition_index < (shard.topics.partition_count(topic.name) or 0)
-        for topic in request.topics
-        for partition in topic.partitions
-    )
+_TOPIC_ID_SINCE = 6
+
+Topics = list[RequestedTopic[TxnOffsetCommitRequestTopic]]
+
+
+def topics_of(catalog: TopicCatalog, request: TxnOffsetCommitRequest, api_version: int) -> Topics:
+    """What there is of the topics of a request."""
+    return requested_topics(catalog, request.topics, by_id=api_version >= _TOPIC_ID_SINCE)
 
 
 def txn_offset_commit(
-    shard: Shard, request: TxnOffsetCommitRequest, context: RequestContext, ticket: Ticket, step: Step
+    shard: Shard,
+    request: TxnOffsetCommitRequest,
+    topics: Topics,
+    context: RequestContext,
+    ticket: Ticket,
+    step: Step,
 ) -> None:
     """Check the group, then each value; answer once everything valid is written, as one batch of the producer.
 
@@ -51,10 +59,9 @@ def txn_offset_commit(
     elif request.generation_id_or_member_epoch >= 0:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
     values = OffsetValues(shard, request.group_id, context.now)
-    for topic in request.topics:
-        count = shard.topics.partition_count(topic.name) or 0
-        values.add(topic.name, shard.topics.topic_id(topic.name) or ZERO_UUID, count, topic.partitions)
-    response = response_of(shard, request, ErrorCode.NONE, context.api_version, values.errors)
+    for topic in topics:
+        values.add(topic.name, topic.topic_id, topic.partition_count, topic.requested.partitions)
+    response = response_of(topics, ErrorCode.NONE, context.api_version, values.errors)
     if not values.pairs:
         step.reply(ticket, response)
         return
@@ -67,7 +74,7 @@ def txn_offset_commit(
         step.reply(ticket, response)
 
     def failed(error: ErrorCode, step: Step) -> None:
-        step.reply(ticket, response_of(shard, request, append_error(error), context.api_version))
+        step.reply(ticket, response_of(topics, append_error(error), context.api_version))
 
     producer = (request.producer_id, request.producer_epoch)
     shard.append(step, values.pairs, context.now, written=written, failed=failed, producer=producer)
@@ -84,25 +91,29 @@ def _check_member(group: Group, request: TxnOffsetCommitRequest) -> None:
 
 
 def response_of(
-    shard: Shard, request: TxnOffsetCommitRequest, error: ErrorCode, api_version: int, errors: Errors | None = None
+    topics: Topics, error: ErrorCode, api_version: int, errors: Errors | None = None
 ) -> TxnOffsetCommitResponse:
     """`error` on all partitions that exist, except those with their own in `errors`."""
     returned = _returned(error, api_version)
     own = errors or {}
-    topics = []
-    for topic in request.topics:
-        count = shard.topics.partition_count(topic.name) or 0
-        partitions = tuple(
-            TxnOffsetCommitResponsePartition(
-                partition_index=partition.partition_index,
-                error_code=own.get(partition.committed_metadata or "", returned)
-                if 0 <= partition.partition_index < count
-                else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    return TxnOffsetCommitResponse(
+        topics=tuple(
+            TxnOffsetCommitResponseTopic(
+                name=topic.name or topic.requested.name,
+                topic_id=topic.requested.topic_id,
+                partitions=tuple(
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=partition.partition_index,
+                        error_code=own.get(partition.committed_metadata or "", returned)
+                        if topic.has(partition.partition_index)
+                        else topic.missing,
+                    )
+                    for partition in topic.requested.partitions
+                ),
             )
-            for partition in topic.partitions
+            for topic in topics
         )
-        topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=partitions))
-    return TxnOffsetCommitResponse(topics=tuple(topics))
+    )
 
 
 def _returned(error: ErrorCode, api_version: int) -> ErrorCode:
