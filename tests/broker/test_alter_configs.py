@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kshim.config.dynamic import DYNAMIC_CONFIGS_DOCUMENT
+from kshim.coordinator.groups.config import ConsumerSettings
 from kshim.storage.log import LogError
 from kshim.storage.stores import MemoryStorage
 from kshim_protocol.errors import ErrorCode
@@ -204,6 +205,91 @@ class TestBrokers:
             answer = alter(node, BROKER, str(node_id), SET, node_id, message__max__bytes="600")
             assert answer.error_code == ErrorCode.INVALID_REQUEST
             assert "share one configuration" in (answer.error_message or "")
+
+
+class TestGroups:
+    """What a group of the new protocol may have for itself; errors and texts are those of a live 4.4."""
+
+    @pytest.mark.parametrize(
+        ("configs", "message"),
+        [
+            ({"foo": "1"}, "Unknown group config name: foo"),
+            (
+                {"consumer__session__timeout__ms": "44999"},
+                "consumer.session.timeout.ms must be in the range 45000 to 60000 inclusive.",
+            ),
+            (
+                {"consumer__heartbeat__interval__ms": "15001"},
+                "consumer.heartbeat.interval.ms must be in the range 5000 to 15000 inclusive.",
+            ),
+            (
+                {"streams__num__standby__replicas": "9"},
+                "streams.num.standby.replicas must be less than or equal to 2",
+            ),
+            (
+                {"streams__task__offset__interval__ms": "1"},
+                "streams.task.offset.interval.ms must be greater than or equal to 15000",
+            ),
+            (
+                {"streams__assignor__name": "x"},
+                "streams.assignor.name 'x' is not a registered task assignor. Registered assignors are: [sticky].",
+            ),
+            (
+                {"errors__deadletterqueue__topic__name": "__x"},
+                "errors.deadletterqueue.topic.name: DLQ topic name must not start with '__'",
+            ),
+        ],
+    )
+    def test_what_cannot_be_is_refused(self, configs: dict[str, str], message: str) -> None:
+        answer = alter(a_node(), GROUP, "g", **configs)
+        assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_CONFIG, message)
+
+    def test_a_session_is_longer_than_the_interval_of_its_heartbeats(self) -> None:
+        node = a_node({"group.consumer.min.session.timeout.ms": "6000"})
+        answer = alter(
+            node, GROUP, "g", consumer__session__timeout__ms="7000", consumer__heartbeat__interval__ms="7000"
+        )
+        assert answer.error_message == "consumer.session.timeout.ms must be greater than consumer.heartbeat.interval.ms"
+        assert is_altered(alter(node, GROUP, "g", consumer__session__timeout__ms="6000"))
+        answer = alter(node, GROUP, "g", consumer__heartbeat__interval__ms="6000")
+        assert answer.error_code == ErrorCode.INVALID_CONFIG
+
+    def test_bounds_that_followed_another_key_count(self) -> None:
+        node = a_node({"group.consumer.session.timeout.ms": "3000"})
+        assert is_altered(alter(node, GROUP, "g", consumer__session__timeout__ms="3001"))
+        assert alter(node, GROUP, "g", consumer__session__timeout__ms="2999").error_code == ErrorCode.INVALID_CONFIG
+
+    def test_there_is_no_configuration_of_all_groups(self) -> None:
+        answer = alter(a_node(), GROUP, "", consumer__session__timeout__ms="50000")
+        assert answer.error_code == ErrorCode.INVALID_REQUEST
+        assert answer.error_message == "Default group resources are not allowed."
+
+    def test_keys_that_kafka_does_not_describe_are_shown_where_they_are_set(self) -> None:
+        node = a_node()
+        key = "consumer.assignor.offload.enable"
+        request = DescribeConfigsRequest(
+            resources=(DescribeConfigsResource(resource_type=GROUP, resource_name="g", configuration_keys=(key,)),)
+        )
+        assert node.client().ask(request).results[0].configs == ()
+        assert is_altered(alter(node, GROUP, "g", consumer__assignor__offload__enable="false"))
+        found = entry(node, GROUP, "g", key)
+        assert [(each.name, each.value, each.source) for each in found.synonyms] == [
+            (key, "false", 8),
+            (f"group.{key}", "true", 5),
+        ]
+
+    def test_the_coordinator_sees_the_settings_of_each_group(self) -> None:
+        node = a_node()
+        settings_of = node.cluster.groups.coordinator._settings_of
+        assert is_altered(alter(node, GROUP, "g", consumer__session__timeout__ms="50000"))
+        assert is_altered(alter(node, BROKER, "", group__consumer__assignment__interval__ms="0"))
+        assert settings_of("g") == ConsumerSettings(50_000, 5_000, 0)
+        assert settings_of("h") == ConsumerSettings(45_000, 5_000, 0)
+
+    def test_what_is_set_for_all_brokers_stays_within_the_bounds(self) -> None:
+        answer = alter(a_node(), BROKER, "", group__consumer__assignment__interval__ms="15001")
+        assert answer.error_code == ErrorCode.INVALID_REQUEST
+        assert "group.consumer.max.assignment.interval.ms (15000)" in (answer.error_message or "")
 
 
 class TestRestarts:

@@ -147,6 +147,57 @@ def test_session_bounds_that_contradict_each_other_are_refused() -> None:
         BrokerConfig({"group.min.session.timeout.ms": "6", "group.max.session.timeout.ms": "5"})
 
 
+def test_a_short_session_of_the_new_protocol_needs_no_second_key() -> None:
+    config = BrokerConfig({"group.consumer.session.timeout.ms": "3000"})
+    assert config.group_consumer_min_session_timeout_ms == config.group_consumer_session_timeout_ms == 3_000
+    assert config.group_consumer_min_heartbeat_interval_ms == config.group_consumer_heartbeat_interval_ms == 1_000
+    assert sorted(config.warnings) == [
+        "group.consumer.heartbeat.interval.ms is 1000, a third of group.consumer.session.timeout.ms",
+        "group.consumer.min.heartbeat.interval.ms is 1000, a third of group.consumer.session.timeout.ms",
+        "group.consumer.min.session.timeout.ms is 3000 too, as group.consumer.session.timeout.ms is",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("bound", "value"),
+    [
+        ("group.consumer.min.session.timeout.ms", "70000"),
+        ("group.consumer.max.session.timeout.ms", "6000"),
+        ("group.consumer.min.heartbeat.interval.ms", "20000"),
+        ("group.consumer.max.heartbeat.interval.ms", "300"),
+        ("group.consumer.min.assignment.interval.ms", "20000"),
+        ("group.consumer.max.assignment.interval.ms", "300"),
+    ],
+)
+def test_a_bound_of_the_new_protocol_takes_the_value_and_the_other_bound_with_it(bound: str, value: str) -> None:
+    config = BrokerConfig({bound: value})
+    name = bound.replace(".min.", ".").replace(".max.", ".")
+    assert config.adjusted[name] == value
+    low, high = (name.replace("consumer.", f"consumer.{end}.").replace(".", "_") for end in ("min", "max"))
+    assert getattr(config, low) <= int(value) <= getattr(config, high)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "expected"),
+    [
+        (
+            {"group.consumer.session.timeout.ms": "9000", "group.consumer.min.session.timeout.ms": "9001"},
+            r"at most group\.consumer\.session\.timeout\.ms \(9000\)",
+        ),
+        (
+            {"group.consumer.session.timeout.ms": "5000", "group.consumer.heartbeat.interval.ms": "5000"},
+            r"less than group\.consumer\.session\.timeout\.ms \(5000\)",
+        ),
+        ({"group.consumer.session.timeout.ms": "1"}, r"less than group\.consumer\.session\.timeout\.ms \(1\)"),
+        ({"group.consumer.assignors": "uniform,org.example.Own"}, "a comma-separated list of uniform, range"),
+        ({"group.consumer.assignors": ""}, "a comma-separated list of uniform, range"),
+    ],
+)
+def test_settings_of_the_new_protocol_that_cannot_be_are_refused(pairs: dict[str, str], expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected):
+        BrokerConfig(pairs)
+
+
 def test_the_old_name_of_the_node_id_is_understood() -> None:
     assert BrokerConfig({"broker.id": "4"}).node_id == 4
     assert BrokerConfig({"broker.id": "4", "node.id": "4"}).node_id == 4

@@ -111,7 +111,7 @@ class Written:
 class Sim:
     """A coordinator, its logs and its time. `calls` are all requests ever sent, `events` all events published."""
 
-    def __init__(self, topics: Mapping[str, int] | None = None, **config: int) -> None:
+    def __init__(self, topics: Mapping[str, int] | None = None, **config: Any) -> None:
         self.config = GroupConfig(**config)
         self.topics = Topics(topics if topics is not None else {"orders": 4, "audit": 2})
         self.mono_ms = START_MONO_MS

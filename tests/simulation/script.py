@@ -45,14 +45,15 @@ class Actor(NamedTuple):
 class Setting(NamedTuple):
     """The broker's settings (names of GroupConfig) and the topics: name -> partitions."""
 
-    config: Mapping[str, int]
+    config: Mapping[str, Any]
     topics: Mapping[str, int]
     is_through_codecs: bool = False
 
     @property
     def retention_ms(self) -> int:
         """How long offsets live."""
-        return self.config["offsets_retention_minutes"] * 60_000
+        minutes: int = self.config["offsets_retention_minutes"]
+        return minutes * 60_000
 
 
 class Input:

@@ -177,12 +177,18 @@ class Cluster:
         return host
 
     def _new_group_coordinator(self, partition_count: int | None) -> GroupCoordinator:
+        from kshim.config.group_settings import GroupSettings
         from kshim.coordinator.groups.coordinator import GroupCoordinator
 
         config = self.config.group_config()
         if partition_count is not None:  # a topic made by an earlier run, perhaps with another configuration
             config.offsets_topic_num_partitions = partition_count
-        return GroupCoordinator(config, topics=self.topics, new_id=self._random_ids.new_member_suffix)
+        return GroupCoordinator(
+            config,
+            topics=self.topics,
+            new_id=self._random_ids.new_member_suffix,
+            settings_of=GroupSettings(self.config, self.dynamic_configs).of_consumers,
+        )
 
     def _new_transaction_coordinator(self, partition_count: int | None) -> TransactionCoordinator:
         from kshim.coordinator.transactions.config import TransactionConfig

@@ -19,6 +19,12 @@ _WHY = {
     "log.dir": "the directory is set by --data-dir",
     "log.dirs": "the directory is set by --data-dir",
 }
+_CONSUMER_GROUP_TIMES = (
+    "group.consumer.session.timeout.ms",
+    "group.consumer.heartbeat.interval.ms",
+    "group.consumer.assignment.interval.ms",
+)
+_ASSIGNORS = ("uniform", "range")
 _FREE_PREFIXES = ("listener.name.", "rsm.config.", "rlmm.config.")
 """Kafka accepts any key behind these."""
 _SECRET_ENDS = ("password", ".keystore.key", "certificate.chain", "jaas.config")
@@ -53,6 +59,19 @@ class BrokerConfig:
     connections_max_idle_ms: int
     delete_topic_enable: bool
     fetch_max_bytes: int
+    group_consumer_assignment_interval_ms: int
+    group_consumer_assignors: tuple[str, ...]
+    group_consumer_heartbeat_interval_ms: int
+    group_consumer_max_assignment_interval_ms: int
+    group_consumer_max_heartbeat_interval_ms: int
+    group_consumer_max_session_timeout_ms: int
+    group_consumer_max_size: int
+    group_consumer_migration_policy: str
+    group_consumer_min_assignment_interval_ms: int
+    group_consumer_min_heartbeat_interval_ms: int
+    group_consumer_min_session_timeout_ms: int
+    group_consumer_regex_refresh_interval_ms: int
+    group_consumer_session_timeout_ms: int
     group_initial_rebalance_delay_ms: int
     max_incremental_fetch_session_cache_slots: int
     group_max_session_timeout_ms: int
@@ -112,6 +131,7 @@ class BrokerConfig:
         self.own: Mapping[str, str] = {}
         self.adjusted: dict[str, str] = {}
         self.warnings: list[str] = []
+        self._leaders: dict[str, str] = {}  # the key that each of `adjusted` follows
         for key in (*BROKER_KEYS.values(), *OWN_KEYS.values()):
             text = self.given.get(key.name, key.default)
             setattr(self, key.name.replace(".", "_"), None if text is None else parse_value(key, text))
@@ -122,7 +142,8 @@ class BrokerConfig:
         self._settle_node_id()
         self._settle_retention()
         self._settle_roll()
-        self._settle_session_timeouts()
+        self._settle_order("group.min.session.timeout.ms", "group.max.session.timeout.ms")
+        self._settle_consumer_groups()
 
     @classmethod
     def from_pairs(cls, pairs: Mapping[str, str]) -> tuple[BrokerConfig, list[str]]:
@@ -137,6 +158,10 @@ class BrokerConfig:
         """
         static = self.static
         other = BrokerConfig({**static, **cluster_wide, **own})
+        for name, leader in other._leaders.items():
+            if leader in own or leader in cluster_wide:
+                bound = getattr(self, name.replace(".", "_"))
+                raise ConfigError(leader, other.given[leader], f"a value within {name} ({bound})")
         other.static, other.cluster_wide, other.own = static, dict(cluster_wide), dict(own)
         vars(self).update(vars(other))
 
@@ -244,25 +269,56 @@ class BrokerConfig:
         elif self.log_roll_ms < 1:
             raise ConfigError("log.roll.ms", self.given["log.roll.ms"], "an integer of at least 1")
 
-    def _settle_session_timeouts(self) -> None:
-        """A bound that is set moves the other one out of its way: lowering a value must not need a second key."""
-        low, high = self.group_min_session_timeout_ms, self.group_max_session_timeout_ms
-        if low <= high:
-            return
-        if "group.min.session.timeout.ms" not in self.given:
-            self.group_min_session_timeout_ms = high
-            self._follow("group.min.session.timeout.ms", high, "group.max.session.timeout.ms")
-        elif "group.max.session.timeout.ms" not in self.given:
-            self.group_max_session_timeout_ms = low
-            self._follow("group.max.session.timeout.ms", low, "group.min.session.timeout.ms")
-        else:
-            raise ConfigError(
-                "group.min.session.timeout.ms", str(low), f"at most group.max.session.timeout.ms ({high})"
-            )
+    def _settle_consumer_groups(self) -> None:
+        for value in _CONSUMER_GROUP_TIMES:
+            low, high = (value.replace("consumer.", f"consumer.{bound}.") for bound in ("min", "max"))
+            self._settle_order(low, high)
+            self._settle_order(low, value)
+            self._settle_order(value, high)
+        self._settle_heartbeats()
+        unknown = set(self.group_consumer_assignors) - set(_ASSIGNORS)
+        if unknown or not self.group_consumer_assignors:
+            text = self.given["group.consumer.assignors"]
+            raise ConfigError("group.consumer.assignors", text, f"a comma-separated list of {', '.join(_ASSIGNORS)}")
 
-    def _follow(self, name: str, value: int, leader: str) -> None:
+    def _settle_heartbeats(self) -> None:
+        """Several heartbeats fit into a session; a shorter session makes them more frequent, unless that is set, too."""
+        session, heartbeat, lowest = (
+            f"group.consumer.{name}.ms" for name in ("session.timeout", "heartbeat.interval", "min.heartbeat.interval")
+        )
+        session_ms = self.group_consumer_session_timeout_ms
+        if self.group_consumer_heartbeat_interval_ms < session_ms:
+            return
+        if heartbeat in self.given or lowest in self.given or session_ms == 1:
+            shown = str(self.group_consumer_heartbeat_interval_ms)
+            raise ConfigError(heartbeat, shown, f"less than {session} ({session_ms})")
+        interval_ms = max(1, session_ms // 3)
+        for name in (lowest, heartbeat):
+            if self._time(name) > interval_ms:
+                self._follow(name, interval_ms, session, f"{name} is {interval_ms}, a third of {session}")
+
+    def _settle_order(self, low: str, high: str) -> None:
+        """Have two times in order: one that is set moves the other one out of its way, so that changing a value needs no
+        second key."""
+        low_ms, high_ms = self._time(low), self._time(high)
+        if low_ms <= high_ms:
+            return
+        if low not in self.given:
+            self._follow(low, high_ms, high)
+        elif high not in self.given:
+            self._follow(high, low_ms, low)
+        else:
+            raise ConfigError(low, str(low_ms), f"at most {high} ({high_ms})")
+
+    def _time(self, name: str) -> int:
+        value: int = getattr(self, name.replace(".", "_"))
+        return value
+
+    def _follow(self, name: str, value: int, leader: str, sentence: str = "") -> None:
+        setattr(self, name.replace(".", "_"), value)
         self.adjusted[name] = str(value)
-        self.warnings.append(f"{name} is {value} too, as {leader} is")
+        self._leaders[name] = leader
+        self.warnings.append(sentence or f"{name} is {value} too, as {leader} is")
 
 
 def known_key(name: str) -> Key | None:

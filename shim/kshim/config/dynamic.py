@@ -29,7 +29,7 @@ class DynamicConfig:
     """What was set for brokers (by id, "" for all), groups and client metrics (by name); those of brokers hold at once.
 
     Brokers of one process share their logs and their configuration: with several, none has values of its own.
-    `on_broker_change` is called when values of brokers have begun to hold.
+    `on_broker_change` and `on_group_change` are called when values of brokers or of a group have begun to hold.
     Raises LogError when what was stored cannot be read, or cannot hold together with the configuration of this start.
     """
 
@@ -39,6 +39,7 @@ class DynamicConfig:
         self._single_id = str(min(node_ids)) if len(node_ids) == 1 else None
         self._stored: _Stored = {"brokers": {}, "groups": {}, "clientMetrics": {}}
         self.on_broker_change: list[Callable[[], None]] = []
+        self.on_group_change: list[Callable[[], None]] = []
         text = storage.read_document(DYNAMIC_CONFIGS_DOCUMENT)
         if text is None:
             return
@@ -75,6 +76,9 @@ class DynamicConfig:
         if owner == "brokers":
             self._overlay(changed["brokers"])
             for changed_configuration in self.on_broker_change:
+                changed_configuration()
+        elif owner == "groups":
+            for changed_configuration in self.on_group_change:
                 changed_configuration()
 
     def _overlay(self, brokers: Mapping[str, Mapping[str, str]]) -> None:

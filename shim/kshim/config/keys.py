@@ -48,6 +48,18 @@ _BROKER_ROWS: Final[tuple[tuple[str, KeyType, str | None, str, str], ...]] = (
     ("connections.max.idle.ms",            "long",    "600000",     "",            "A connection without traffic for this time is closed."),
     ("delete.topic.enable",                "boolean", "true",       "",            "Whether topics may be deleted."),
     ("fetch.max.bytes",                    "int",     "57671680",   "1024+",       "The maximum bytes of records in a Fetch response; the first batch is always complete."),
+    ("group.consumer.assignment.interval.ms", "int",  "1000",       "0+",          "The minimum time between two target assignments of a group of the new protocol; a group may have its own."),
+    ("group.consumer.assignors",           "list",    "uniform,range", "",           "The assignors of the new protocol; the first is used by groups whose members ask for none."),
+    ("group.consumer.heartbeat.interval.ms", "int",   "5000",       "1+",          "The time between two heartbeats that members of the new protocol are told; a group may have its own."),
+    ("group.consumer.max.assignment.interval.ms", "int", "15000",   "0+",          "The maximum of group.consumer.assignment.interval.ms, for groups with their own too."),
+    ("group.consumer.max.heartbeat.interval.ms", "int", "15000",    "1+",          "The maximum of group.consumer.heartbeat.interval.ms, for groups with their own too."),
+    ("group.consumer.max.session.timeout.ms", "int",  "60000",      "1+",          "The maximum of group.consumer.session.timeout.ms, for groups with their own too."),
+    ("group.consumer.max.size",            "int",     "2147483647", "1+",          "The maximum number of members of a group of the new protocol."),
+    ("group.consumer.migration.policy",    "string",  "bidirectional", "DISABLED|DOWNGRADE|UPGRADE|BIDIRECTIONAL", "Which groups with members change to the other protocol: classic ones (upgrade), those of the new protocol whose last such member leaves (downgrade), both or none."),
+    ("group.consumer.min.assignment.interval.ms", "int", "0",       "0+",          "The minimum of group.consumer.assignment.interval.ms, for groups with their own too."),
+    ("group.consumer.min.heartbeat.interval.ms", "int", "5000",     "1+",          "The minimum of group.consumer.heartbeat.interval.ms, for groups with their own too."),
+    ("group.consumer.min.session.timeout.ms", "int",  "45000",      "1+",          "The minimum of group.consumer.session.timeout.ms, for groups with their own too."),
+    ("group.consumer.session.timeout.ms",  "int",     "45000",      "1+",          "A member of the new protocol without a heartbeat for this time is removed; a group may have its own."),
     # Kafka's default is 3000, so that a first rebalance waits for further members; tests must not wait.
     ("group.initial.rebalance.delay.ms",   "int",     "0",          "0+",          "How long the first rebalance of an empty group waits for further members."),
     ("group.max.session.timeout.ms",       "int",     "1800000",    "",            "The maximum session timeout of a member."),
@@ -102,6 +114,8 @@ _BROKER_ROWS: Final[tuple[tuple[str, KeyType, str | None, str, str], ...]] = (
 _OWN_ROWS: Final[tuple[tuple[str, KeyType, str, str, str], ...]] = (
     # Kafka's too, but of its authorizer.
     ("allow.everyone.if.no.acl.found",     "boolean", "false",      "",            "Whether every operation is allowed on resources without an ACL."),
+    # Kafka's too, which does not describe it.
+    ("group.consumer.regex.refresh.interval.ms", "int", "600000",   "10000+",      "The interval at which regular expressions of groups are matched again, in case rights on topics have changed."),
     ("kshim.authentication.max.ms",        "long",    "30000",      "1+",          "The maximum time for the TLS handshake and SASL together."),
     ("kshim.history.max.bytes",            "long",    "16777216",   "0+",          "The approximate maximum memory for events of the history."),
     ("kshim.history.max.events",           "int",     "10000",      "0+",          "The maximum number of events of the history in memory."),

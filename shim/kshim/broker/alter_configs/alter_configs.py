@@ -42,10 +42,10 @@ class Kind(NamedTuple):
     """Whether there is such a one; asked after the rest was found right."""
 
 
-def _dynamic(owner: Owner, missing: str) -> Callable[[Node, str], Configs]:
+def _dynamic(owner: Owner, without_name: str) -> Callable[[Node, str], Configs]:
     def configs(node: Node, name: str) -> Configs:
         if not name:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{missing} is required")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, without_name)
         return node.cluster.dynamic_configs.of(owner, name)
 
     return configs
@@ -55,7 +55,7 @@ def _keep(owner: Owner) -> Callable[[Node, str, Configs], None]:
     return lambda node, name, after: node.cluster.dynamic_configs.replace(owner, name, after)
 
 
-_NAME_OF_SUBSCRIPTION = "the name of a client metrics subscription"
+_NAME_OF_SUBSCRIPTION = "the name of a client metrics subscription is required"
 _KINDS: Final[Mapping[int, Kind]] = {
     TOPIC: Kind(topic_configs, check_topic, keep_topic, TOPIC_KEYS.get, topic_named),
     BROKER: Kind(broker_configs, check_broker, _keep("brokers"), broker_key),
@@ -63,7 +63,7 @@ _KINDS: Final[Mapping[int, Kind]] = {
     CLIENT_METRICS: Kind(
         _dynamic("clientMetrics", _NAME_OF_SUBSCRIPTION), check_client_metrics, _keep("clientMetrics")
     ),
-    GROUP: Kind(_dynamic("groups", "a group id"), check_group, _keep("groups")),
+    GROUP: Kind(_dynamic("groups", "Default group resources are not allowed."), check_group, _keep("groups")),
 }
 
 Configure = Callable[[Any, Callable[[str], "Key | None"], Configs], Configs]

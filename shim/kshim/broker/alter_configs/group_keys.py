@@ -1,6 +1,7 @@
 """The configuration keys of groups (KIP-848, KIP-932, KIP-1071): facts from GroupConfig of Kafka 4.4.
 
-They are for groups of the newer protocols, which are not spoken here: they are kept and described, and have no effect.
+Those of groups of the new protocol are read by `kshim.config.group_settings`. Share and streams groups are not served
+here: their keys are kept and described, and have no effect.
 """
 
 from __future__ import annotations
@@ -9,17 +10,34 @@ from typing import Final
 
 from kshim.config.keys import Key, KeyType
 
+_MEANINGS: Final = {
+    "consumer.assignment.interval.ms": "The minimum time between two target assignments.",
+    "consumer.heartbeat.interval.ms": "The time between two heartbeats that members are told.",
+    "consumer.session.timeout.ms": "A member without a heartbeat for this time is removed.",
+}
+
 
 class GroupKey(Key):
     """One key of a group. `synonym` is the broker's key that gives its default, "" where there is none.
 
-    `lowest` and `highest` are the broker's keys that bound it, "" where there is none.
+    `lowest` and `highest` are the broker's keys that bound it, "" where there is none. `is_internal`: it is described
+    only where it is set, and so is its synonym nowhere else.
     """
 
     def __init__(
-        self, name: str, type_: KeyType, default: str, rule: str, synonym: str, lowest: str, highest: str
+        self,
+        name: str,
+        type_: KeyType,
+        default: str,
+        rule: str,
+        synonym: str,
+        lowest: str,
+        highest: str,
+        *,
+        is_internal: bool = False,
     ) -> None:
-        super().__init__(name, type_, default, rule, "")
+        super().__init__(name, type_, default, rule, _MEANINGS.get(name, ""))
+        self.is_internal = is_internal
         self.synonym = synonym
         self.lowest = lowest
         self.highest = highest
@@ -49,7 +67,21 @@ _ROWS: Final[tuple[tuple[str, KeyType, str, str, str, str, str], ...]] = (
     ("streams.rack.aware.assignment.tags",        "list",    "",      "",      "group.streams.rack.aware.assignment.tags", "", ""),
     ("streams.session.timeout.ms",                "int",     "45000", "1+",    "group.streams.session.timeout.ms", "group.streams.min.session.timeout.ms", "group.streams.max.session.timeout.ms"),
 )
+
+_INTERNAL_ROWS: Final[tuple[tuple[str, KeyType, str, str, str, str, str], ...]] = (
+    ("consumer.assignor.offload.enable",          "boolean", "true",  "",      "group.consumer.assignor.offload.enable", "", ""),
+    ("share.assignor.offload.enable",             "boolean", "true",  "",      "group.share.assignor.offload.enable", "", ""),
+    ("streams.acceptable.recovery.lag",           "long",    "10000", "0+",    "group.streams.acceptable.recovery.lag", "", ""),
+    ("streams.assignor.offload.enable",           "boolean", "true",  "",      "group.streams.assignor.offload.enable", "", ""),
+    ("streams.num.warmup.replicas",               "int",     "2",     "0+",    "group.streams.num.warmup.replicas", "", "group.streams.max.warmup.replicas"),
+    ("streams.task.offset.interval.ms",           "int",     "60000", "1+",    "group.streams.task.offset.interval.ms", "group.streams.min.task.offset.interval.ms", ""),
+)
 # fmt: on
 
-GROUP_KEYS: Final[dict[str, GroupKey]] = {row[0]: GroupKey(*row) for row in _ROWS}
+GROUP_BOUNDS: Final = {"group.streams.max.warmup.replicas": "20", "group.streams.min.task.offset.interval.ms": "15000"}
+"""Those that are internal, too, and so no keys of a broker here."""
+
+GROUP_KEYS: Final[dict[str, GroupKey]] = {row[0]: GroupKey(*row) for row in _ROWS} | {
+    row[0]: GroupKey(*row, is_internal=True) for row in _INTERNAL_ROWS
+}
 """By name."""

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from kshim.broker.alter_configs.group_keys import GROUP_KEYS, GroupKey
-from kshim.config.broker_config import BrokerConfig, ConfigError, canonical_text, parse_value
+from kshim.broker.alter_configs.group_keys import GROUP_BOUNDS, GROUP_KEYS, GroupKey
+from kshim.config.broker_config import BrokerConfig, ConfigError, Value, canonical_text, parse_value
 from kshim.config.entries import DEFAULT, ConfigEntry, Synonym, broker_key, broker_synonyms
 from kshim_protocol.errors import ErrorCode, KafkaError
 
@@ -21,49 +21,83 @@ _DURATION = re.compile(r"by_duration:P(?=.)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\
 
 
 def check_group(node: Node, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """Values lie within what the broker allows groups."""
-    for key, text in after.items():
-        found = GROUP_KEYS.get(key)
-        if found is None:
-            raise KafkaError(ErrorCode.INVALID_CONFIG, f"unknown group configuration {key}")
-        try:
-            _check_value(node.cluster.config, found, text)
-        except ConfigError as error:
-            raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
+    """Values lie within what the broker allows groups, and a session is longer than the interval of its heartbeats.
+
+    Source: Kafka's GroupConfig.validate, with its texts.
+    """
+    config = node.cluster.config
+    for key in after:
+        if key not in GROUP_KEYS:
+            raise _refused(f"Unknown group config name: {key}")
+    try:
+        values = {key: parse_value(GROUP_KEYS[key], text) for key, text in after.items()}
+    except ConfigError as error:
+        raise _refused(str(error)) from None
+    for key, value in values.items():
+        _check_value(config, GROUP_KEYS[key], value)
+    for kind in ("consumer", "share", "streams"):
+        _check_heartbeats(config, values, f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms")
 
 
 def group_entries(config: BrokerConfig, configs: Mapping[str, str]) -> Iterator[ConfigEntry]:
     """Entries of a group with its own `configs`, by name."""
     for key in GROUP_KEYS.values():
+        if key.is_internal and key.name not in configs:
+            continue
         synonyms = []
         if key.name in configs:
             synonyms.append(Synonym(key.name, canonical_text(key, configs[key.name]), GROUP))
-        if key.synonym:
-            synonyms += broker_synonyms(config, broker_key(key.synonym))
+        if key.is_internal:
+            synonyms.append(Synonym(key.synonym, key.default, DEFAULT))
+        elif key.synonym:
+            synonyms += broker_synonyms(config, broker_key(key.synonym), config.adjusted)
         else:
             synonyms.append(Synonym(key.name, key.default, DEFAULT))
         yield ConfigEntry(key, synonyms[0].value, synonyms[0].source, tuple(synonyms))
 
 
-def _check_value(config: BrokerConfig, key: GroupKey, text: str) -> None:
-    """Raises ConfigError."""
-    value = parse_value(key, text)
+def _check_value(config: BrokerConfig, key: GroupKey, value: Value) -> None:
+    """Raises KafkaError INVALID_CONFIG."""
     if isinstance(value, int) and not isinstance(value, bool):
         low, high = (_bound(config, name) for name in (key.lowest, key.highest))
         if (low is not None and value < low) or (high is not None and value > high):
-            raise ConfigError(key.name, text, f"from {low or 0} to {high}")
+            raise _refused(f"{key.name} must be {_range(low, high)}")
     elif key.name == "share.auto.offset.reset":
-        if value not in ("earliest", "latest") and not _DURATION.fullmatch(text.strip()):
-            raise ConfigError(key.name, text, "earliest, latest or by_duration:<ISO 8601 duration>")
+        if value not in ("earliest", "latest") and not _DURATION.fullmatch(str(value)):
+            expected = "earliest, latest or by_duration:<ISO 8601 duration>"
+            raise _refused(str(ConfigError(key.name, str(value), expected)))
     elif key.name == "streams.assignor.name":
         assignors = str(_broker_text(config, "group.streams.assignors")).split(",")
         if value not in assignors:
-            raise ConfigError(key.name, text, f"one of {', '.join(assignors)}")
+            raise _refused(
+                f"{key.name} '{value}' is not a registered task assignor. "
+                f"Registered assignors are: [{', '.join(assignors)}]."
+            )
     elif key.name == "errors.deadletterqueue.topic.name":
-        if text.strip().startswith("__"):
-            raise ConfigError(key.name, text, "a name that does not begin with __")
+        if str(value).startswith("__"):
+            raise _refused(f"{key.name}: DLQ topic name must not start with '__'")
     elif isinstance(value, tuple) and ("" in value or len(set(value)) < len(value)):
-        raise ConfigError(key.name, text, "a comma-separated list without repetitions or empty entries")
+        expected = "a comma-separated list without repetitions or empty entries"
+        raise _refused(str(ConfigError(key.name, ",".join(value), expected)))
+
+
+def _range(low: int | None, high: int | None) -> str:
+    if low is not None and high is not None:
+        return f"in the range {low} to {high} inclusive."
+    return f"greater than or equal to {low}" if high is None else f"less than or equal to {high}"
+
+
+def _check_heartbeats(config: BrokerConfig, values: Mapping[str, Value], session: str, interval: str) -> None:
+    """Raises KafkaError INVALID_CONFIG."""
+    if session not in values and interval not in values:
+        return
+    session_ms, interval_ms = (values.get(key, _bound(config, f"group.{key}")) for key in (session, interval))
+    if isinstance(session_ms, int) and isinstance(interval_ms, int) and session_ms <= interval_ms:
+        raise _refused(f"{session} must be greater than {interval}")
+
+
+def _refused(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_CONFIG, message)
 
 
 def _bound(config: BrokerConfig, name: str) -> int | None:
@@ -71,4 +105,4 @@ def _bound(config: BrokerConfig, name: str) -> int | None:
 
 
 def _broker_text(config: BrokerConfig, name: str) -> str | None:
-    return config.given.get(name, broker_key(name).default)
+    return config.adjusted.get(name) or config.given.get(name) or GROUP_BOUNDS.get(name) or broker_key(name).default

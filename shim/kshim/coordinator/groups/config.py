@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 from kshim.coordinator.value_object import ValueObject
+
+
+class ConsumerSettings(NamedTuple):
+    """What a group of the new protocol may have for itself (ConfigResource GROUP); what it has not is the broker's."""
+
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    assignment_interval_ms: int
+
+
+SettingsOf = Callable[[str], ConsumerSettings]
+"""`settings_of(group_id)`: what holds now. It is asked for each heartbeat, so it is fast, and nothing keeps its answer."""
 
 
 class GroupConfig(ValueObject, frozen=False):
@@ -11,6 +26,13 @@ class GroupConfig(ValueObject, frozen=False):
     One differs on purpose: `group_initial_rebalance_delay_ms` is 0 here and 3000 in Kafka.
     """
 
+    group_consumer_assignment_interval_ms: int = 1_000
+    group_consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    group_consumer_heartbeat_interval_ms: int = 5_000
+    group_consumer_max_size: int = 2_147_483_647
+    group_consumer_migration_policy: str = "bidirectional"
+    group_consumer_regex_refresh_interval_ms: int = 600_000
+    group_consumer_session_timeout_ms: int = 45_000
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000
     group_max_size: int = 2_147_483_647
@@ -24,3 +46,11 @@ class GroupConfig(ValueObject, frozen=False):
     def offsets_retention_ms(self) -> int:
         """How long an offset outlives its base time."""
         return self.offsets_retention_minutes * 60_000
+
+    def consumer_settings(self, group_id: str) -> ConsumerSettings:
+        """`SettingsOf` where no group has settings of its own."""
+        return ConsumerSettings(
+            self.group_consumer_session_timeout_ms,
+            self.group_consumer_heartbeat_interval_ms,
+            self.group_consumer_assignment_interval_ms,
+        )

@@ -12,7 +12,7 @@ from kshim.coordinator.groups import delete_groups, describe_groups, list_groups
 from kshim.coordinator.groups.classic import join_group, leave_group, rebalance, sync_group
 from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.classic.heartbeat import heartbeat
-from kshim.coordinator.groups.config import GroupConfig
+from kshim.coordinator.groups.config import GroupConfig, SettingsOf
 from kshim.coordinator.groups.expiry import expire, forget_topics
 from kshim.coordinator.groups.loading import finish_load, release_parked
 from kshim.coordinator.groups.offsets import offset_commit, offset_delete, offset_fetch
@@ -43,13 +43,24 @@ def _group_id(_coordinator: GroupCoordinator, request: GroupRequest) -> str:
 
 
 class GroupCoordinator(CoordinatorRuntime[Shard]):
-    """Groups and their offsets, by partition of the offsets topic. `new_id` makes the UUID part of member ids."""
+    """Groups and their offsets, by partition of the offsets topic. `new_id` makes the UUID part of member ids.
 
-    def __init__(self, config: GroupConfig, *, topics: TopicCatalog, new_id: Callable[[], str]) -> None:
+    `settings_of`: those of groups of the new protocol that have some of their own; None: no group has.
+    """
+
+    def __init__(
+        self,
+        config: GroupConfig,
+        *,
+        topics: TopicCatalog,
+        new_id: Callable[[], str],
+        settings_of: SettingsOf | None = None,
+    ) -> None:
         super().__init__(OFFSETS_TOPIC, config.offsets_topic_num_partitions)
         self.config = config
         self._topics = topics
         self._new_id = new_id
+        self._settings_of = settings_of or config.consumer_settings
 
     # APIs; each is described by the function that answers it
 
@@ -192,6 +203,7 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
             config=self.config,
             topics=self._topics,
             new_id=self._new_id,
+            settings_of=self._settings_of,
             deadlines=self._deadlines,
             homes=self._homes,
             is_loading=is_loading,

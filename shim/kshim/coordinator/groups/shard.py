@@ -8,7 +8,7 @@ from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.deadlines import Deadlines
 from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.classic.state import GroupState
-from kshim.coordinator.groups.config import GroupConfig
+from kshim.coordinator.groups.config import GroupConfig, SettingsOf
 from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset, Offsets
 from kshim.coordinator.runtime import CoordinatorShard
 from kshim.coordinator.step import OFFSETS_TOPIC, Append, Now, Step
@@ -39,11 +39,13 @@ class Shard(CoordinatorShard):
         deadlines: Deadlines,
         homes: dict[str, Shard],
         is_loading: bool,
+        settings_of: SettingsOf | None = None,
     ) -> None:
         super().__init__(partition, deadlines, is_loading=is_loading)
         self.config = config
         self.topics = topics
         self.new_id = new_id
+        self.settings_of = settings_of or config.consumer_settings
         self.homes = homes  # the coordinator's way from a group id to its shard; loading shards are not in there
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()

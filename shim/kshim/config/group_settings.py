@@ -1,0 +1,69 @@
+"""What holds for each group of the new protocol: its own configuration within the broker's bounds, else the broker's.
+
+The seam to the coordinator is `GroupSettings.of_consumers`, a `SettingsOf` (`coordinator/groups/config.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kshim.coordinator.groups.config import ConsumerSettings
+
+if TYPE_CHECKING:
+    from kshim.config.broker_config import BrokerConfig
+    from kshim.config.dynamic import DynamicConfig
+
+
+def consumer_settings(config: BrokerConfig, configs: Mapping[str, str]) -> ConsumerSettings:
+    """Of a group with its own `configs`, which were checked when they were set.
+
+    The broker's bounds may have changed since: a value outside them counts as the nearest one within. Source: Kafka's
+    GroupConfig.evaluate.
+    """
+    return ConsumerSettings(
+        _within(
+            configs.get("consumer.session.timeout.ms"),
+            config.group_consumer_session_timeout_ms,
+            config.group_consumer_min_session_timeout_ms,
+            config.group_consumer_max_session_timeout_ms,
+        ),
+        _within(
+            configs.get("consumer.heartbeat.interval.ms"),
+            config.group_consumer_heartbeat_interval_ms,
+            config.group_consumer_min_heartbeat_interval_ms,
+            config.group_consumer_max_heartbeat_interval_ms,
+        ),
+        _within(
+            configs.get("consumer.assignment.interval.ms"),
+            config.group_consumer_assignment_interval_ms,
+            config.group_consumer_min_assignment_interval_ms,
+            config.group_consumer_max_assignment_interval_ms,
+        ),
+    )
+
+
+class GroupSettings:
+    """The settings of all groups. Changes of the configuration hold at once."""
+
+    def __init__(self, config: BrokerConfig, dynamic: DynamicConfig) -> None:
+        self._config = config
+        self._dynamic = dynamic
+        self._own: dict[str, ConsumerSettings] = {}
+        self._common = consumer_settings(config, {})
+        self._read()
+        dynamic.on_broker_change.append(self._read)
+        dynamic.on_group_change.append(self._read)
+
+    def of_consumers(self, group_id: str) -> ConsumerSettings:
+        """What holds for a group now."""
+        return self._own.get(group_id, self._common)
+
+    def _read(self) -> None:
+        config, dynamic = self._config, self._dynamic
+        self._common = consumer_settings(config, {})
+        self._own = {name: consumer_settings(config, dynamic.of("groups", name)) for name in dynamic.names("groups")}
+
+
+def _within(text: str | None, otherwise: int, low: int, high: int) -> int:
+    return otherwise if text is None else min(max(int(text), low), high)
