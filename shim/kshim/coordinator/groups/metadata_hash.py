@@ -1,0 +1,72 @@
+"""The hash that tells a group of a newer protocol that its topics have changed (KIP-1101). It is in the group's record.
+
+It covers id, name and partitions of each topic, so it changes when a topic is deleted and made again. Source: Utils of
+Kafka's group coordinator, which hashes with hash4j; the values are those of a live 4.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from struct import pack
+
+from kshim.coordinator.catalog import TopicCatalog
+from kshim.coordinator.xxh3 import xxh3_64
+
+NO_TOPICS = 0
+"""Of a group whose topics do not exist, or that subscribes to none."""
+
+_VERSION = b"\x00"
+
+
+def topic_hash(
+    topic_id: bytes, name: str, partition_count: int, racks: Mapping[int, Sequence[str]] | None = None
+) -> int:
+    """Of one topic, signed. `racks`: where the replicas of each partition are, as far as that is known."""
+    most, least = int.from_bytes(topic_id[:8]), int.from_bytes(topic_id[8:])
+    parts = [_VERSION, pack("<2Q", most, least), _text(name), pack("<i", partition_count)]
+    for index in range(partition_count):
+        parts.append(pack("<i", index))
+        for rack in sorted((racks or {}).get(index, ())):
+            text = _text(rack)
+            parts += [text[-4:], text]
+    return _signed(xxh3_64(b"".join(parts)))
+
+
+def group_hash(hashes: Mapping[str, int]) -> int:
+    """Of all topics of a group that exist, from the hash of each by its name; signed."""
+    if not hashes:
+        return NO_TOPICS
+    return _signed(xxh3_64(b"".join(pack("<q", hashes[name]) for name in sorted(hashes))))
+
+
+class TopicHashes:
+    """Hashes of topics, each computed once for each state of the topic. `topics` is asked what exists now."""
+
+    def __init__(self, topics: TopicCatalog) -> None:
+        self._topics = topics
+        self._known: dict[str, tuple[bytes, int, int]] = {}  # id, number of partitions, hash
+
+    def of_group(self, names: Iterable[str]) -> int:
+        """Of a group that subscribes to these; those that do not exist do not count."""
+        return group_hash({name: found for name in names if (found := self._of_topic(name)) is not None})
+
+    def _of_topic(self, name: str) -> int | None:
+        topic_id = self._topics.topic_id(name)
+        if topic_id is None:
+            self._known.pop(name, None)
+            return None
+        count = self._topics.partition_count(name) or 0
+        known = self._known.get(name)
+        if known is None or known[:2] != (topic_id, count):
+            known = self._known[name] = topic_id, count, topic_hash(topic_id, name, count)
+        return known[2]
+
+
+def _text(text: str) -> bytes:
+    """UTF-16 units, then how many."""
+    units = text.encode("utf-16-le")
+    return units + pack("<i", len(units) // 2)
+
+
+def _signed(hashed: int) -> int:
+    return hashed - (1 << 64) if hashed >> 63 else hashed
