@@ -1,6 +1,6 @@
-"""A hundred requests of transactions in every state, and what a broker answers; names that differ in each run are taken out.
+"""Requests of transactions in every state, and what a broker answers; names that differ in each run are taken out.
 
-`kafka-4.4.txt` holds the answers of a Kafka 4.4 whose transaction.version is 0, as it is for kshim's clients.
+`kafka-4.4-level-0.txt` and `kafka-4.4-level-2.txt` hold the answers of a Kafka 4.4 of that transaction.version.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from kshim.coordinator.partitioner import partition_for
 Tell = Callable[..., None]
 """Takes what was asked and the answers."""
 
-KEPT = Path(__file__).with_name("kafka-4.4.txt")
+KEPT = {level: Path(__file__).with_name(f"kafka-4.4-level-{level}.txt") for level in (0, 2)}
+"""By the level of transaction.version."""
 
 
-def dialogue(host: str, port: int) -> list[str]:
-    """The answers, one a line, each behind what was asked."""
+def dialogue(host: str, port: int, level: int) -> list[str]:
+    """The answers of a broker of that level, one a line, each behind what was asked."""
     run = uuid4().hex[:8]
     talk = Talk(host, port, f"t-{run}")
     lines: list[str] = []
@@ -38,6 +39,10 @@ def dialogue(host: str, port: int) -> list[str]:
     _beginnings(talk, f"x-{run}", tell)
     _course(talk, f"c-{run}", (group, stranger), tell)
     _fences(talk, f"f-{run}", tell)
+    if level == 2:
+        _writes_that_add(talk, f"w-{run}", (group, stranger), tell)
+        _ends_that_bump(talk, f"e-{run}", tell)
+        _goes_on(talk, f"o-{run}", tell)
     talk.client.close()
     return lines
 
@@ -143,3 +148,99 @@ def _fences(talk: Talk, name: str, tell: Tell) -> None:
     tell("too late", slow.add(0), slow.end(committed=True), talk.inited(f"{name}-slow", slow.key))
     error, _, epoch = talk.init(f"{name}-slow")
     tell("after that", error.name, str(epoch))
+
+
+def _writes_that_add(talk: Talk, name: str, groups: tuple[str, str], tell: Tell) -> None:
+    group, stranger = groups
+    _, producer_id, epoch = talk.init(name)
+    mine = Producer(talk, name, producer_id, epoch)
+    older, newer, other = mine.but(epoch=-1), mine.but(epoch=1), mine.but(producer_id=99)
+    nobody = mine.but(transactional_id=f"{name}-nobody")
+    for version in (9, 10, 11, 12):
+        tell(f"write v{version} of others", *(each.write(0, version=version) for each in (older, newer, other, nobody)))
+    for version in (9, 10, 11):
+        tell(f"write v{version} of what was not added", mine.write(0, version=version))
+    tell("nothing was added", talk.state(name))
+    tell("write with a later sequence", mine.write(2, 5), talk.state(name))
+    tell("write", mine.write(0), mine.write(0, 1), mine.write(1), talk.state(name))
+    tell("write of another id of an open transaction", nobody.write(0, 2))
+    tell("verify", mine.verify(0, 1), mine.verify(0, 2, version=4), mine.verify(0, 7), mine.verify(0, ("nope", 0)))
+    tell("verify of others", *(each.verify(0) for each in (older, newer, other, nobody)))
+    tell("verify of no id", mine.but(transactional_id="").verify(0))
+    for version in (4, 5):
+        tell(
+            f"commit offsets v{version}",
+            *(each.commit(group, ("", 0, 1), version=version) for each in (older, newer, other, nobody)),
+            mine.commit("", ("", 0, 1), version=version),
+            mine.commit(group, ("nope", 0, 1), version=version),
+            mine.commit(stranger, ("", 0, 7), version=version),
+            talk.state(name),
+        )
+    tell("commit offsets as a member", mine.commit(group, ("", 0, 1), version=5, member_id="m"))
+    tell("commit offsets of a generation", mine.commit(group, ("", 0, 1), version=5, generation_id_or_member_epoch=3))
+    tell("end", mine.end_and_bump(committed=True), talk.settled(name), talk.offsets(stranger))
+    tell("write of the transaction that is over", mine.write(0, 2), mine.write(2))
+    newer = mine.but(epoch=1)
+    tell("write of the next one", newer.write(0, 2), newer.write(2, 1), newer.write(0), talk.state(name))
+    tell(
+        "add between brokers", newer.verify(1, verify_only=False), older.verify(1, verify_only=False), talk.state(name)
+    )
+    tell("end", newer.end_and_bump(committed=False), talk.settled(name))
+
+
+def _ends_that_bump(talk: Talk, name: str, tell: Tell) -> None:
+    _, producer_id, epoch = talk.init(name)
+    mine = Producer(talk, name, producer_id, epoch)
+
+    def end(producer: Producer) -> tuple[str, str]:
+        return producer.end_and_bump(committed=True), producer.end_and_bump(committed=False)
+
+    tell("end of others", *end(mine.but(epoch=-1)), *end(mine.but(epoch=1)), *end(mine.but(producer_id=99)))
+    tell("end of nobody", *end(mine.but(transactional_id=f"{name}-nobody")), *end(mine.but(transactional_id="")))
+    tell("end of nothing", *end(mine), talk.settled(name))
+    tell("again", *end(mine), *end(mine.but(epoch=1)), talk.settled(name))
+    mine = mine.but(epoch=2)
+    tell("write", mine.write(0), "of others", *end(mine.but(epoch=-1)), *end(mine.but(epoch=1)))
+    tell("commit", mine.end_and_bump(committed=True), talk.settled(name), *end(mine), *end(mine.but(epoch=-1)))
+    mine = mine.but(epoch=1)
+    tell(
+        "add as before, end",
+        mine.add(1),
+        mine.write(1, version=11),
+        mine.end_and_bump(committed=True),
+        talk.settled(name),
+    )
+    mine = mine.but(epoch=1)
+    tell("write, end as before", mine.write(1), mine.end(committed=True), talk.settled(name), mine.end(committed=True))
+    tell("write in the same epoch", mine.write(1, 1), mine.write(0, 1), mine.write(0), mine.end(committed=False))
+    tell("is", talk.settled(name))
+    tell(
+        "list",
+        *(talk.listed(version=2, transactional_id_pattern=each) for each in (name, f"{name[:2]}.*{name[-3:]}", "(")),
+    )
+
+
+def _goes_on(talk: Talk, name: str, tell: Tell) -> None:
+    _, producer_id, epoch = talk.init(name)
+    talk.first_producer_id = producer_id
+    mine = Producer(talk, name, producer_id, epoch)
+    tell("goes on while open", mine.write(0), talk.inited(name, mine.key), talk.settled(name))
+    tell("gets the epoch of the abort", talk.inited(name, mine.key), talk.inited(name, mine.key), talk.state(name))
+    tell("write", mine.write(0), mine.but(epoch=1).write(0), talk.inited(name), talk.settled(name))
+    tell("another one", talk.inited(name), "the one before", talk.inited(name, mine.but(epoch=1).key))
+    mine = mine.but(epoch=3)
+    tell(
+        "lost its answer",
+        mine.write(1),
+        mine.end_and_bump(committed=True),
+        talk.settled(name),
+        talk.inited(name, mine.key),
+    )
+    slow = f"{name}-slow"
+    _, producer_id, epoch = talk.init(slow, timeout_ms=1_000)
+    mine = Producer(talk, slow, producer_id, epoch)
+    tell("slow", mine.write(2), talk.settled(slow, not_in=("Ongoing", "PrepareAbort")))
+    talk.first_producer_id = producer_id
+    tell("too late", mine.write(2, 1), mine.commit("g", ("", 0, 1), version=5), mine.end_and_bump(committed=True))
+    tell("its abort", mine.end_and_bump(committed=False), talk.inited(slow, mine.key), talk.state(slow))
+    tell("goes on", mine.but(epoch=1).write(2), mine.but(epoch=1).end_and_bump(committed=True), talk.settled(slow))

@@ -9,7 +9,11 @@ from typing import Any
 from kshim.tools.client import Client
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from kshim_protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from kshim_protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
 from kshim_protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kshim_protocol.messages.describe_transactions import DescribeTransactionsRequest, TransactionState
 from kshim_protocol.messages.end_txn import EndTxnRequest
@@ -17,11 +21,14 @@ from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
 from kshim_protocol.messages.init_producer_id import InitProducerIdRequest
 from kshim_protocol.messages.list_transactions import ListTransactionsRequest
 from kshim_protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from kshim_protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kshim_protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from kshim_protocol.records.batch import build_batch
+from kshim_protocol.records.record import Record
 
 _TIMEOUT_S = 30
 _STARTING = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
@@ -177,6 +184,57 @@ class Producer:
     def end(self, *, committed: bool, version: int = 4) -> str:
         """EndTxn."""
         return self._error(EndTxnRequest(**self._named(), committed=committed), version)
+
+    def verify(self, *partitions: tuple[str, int] | int, version: int = 5, verify_only: bool = True) -> str:
+        """AddPartitionsToTxn between brokers: whether the transaction has them, or have them added."""
+        places = [(self.talk.topic, place) if isinstance(place, int) else place for place in partitions]
+        topics = {topic: [index for name, index in places if name == topic] for topic, _ in places}
+        batch = AddPartitionsToTxnTransaction(
+            **self._named(),
+            verify_only=verify_only,
+            topics=tuple(
+                AddPartitionsToTxnTopic(name=name, partitions=tuple(indexes)) for name, indexes in topics.items()
+            ),
+        )
+        (found,) = self.talk.client.ask(
+            AddPartitionsToTxnRequest(transactions=(batch,)), version
+        ).results_by_transaction
+        return _in_words(
+            (topic.name, result.partition_index, result.partition_error_code)
+            for topic in found.topic_results
+            for result in topic.results_by_partition
+        )
+
+    def write(self, partition: int, sequence: int = 0, *, version: int = 12) -> str:
+        """Produce of one record to a partition of the talk's topic: the error."""
+        batch = build_batch(
+            [Record(None, b"v", timestamp_ms=1_000)],
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=sequence,
+            is_transactional=True,
+        )
+        request = ProduceRequest(
+            transactional_id=self.transactional_id,
+            acks=-1,
+            timeout_ms=30_000,
+            topic_data=(
+                TopicProduceData(
+                    name=self.talk.topic, partition_data=(PartitionProduceData(index=partition, records=batch),)
+                ),
+            ),
+        )
+        (answer,) = self.talk.client.ask(request, version).responses[0].partition_responses
+        return ErrorCode(answer.error_code).name
+
+    def end_and_bump(self, *, committed: bool) -> str:
+        """EndTxn v5: the error, and by how much producer id and epoch rise."""
+        reply = self.talk.client.ask(EndTxnRequest(**self._named(), committed=committed), 5)
+        if reply.error_code:
+            assert (reply.producer_id, reply.producer_epoch) == (-1, -1)
+            return ErrorCode(reply.error_code).name
+        rise = (reply.producer_id - self.producer_id, reply.producer_epoch - self.producer_epoch)
+        return f"NONE producer+{rise[0]} epoch+{rise[1]}"
 
     def commit(self, group_id: str, *offsets: tuple[str, int, int], version: int = 4, **options: Any) -> str:
         """TxnOffsetCommit of (topic, partition, offset); an empty topic is the talk's. `metadata` is for all of them."""

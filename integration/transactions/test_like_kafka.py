@@ -22,24 +22,16 @@ def broker_at(kind: str, level: int, directory: Path) -> Broker:
     return KshimProcess(directory, config={"kshim.transaction.version": str(level)})
 
 
-def answers_of(bootstrap: str) -> list[str]:
-    host, _, port = bootstrap.rpartition(":")
-    return dialogue(host, int(port))
-
-
-def test_kshim_answers_as_kafka_did(kshim_process: KshimProcess) -> None:
-    assert answers_of(kshim_process.bootstrap) == KEPT.read_text().splitlines()
-
-
-@pytest.mark.long
-@pytest.mark.kafka
-def test_kafka_answers_as_it_did(tmp_path: Path) -> None:
-    kafka = RealKafka(tmp_path, features={"transaction.version": 0})
-    kafka.start()
+@pytest.mark.parametrize("kind", ["kshim", pytest.param("kafka", marks=[pytest.mark.long, pytest.mark.kafka])])
+@pytest.mark.parametrize("level", [0, 2])
+def test_the_answers_are_those_that_kafka_gave(kind: str, level: int, tmp_path: Path) -> None:
+    broker = available(lambda: broker_at(kind, level, tmp_path))
+    broker.start()
     try:
-        assert answers_of(kafka.bootstrap) == KEPT.read_text().splitlines()
+        host, _, port = broker.bootstrap.rpartition(":")
+        assert dialogue(host, int(port), level) == KEPT[level].read_text().splitlines()
     finally:
-        kafka.stop()
+        broker.stop()
 
 
 @pytest.mark.parametrize(

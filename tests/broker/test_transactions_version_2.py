@@ -15,6 +15,7 @@ from kshim_protocol.messages.add_partitions_to_txn import (
 )
 from kshim_protocol.messages.describe_transactions import DescribeTransactionsRequest
 from kshim_protocol.messages.end_txn import EndTxnRequest
+from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
 from kshim_protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kshim_protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from kshim_protocol.messages.txn_offset_commit import (
@@ -22,7 +23,7 @@ from kshim_protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from tests.broker.data_plane import a_batch, produce
+from tests.broker.data_plane import a_batch, only_partition, produce, produce_of
 from tests.broker.harness import Client, NodeUnderTest, a_node, files_in
 from tests.broker.transactional import committed_offset, committed_values
 
@@ -188,6 +189,17 @@ def test_a_first_batch_with_another_sequence_is_refused_and_its_partition_stays_
     assert producer.write(0, b"b") is ErrorCode.NONE
 
 
+@pytest.mark.parametrize(("version", "error"), [(11, ErrorCode.NONE), (12, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)])
+def test_a_first_batch_to_a_partition_that_does_not_know_the_producer_has_sequence_0(
+    version: int, error: ErrorCode
+) -> None:
+    client = at_level(2).client()
+    producer = Producer(client)
+    batched(client, producer.batch(1, verify_only=False))
+    assert producer.write(1, b"a", sequence=5, version=version) is error
+    assert producer.write(1, b"b", sequence=6 if version == 11 else 0, version=version) is ErrorCode.NONE
+
+
 def test_level_0_has_no_room_for_it_and_older_requests_go_on() -> None:
     client = at_level(0).client()
     producer = Producer(client)
@@ -228,3 +240,81 @@ def test_verify_only_says_what_a_transaction_has(version: int) -> None:
     ]
     producer.epoch += 1
     assert batched(client, producer.batch(0, verify_only=True), version=version) == [[ErrorCode.PRODUCER_FENCED]]
+
+
+def with_a_transaction_that_ends_slowly(**config: str) -> tuple[NodeUnderTest, Producer]:
+    """Its outcome is decided, but the marker of the group's partition has to wait 200 ms: another node is to load that."""
+    keys = {"kshim.transaction.version": "2", **{key.replace("_", "."): value for key, value in config.items()}}
+    node = a_node(keys, topics={"t": 2}, node_count=2)
+    clients = [node.client(node_id=node_id) for node_id in (1, 2)]
+    (found,) = clients[0].ask(FindCoordinatorRequest(key_type=1, coordinator_keys=("x",)), 6).coordinators
+    producer = Producer(clients[found.node_id - 1])
+    offsets = node.cluster.groups.coordinator.partition_for("g")
+    node.cluster.groups.partition(offsets)
+    for topic, partition in (("__consumer_offsets", offsets), ("t", 0)):
+        node.cluster.leader_election.move(topic, partition, found.node_id)
+    node.run_background_tasks()
+    assert producer.commit_offset(1) is ErrorCode.NONE
+    node.cluster.leader_election.move("__consumer_offsets", offsets, 3 - found.node_id)
+    assert producer.end(committed=True) is ErrorCode.NONE
+    assert state_of(producer.client)[0] == "PrepareCommit"
+    return node, producer
+
+
+def a_write(producer: Producer) -> ProduceRequest:
+    batch = a_batch(
+        b"a",
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        base_sequence=0,
+        is_transactional=True,
+    )
+    return produce_of("t", batch, acks=-1, transactional_id="x")
+
+
+def error_of(client: Client) -> ErrorCode:
+    return ErrorCode(only_partition(client.take(ProduceResponse)).error_code)
+
+
+def test_a_write_waits_for_the_end_of_the_transaction_before_it() -> None:
+    node, producer = with_a_transaction_that_ends_slowly(add_partitions_to_txn_retry_backoff_max_ms="1000")
+    client = producer.client
+    client.send(a_write(producer), 12)
+    node.pass_ms(199)
+    assert client.is_waiting
+    node.run_background_tasks()
+    node.pass_ms(21)
+    assert error_of(client) is ErrorCode.NONE
+    assert state_of(client) == ("Ongoing", {"t": (0,)})
+
+
+def test_a_write_waits_a_tenth_of_a_second_at_most_unless_configured() -> None:
+    node, producer = with_a_transaction_that_ends_slowly()
+    client = producer.client
+    client.send(a_write(producer), 12)
+    node.pass_ms(99)
+    assert client.is_waiting
+    node.pass_ms(1)
+    assert error_of(client) is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert node.log("t").end_offset == 0
+
+
+@pytest.mark.parametrize("version", [9, 11])
+def test_older_writes_do_not_wait(version: int) -> None:
+    _, producer = with_a_transaction_that_ends_slowly()
+    assert producer.write(0, b"a", version=version) is ErrorCode.NOT_ENOUGH_REPLICAS
+
+
+def test_a_write_that_is_not_to_wait_does_not() -> None:
+    _, producer = with_a_transaction_that_ends_slowly(add_partitions_to_txn_retry_backoff_max_ms="0")
+    assert producer.write(0, b"a") is ErrorCode.CONCURRENT_TRANSACTIONS
+
+
+def test_a_write_that_waits_hears_of_a_coordinator_that_moved() -> None:
+    node, producer = with_a_transaction_that_ends_slowly()
+    client = producer.client
+    client.send(a_write(producer), 12)
+    home = node.cluster.transactions.coordinator.partition_for("x")
+    node.cluster.leader_election.move("__transaction_state", home, 3 - client.node_id)
+    node.pass_ms(20)
+    assert error_of(client) is ErrorCode.NOT_ENOUGH_REPLICAS

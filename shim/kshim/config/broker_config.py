@@ -54,6 +54,8 @@ class BrokerConfig:
     each of them and for each key that is unknown or without effect. Raises ConfigError for a value that cannot be.
     """
 
+    add_partitions_to_txn_retry_backoff_max_ms: int
+    add_partitions_to_txn_retry_backoff_ms: int
     allow_everyone_if_no_acl_found: bool
     auto_create_topics_enable: bool
     connections_max_idle_ms: int

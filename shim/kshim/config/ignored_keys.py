@@ -11,8 +11,6 @@ from kshim.config.keys import Key, KeyType
 
 # fmt: off
 _ROWS: Final[tuple[tuple[str, KeyType, str | None, str], ...]] = (
-    ("add.partitions.to.txn.retry.backoff.max.ms",                "int",      "100", "0+"),
-    ("add.partitions.to.txn.retry.backoff.ms",                    "int",      "20", "1+"),
     ("alter.config.policy.class.name",                            "class",    None, ""),
     ("alter.log.dirs.replication.quota.window.num",               "int",      "11", "1+"),
     ("alter.log.dirs.replication.quota.window.size.seconds",      "int",      "1", "1+"),

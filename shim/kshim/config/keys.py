@@ -42,6 +42,8 @@ class TopicKey(Key):
 
 # fmt: off
 _BROKER_ROWS: Final[tuple[tuple[str, KeyType, str | None, str, str], ...]] = (
+    ("add.partitions.to.txn.retry.backoff.max.ms", "int", "100",    "0+",          "The maximum time for which a Produce waits for the end of the transaction before it."),
+    ("add.partitions.to.txn.retry.backoff.ms", "int", "20",         "1+",          "The pause between two attempts of a Produce to add its partitions to a transaction."),
     ("auto.create.topics.enable",          "boolean", "true",       "",            "Whether a Metadata request creates a topic that does not exist."),
     ("broker.id",                          "int",     "-1",         "",            "The former name of node.id, used if that is not set."),
     ("compression.type",                   "string",  "producer",   "uncompressed|zstd|lz4|snappy|gzip|producer", "Default of compression.type."),

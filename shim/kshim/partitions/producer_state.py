@@ -74,13 +74,14 @@ class ProducerState:
     def check(self, header: BatchHeader) -> RememberedBatch | None:
         """None when a batch with a producer id may be appended; the earlier batch when it is in the log already.
 
-        A producer that is not known may begin with any sequence number, a new epoch begins with 0.
+        A producer that is not known may begin with any sequence number, unless it is of transaction.version 2; a new
+        epoch begins with 0.
         Raises KafkaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE (a batch without
         transaction from a producer that has one open).
         """
         entry = self._entries.get(header.producer_id)
         if entry is None:
-            self.unverified.check(header)
+            self.unverified.check_unknown(header)
             return None
         earlier = entry.duplicate_of(header)
         if earlier is not None:

@@ -11,7 +11,7 @@ from kshim.broker.connection import ConnectionClosing
 from kshim.broker.leader_checks import check_leader, endpoints
 from kshim.broker.node import Node
 from kshim.broker.request import PendingReply, answered, handles
-from kshim.broker.transaction_partitions import Outcome, Place, after_adding
+from kshim.broker.transaction_partitions import Outcome, Place, after_adding_patiently
 from kshim.coordinator.step import RequestContext, Step
 from kshim.partitions.batch_validator import RejectedRecords
 from kshim.partitions.partition import Partition, Topic
@@ -141,7 +141,8 @@ def _begun(
     def produced_later(added: Outcome) -> None:
         _apply(node, request, ticket, lambda: produced(added))
 
-    return after_adding(node.cluster, request.transactional_id, producer, found, context, produced, produced_later)
+    transactional_id = request.transactional_id
+    return after_adding_patiently(node.cluster, transactional_id, producer, found, context, produced, produced_later)
 
 
 def _beginnings(node: Node, request: ProduceRequest, api_version: int) -> Iterator[tuple[Partition, BatchHeader]]:
@@ -411,7 +412,8 @@ def _begin_transaction(
     """
     header = _beginning(request, partition, batch)
     if header is not None:
-        partition.require_producers().unverified.begin(header, context.now.wall_ms)
+        is_version_2 = context.api_version >= _PARTITIONS_ADDED_FROM
+        partition.require_producers().unverified.begin(header, context.now.wall_ms, begins_at_0=is_version_2)
         error = added.get((partition.topic.name, partition.index))
         _require_verified(cluster, request, partition, header, context.api_version, error)
 
