@@ -58,6 +58,8 @@ def without_index(folder: Path, other: Path) -> None:
 class NoTopics:
     """The coordinator asks nothing of topics while it loads."""
 
+    version = 0
+
     def partition_count(self, name: str) -> int | None:
         return None
 

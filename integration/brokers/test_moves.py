@@ -68,7 +68,7 @@ def generation(brokers: Kshim, group_id: str) -> tuple[str, int, int]:
     """State, generation and number of members, as the coordinator has them in memory."""
     shard = brokers.cluster.groups.coordinator.shard_of(group_id)
     assert shard is not None
-    group = shard.groups[group_id]
+    group = shard.classic_groups[group_id]
     return str(group.state), group.generation_id, len(group.members)
 
 

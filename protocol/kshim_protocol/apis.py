@@ -99,19 +99,12 @@ API_TABLE: dict[int, Api] = {
         Api(61, "DescribeProducers",         "describe_producers",         (0, 0), 0),
         Api(65, "DescribeTransactions",      "describe_transactions",      (0, 0), 0),
         Api(66, "ListTransactions",          "list_transactions",          (0, 2), 0),
+        Api(68, "ConsumerGroupHeartbeat",    "consumer_group_heartbeat",   (0, 1), 0),
+        Api(69, "ConsumerGroupDescribe",     "consumer_group_describe",    (0, 1), 0),
         Api(74, "ListConfigResources",       "list_config_resources",      (0, 1), 0),
         Api(75, "DescribeTopicPartitions",   "describe_topic_partitions",  (0, 0), 0),
     )
 }
-
-DECLARED_ONLY: dict[int, Api] = {
-    api.key: api
-    for api in (
-        Api(68, "ConsumerGroupHeartbeat",    "consumer_group_heartbeat",   (0, 1), 0),
-        Api(69, "ConsumerGroupDescribe",     "consumer_group_describe",    (0, 1), 0),
-    )
-}
-"""APIs whose messages are declared and that no broker here serves or lists yet (KIP-848)."""
 # fmt: on
 
 

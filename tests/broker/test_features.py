@@ -13,6 +13,8 @@ from kshim.storage.log import LogError
 from kshim.storage.stores import MemoryStorage
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.api_versions import ApiVersionsRequest
+from kshim_protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from kshim_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kshim_protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.broker.harness import Client, NodeUnderTest, a_node, files_in
 
@@ -25,12 +27,16 @@ def at_level(level: int, **options: Any) -> NodeUnderTest:
 
 
 def shown(client: Client, version: int = 4) -> tuple[list[tuple[str, int, int]], list[tuple[str, int, int]], int]:
-    """(supported features, finalized features, epoch)."""
+    """Of transaction.version: (supported, finalized), and the epoch of all features."""
     request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
     reply = client.ask(request, version)
     return (
-        [(each.name, each.min_version, each.max_version) for each in reply.supported_features],
-        [(each.name, each.min_version_level, each.max_version_level) for each in reply.finalized_features],
+        [(each.name, each.min_version, each.max_version) for each in reply.supported_features if each.name == NAME],
+        [
+            (each.name, each.min_version_level, each.max_version_level)
+            for each in reply.finalized_features
+            if each.name == NAME
+        ],
         reply.finalized_features_epoch,
     )
 
@@ -51,9 +57,32 @@ def update(
     )
 
 
-def test_transaction_version_is_the_only_feature() -> None:
-    client = at_level(2).client()
-    assert shown(client) == ([(NAME, 0, 2)], [(NAME, 2, 2)], 0)
+def test_the_features_are_those_of_groups_and_transactions() -> None:
+    request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
+    reply = at_level(2).client().ask(request, 4)
+    supported = [(each.name, each.min_version, each.max_version) for each in reply.supported_features]
+    assert supported == [("group.version", 0, 1), (NAME, 0, 2)]
+    assert [(each.name, each.max_version_level) for each in reply.finalized_features] == [
+        ("group.version", 1),
+        (NAME, 2),
+    ]
+
+
+def test_group_version_0_switches_the_new_group_protocol_off() -> None:
+    client = a_node().client()
+    request = ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=1_000,
+        subscribed_topic_names=("t",),
+        topic_partitions=(),
+    )
+    assert client.ask(request, 1).error_code == ErrorCode.NONE
+    assert update(client, ("group.version", 0, SAFE_DOWNGRADE)) == (ErrorCode.NONE, "")
+    assert client.ask(request, 1).error_code == ErrorCode.UNSUPPORTED_VERSION
+    reply = client.ask(ConsumerGroupDescribeRequest(group_ids=("g",)), 1)
+    assert reply.groups[0].error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
 def test_a_feature_of_level_0_is_supported_but_not_finalized() -> None:

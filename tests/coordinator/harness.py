@@ -48,6 +48,10 @@ class Topics:
     def __init__(self, counts: Mapping[str, int]) -> None:
         self.topics = {name: (partitions, 0) for name, partitions in counts.items()}
 
+    @property
+    def version(self) -> int:
+        return hash(tuple(self.topics.items()))
+
     def partition_count(self, name: str) -> int | None:
         return self.topics[name][0] if name in self.topics else None
 
@@ -215,7 +219,7 @@ class Sim:
     def find_group(self, group_id: str = "g") -> Group | None:
         """A group, if it exists."""
         shard = self.coordinator.shard_of(group_id)
-        return None if shard is None else shard.groups.get(group_id)
+        return None if shard is None else shard.classic_groups.get(group_id)
 
     @property
     def group(self) -> Group:

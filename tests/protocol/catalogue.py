@@ -6,16 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from kshim_protocol.apis import API_TABLE, DECLARED_ONLY
+from kshim_protocol.apis import API_TABLE
 from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kshim_protocol.internal.record_types import RECORD_TYPES
 from kshim_protocol.internal.transaction_log import TransactionLogKey, TransactionLogValue
 from kshim_protocol.schema import Struct
 
-DECLARED_APIS = API_TABLE | DECLARED_ONLY
-"""Those that are not served yet included."""
 API_MESSAGES: tuple[type[Struct], ...] = tuple(
-    cls for api in DECLARED_APIS.values() for cls in (api.request_class(), api.response_class())
+    cls for api in API_TABLE.values() for cls in (api.request_class(), api.response_class())
 )
 CONSUMER_PROTOCOL: tuple[type[Struct], ...] = (ConsumerProtocolSubscription, ConsumerProtocolAssignment)
 OFFSETS_RECORDS: tuple[type[Struct], ...] = tuple(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kshim.broker.coordinator_host import C, CoordinatorHost
-from kshim.broker.features import LEVEL_KEY, TRANSACTION_VERSION, Features
+from kshim.broker.features import GROUP_VERSION, LEVEL_KEY, TRANSACTION_VERSION, Features
 from kshim.broker.leader_election import ClusterNode, LeaderElection
 from kshim.broker.producer_ids import ProducerIds
 from kshim.broker.step_applier import StepApplier
@@ -108,7 +108,7 @@ class Cluster:
         self.fetch_purgatory = self.partitions.fetch_purgatory
         self.features = Features(
             storage,
-            {TRANSACTION_VERSION: config.kshim_transaction_version},
+            {GROUP_VERSION: 1, TRANSACTION_VERSION: config.kshim_transaction_version},
             given=LEVEL_KEY in config.given,
         )
         self._random_ids = random_ids
@@ -263,7 +263,7 @@ class Cluster:
 
     def _find_group(self, group_id: str) -> Group | None:
         shard = self.groups.coordinator.shard_of(group_id)
-        return None if shard is None else shard.groups.get(group_id)
+        return None if shard is None else shard.classic_groups.get(group_id)
 
     def next_group_deadline(self) -> int | None:
         """When the next timer of a coordinator or of the partitions is due (ms, `Now.mono_ms`), or None."""

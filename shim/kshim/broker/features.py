@@ -15,7 +15,8 @@ FEATURES_DOCUMENT: Final = "features.json"
 TRANSACTION_VERSION: Final = "transaction.version"
 LEVEL_KEY: Final = "kshim.transaction.version"
 """The configuration key of its level in a new data directory."""
-SUPPORTED: Final = {TRANSACTION_VERSION: (0, 2)}
+GROUP_VERSION: Final = "group.version"
+SUPPORTED: Final = {GROUP_VERSION: (0, 1), TRANSACTION_VERSION: (0, 2)}
 """The lowest and the highest level of each feature."""
 _VERSION = 1
 
@@ -36,6 +37,11 @@ class Features:
             self.levels |= self._read(text)
         elif given:
             self._save(self.levels, 0)
+
+    @property
+    def group_version(self) -> int:
+        """Of consumer groups: 1 for KIP-848."""
+        return self.levels[GROUP_VERSION]
 
     @property
     def transaction_version(self) -> int:

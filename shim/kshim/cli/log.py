@@ -11,7 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from kshim.coordinator.groups.classic.state import GroupState
-from kshim.coordinator.groups.events import HISTORY_FIELDS, MemberRef, Transition
+from kshim.coordinator.groups.events import HISTORY_FIELDS, AnyGroupState, MemberRef, Transition
 from kshim.coordinator.step import OFFSETS_TOPIC, Event
 from kshim.partitions.partition import Partition
 from kshim.storage.log import LogError
@@ -30,7 +30,10 @@ _REPEAT_MS: Final = 10_000
 _STORAGE_ERRORS: Final = 100
 """How many different ones are remembered."""
 
-_PHASES: Final = {GroupState.PREPARING_REBALANCE: "join", GroupState.COMPLETING_REBALANCE: "sync"}
+_PHASES: Final[dict[AnyGroupState, str]] = {
+    GroupState.PREPARING_REBALANCE: "join",
+    GroupState.COMPLETING_REBALANCE: "sync",
+}
 _RENAMED: Final = {
     "group_id": "group",
     "generation_id": "generation",

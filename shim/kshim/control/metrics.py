@@ -20,7 +20,7 @@ from kshim.coordinator.groups.events import MemberAdded, MemberRemoved, Rebalanc
 
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
-    from kshim.coordinator.groups.classic.group import Group
+    from kshim.coordinator.groups.kinds import AnyGroup
     from kshim.coordinator.groups.shard import Shard
     from kshim.coordinator.step import Event
     from kshim.faults.faults import Faults
@@ -65,7 +65,7 @@ class EventCounts:
 
 
 class _Located(NamedTuple):
-    group: Group
+    group: AnyGroup
     shard: Shard
 
 
@@ -142,16 +142,18 @@ class ClusterCollector(Collector):
     def _each_group(self, groups: list[_Located]) -> Iterator[Metric]:
         members = GaugeMetricFamily("kafka_consumergroup_members", "Members of a group", labels=["consumergroup"])
         state = GaugeMetricFamily("kshim_group_state", "1 for the state of a group", labels=["consumergroup", "state"])
-        generation = GaugeMetricFamily("kshim_group_generation", "Generation of a group", labels=["consumergroup"])
+        generation = GaugeMetricFamily(
+            "kshim_group_generation", "Generation or epoch of a group", labels=["consumergroup"]
+        )
         places = ["consumergroup", "topic", "partition"]
         offset = GaugeMetricFamily("kafka_consumergroup_current_offset", "Committed offset of a group", labels=places)
         lag = GaugeMetricFamily("kafka_consumergroup_lag", "Offsets behind the end of the partition", labels=places)
         left = PARTITIONS_MAX
         for group, shard in groups[:GROUPS_MAX]:
             group_id = _label(group.group_id)
-            members.add_metric([group_id], len(group.members))
+            members.add_metric([group_id], group.member_count)
             state.add_metric([group_id, group.state.value], 1)
-            generation.add_metric([group_id], group.generation_id)
+            generation.add_metric([group_id], group.epoch)
             for topic, partitions in sorted(shard.offsets.of_group(group.group_id).items()):
                 for index, committed in sorted(partitions.items())[:left]:
                     found = self._cluster.topics.partition(topic, index)

@@ -6,7 +6,14 @@ from typing import Protocol
 
 
 class TopicCatalog(Protocol):
-    """The topics that exist. The broker implements it; topic ids have 16 bytes."""
+    """The topics that exist. The broker implements it; topic ids have 16 bytes.
+
+    `version` is another one after each change: a topic or partitions made, a topic deleted.
+    """
+
+    @property
+    def version(self) -> int:
+        """Of all topics together."""
 
     def partition_count(self, name: str) -> int | None:
         """Number of partitions, or None when there is no such topic."""

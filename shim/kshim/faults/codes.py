@@ -74,6 +74,12 @@ _CODES: Final[dict[str, dict[str, str]]] = {
                   "INCONSISTENT_GROUP_PROTOCOL REQUEST_TIMED_OUT"},
     "Heartbeat": {"top": f"{_GROUP} UNKNOWN_MEMBER_ID FENCED_INSTANCE_ID ILLEGAL_GENERATION REBALANCE_IN_PROGRESS "
                   "REQUEST_TIMED_OUT"},
+    "ConsumerGroupHeartbeat": {"top": f"{_GROUP} GROUP_ID_NOT_FOUND UNKNOWN_MEMBER_ID FENCED_MEMBER_EPOCH "
+                               "FENCED_INSTANCE_ID UNRELEASED_INSTANCE_ID UNSUPPORTED_ASSIGNOR GROUP_MAX_SIZE_REACHED "
+                               "INVALID_REGULAR_EXPRESSION TOPIC_AUTHORIZATION_FAILED UNSUPPORTED_VERSION "
+                               "REQUEST_TIMED_OUT"},
+    "ConsumerGroupDescribe": {"group": f"{_GROUP} GROUP_ID_NOT_FOUND TOPIC_AUTHORIZATION_FAILED UNSUPPORTED_VERSION "
+                              "REQUEST_TIMED_OUT"},
     "LeaveGroup": {"top": f"{_GROUP} UNKNOWN_MEMBER_ID FENCED_INSTANCE_ID REQUEST_TIMED_OUT",
                    "member": "UNKNOWN_MEMBER_ID FENCED_INSTANCE_ID"},
     "DescribeGroups": {"group": f"{_GROUP} GROUP_ID_NOT_FOUND REQUEST_TIMED_OUT"},

@@ -123,7 +123,7 @@ def _fence(cluster: Cluster, group_id: str, instance_id: str, now: Now) -> str:
 def _group(cluster: Cluster, group_id: str) -> tuple[Shard, Group]:
     """Raises LookupError."""
     shard = shard_of(cluster, group_id)
-    group = None if shard is None else shard.groups.get(group_id)
+    group = None if shard is None else shard.classic_groups.get(group_id)
     if shard is None or group is None:
         raise LookupError(f"there is no group {group_id}")
     return shard, group

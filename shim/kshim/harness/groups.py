@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
     from kshim.coordinator.groups.classic.group import Group
     from kshim.coordinator.groups.classic.member import Member
+    from kshim.coordinator.groups.consumer.group import ConsumerGroup
+    from kshim.coordinator.groups.consumer.group import Member as ConsumerMember
     from kshim.coordinator.groups.shard import Shard
 
 Partitions = tuple[tuple[str, int], ...]
@@ -39,7 +41,9 @@ class MemberView(NamedTuple):
 
 class GroupView(NamedTuple):
     """One group. `state` is Kafka's word: Empty, PreparingRebalance, CompletingRebalance, Stable, Dead, or Unknown
-    while its coordinator is loading. `is_synced`: every member has its assignment. `unassigned`: see `unassigned_of`."""
+    while its coordinator is loading; Assigning and Reconciling are further ones of the new protocol, whose groups have an
+    epoch for `generation`, an assignor for `protocol`, and no leader. `is_synced`: every member has its assignment.
+    `unassigned`: see `unassigned_of`."""
 
     group_id: str
     state: str
@@ -64,8 +68,10 @@ def shard_of(cluster: Cluster, group_id: str) -> Shard | None:
 def group_view(cluster: Cluster, group_id: str) -> GroupView:
     """A group as it is now. One there is not is Dead, as DescribeGroups says."""
     shard = shard_of(cluster, group_id)
-    group = None if shard is None else shard.groups.get(group_id)
+    group = None if shard is None else shard.classic_groups.get(group_id)
     if group is None:
+        if shard is not None and group_id in shard.groups:
+            return _consumer_group_view(cluster, shard.consumer_group(group_id))
         state = UNKNOWN if shard is None and _is_loading(cluster, group_id) else GroupState.DEAD.value
         return GroupView(group_id, state, 0, None, (), is_synced=False)
     is_synced = group.state is GroupState.STABLE and not group.pending_syncs
@@ -77,6 +83,33 @@ def group_view(cluster: Cluster, group_id: str) -> GroupView:
         tuple(_member_view(group, member) for member in group.members.values()),
         is_synced=is_synced,
         unassigned=_unassigned(cluster, group) if is_synced else (),
+    )
+
+
+def _consumer_group_view(cluster: Cluster, group: ConsumerGroup) -> GroupView:
+    from kshim.coordinator.groups.consumer.plan import preferred_assignor
+
+    return GroupView(
+        group.group_id,
+        group.state.value,
+        group.group_epoch,
+        preferred_assignor(group),
+        tuple(_consumer_member_view(cluster, group, member) for member in group.members.values()),
+        is_synced=group.state.value == GroupState.STABLE.value,
+    )
+
+
+def _consumer_member_view(cluster: Cluster, group: ConsumerGroup, member: ConsumerMember) -> MemberView:
+    names = [(cluster.topics.topic_name(topic_id), index) for topic_id, index in member.current.assigned]
+    return MemberView(
+        member.member_id,
+        member.metadata.client_id,
+        member.metadata.client_host.removeprefix("/"),
+        member.metadata.instance_id,
+        tuple(sorted((name, index) for name, index in names if name is not None)),
+        is_leader=False,
+        is_synced=member.current.is_at(group.target_epoch),
+        session_timeout_ms=cluster.config.group_config().group_consumer_session_timeout_ms,
     )
 
 

@@ -66,7 +66,9 @@ def _unassigned(view: GroupView) -> Iterator[str]:
 def _waiting(cluster: Cluster, group_id: str, now: Now) -> Iterator[str]:
     shard = shard_of(cluster, group_id)
     assert shard is not None
-    group = shard.groups[group_id]
+    group = shard.classic_groups.get(group_id)
+    if group is None:
+        return
     for member in group.members.values():
         name = f"Member {member.member_id}"
         if member.member_id in group.parked_joins or member.member_id in group.parked_syncs:

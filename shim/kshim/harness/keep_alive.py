@@ -63,7 +63,7 @@ class KeepAlive:
 
     def _members(self) -> Iterator[tuple[Shard, Group, Member]]:
         coordinator = self._cluster.groups.made
-        for shard, group in () if coordinator is None else coordinator.groups():
+        for shard, group in () if coordinator is None else coordinator.classic_groups():
             for member in group.members.values():
                 yield shard, group, member
 

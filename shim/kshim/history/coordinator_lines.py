@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.consumer.state import ConsumerGroupState
 from kshim.coordinator.groups.events import (
     AppendFailed,
     AssignmentReceived,
@@ -77,7 +78,8 @@ def _text(event: Event) -> str | None:
                 f"{event.join_ms} ms in the join phase, {event.sync_ms} ms in the sync phase"
             )
         case GroupLoaded(group_id=group, state=state, member_count=count):
-            return f"Loaded classic group {group} with {count} members in state {state}."
+            kind = "consumer" if isinstance(state, ConsumerGroupState) else "classic"
+            return f"Loaded {kind} group {group} with {count} members in state {state}."
         case OffsetsRemoved():
             return f"Removed {event.offset_count} committed offsets of {event.group_count} groups ({event.cause})"
         case SyncCompleted():
@@ -88,17 +90,23 @@ def _text(event: Event) -> str | None:
 
 def _transition(event: Transition) -> str | None:
     group, generation = event.group_id, event.generation_id
-    match event.new:
+    new = event.new
+    if new in (GroupState.DEAD, ConsumerGroupState.DEAD):
+        kind = "epoch" if isinstance(new, ConsumerGroupState) else "generation"
+        return f"Group {group} with {kind} {generation} has been removed ({event.cause})"
+    match new:
+        case ConsumerGroupState():
+            return (
+                f"Group {group} with epoch {generation} went from {event.previous} to {new} (reason: {event.detail})."
+            )
         case GroupState.PREPARING_REBALANCE:
             return (
-                f"Preparing to rebalance group {group} in state {event.new} with old generation {generation} "
+                f"Preparing to rebalance group {group} in state {new} with old generation {generation} "
                 f"(reason: {event.detail})."
             )
         case GroupState.EMPTY:
             return f"Group {group} with generation {generation} is now empty."
-        case GroupState.DEAD:
-            return f"Group {group} with generation {generation} has been removed ({event.cause})"
-        case GroupState.COMPLETING_REBALANCE | GroupState.STABLE:
+        case _:
             return None  # JoinCompleted and RebalanceCompleted
 
 

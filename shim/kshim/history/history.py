@@ -6,8 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kshim.coordinator.groups.classic.subscriptions import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from kshim.coordinator.groups.classic.subscriptions import subscribed_topics
 from kshim.coordinator.groups.events import GroupLoaded, JoinCompleted, MemberAdded
+from kshim.coordinator.groups.kinds import CONSUMER_PROTOCOL_TYPE
 from kshim.history.ring import Ring
 from kshim.history.topic import EventsTopic
 from kshim.history.tracker import InjectedFault, Tracker

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.consumer.state import ConsumerGroupState
 from kshim.coordinator.groups.events import (
+    AnyGroupState,
     Arrivals,
     Cause,
     GroupEvent,
@@ -49,6 +51,9 @@ REASONS: Final[dict[Cause, str]] = {
     Cause.TOPIC_DELETED: "topic_deleted",
     Cause.EXPIRED: "expired",
     Cause.ADMIN: ADMIN,
+    Cause.SUBSCRIPTION_CHANGED: "subscription_changed",
+    Cause.TOPICS_CHANGED: "topics_changed",
+    Cause.RECONCILED: "reconciled",
 }
 """The keyword of each cause."""
 
@@ -183,7 +188,11 @@ class Tracker:
             case GroupState.EMPTY:
                 self._end_open(event, group, GroupState.EMPTY, "aborted", _ending(event, group))
                 self._emit_of_group("group_emptied", event, group, event.generation_id)
-            case GroupState.DEAD:
+            case ConsumerGroupState.EMPTY:
+                self._emit_of_group("group_emptied", event, group, event.generation_id)
+            case ConsumerGroupState.ASSIGNING | ConsumerGroupState.RECONCILING | ConsumerGroupState.STABLE:
+                pass
+            case GroupState.DEAD | ConsumerGroupState.DEAD:
                 self._emit_of_group("group_dead", event, group, None)
                 del self.groups[group.group_id]
 
@@ -255,7 +264,7 @@ class Tracker:
         )
 
     def _end_open(
-        self, event: GroupEvent, group: GroupHistory, state_to: GroupState, outcome: str, ending: Ending
+        self, event: GroupEvent, group: GroupHistory, state_to: AnyGroupState, outcome: str, ending: Ending
     ) -> None:
         """End the open rebalance, if there is one, without an assignment."""
         timeline = group.rebalance

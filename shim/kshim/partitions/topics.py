@@ -46,6 +46,8 @@ class Topics:
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
         self._alike: dict[str, list[str]] = {}
+        self.version = 0
+        """Another one after each change of what topics and partitions there are."""
         self._leadership = leadership
         self.operation = Operations()
         """Those of the cluster: each is done by calling this."""
@@ -197,11 +199,13 @@ class Topics:
         return topic
 
     def _enter(self, topic: Topic) -> None:
+        self.version += 1
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
         self._alike.setdefault(topic.name.replace(".", "_"), []).append(topic.name)
 
     def _drop(self, topic: Topic) -> None:
+        self.version += 1
         del self._by_name[topic.name]
         del self._by_id[topic.topic_id]
         self._alike[topic.name.replace(".", "_")].remove(topic.name)
@@ -212,6 +216,7 @@ class Topics:
         return map(self._leadership.of_new, [None] * count if leader_ids is None else leader_ids)
 
     def _extend(self, topic: Topic, leaders: Iterable[PartitionLeader]) -> None:
+        self.version += 1
         for leader in leaders:
             topic.partitions.append(Partition(topic, len(topic.partitions), self._services, leader))
 

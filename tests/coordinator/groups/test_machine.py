@@ -271,7 +271,7 @@ class Clients(RuleBasedStateMachine):
                 assert live is None or (group_id not in live.groups and not live.offsets.of_group(group_id))
                 continue
             assert live.offsets.of_group(group_id) == loaded.offsets.of_group(group_id)
-            self.compare(live.groups.get(group_id), loaded.groups.get(group_id))
+            self.compare(live.classic_groups.get(group_id), loaded.classic_groups.get(group_id))
 
     def compare(self, live: Group | None, loaded: Group | None) -> None:
         assert (live is None) == (loaded is None)

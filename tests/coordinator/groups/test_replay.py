@@ -11,11 +11,22 @@ from hypothesis import strategies as st
 
 from kshim.coordinator.deadlines import Deadlines
 from kshim.coordinator.groups.config import GroupConfig
+from kshim.coordinator.groups.consumer.group import ConsumerGroup
+from kshim.coordinator.groups.consumer.reconciliation import Current
+from kshim.coordinator.groups.consumer.updates import (
+    GroupEpoch,
+    MemberCurrent,
+    MemberTarget,
+    Update,
+    build_update,
+    parse_update,
+)
 from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset
 from kshim.coordinator.groups.replay import Replay
 from kshim.coordinator.groups.shard import Shard
 from kshim_protocol.codec import codec
 from kshim_protocol.frame import ProtocolError
+from kshim_protocol.internal.consumer_group import ConsumerGroupMetadataValue
 from kshim_protocol.internal.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kshim_protocol.internal.offset_commit import (
     LegacyOffsetCommitKey,
@@ -43,6 +54,7 @@ from kshim_protocol.records.control import (
     parse_control_record,
 )
 from kshim_protocol.records.record import Record, iter_records
+from tests.coordinator.groups.consumer.members import facts as consumer_group_facts
 from tests.coordinator.harness import Topics
 
 GROUPS = ("a", "b", "ü-" * 40)
@@ -90,6 +102,10 @@ def one_after_the_other(batches: Iterable[bytes]) -> Shard:
 
 def apply(shard: Shard, record: Record, producer_id: int | None) -> None:
     assert record.key is not None
+    update = parse_update(record.key, record.value)
+    if update is not None:
+        shard.apply_update(*update)
+        return
     key = parse_key(record.key)
     if isinstance(key, UnknownKey):
         shard.skipped[key.type] = shard.skipped.get(key.type, 0) + 1
@@ -126,8 +142,14 @@ def facts(shard: Shard) -> dict[str, Any]:
                 group.metadata({member.member_id: member.assignment for member in group.members.values()}),
                 group.topics,
             )
-            for group_id, group in shard.groups.items()
+            for group_id, group in shard.classic_groups.items()
         },
+        "new groups": {
+            group_id: consumer_group_facts(group)
+            for group_id, group in shard.groups.items()
+            if isinstance(group, ConsumerGroup)
+        },
+        "all groups": set(shard.groups),
         "offsets": {group_id: shard.offsets.of_group(group_id) for group_id in shard.offsets.group_ids()},
         "pending": shard.offsets._pending,
         "open": shard.offsets._open,
@@ -211,10 +233,24 @@ def group_pairs(draw: st.DrawFn) -> tuple[bytes, bytes | None]:
 
 @st.composite
 def unknown_pairs(draw: st.DrawFn) -> tuple[bytes, bytes | None]:
-    return draw(st.sampled_from([b"\0\3\0\1g", b"\0\x10", b"\1\1\0\1a"])), draw(st.sampled_from([None, b"v"]))
+    return draw(st.sampled_from([b"\0\x0b\0\1g", b"\0\x11", b"\1\1\0\1a"])), draw(st.sampled_from([None, b"v"]))
 
 
-pairs = st.one_of(offset_pairs(), offset_pairs(), offset_pairs(), group_pairs(), legacy_pairs(), unknown_pairs())
+@st.composite
+def update_pairs(draw: st.DrawFn) -> tuple[bytes, bytes | None]:
+    member_id = draw(st.sampled_from(["a", "b"]))
+    epoch = draw(st.integers(1, 9))
+    updates: list[Update] = [
+        GroupEpoch(draw(st.sampled_from([None, ConsumerGroupMetadataValue(epoch=epoch)]))),
+        MemberTarget(member_id, draw(st.sampled_from([None, frozenset({(bytes(16), epoch)})]))),
+        MemberCurrent(member_id, draw(st.sampled_from([None, Current(epoch, assigned={(bytes(16), epoch): 1})]))),
+    ]
+    return build_update(draw(names), draw(st.sampled_from(updates)))
+
+
+pairs = st.one_of(
+    offset_pairs(), offset_pairs(), offset_pairs(), group_pairs(), legacy_pairs(), unknown_pairs(), update_pairs()
+)
 
 
 @st.composite

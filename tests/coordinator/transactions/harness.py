@@ -58,6 +58,7 @@ class Catalog:
 
     def __init__(self, counts: Mapping[str, int]) -> None:
         self.counts = dict(counts)
+        self.version = 0
 
     def partition_count(self, name: str) -> int | None:
         return self.counts.get(name)

@@ -61,7 +61,8 @@ _READ_GROUP: Final = (Operation.READ, GROUP, "group_id")
 _WRITE_TRANSACTION: Final = (Operation.WRITE, TRANSACTION, "transactional_id")
 
 _WHOLE: Final[dict[tuple[str, ...], tuple[Need, ...]]] = {
-    ("Heartbeat", "LeaveGroup", "OffsetCommit"):        (_READ_GROUP,),
+    ("ConsumerGroupHeartbeat", "Heartbeat", "LeaveGroup", "OffsetCommit"):
+                                                        (_READ_GROUP,),
     ("OffsetDelete",):                                  ((Operation.DELETE, GROUP, "group_id"),),
     ("AddOffsetsToTxn", "TxnOffsetCommit"):             (_WRITE_TRANSACTION, _READ_GROUP),
     ("EndTxn",):                                        (_WRITE_TRANSACTION,),
@@ -74,6 +75,7 @@ _WHOLE: Final[dict[tuple[str, ...], tuple[Need, ...]]] = {
 }
 _ROWS: Final[dict[str, Rows]] = {
     "AlterConfigs":            Rows("resources", "responses", Operation.ALTER_CONFIGS, None),
+    "ConsumerGroupDescribe":   Rows("group_ids", "groups", Operation.DESCRIBE, GROUP, visible=_described_group),
     "CreatePartitions":        Rows("topics", "results", Operation.ALTER),
     "CreateTopics":            Rows("topics", "topics", Operation.CREATE, unless=Operation.CREATE,
                                     visible=_created_topic, message="Authorization failed."),

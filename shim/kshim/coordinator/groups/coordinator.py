@@ -13,6 +13,7 @@ from kshim.coordinator.groups.classic import join_group, leave_group, rebalance,
 from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.classic.heartbeat import heartbeat
 from kshim.coordinator.groups.config import GroupConfig, SettingsOf
+from kshim.coordinator.groups.consumer import consumer_group_describe, consumer_group_heartbeat, removal
 from kshim.coordinator.groups.expiry import expire, forget_topics
 from kshim.coordinator.groups.loading import finish_load, release_parked
 from kshim.coordinator.groups.offsets import offset_commit, offset_delete, offset_fetch
@@ -30,9 +31,17 @@ from kshim_protocol.messages.sync_group import SyncGroupRequest
 from kshim_protocol.records.control import ControlType, EndTransactionMarker, build_end_transaction_batch
 
 if TYPE_CHECKING:
+    from kshim_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
     from kshim_protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
-    GroupRequest = JoinGroupRequest | SyncGroupRequest | LeaveGroupRequest | OffsetCommitRequest | OffsetDeleteRequest
+    GroupRequest = (
+        ConsumerGroupHeartbeatRequest
+        | JoinGroupRequest
+        | SyncGroupRequest
+        | LeaveGroupRequest
+        | OffsetCommitRequest
+        | OffsetDeleteRequest
+    )
 
 Verify = Callable[[int], ErrorCode]
 """Whether a transaction may write to a partition of the offsets topic."""
@@ -73,6 +82,9 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
     describe_groups: Final = in_many_shards(describe_groups.describe_groups)
     delete_groups: Final = in_many_shards(delete_groups.delete_groups)
     list_groups: Final = in_all_shards(list_groups.list_groups)
+
+    consumer_group_describe: Final = in_many_shards(consumer_group_describe.consumer_group_describe)
+    consumer_group_heartbeat: Final = in_one_shard(_group_id, consumer_group_heartbeat.consumer_group_heartbeat)
 
     def heartbeat(self, request: HeartbeatRequest, context: RequestContext, ticket: Ticket) -> Step:
         """See `heartbeat.py`. What `in_one_shard` does, without hashing the group id: most requests are Heartbeats."""
@@ -186,10 +198,12 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
         home = self._homes.get(group_id)
         return home if home is not None else self._shards.get(self.partition_for(group_id))
 
-    def groups(self) -> Iterator[tuple[Shard, Group]]:
-        """The groups of the shards that are loaded, each with its shard, for inspection."""
+    def classic_groups(self) -> Iterator[tuple[Shard, Group]]:
+        """The classic groups of the shards that are loaded, each with its shard, for inspection."""
         for group_id, shard in self._homes.items():
-            yield shard, shard.groups[group_id]
+            group = shard.classic_groups.get(group_id)
+            if group is not None:
+                yield shard, group
 
     def group_ids(self) -> list[str]:
         """The groups of the shards that are loaded, for inspection."""
@@ -244,13 +258,17 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
             self._schedule_expiry(shard, now)
             expire(shard, now, step)
             return
-        group = shard.groups[key[1]]
+        classic = shard.classic_groups.get(key[1])
         match key:
-            case ("join", _):
-                rebalance.join_timer_fired(shard, group, now, step)
-            case ("sync", _):
-                rebalance.sync_timer_fired(shard, group, now, step)
-            case ("session", _, member_id):
-                rebalance.session_expired(shard, group, member_id, now, step)
+            case ("join", _) if classic is not None:
+                rebalance.join_timer_fired(shard, classic, now, step)
+            case ("sync", _) if classic is not None:
+                rebalance.sync_timer_fired(shard, classic, now, step)
+            case ("session", _, member_id) if classic is not None:
+                rebalance.session_expired(shard, classic, member_id, now, step)
+            case ("session", group_id, member_id):
+                removal.session_expired(shard, shard.consumer_group(group_id), member_id, now, step)
+            case ("rebalance", group_id, member_id):
+                removal.rebalance_expired(shard, shard.consumer_group(group_id), member_id, now, step)
             case _:
                 raise AssertionError(f"deadline of nothing: {key}")

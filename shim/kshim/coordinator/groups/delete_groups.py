@@ -6,7 +6,6 @@ Source: Kafka's GroupCoordinatorService.deleteGroups and GroupCoordinatorShard.d
 from __future__ import annotations
 
 from kshim.coordinator.append_errors import append_error
-from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.events import Cause
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.groups.tombstones import Tombstones, offsets_of_group
@@ -46,7 +45,7 @@ def _check(shard: Shard, group_id: str) -> None:
     group = shard.groups.get(group_id)
     if group is None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
-    if group.state is not GroupState.EMPTY:
+    if not group.is_empty:
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
 
 

@@ -20,15 +20,15 @@ from kshim_protocol.messages.describe_groups import (
 )
 
 _GROUP_ID_NOT_FOUND_SINCE = 6
-_NOT_ASKED = -2147483648
-_ALL_OPERATIONS = 3400
+NOT_ASKED = -2147483648
+ALL_OPERATIONS = 3400
 """What Kafka answers without access control: every operation that exists for groups, as bits."""
 
 
 def describe_groups(
     find_shard: FindShard[Shard], request: DescribeGroupsRequest, context: RequestContext, ticket: Ticket, step: Step
 ) -> None:
-    """One entry a group, each with its own error; a group that does not exist is Dead."""
+    """One entry a group, each with its own error; a group that does not exist, or is not classic, is Dead."""
     groups = tuple(_describe(find_shard, group_id, request, context) for group_id in request.groups)
     step.reply(ticket, DescribeGroupsResponse(groups=groups))
 
@@ -41,11 +41,12 @@ def _describe(
         shard.require_loaded()
     except KafkaError as error:
         return _without_group(group_id, error.code, "")
-    operations = _ALL_OPERATIONS if request.include_authorized_operations else _NOT_ASKED
-    group = shard.groups.get(group_id)
+    operations = ALL_OPERATIONS if request.include_authorized_operations else NOT_ASKED
+    group = shard.classic_groups.get(group_id)
     if group is None:
         if context.api_version >= _GROUP_ID_NOT_FOUND_SINCE:
-            message = f"Group {group_id} not found."
+            is_other = group_id in shard.groups
+            message = f"Group {group_id} is not a classic group." if is_other else f"Group {group_id} not found."
             return _without_group(group_id, ErrorCode.GROUP_ID_NOT_FOUND, str(GroupState.DEAD), message=message)
         return _without_group(group_id, ErrorCode.NONE, str(GroupState.DEAD), operations=operations)
     is_stable = group.state is GroupState.STABLE
@@ -61,7 +62,7 @@ def _describe(
 
 
 def _without_group(
-    group_id: str, error: ErrorCode, state: str, *, message: str | None = None, operations: int = _NOT_ASKED
+    group_id: str, error: ErrorCode, state: str, *, message: str | None = None, operations: int = NOT_ASKED
 ) -> DescribedGroup:
     return DescribedGroup(
         error_code=error,

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Final, NamedTuple, TypedDict
 
 from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.consumer.state import ConsumerGroupState
 from kshim.coordinator.step import Event, Now
 from kshim.coordinator.value_object import ValueObject
 from kshim_protocol.errors import ErrorCode
@@ -17,6 +18,10 @@ HISTORY_FIELDS: Final = frozenset(
     {"arrivals", "is_by_instance_id", "last_sync_ms", "last_to_sync", "pending_sync_count", "protocol_type"}
 )
 """Fields of events that only history needs; the log leaves them out."""
+
+
+AnyGroupState = GroupState | ConsumerGroupState
+"""Both print as Kafka's words."""
 
 
 class Cause(Enum):
@@ -39,6 +44,9 @@ class Cause(Enum):
     TOPIC_DELETED = "topic-deleted"
     EXPIRED = "expired"
     ADMIN = "admin"
+    SUBSCRIPTION_CHANGED = "subscription-changed"
+    TOPICS_CHANGED = "topics-changed"
+    RECONCILED = "reconciled"
 
     def __str__(self) -> str:
         return self.value
@@ -100,8 +108,8 @@ class Transition(GroupEvent):
     `pending_sync_count`: members whose SyncGroup had not arrived when another rebalance began.
     """
 
-    previous: GroupState
-    new: GroupState
+    previous: AnyGroupState
+    new: AnyGroupState
     cause: Cause
     detail: str
     member: MemberRef | None
@@ -113,7 +121,7 @@ class Transition(GroupEvent):
 class MemberIdIssued(GroupEvent):
     """A client without a member id was given one and asked to come again with it (KIP-394)."""
 
-    state: GroupState
+    state: AnyGroupState
     member: MemberRef
 
 
@@ -123,7 +131,7 @@ class MemberAdded(GroupEvent):
     Its reason is then that of the JoinGroup that requested the id: the second only states that it was asked to rejoin.
     """
 
-    state: GroupState
+    state: AnyGroupState
     member: MemberRef
     had_id: bool
 
@@ -131,7 +139,7 @@ class MemberAdded(GroupEvent):
 class MemberReplaced(GroupEvent):
     """A static member came back: `member` has the slot of `replaced_member_id`."""
 
-    state: GroupState
+    state: AnyGroupState
     member: MemberRef
     replaced_member_id: str
 
@@ -142,7 +150,7 @@ class MemberRemoved(GroupEvent):
     `is_by_instance_id`: LeaveGroup named it by instance id alone, as only administrators do.
     """
 
-    state: GroupState
+    state: AnyGroupState
     member: MemberRef
     cause: Cause
     was_pending: bool
@@ -203,7 +211,7 @@ class SyncCompleted(GroupEvent):
 class GroupLoaded(GroupEvent):
     """A group came back from the log."""
 
-    state: GroupState
+    state: AnyGroupState
     member_count: int
     protocol_type: str | None = None
 

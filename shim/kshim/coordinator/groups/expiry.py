@@ -10,9 +10,8 @@ from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from typing import Final
 
-from kshim.coordinator.groups.classic.group import Group
-from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.events import AppendFailed, Cause
+from kshim.coordinator.groups.kinds import AnyGroup
 from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.groups.tombstones import Tombstones
@@ -32,34 +31,31 @@ def expire(shard: Shard, now: Now, step: Step) -> None:
         tombstones.add_offsets(group.group_id, partitions)
         is_left_bare = len(partitions) == shard.offsets.count(group.group_id)
         has_transaction = shard.offsets.has_open_transaction(group.group_id)
-        if group.state is GroupState.EMPTY and is_left_bare and not has_transaction:
+        if group.is_empty and is_left_bare and not has_transaction:
             tombstones.add_group(group.group_id)
     _write(shard, tombstones, now, step)
 
 
-def _expired(shard: Shard, group: Group, now: Now) -> list[tuple[str, int]]:
+def _expired(shard: Shard, group: AnyGroup, now: Now) -> list[tuple[str, int]]:
     """(topic, partition) of the offsets whose time is over."""
-    is_simple = group.protocol_type is None
-    is_empty = group.state is GroupState.EMPTY
-    is_consuming = group.is_consumer_group and group.topics is not None and group.state is GroupState.STABLE
-    if not (is_simple or is_empty or is_consuming):
+    from_ms = group.offsets_expire_from_ms()
+    if from_ms is None:
         return []
-    became_empty_ms = group.state_changed_ms if is_empty and not is_simple else -1
     return [
         (topic, partition)
         for topic, offsets in shard.offsets.of_group(group.group_id).items()
         if not group.is_subscribed_to(topic)
         for partition, offset in offsets.items()
-        if _is_over(offset, became_empty_ms, shard.config.offsets_retention_ms, now)
+        if _is_over(offset, from_ms, shard.config.offsets_retention_ms, now)
         and not shard.offsets.has_pending(group.group_id, topic, partition)
     ]
 
 
-def _is_over(offset: CommittedOffset, became_empty_ms: int, retention_ms: int, now: Now) -> bool:
+def _is_over(offset: CommittedOffset, from_ms: int, retention_ms: int, now: Now) -> bool:
     """Whether an offset has outlived its own expire time, or else the retention since its base time."""
     if offset.expire_timestamp_ms != -1:
         return now.wall_ms >= offset.expire_timestamp_ms
-    base_ms = offset.commit_timestamp_ms if became_empty_ms == -1 else became_empty_ms
+    base_ms = offset.commit_timestamp_ms if from_ms == -1 else from_ms
     return now.wall_ms - base_ms >= retention_ms
 
 

@@ -10,8 +10,6 @@ from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
-_GROUP_TYPE = "classic"
-
 
 def list_groups(
     shards: list[Shard], request: ListGroupsRequest, context: RequestContext, ticket: Ticket, step: Step
@@ -28,11 +26,11 @@ def list_groups(
         ListedGroup(
             group_id=group.group_id,
             protocol_type=group.protocol_type or "",
-            group_state=str(group.state),
-            group_type=_GROUP_TYPE,
+            group_state=group.state.value,
+            group_type=group.kind.value,
         )
         for shard in shards
         for group in shard.groups.values()
-        if (not states or str(group.state).lower() in states) and (not types or _GROUP_TYPE in types)
+        if (not states or group.state.value.lower() in states) and (not types or group.kind.value in types)
     ]
     step.reply(ticket, ListGroupsResponse(error_code=ErrorCode.NONE, groups=tuple(listed)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+from kshim.coordinator.groups.consumer.updates import UPDATE_TYPES, parse_update
 from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset
 from kshim.coordinator.groups.shard import Shard
 from kshim_protocol.frame import ProtocolError
@@ -57,6 +58,8 @@ be read record by record."""
 
 _LEGACY_OFFSET_COMMIT, _OFFSET_COMMIT, _GROUP_METADATA = b"\0\0", b"\0\1", b"\0\2"
 _KEPT = (_OFFSET_COMMIT, _GROUP_METADATA)
+_IN_ORDER = frozenset({_LEGACY_OFFSET_COMMIT, *(number.to_bytes(2, "big") for number in UPDATE_TYPES)})
+"""Types that say something about what records of other keys are about."""
 _SLICE_RECORDS = 512
 _SLICE_BYTES = 1 << 16
 
@@ -69,7 +72,8 @@ class Replay:
 
     Records are not decoded as they come: the last value of each key is kept as bytes, and what is left at the end is
     put into the shard. The outcome is that of applying one record after the other. Where order matters between keys,
-    around transactions, what has come so far is put into the shard first.
+    around transactions and in groups of the new protocol, which may have been classic before, what has come so far is
+    put into the shard first.
 
     Counts in `shard.skipped` what is of an unknown type. Raises ProtocolError, which names the offset, for what cannot
     be a record of this topic and for values of a version that is not known here, unless a later record of the same key
@@ -123,7 +127,7 @@ class Replay:
             key = record.key
             kind = b"" if key is None else key[:2]
             if key is None or kind not in _KEPT:
-                if kind == _LEGACY_OFFSET_COMMIT:  # another key for the same offset
+                if kind in _IN_ORDER:
                     yield from self.finish()
                 _apply(self._shard, record, _NO_PRODUCER)
             elif record.value is None:
@@ -275,6 +279,9 @@ def _apply_known(shard: Shard, record: Record, producer_id: int) -> int | None:
     """Apply one record; returns its key type when that is not known."""
     if record.key is None:
         raise ProtocolError("no key", message="OffsetsRecord", field="key", offset=0)
+    if (found := parse_update(record.key, record.value)) is not None:
+        shard.apply_update(*found)
+        return None
     key = parse_key(record.key)
     match key:
         case UnknownKey():

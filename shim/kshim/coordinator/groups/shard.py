@@ -9,22 +9,25 @@ from kshim.coordinator.deadlines import Deadlines
 from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.config import GroupConfig, SettingsOf
+from kshim.coordinator.groups.consumer.group import ConsumerGroup
+from kshim.coordinator.groups.consumer.updates import GroupEpoch, Update, is_tombstone
+from kshim.coordinator.groups.kinds import AnyGroup, Pair
+from kshim.coordinator.groups.metadata_hash import TopicHashes
 from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset, Offsets
 from kshim.coordinator.runtime import CoordinatorShard
 from kshim.coordinator.step import OFFSETS_TOPIC, Append, Now, Step
-from kshim_protocol.errors import ErrorCode
+from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.internal.group_metadata import GroupMetadataValue
 from kshim_protocol.records.batch import build_key_value_batch
-
-Pair = tuple[bytes, bytes | None]
-"""Key and value of a record; a value of None is a tombstone."""
 
 
 class Shard(CoordinatorShard):
     """Groups and offsets of one offsets partition.
 
-    The `put_` and `forget_` methods are what records mean: replay calls them, and so does a live append once it is in
-    the log. Nothing else changes what they change.
+    The `put_` and `forget_` methods and `apply_update` are what records mean: replay calls them, and so does a live
+    append once it is in the log. Nothing else changes what they change.
+
+    `classic_groups` are those of `groups` that are classic: what a Heartbeat looks its group up in.
     """
 
     topic = OFFSETS_TOPIC
@@ -46,8 +49,10 @@ class Shard(CoordinatorShard):
         self.topics = topics
         self.new_id = new_id
         self.settings_of = settings_of or config.consumer_settings
+        self.hash_of_topics = TopicHashes(topics).of_group
         self.homes = homes  # the coordinator's way from a group id to its shard; loading shards are not in there
-        self.groups: dict[str, Group] = {}
+        self.groups: dict[str, AnyGroup] = {}
+        self.classic_groups: dict[str, Group] = {}
         self.offsets = Offsets()
 
     def append(
@@ -74,6 +79,14 @@ class Shard(CoordinatorShard):
         )
         step.appends.append(Append(self.partition, batch, written, failed))
 
+    def consumer_group(self, group_id: str) -> ConsumerGroup:
+        """A group of the new protocol. Raises KafkaError: GROUP_ID_NOT_FOUND."""
+        group = self.groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return group
+        sentence = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a consumer group."
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, sentence)
+
     # What records mean
 
     def put_group(self, group_id: str, value: GroupMetadataValue) -> None:
@@ -84,15 +97,31 @@ class Shard(CoordinatorShard):
         self._add(group)
 
     def forget_group(self, group_id: str) -> None:
-        """A group tombstone. Offsets have their own."""
-        group = self.groups.pop(group_id, None)
-        if group is None:
+        """The tombstone of a classic group. Offsets have their own."""
+        if group_id in self.classic_groups:
+            self.end_group(group_id)
+
+    def apply_update(self, group_id: str, update: Update) -> None:
+        """A record of a group of the new protocol. Any of them may be the first that compaction left of it."""
+        group = self.groups.get(group_id)
+        if isinstance(update, GroupEpoch) and update.value is None:
+            if isinstance(group, ConsumerGroup):
+                self.end_group(group_id)
             return
+        if not isinstance(group, ConsumerGroup):
+            if is_tombstone(update):
+                return
+            group = ConsumerGroup(group_id, self.partition)
+            self._add(group)
+        group.apply(update)
+
+    def end_group(self, group_id: str) -> None:
+        """All tombstones of a group of any kind. Offsets have their own."""
+        group = self.groups.pop(group_id)
+        self.classic_groups.pop(group_id, None)
         self.homes.pop(group_id, None)
-        for key in (group.join_key, group.sync_key):
+        for key in group.deadline_keys():
             self.deadlines.cancel(key)
-        for member_id in (*group.members, *group.pending_joins):
-            self.deadlines.cancel(("session", group_id, member_id))
 
     def require_group(self, group_id: str) -> None:
         """There was an offset record for the group: if it is not known yet it is made, Empty and without protocol type."""
@@ -115,7 +144,12 @@ class Shard(CoordinatorShard):
         """An offset tombstone."""
         self.offsets.remove(group_id, topic, partition)
 
-    def _add(self, group: Group) -> None:
-        self.groups[group.group_id] = group
+    def _add(self, group: Group | ConsumerGroup) -> None:
+        group_id = group.group_id
+        self.groups[group_id] = group
+        if isinstance(group, Group):
+            self.classic_groups[group_id] = group
+        else:
+            self.classic_groups.pop(group_id, None)
         if not self.is_loading:
-            self.homes[group.group_id] = self
+            self.homes[group_id] = self

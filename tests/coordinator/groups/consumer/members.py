@@ -30,6 +30,10 @@ class Topics:
         self._made += 1
         self.found[name] = self._made.to_bytes(16), count
 
+    @property
+    def version(self) -> int:
+        return hash(tuple(self.found.items()))
+
     def topic_id(self, name: str) -> bytes | None:
         return self.found[name][0] if name in self.found else None
 
@@ -49,7 +53,7 @@ def wants(
         client_id="client",
         client_host="/127.0.0.1",
         subscribed_topic_names=topics,
-        subscribed_topic_regex=None,
+        subscribed_topic_regex="",
         rebalance_timeout_ms=timeout_ms,
         server_assignor=assignor,
         classic_member_metadata=None,
@@ -92,11 +96,10 @@ class GroupSim:
             if metadata is not None:
                 old_id = self.group.static_members.get(metadata.instance_id or "", member_id)
                 if old_id != member_id:
-                    plan.take_over(old_id, member_id, metadata, TRIGGER)
-                else:
-                    plan.put_member(member_id, metadata, TRIGGER)
+                    plan.take_over(old_id, member_id, TRIGGER)
+                plan.put_member(member_id, metadata, TRIGGER)
             plan.compute_target(self.topics, self.now_ms, INTERVAL_MS)
-            plan.reconcile(member_id, owned)
+            plan.reconcile(member_id, owned, self.topics)
 
         if epoch:
             require_epoch(self.group.require_member(member_id).current, epoch, owned)

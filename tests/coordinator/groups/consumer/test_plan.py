@@ -35,7 +35,7 @@ def test_a_join_is_written_in_kafkas_order() -> None:
     plan = Plan(sim.group)
     plan.put_member("a", wants("t"), TRIGGER)
     plan.compute_target(sim.topics, sim.now_ms, 1_000)
-    plan.reconcile("a", ())
+    plan.reconcile("a", (), sim.topics)
     assert [type(update) for update in plan.updates] == [
         MemberMetadata,
         GroupEpoch,
@@ -127,7 +127,7 @@ def test_a_group_whose_members_left_is_empty_and_its_epochs_go_on() -> None:
 def test_a_static_member_comes_back_to_what_it_had_without_a_new_epoch() -> None:
     sim = GroupSim(t=2)
     sim.join("a", wants("t", instance_id="i"))
-    sim.change(lambda plan: plan.leave_for_now("a"))
+    sim.change(lambda plan: plan.leave_for_now("a", TRIGGER))
     assert sim.group.members["a"].current.epoch == -2
     assert sim.join("a2", wants("t", instance_id="i")) == (2, p(0, 1))
     assert sim.group.group_epoch == 2
@@ -139,7 +139,7 @@ def test_a_static_member_comes_back_to_what_it_had_without_a_new_epoch() -> None
 def test_a_static_member_that_comes_back_with_another_wish_raises_the_epoch() -> None:
     sim = GroupSim(t=2, u=2)
     sim.join("a", wants("t", instance_id="i"))
-    sim.change(lambda plan: plan.leave_for_now("a"))
+    sim.change(lambda plan: plan.leave_for_now("a", TRIGGER))
     sim.join("a2", wants("u", instance_id="i"))
     assert sim.group.group_epoch == 3
 

@@ -25,7 +25,13 @@ def since(epoch: int, *indexes: int) -> dict[TopicPartition, int]:
 
 
 def step(
-    current: Current, target_epoch: int, target: set[TopicPartition], *, owned: Owned = None, held: Owned = ()
+    current: Current,
+    target_epoch: int,
+    target: set[TopicPartition],
+    *,
+    owned: Owned = None,
+    held: Owned = (),
+    subscribed: bool = True,
 ) -> Current:
     """One heartbeat; partitions in `held` are in the hands of others."""
     return reconcile(
@@ -34,6 +40,7 @@ def step(
         target=target,
         owned=owned,
         is_free=lambda partition: partition not in (held or ()),
+        subscribed={b"t" * 16} if subscribed else set(),
     )
 
 
@@ -52,6 +59,19 @@ def test_a_second_member_takes_over_one_partition_as_on_a_live_kafka() -> None:
     assert a == Current(3, 2, STABLE, since(2, 0, 1))
     b = step(b, 3, p(2), held=p(0, 1))
     assert b == Current(3, 3, STABLE, since(3, 2))
+
+
+def test_a_member_gives_up_at_once_what_it_no_longer_subscribes_to() -> None:
+    current = Current(3, 2, STABLE, since(3, 0, 1))
+    revoking = step(current, 3, p(0, 1), owned=p(0, 1), subscribed=False)
+    assert revoking == Current(3, 3, UNREVOKED, {}, since(3, 0, 1))
+    assert step(revoking, 3, p(0, 1), owned=(), held=p(0, 1), subscribed=False) == Current(3, 3, STABLE)
+
+
+def test_a_member_that_revokes_and_unsubscribes_has_more_to_give_up() -> None:
+    revoking = Current(2, 2, UNREVOKED, since(2, 0), since(2, 1))
+    assert step(revoking, 3, p(0), owned=None, subscribed=False) == Current(2, 2, UNREVOKED, {}, since(2, 1, 0))
+    assert step(revoking, 3, p(0), owned=None) is revoking
 
 
 def test_a_member_at_its_target_stays_as_it_is() -> None:

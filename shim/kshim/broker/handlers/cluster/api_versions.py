@@ -36,8 +36,8 @@ _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX
 def api_versions(node: Node, request: ApiVersionsRequest, context: RequestContext, ticket: Ticket) -> Step:
     """List the APIs and the features.
 
-    group.version is not among the features, as consumers of KIP-848 are not served. A feature of level 0 is not
-    finalized; versions before 4 do not show which features are supported from level 0 on (checked live on 4.4).
+    A feature of level 0 is not finalized; versions before 4 do not show which features are supported from level 0 on
+    (checked live on 4.4).
     """
     return answered(ticket, _answer(node, request, context.api_version))
 

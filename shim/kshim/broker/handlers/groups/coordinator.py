@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
 from kshim.broker.relay import relay
+from kshim.broker.request import answered, handles
 from kshim.coordinator.groups.coordinator import GroupCoordinator
-from kshim.coordinator.step import OFFSETS_TOPIC
+from kshim.coordinator.step import OFFSETS_TOPIC, RequestContext, Step, Ticket
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from kshim_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
@@ -15,6 +22,28 @@ from kshim_protocol.messages.offset_commit import OffsetCommitRequest
 from kshim_protocol.messages.offset_delete import OffsetDeleteRequest
 from kshim_protocol.messages.offset_fetch import OffsetFetchRequest
 from kshim_protocol.messages.sync_group import SyncGroupRequest
+from kshim_protocol.schema import Request
+
+if TYPE_CHECKING:
+    from kshim.broker.node import Node
+
+R = TypeVar("R", bound=Request[Any])
+
+
+def _relay_if_enabled(
+    request_class: type[R], answer: Callable[[GroupCoordinator, R, RequestContext, Ticket], Step]
+) -> Callable[[Node, R, RequestContext, Ticket], Step]:
+    """The handler of an API of KIP-848, which group.version 0 switches off."""
+    forward = relay(OFFSETS_TOPIC, request_class, answer)
+
+    def handler(node: Node, request: R, context: RequestContext, ticket: Ticket) -> Step:
+        if node.cluster.features.group_version == 0:
+            return answered(ticket, request.error_response(ErrorCode.UNSUPPORTED_VERSION, context.api_version))
+        return forward(node, request, context, ticket)
+
+    handler.__name__ = answer.__name__
+    return handles(request_class)(handler)
+
 
 # fmt: off
 HANDLERS = (
@@ -28,5 +57,7 @@ HANDLERS = (
     relay(OFFSETS_TOPIC, DescribeGroupsRequest, GroupCoordinator.describe_groups),
     relay(OFFSETS_TOPIC, ListGroupsRequest,     GroupCoordinator.list_groups),
     relay(OFFSETS_TOPIC, DeleteGroupsRequest,   GroupCoordinator.delete_groups),
+    _relay_if_enabled(ConsumerGroupHeartbeatRequest, GroupCoordinator.consumer_group_heartbeat),
+    _relay_if_enabled(ConsumerGroupDescribeRequest,  GroupCoordinator.consumer_group_describe),
 )
 # fmt: on

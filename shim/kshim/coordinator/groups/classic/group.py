@@ -7,15 +7,18 @@ Here stand the facts and what can be said of one group alone. What follows from 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
-from kshim.coordinator.deadlines import Key
+from kshim.coordinator.deadlines import Deadlines, Key
 from kshim.coordinator.groups.classic.member import Member, ParkedJoin, ParkedSync
 from kshim.coordinator.groups.classic.state import VALID_PREVIOUS, GroupState
-from kshim.coordinator.groups.classic.subscriptions import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from kshim.coordinator.groups.classic.subscriptions import subscribed_topics
 from kshim.coordinator.groups.events import GroupEventFields, MemberRef, Transition, Trigger
+from kshim.coordinator.groups.kinds import CONSUMER_PROTOCOL_TYPE, GroupKind, Pair, Places, Sender
 from kshim.coordinator.step import Now, Step
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.internal.group_metadata import GroupMetadataValue, MemberMetadata
+from kshim_protocol.internal.records import build_group_metadata_key
 from kshim_protocol.messages.join_group import JoinGroupResponseMember
 
 
@@ -40,6 +43,8 @@ class Group:
     this generation. `state_changed_ms` is Unix time, -1 unknown. `topics`: what the members subscribe to, None when
     the group is no consumer group or its metadata cannot be read.
     """
+
+    kind: Final = GroupKind.CLASSIC
 
     def __init__(self, group_id: str, partition: int, state: GroupState = GroupState.EMPTY) -> None:
         self.group_id = group_id
@@ -109,6 +114,74 @@ class Group:
     def has_everybody_joined(self) -> bool:
         """Whether every member is parked in JoinGroup and no member id is pending."""
         return len(self.parked_joins) == len(self.members) and not self.pending_joins
+
+    # As a group of any kind: see `AnyGroup`
+
+    @property
+    def epoch(self) -> int:
+        """Its generation."""
+        return self.generation_id
+
+    @property
+    def member_count(self) -> int:
+        """How many members it has."""
+        return len(self.members)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it may be deleted."""
+        return self.state is GroupState.EMPTY
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether a member subscribes to `topic`; also True for a consumer group whose metadata cannot be read."""
+        return self.is_consumer_group if self.topics is None else topic in self.topics
+
+    def offsets_expire_from_ms(self) -> int | None:
+        """While members consume, offsets expire only where it can be told that nobody subscribes to their topics."""
+        if self.protocol_type is None:
+            return -1
+        if self.is_empty:
+            return self.state_changed_ms
+        is_consuming = self.is_consumer_group and self.topics is not None and self.state is GroupState.STABLE
+        return -1 if is_consuming else None
+
+    def require_may_commit(self, sender: Sender, places: Places) -> None:
+        """Transactional clients from before KIP-447 do not identify themselves, which is accepted in every state.
+
+        Raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, and REBALANCE_IN_PROGRESS unless it
+        is transactional.
+        """
+        member_id, group_instance_id, generation_id, _, is_transactional = sender
+        if is_transactional and generation_id < 0 and not member_id and group_instance_id is None:
+            return
+        if generation_id >= 0 or self.state is not GroupState.EMPTY:
+            self.require_member(member_id, group_instance_id)
+            self.require_generation(generation_id)
+        if self.state is GroupState.COMPLETING_REBALANCE and not is_transactional:
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+
+    def require_may_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Everybody may."""
+
+    def has_committed(self, member_id: str, deadlines: Deadlines, now: Now) -> None:
+        """A commit is as good as a heartbeat."""
+        if self.state is not GroupState.EMPTY:
+            member = self.members[member_id]
+            deadlines.set(member.session_key, now.mono_ms + member.session_timeout_ms)
+
+    def tombstones(self) -> list[Pair]:
+        """The record that ends the group."""
+        return [(build_group_metadata_key(self.group_id), None)]
+
+    def has_ended(self, trigger: Trigger, now: Now, step: Step) -> None:
+        """Its tombstone is in the log."""
+        self.move_to(GroupState.DEAD, trigger=trigger, now=now, step=step)
+
+    def deadline_keys(self) -> Iterable[Key]:
+        """The keys of all deadlines that it may have."""
+        yield from (self.join_key, self.sync_key)
+        for member_id in (*self.members, *self.pending_joins):
+            yield ("session", self.group_id, member_id)
 
     # Checks
 
@@ -214,10 +287,6 @@ class Group:
             self.topics = None
         else:
             self.topics = subscribed_topics(self.chosen_metadata(member) for member in self.members.values())
-
-    def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member subscribes to `topic`; also True for a consumer group whose metadata cannot be read."""
-        return self.is_consumer_group if self.topics is None else topic in self.topics
 
     def members_for_leader(self) -> tuple[JoinGroupResponseMember, ...]:
         """The members of the leader's JoinGroup response: all, with their metadata for the chosen protocol."""

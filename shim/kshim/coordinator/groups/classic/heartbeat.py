@@ -24,7 +24,7 @@ def heartbeat(shard: Shard, request: HeartbeatRequest, now: Now) -> HeartbeatRes
     """
     if not request.group_id:  # as a name for offsets it is an ordinary one, so there may be such a group
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    group = shard.groups.get(request.group_id)
+    group = shard.classic_groups.get(request.group_id)
     if group is None or shard.is_loading:
         return _without_group(shard)
     member = group.require_member(request.member_id, request.group_instance_id)

@@ -47,7 +47,7 @@ def join_group(shard: Shard, request: JoinGroupRequest, context: RequestContext,
     """
     _check(shard, request, context)
     shard.require_loaded()
-    group = shard.groups.get(request.group_id)
+    group = shard.classic_groups.get(request.group_id)
     if group is not None:
         _Join(shard, group, request, context, ticket).handle(step)
     elif request.member_id:
@@ -90,7 +90,7 @@ def _create_group(shard: Shard, request: JoinGroupRequest, context: RequestConte
 
     def written(_base_offset: int, step: Step) -> None:
         shard.put_group(group_id, value)
-        _Join(shard, shard.groups[group_id], request, context, ticket).handle(step)
+        _Join(shard, shard.classic_groups[group_id], request, context, ticket).handle(step)
 
     def failed(error: ErrorCode, step: Step) -> None:
         step.events.append(append_failed(Group(group_id, shard.partition), error, "a new group", now))

@@ -34,7 +34,7 @@ def leave_group(shard: Shard, request: LeaveGroupRequest, context: RequestContex
     shard.require_loaded()
     has_many = context.api_version >= _MANY_MEMBERS_SINCE
     leaving = request.members if has_many else (MemberIdentity(member_id=request.member_id),)
-    group = shard.groups.get(request.group_id)
+    group = shard.classic_groups.get(request.group_id)
     gone: list[MemberRef] = []
     errors = [
         ErrorCode.UNKNOWN_MEMBER_ID if group is None else _leave(shard, group, entry, gone, context.now, step)

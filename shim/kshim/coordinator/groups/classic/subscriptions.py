@@ -8,9 +8,6 @@ from kshim_protocol.codec import codec
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.consumer import ConsumerProtocolSubscription
 
-CONSUMER_PROTOCOL_TYPE = "consumer"
-"""Protocol type of groups whose metadata is the embedded consumer protocol."""
-
 _VERSION_BYTES = 2
 
 

@@ -57,7 +57,7 @@ def sync_group(shard: Shard, request: SyncGroupRequest, context: RequestContext,
 
 
 def _require(shard: Shard, request: SyncGroupRequest) -> tuple[Group, Member]:
-    group = shard.groups.get(request.group_id)
+    group = shard.classic_groups.get(request.group_id)
     if group is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     member = group.require_member(request.member_id, request.group_instance_id)

@@ -5,9 +5,10 @@ Changes are planned on a draft (`plan.py`) and applied to the group when they ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from kshim.coordinator.deadlines import Deadlines, Key
 from kshim.coordinator.groups.consumer.assignors.subscribers import TopicPartition
 from kshim.coordinator.groups.consumer.reconciliation import Current
 from kshim.coordinator.groups.consumer.state import ConsumerGroupState, state_of
@@ -18,26 +19,38 @@ from kshim.coordinator.groups.consumer.updates import (
     MemberTarget,
     TargetEpoch,
     Update,
+    build_update,
 )
+from kshim.coordinator.groups.events import GroupEventFields, MemberRef, Transition, Trigger
+from kshim.coordinator.groups.kinds import CONSUMER_PROTOCOL_TYPE, GroupKind, Pair, Places, Sender
+from kshim.coordinator.step import Now, Step
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.internal.consumer_group import ConsumerGroupMemberMetadataValue
+from kshim_protocol.internal.record_types import RECORD_TYPES, build_key_of_texts
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 FIRST_EPOCH: Final = 1
 """Of a group that nobody has joined yet; the first member of a new group gets epoch 2 on a live 4.4."""
+JOIN_EPOCH: Final = 0
+"""The epoch that a member sends when it joins, or joins again."""
 LEFT_EPOCH: Final = -1
 LEFT_FOR_NOW_EPOCH: Final = -2
 """The epoch of a static member that said it will be back."""
 _LEFT: Final = Current(LEFT_EPOCH, LEFT_EPOCH)
-_NOT_READ_YET: Final = ConsumerGroupMemberMetadataValue(
+_MEMBER_EPOCHS_SINCE: Final = 9
+"""The version of OffsetCommit that can say a member epoch."""
+_PARTITION_METADATA: Final = 4
+"""A record type that is only ended, since Kafka 4.1: what it said is a hash in the group's own record now."""
+_NOTHING_SAID: Final = ConsumerGroupMemberMetadataValue(
     instance_id=None,
     rack_id=None,
     client_id="",
     client_host="",
     subscribed_topic_names=(),
-    subscribed_topic_regex=None,
+    subscribed_topic_regex="",
+    rebalance_timeout_ms=-1,
     server_assignor=None,
     classic_member_metadata=None,
 )
@@ -50,6 +63,25 @@ class Member(NamedTuple):
     metadata: ConsumerGroupMemberMetadataValue
     current: Current = Current()
 
+    @property
+    def is_classic(self) -> bool:
+        """Whether it speaks the classic protocol."""
+        return self.metadata.classic_member_metadata is not None
+
+    def ref(self) -> MemberRef:
+        """The member as events name it."""
+        metadata = self.metadata
+        return MemberRef(
+            member_id=self.member_id,
+            group_instance_id=metadata.instance_id,
+            client_id=metadata.client_id,
+            client_host=metadata.client_host,
+        )
+
+
+NOT_JOINED_YET: Final = Member("", _NOTHING_SAID)
+"""What a member is before it has said anything."""
+
 
 class ConsumerGroup:
     """One group. `holders` has the member in whose hands a partition is, assigned or pending revocation.
@@ -57,12 +89,17 @@ class ConsumerGroup:
     `target_ms` is when the target was computed, in Unix time, 0 where that is not known.
     """
 
-    def __init__(self, group_id: str) -> None:
+    kind: Final = GroupKind.CONSUMER
+    protocol_type: Final = CONSUMER_PROTOCOL_TYPE
+
+    def __init__(self, group_id: str, partition: int = 0) -> None:
         self.group_id = group_id
+        self.partition = partition
         self.group_epoch = FIRST_EPOCH
         self.metadata_hash = 0
-        self.target_epoch = 0
+        self.target_epoch = FIRST_EPOCH  # there is nothing to assign to nobody
         self.target_ms = 0
+        self.topics_version = -1  # of the topics with which the hash was last compared; in no record
         self.members: MutableMapping[str, Member] = {}
         self.static_members: MutableMapping[str, str] = {}  # group instance id -> member id
         self.targets: MutableMapping[str, frozenset[TopicPartition]] = {}
@@ -70,7 +107,7 @@ class ConsumerGroup:
 
     def draft(self) -> ConsumerGroup:
         """The group as it is now, to be changed without changing this one. This one must not change meanwhile."""
-        copy = ConsumerGroup(self.group_id)
+        copy = ConsumerGroup(self.group_id, self.partition)
         copy.group_epoch = self.group_epoch
         copy.metadata_hash = self.metadata_hash
         copy.target_epoch = self.target_epoch
@@ -92,16 +129,126 @@ class ConsumerGroup:
             members=((member.current.epoch, member.current.state) for member in self.members.values()),
         )
 
+    def event(self, now: Now) -> GroupEventFields:
+        """The fields that every event of this group has; the group epoch stands for the generation."""
+        return {
+            "partition": self.partition,
+            "now": now,
+            "group_id": self.group_id,
+            "generation_id": self.group_epoch,
+        }
+
     def require_member(self, member_id: str) -> Member:
         """The member. Raises KafkaError: UNKNOWN_MEMBER_ID."""
         member = self.members.get(member_id)
         if member is None:
-            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+            raise KafkaError(
+                ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}."
+            )
         return member
 
     def is_free(self, partition: TopicPartition) -> bool:
         """Whether a partition is in nobody's hands."""
         return partition not in self.holders
+
+    # As a group of any kind: see `AnyGroup`
+
+    @property
+    def epoch(self) -> int:
+        """Its group epoch."""
+        return self.group_epoch
+
+    @property
+    def member_count(self) -> int:
+        """How many members it has."""
+        return len(self.members)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it may be deleted."""
+        return not self.members
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether a member subscribes to `topic`."""
+        return any(topic in member.metadata.subscribed_topic_names for member in self.members.values())
+
+    def offsets_expire_from_ms(self) -> int | None:
+        """Offsets of topics to which nobody subscribes expire at any time, counted from their commit."""
+        return -1
+
+    def require_may_commit(self, sender: Sender, places: Places) -> None:
+        """A commit of an older epoch is taken when all its partitions have been the member's since.
+
+        Raises KafkaError: UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION, STALE_MEMBER_EPOCH (ILLEGAL_GENERATION for members of
+        the classic protocol). Source: Kafka's ConsumerGroup.validateOffsetCommit.
+        """
+        member_id, group_instance_id, epoch, api_version, is_transactional = sender
+        if epoch < 0 and not self.members:
+            return
+        if is_transactional and epoch < 0 and not member_id and group_instance_id is None:
+            return
+        member = self.require_member(member_id)
+        if not is_transactional and not member.is_classic and api_version < _MEMBER_EPOCHS_SINCE:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+        current = member.current
+        if epoch == current.epoch:
+            return
+        if epoch < current.epoch and all(
+            current.held_since(partition, default=epoch + 1) <= epoch for partition in places()
+        ):
+            return
+        raise KafkaError(_wrong_epoch(member))
+
+    def require_may_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Raises KafkaError: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH (ILLEGAL_GENERATION for classic members).
+
+        UNKNOWN_SERVER_ERROR, as in Kafka, where an epoch comes without a member id.
+        """
+        if member_id is None:
+            if member_epoch < 0:
+                return
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        member = self.require_member(member_id)
+        if member_epoch != member.current.epoch:
+            raise KafkaError(_wrong_epoch(member))
+
+    def has_committed(self, member_id: str, deadlines: Deadlines, now: Now) -> None:
+        """Only heartbeats keep members alive."""
+
+    def tombstones(self) -> list[Pair]:
+        """The records that end the group, in Kafka's order."""
+        members = list(self.members)
+        ends: list[Update] = [MemberCurrent(member_id, None) for member_id in members]
+        ends += [MemberTarget(member_id, None) for member_id in members]
+        ends += [MemberMetadata(member_id, None) for member_id in members]
+        pairs = [build_update(self.group_id, update) for update in (*ends, TargetEpoch(None))]
+        pairs.append((build_key_of_texts(RECORD_TYPES[_PARTITION_METADATA], self.group_id), None))
+        return [*pairs, build_update(self.group_id, GroupEpoch(None))]
+
+    def has_ended(self, trigger: Trigger, now: Now, step: Step) -> None:
+        """Its tombstones are in the log."""
+        step.events.append(self.transition(self.state, ConsumerGroupState.DEAD, trigger, now))
+
+    def transition(
+        self, previous: ConsumerGroupState, new: ConsumerGroupState, trigger: Trigger, now: Now
+    ) -> Transition:
+        """The event of a change of state."""
+        return Transition(
+            **self.event(now),
+            previous=previous,
+            new=new,
+            cause=trigger.cause,
+            detail=trigger.detail,
+            member=trigger.member,
+            member_count=len(self.members),
+            protocol_type=self.protocol_type,
+        )
+
+    def deadline_keys(self) -> Iterable[Key]:
+        """The keys of all deadlines that it may have."""
+        for member_id in self.members:
+            yield ("session", self.group_id, member_id)
+            yield ("rebalance", self.group_id, member_id)
 
     # What records mean
 
@@ -112,7 +259,7 @@ class ConsumerGroup:
                 if value is not None:
                     self.group_epoch, self.metadata_hash = value.epoch, value.metadata_hash
             case TargetEpoch(value):
-                self.target_epoch = 0 if value is None else value.assignment_epoch
+                self.target_epoch = FIRST_EPOCH if value is None else value.assignment_epoch
                 self.target_ms = 0 if value is None else value.assignment_timestamp
             case MemberMetadata(member_id, metadata):
                 if metadata is None:
@@ -133,6 +280,7 @@ class ConsumerGroup:
             self.members[member_id] = Member(member_id, metadata)
         else:
             self.members[member_id] = before._replace(metadata=metadata)
+            self._forget_instance(before)
         if metadata.instance_id is not None:
             self.static_members[metadata.instance_id] = member_id
 
@@ -141,8 +289,11 @@ class ConsumerGroup:
         if member is None:
             return
         self._release(member)
+        self._forget_instance(member)
+
+    def _forget_instance(self, member: Member) -> None:
         instance_id = member.metadata.instance_id
-        if instance_id is not None and self.static_members.get(instance_id) == member_id:
+        if instance_id is not None and self.static_members.get(instance_id) == member.member_id:
             del self.static_members[instance_id]
 
     def _put_current(self, member_id: str, current: Current | None) -> None:
@@ -151,7 +302,7 @@ class ConsumerGroup:
             if current is None:
                 return
             # Compaction: what the member wants was written again, so it stands behind what it owns.
-            member = Member(member_id, _NOT_READ_YET)
+            member = Member(member_id, _NOTHING_SAID)
         self._release(member)
         member = self.members[member_id] = member._replace(current=current or _LEFT)
         for partition in (*member.current.assigned, *member.current.pending_revocation):
@@ -161,6 +312,10 @@ class ConsumerGroup:
         for partition in (*member.current.assigned, *member.current.pending_revocation):
             if self.holders.get(partition) == member.member_id:
                 del self.holders[partition]
+
+
+def _wrong_epoch(member: Member) -> ErrorCode:
+    return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
 
 
 class Draft(MutableMapping[K, V], Generic[K, V]):

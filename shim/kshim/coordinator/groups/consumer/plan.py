@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.groups.consumer.assignors.range import assign_ranges
 from kshim.coordinator.groups.consumer.assignors.subscribers import Assignor, Subscriber
 from kshim.coordinator.groups.consumer.assignors.uniform import assign_uniformly
-from kshim.coordinator.groups.consumer.group import LEFT_FOR_NOW_EPOCH, ConsumerGroup
+from kshim.coordinator.groups.consumer.group import JOIN_EPOCH, LEFT_FOR_NOW_EPOCH, ConsumerGroup
 from kshim.coordinator.groups.consumer.reconciliation import Owned, reconcile
-from kshim.coordinator.groups.consumer.state import MemberState
+from kshim.coordinator.groups.consumer.subscriptions import subscribed_ids, subscribed_names
 from kshim.coordinator.groups.consumer.updates import (
     GroupEpoch,
     MemberCurrent,
@@ -20,7 +20,7 @@ from kshim.coordinator.groups.consumer.updates import (
     TargetEpoch,
     Update,
 )
-from kshim.coordinator.groups.events import Trigger
+from kshim.coordinator.groups.events import Cause, MemberRef, Trigger
 from kshim_protocol.internal.consumer_group import (
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataValue,
@@ -30,17 +30,29 @@ from kshim_protocol.internal.consumer_group import (
 ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": assign_uniformly, "range": assign_ranges}
 """By the names that members ask for; the first is used when nobody asks."""
 
+HashOfTopics = Callable[[frozenset[str]], int]
+"""From the names of topics to what changes when these topics do."""
+_NO_WISH: Final = frozenset[str](), None
+
 
 class Plan:
     """The updates of one input, in the order of their records; nothing else changes until they are in the log.
 
-    `group` is how the group will be. `trigger` is why its epoch rises, None as long as it does not.
+    `group` is how the group will be. `trigger` is why its epoch rises, None as long as it does not; `occasion` what else
+    happened that the epoch does not tell. `joined`, `replaced`
+    (with the id before) and `removed` (with the cause) are the members that it is about.
     """
 
-    def __init__(self, group: ConsumerGroup) -> None:
+    def __init__(self, group: ConsumerGroup, hash_of_topics: HashOfTopics = lambda names: 0) -> None:
         self.group = group.draft()
         self.updates: list[Update] = []
         self.trigger: Trigger | None = None
+        self.occasion: Trigger | None = None
+        self.joined: list[MemberRef] = []
+        self.replaced: list[tuple[MemberRef, str]] = []
+        self.removed: list[tuple[MemberRef, Cause]] = []
+        self.topics_version: int | None = None  # of the topics that the group was compared with
+        self._hash_of_topics = hash_of_topics
 
     def add(self, update: Update) -> None:
         """One more update."""
@@ -52,8 +64,13 @@ class Plan:
         if self.trigger is None:
             self.trigger = trigger
             group = self.group
-            value = ConsumerGroupMetadataValue(epoch=group.group_epoch + 1, metadata_hash=group.metadata_hash)
-            self.add(GroupEpoch(value))
+            topics_hash = self._hash_of_topics(subscribed_names(group))
+            self.add(GroupEpoch(ConsumerGroupMetadataValue(epoch=group.group_epoch + 1, metadata_hash=topics_hash)))
+
+    def look_at_topics(self, trigger: Trigger) -> None:
+        """Topics may have been made, deleted or grown: a new epoch, if they are any of the group's."""
+        if self._hash_of_topics(subscribed_names(self.group)) != self.group.metadata_hash:
+            self.raise_epoch(trigger)
 
     def put_member(self, member_id: str, metadata: ConsumerGroupMemberMetadataValue, trigger: Trigger) -> None:
         """A member joins, or says what it wants. Only what matters to an assignor raises the epoch."""
@@ -61,33 +78,46 @@ class Plan:
         if before is not None and before.metadata == metadata:
             return
         self.add(MemberMetadata(member_id, metadata))
-        if before is None or _wish(before.metadata) != _wish(metadata):
+        if before is None:
+            self.joined.append(self.group.members[member_id].ref())
+        if _wish(metadata) != (_NO_WISH if before is None else _wish(before.metadata)):
             self.raise_epoch(trigger)
 
     def remove_member(self, member_id: str, trigger: Trigger) -> None:
         """A member leaves for good, or is removed."""
+        self.removed.append((self.group.members[member_id].ref(), trigger.cause))
         self._forget(member_id)
         self.raise_epoch(trigger)
-        if not self.group.members:
-            # A live 4.4 describes the Empty group with equal epochs: there is nothing left to assign.
-            self._set_target_epoch(self.group.target_ms)
+        if next(iter(self.group.members), None) is None:
+            # There is nothing left to assign; and who joins next gets a target at once.
+            self._set_target_epoch(0)
 
-    def leave_for_now(self, member_id: str) -> None:
+    def leave_for_now(self, member_id: str, occasion: Trigger) -> None:
         """A static member will be back: its partitions wait for it, and the epoch stays."""
+        self.occasion = occasion
         current = self.group.members[member_id].current
-        left = current._replace(epoch=LEFT_FOR_NOW_EPOCH, state=MemberState.STABLE, pending_revocation={})
-        self.add(MemberCurrent(member_id, left))
+        assigned = dict.fromkeys(
+            current.assigned, JOIN_EPOCH
+        )  # what a member commits in any epoch after its return is its
+        self.add(
+            MemberCurrent(
+                member_id, current._replace(epoch=LEFT_FOR_NOW_EPOCH, assigned=assigned, pending_revocation={})
+            )
+        )
 
-    def take_over(self, old_id: str, new_id: str, metadata: ConsumerGroupMemberMetadataValue, trigger: Trigger) -> None:
-        """A static member is back under a new id: what was the old one's is its. It is as if it joined: epoch 0."""
+    def take_over(self, old_id: str, new_id: str, occasion: Trigger) -> None:
+        """A static member is back, mostly under a new id: what was the old one's is its. It is as if it joined: epoch 0.
+
+        What it wants itself comes after that, as in Kafka.
+        """
+        self.occasion = occasion
         old, target = self.group.members[old_id], self.group.targets.get(old_id)
         self._forget(old_id)
-        self.add(MemberMetadata(new_id, metadata))
+        self.add(MemberMetadata(new_id, old.metadata))
         if target is not None:
             self.add(MemberTarget(new_id, target))
-        self.add(MemberCurrent(new_id, old.current._replace(epoch=0, previous_epoch=0)))
-        if _wish(old.metadata) != _wish(metadata):
-            self.raise_epoch(trigger)
+        self.add(MemberCurrent(new_id, old.current._replace(epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)))
+        self.replaced.append((self.group.members[new_id].ref(), old_id))
 
     def _forget(self, member_id: str) -> None:
         self.add(MemberCurrent(member_id, None))
@@ -99,7 +129,7 @@ class Plan:
         group = self.group
         if group.target_epoch >= group.group_epoch or now_ms - group.target_ms < interval_ms:
             return
-        names = {name for member in group.members.values() for name in member.metadata.subscribed_topic_names}
+        names = subscribed_names(group)
         ids = {name: topic_id for name in names if (topic_id := topics.topic_id(name)) is not None}
         counts = {topic_id: topics.partition_count(name) or 0 for name, topic_id in ids.items()}
         members = {
@@ -122,16 +152,18 @@ class Plan:
         )
         self.add(TargetEpoch(value))
 
-    def reconcile(self, member_id: str, owned: Owned) -> None:
+    def reconcile(self, member_id: str, owned: Owned, topics: TopicCatalog) -> None:
         """A member's next step to its target. Before its first target it has none to go to."""
         group = self.group
-        current = group.members[member_id].current
+        member = group.members[member_id]
+        current = member.current
         found = reconcile(
             current,
             target_epoch=group.target_epoch,
             target=group.targets.get(member_id, frozenset()),
             owned=owned,
             is_free=group.is_free,
+            subscribed=subscribed_ids(member, topics),
         )
         if found != current:
             self.add(MemberCurrent(member_id, found))
@@ -148,4 +180,4 @@ def preferred_assignor(group: ConsumerGroup) -> str:
 
 def _wish(metadata: ConsumerGroupMemberMetadataValue) -> tuple[object, ...]:
     """What a target depends on."""
-    return frozenset(metadata.subscribed_topic_names), metadata.subscribed_topic_regex, metadata.server_assignor
+    return frozenset(metadata.subscribed_topic_names), metadata.server_assignor

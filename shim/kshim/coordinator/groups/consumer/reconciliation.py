@@ -30,6 +30,10 @@ class Current(NamedTuple):
         """Whether there is nothing left to do up to this epoch."""
         return self.epoch == target_epoch and self.state is MemberState.STABLE
 
+    def held_since(self, partition: TopicPartition, *, default: int) -> int:
+        """The epoch in which a partition came into the member's hands; `default` where it is not in them."""
+        return self.assigned.get(partition, self.pending_revocation.get(partition, default))
+
 
 Owned = Collection[TopicPartition] | None
 """What a member says it owns; None: it did not say, so perhaps all it ever got."""
@@ -42,15 +46,23 @@ def reconcile(
     target: Set[TopicPartition],
     owned: Owned,
     is_free: Callable[[TopicPartition], bool],
+    subscribed: Set[bytes],
 ) -> Current:
-    """The next step of a member that reports `owned`; `is_free` is asked of partitions that it does not have assigned."""
+    """The next step of a member that reports `owned`; `is_free` is asked of partitions that it does not have assigned.
+
+    Partitions of other topics than those to which it is `subscribed` (ids) now are not for it, even before a target
+    without them has been computed.
+    """
+    target = {partition for partition in target if partition[0] in subscribed}
     match current.state:
         case MemberState.STABLE:
             if current.epoch == target_epoch:
-                return current
+                if current.assigned.keys() <= target:
+                    return current
+                target &= current.assigned.keys()
         case MemberState.UNREVOKED_PARTITIONS:
             if _may_still_own(owned, current.pending_revocation):
-                return current
+                return _without_unsubscribed(current, subscribed)
         case MemberState.UNRELEASED_PARTITIONS | MemberState.UNKNOWN:
             pass
     kept = {partition: epoch for partition, epoch in current.assigned.items() if partition in target}
@@ -61,6 +73,15 @@ def reconcile(
     free = {partition for partition in missing if is_free(partition)}
     state = MemberState.STABLE if len(free) == len(missing) else MemberState.UNRELEASED_PARTITIONS
     return Current(target_epoch, current.epoch, state, {**kept, **dict.fromkeys(sorted(free), target_epoch)})
+
+
+def _without_unsubscribed(current: Current, subscribed: Set[bytes]) -> Current:
+    """A member that has still to give up partitions, and no longer wants some of the others."""
+    unwanted = {partition: epoch for partition, epoch in current.assigned.items() if partition[0] not in subscribed}
+    if not unwanted:
+        return current
+    kept = {partition: epoch for partition, epoch in current.assigned.items() if partition not in unwanted}
+    return current._replace(assigned=kept, pending_revocation={**current.pending_revocation, **unwanted})
 
 
 def _may_still_own(owned: Owned, partitions: Collection[TopicPartition]) -> bool:
@@ -77,4 +98,9 @@ def require_epoch(current: Current, epoch: int, owned: Owned) -> None:
         return
     has_lost_answer = epoch == current.previous_epoch and epoch < current.epoch
     if not has_lost_answer or owned is None or any(partition not in current.assigned for partition in owned):
-        raise KafkaError(ErrorCode.FENCED_MEMBER_EPOCH)
+        which = "greater" if epoch > current.epoch else "smaller"
+        raise KafkaError(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            f"The consumer group member has a {which} member epoch ({epoch}) than the one known by the group coordinator "
+            f"({current.epoch}). The member must abandon all its partitions and rejoin.",
+        )

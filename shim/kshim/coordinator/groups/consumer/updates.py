@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kshim.coordinator.groups.consumer.assignors.subscribers import TopicPartition
 from kshim.coordinator.groups.consumer.reconciliation import Current
@@ -62,6 +62,12 @@ class MemberCurrent(NamedTuple):
 
 Update = GroupEpoch | MemberMetadata | TargetEpoch | MemberTarget | MemberCurrent
 
+
+def is_tombstone(update: Update) -> bool:
+    """Whether its record has no value. What a record is about stands first, what it says of that stands last."""
+    return update[-1] is None
+
+
 _NUMBERS: dict[type[Update], int] = {
     GroupEpoch: 3,
     MemberMetadata: 5,
@@ -69,6 +75,9 @@ _NUMBERS: dict[type[Update], int] = {
     MemberTarget: 7,
     MemberCurrent: 8,
 }
+
+UPDATE_TYPES: Final = frozenset(_NUMBERS.values())
+"""The types of these records."""
 
 _STATES = {int(state): state for state in MemberState}
 
@@ -93,9 +102,9 @@ def _built(value: Struct | None) -> bytes | None:
 
 def parse_update(key: bytes, value: bytes | None) -> tuple[str, Update] | None:
     """(group id, update) of a record; None for any other type of record. Raises ProtocolError."""
-    number, parsed_key = parse_typed_key(key)
-    if number not in _NUMBERS.values():
+    if int.from_bytes(key[:2], "big") not in UPDATE_TYPES:
         return None
+    number, parsed_key = parse_typed_key(key)
     type_ = RECORD_TYPES[number]
     texts: list[str] = [getattr(parsed_key, row) for row in type_.key_rows]
     found = None if value is None else parse_versioned_value(type_, value)[1]

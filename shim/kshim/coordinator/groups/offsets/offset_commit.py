@@ -8,10 +8,14 @@ from __future__ import annotations
 from functools import lru_cache
 
 from kshim.coordinator.append_errors import append_error
-from kshim.coordinator.groups.classic.group import Group
-from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.kinds import Sender
 from kshim.coordinator.groups.offsets.offset_values import NEVER, Errors, OffsetValues
-from kshim.coordinator.groups.offsets.requested_topics import RequestedTopic, any_exists, requested_topics
+from kshim.coordinator.groups.offsets.requested_topics import (
+    RequestedTopic,
+    any_exists,
+    existing_partitions,
+    requested_topics,
+)
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import Now, RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -44,7 +48,7 @@ def offset_commit(
     if any_exists(topics):
         try:
             shard.require_loaded()
-            _check_group(shard, request, context)
+            _check_group(shard, request, topics, context)
         except KafkaError as error:
             step.reply(ticket, _response(topics, error.code))
         else:
@@ -56,7 +60,7 @@ def offset_commit(
 # The group
 
 
-def _check_group(shard: Shard, request: OffsetCommitRequest, context: RequestContext) -> None:
+def _check_group(shard: Shard, request: OffsetCommitRequest, topics: _Topics, context: RequestContext) -> None:
     group = shard.groups.get(request.group_id)
     generation_id = request.generation_id_or_member_epoch
     if group is None:
@@ -67,23 +71,11 @@ def _check_group(shard: Shard, request: OffsetCommitRequest, context: RequestCon
                 else ErrorCode.ILLEGAL_GENERATION
             )
         return
-    require_may_commit(group, request.member_id, request.group_instance_id, generation_id)
-    if group.state is GroupState.COMPLETING_REBALANCE:
-        raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
-    if group.state is not GroupState.EMPTY:
-        member = group.members[request.member_id]
-        shard.deadlines.set(member.session_key, context.now.mono_ms + member.session_timeout_ms)
-
-
-def require_may_commit(group: Group, member_id: str, group_instance_id: str | None, generation_id: int) -> None:
-    """Whether the sender may commit, as far as plain and transactional commits agree.
-
-    Raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
-    """
-    if generation_id < 0 and group.state is GroupState.EMPTY:
-        return
-    group.require_member(member_id, group_instance_id)
-    group.require_generation(generation_id)
+    sender = Sender(
+        request.member_id, request.group_instance_id, generation_id, context.api_version, is_transactional=False
+    )
+    group.require_may_commit(sender, lambda: existing_partitions(topics))
+    group.has_committed(request.member_id, shard.deadlines, context.now)
 
 
 # The values

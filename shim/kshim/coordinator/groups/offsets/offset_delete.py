@@ -6,9 +6,8 @@ Source: Kafka's KafkaApis.handleOffsetDeleteRequest and OffsetMetadataManager.de
 from __future__ import annotations
 
 from kshim.coordinator.append_errors import append_error
-from kshim.coordinator.groups.classic.group import Group
-from kshim.coordinator.groups.classic.state import GroupState
-from kshim.coordinator.groups.shard import Pair, Shard
+from kshim.coordinator.groups.kinds import CONSUMER_PROTOCOL_TYPE, AnyGroup, Pair
+from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.internal.records import build_offset_commit_key
@@ -33,7 +32,7 @@ def offset_delete(
     group = shard.groups.get(request.group_id)
     if group is None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
-    if group.state is not GroupState.EMPTY and not group.is_consumer_group:
+    if not group.is_empty and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
     deleted: list[tuple[str, int]] = []
     response = OffsetDeleteResponse(
@@ -67,7 +66,7 @@ def offset_delete(
 
 
 def _delete(
-    shard: Shard, group: Group, topic: str, index: int, deleted: list[tuple[str, int]]
+    shard: Shard, group: AnyGroup, topic: str, index: int, deleted: list[tuple[str, int]]
 ) -> OffsetDeleteResponsePartition:
     """Check one partition; adds it to `deleted` when there is something to delete."""
     error = ErrorCode.NONE

@@ -35,7 +35,7 @@ def offset_fetch(
 ) -> None:
     """Answer for one group (v1-7) or several (v8+), each with its own error.
 
-    Unknown groups and offsets are no errors: offset -1. Classic groups ignore member id and epoch.
+    Unknown groups and offsets are no errors: offset -1. Members of the new protocol say who they are (v9+).
     Raises KafkaError (v1-7): COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR.
     """
     if context.api_version >= _GROUPS_SINCE:
@@ -51,7 +51,11 @@ def _fetch_or_error(
     find_shard: FindShard[Shard], group: OffsetFetchRequestGroup, request: OffsetFetchRequest, context: RequestContext
 ) -> OffsetFetchResponseGroup:
     try:
-        return _Fetch(find_shard, group.group_id, request, context).answer(group.topics)
+        fetch = _Fetch(find_shard, group.group_id, request, context)
+        found = fetch.shard.groups.get(group.group_id)
+        if found is not None:
+            found.require_may_fetch(group.member_id, group.member_epoch)
+        return fetch.answer(group.topics)
     except KafkaError as error:
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error.code)
 

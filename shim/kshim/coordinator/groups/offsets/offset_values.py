@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from kshim.coordinator.groups.kinds import Pair
 from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset
-from kshim.coordinator.groups.shard import Pair, Shard
+from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import Now
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.internal.records import build_offset_commit_key, build_offset_commit_value

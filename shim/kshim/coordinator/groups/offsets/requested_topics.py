@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
 from kshim.coordinator.catalog import TopicCatalog
@@ -42,6 +42,14 @@ def requested_topics(catalog: TopicCatalog, topics: Iterable[T], *, by_id: bool)
             missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         found.append(RequestedTopic(requested, name, topic_id, catalog.partition_count(name) or 0, missing))
     return found
+
+
+def existing_partitions(topics: Iterable[RequestedTopic[T]]) -> Iterator[tuple[bytes, int]]:
+    """Topic id and index of each partition that exists."""
+    for topic in topics:
+        for partition in topic.requested.partitions:
+            if topic.has(partition.partition_index):
+                yield topic.topic_id, partition.partition_index
 
 
 def any_exists(topics: Iterable[RequestedTopic[T]]) -> bool:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from kshim.coordinator.append_errors import append_error
 from kshim.coordinator.catalog import TopicCatalog
-from kshim.coordinator.groups.classic.group import Group
+from kshim.coordinator.groups.kinds import Sender
 from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset
-from kshim.coordinator.groups.offsets.offset_commit import require_may_commit
 from kshim.coordinator.groups.offsets.offset_values import Errors, OffsetValues
-from kshim.coordinator.groups.offsets.requested_topics import RequestedTopic, requested_topics
+from kshim.coordinator.groups.offsets.requested_topics import RequestedTopic, existing_partitions, requested_topics
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -55,7 +54,7 @@ def txn_offset_commit(
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     group = shard.groups.get(request.group_id)
     if group is not None:
-        _check_member(group, request)
+        group.require_may_commit(_sender(request, context), lambda: existing_partitions(topics))
     elif request.generation_id_or_member_epoch >= 0:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
     values = OffsetValues(shard, request.group_id, context.now)
@@ -80,14 +79,14 @@ def txn_offset_commit(
     shard.append(step, values.pairs, context.now, written=written, failed=failed, producer=producer)
 
 
-def _check_member(group: Group, request: TxnOffsetCommitRequest) -> None:
-    """Clients from before KIP-447 do not identify themselves, which is accepted in every state of the group.
-
-    Raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
-    """
-    generation_id = request.generation_id_or_member_epoch
-    if generation_id >= 0 or request.member_id or request.group_instance_id is not None:
-        require_may_commit(group, request.member_id, request.group_instance_id, generation_id)
+def _sender(request: TxnOffsetCommitRequest, context: RequestContext) -> Sender:
+    return Sender(
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id_or_member_epoch,
+        context.api_version,
+        is_transactional=True,
+    )
 
 
 def response_of(

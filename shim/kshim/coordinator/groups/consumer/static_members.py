@@ -1,0 +1,55 @@
+"""Static members: who owns a group instance id, and how another process takes it over.
+
+Source: Kafka's GroupMetadataManager.getOrMaybeSubscribeStaticConsumerMember; KIP-345, KIP-848.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kshim.coordinator.groups.consumer.group import LEFT_FOR_NOW_EPOCH, ConsumerGroup
+from kshim.coordinator.groups.consumer.plan import Plan
+from kshim.coordinator.groups.events import Cause, Trigger
+from kshim_protocol.errors import ErrorCode, KafkaError
+from kshim_protocol.internal.consumer_group import ConsumerGroupMemberMetadataValue
+from kshim_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+
+def require_owner(group: ConsumerGroup, instance_id: str, member_id: str) -> None:
+    """Raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID (another member has the instance id now)."""
+    owner_id = group.static_members.get(instance_id)
+    if owner_id is None:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    if owner_id != member_id:
+        raise KafkaError(
+            ErrorCode.FENCED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} was fenced by member {owner_id}.",
+        )
+
+
+def take_over_or_join(
+    plan: Plan,
+    request: ConsumerGroupHeartbeatRequest,
+    member_id: str,
+    metadata: Callable[[ConsumerGroup], ConsumerGroupMemberMetadataValue],
+    trigger: Callable[[Cause], Trigger],
+) -> None:
+    """A static member joins. What one of its instance id has left for now is its.
+
+    Raises KafkaError: UNRELEASED_INSTANCE_ID as long as that one is there, even if it is the same member.
+    """
+    group, instance_id = plan.group, request.instance_id
+    assert instance_id is not None
+    owner_id = group.static_members.get(instance_id)
+    if owner_id is None:
+        plan.put_member(member_id, metadata(group), trigger(Cause.MEMBER_JOINED))
+        return
+    if group.members[owner_id].current.epoch != LEFT_FOR_NOW_EPOCH:
+        raise KafkaError(
+            ErrorCode.UNRELEASED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id is "
+            f"owned by {owner_id} member.",
+        )
+    replaced = trigger(Cause.STATIC_MEMBER_REPLACED)
+    plan.take_over(owner_id, member_id, replaced)
+    plan.put_member(member_id, metadata(group), replaced)

@@ -1,0 +1,460 @@
+"""ConsumerGroupHeartbeat as a client sees it. Epochs, errors and sentences are those of a live 4.4."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kshim.coordinator.groups.consumer.updates import (
+    GroupEpoch,
+    MemberCurrent,
+    MemberMetadata,
+    MemberTarget,
+    TargetEpoch,
+    Update,
+    parse_update,
+)
+from kshim.coordinator.groups.events import MemberAdded, MemberRemoved, MemberReplaced, Transition
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest, DescribedGroup
+from kshim_protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from kshim_protocol.records.record import iter_records
+from tests.coordinator.harness import Call, Sim
+
+INTERVAL_MS = 1_000
+SESSION_MS = 45_000
+
+
+class World(Sim):
+    """Members are named by their ids; all are in group `g`."""
+
+    def __init__(self, topics: dict[str, int] | None = None, **config: int) -> None:
+        super().__init__(topics or {"t": 3, "u": 4}, **config)
+
+    def heartbeat(
+        self,
+        member_id: str,
+        epoch: int,
+        *,
+        owned: dict[str, list[int]] | None = None,
+        names: tuple[str, ...] | None = None,
+        timeout_ms: int = -1,
+        version: int = 1,
+        group_id: str = "g",
+        **fields: Any,
+    ) -> Call[ConsumerGroupHeartbeatResponse]:
+        partitions = None
+        if owned is not None:
+            partitions = tuple(
+                TopicPartitions(topic_id=self.id_of(name), partitions=tuple(indexes)) for name, indexes in owned.items()
+            )
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=group_id,
+            member_id=member_id,
+            member_epoch=epoch,
+            rebalance_timeout_ms=timeout_ms,
+            subscribed_topic_names=names,
+            topic_partitions=partitions,
+            **fields,
+        )
+        return self.send(request, version)
+
+    def join(self, member_id: str, *names: str, **fields: Any) -> Call[ConsumerGroupHeartbeatResponse]:
+        return self.heartbeat(member_id, 0, **{"owned": {}, "names": names, "timeout_ms": 60_000, **fields})
+
+    def id_of(self, name: str) -> bytes:
+        found = self.topics.topic_id(name)
+        assert found is not None
+        return found
+
+    def told(self, call: Call[ConsumerGroupHeartbeatResponse]) -> tuple[int, dict[str, list[int]] | None]:
+        """Epoch and assignment of an answer without error; None: the assignment has not changed."""
+        assert call.error is ErrorCode.NONE, call.reply
+        assignment = call.reply.assignment
+        if assignment is None:
+            return call.reply.member_epoch, None
+        return call.reply.member_epoch, {
+            self.topics.topic_name(topic.topic_id) or "?": list(topic.partitions)
+            for topic in assignment.topic_partitions
+        }
+
+    def described(self, group_id: str = "g") -> DescribedGroup:
+        return self.ask(ConsumerGroupDescribeRequest(group_ids=(group_id,)), 1).groups[0]
+
+    def state(self) -> tuple[str, int, int]:
+        group = self.described()
+        return group.group_state, group.group_epoch, group.assignment_epoch
+
+    def updates(self) -> list[list[Update]]:
+        """What was written, by batch."""
+        batches = []
+        for log in self.logs.values():
+            for batch in log:
+                found = [parse_update(record.key or b"", record.value) for record in iter_records(batch)]
+                batches.append([update for entry in found if entry is not None for update in (entry[1],)])
+        return batches
+
+
+def refusal(call: Call[ConsumerGroupHeartbeatResponse]) -> tuple[ErrorCode, str | None]:
+    reply = call.reply
+    assert (reply.member_id, reply.member_epoch, reply.heartbeat_interval_ms, reply.assignment) == (None, 0, 0, None)
+    return call.error, reply.error_message
+
+
+# Checks
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"group_id": ""}, "GroupId can't be empty."),
+        ({"member_id": ""}, "MemberId can't be empty."),
+        ({"group_id": "", "member_id": ""}, "MemberId can't be empty."),
+        ({"instance_id": ""}, "InstanceId can't be empty."),
+        ({"rack_id": ""}, "RackId can't be empty."),
+        ({"timeout_ms": -1}, "RebalanceTimeoutMs must be provided in first request."),
+        ({"owned": None}, "TopicPartitions must be empty when (re-)joining."),
+        ({"owned": {"t": [0]}}, "TopicPartitions must be empty when (re-)joining."),
+        (
+            {"names": None},
+            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
+        ),
+        ({"epoch": -2}, "InstanceId can't be null."),
+        ({"epoch": -3}, "MemberEpoch is invalid."),
+        ({"version": 0, "member_id": "", "epoch": -1}, "MemberId can't be empty."),
+        ({"version": 0, "member_id": "", "epoch": 5}, "MemberId can't be empty."),
+    ],
+)
+def test_a_request_that_cannot_be_is_refused_with_kafkas_sentence(fields: dict[str, Any], sentence: str) -> None:
+    world = World()
+    join = {"member_id": "a", "epoch": 0, "owned": {}, "names": ("t",), "timeout_ms": 100, **fields}
+    assert refusal(world.heartbeat(**join)) == (ErrorCode.INVALID_REQUEST, sentence)
+    assert not world.logs
+
+
+def test_an_assignor_that_is_unknown_is_refused() -> None:
+    call = World().join("a", "t", server_assignor="nope")
+    sentence = "ServerAssignor nope is not supported. Supported assignors: uniform, range."
+    assert refusal(call) == (ErrorCode.UNSUPPORTED_ASSIGNOR, sentence)
+
+
+def test_who_does_not_join_needs_a_group_and_to_be_in_it() -> None:
+    world = World()
+    not_found = ErrorCode.GROUP_ID_NOT_FOUND
+    assert refusal(world.heartbeat("a", 5)) == (not_found, "Consumer group g not found.")
+    assert refusal(world.heartbeat("a", -1)) == (not_found, "Group g not found.")
+    assert refusal(world.heartbeat("a", -2, instance_id="i")) == (not_found, "Group g not found.")
+    world.join("a", "t")
+    unknown = (ErrorCode.UNKNOWN_MEMBER_ID, "Member b is not a member of group g.")
+    assert refusal(world.heartbeat("b", 2)) == unknown
+    assert refusal(world.heartbeat("b", -1)) == unknown
+
+
+def test_a_group_that_is_full_takes_nobody_in() -> None:
+    world = World(group_consumer_max_size=1)
+    world.join("a", "t")
+    sentence = "The consumer group has reached its maximum capacity of 1 members."
+    assert refusal(world.join("b", "t")) == (ErrorCode.GROUP_MAX_SIZE_REACHED, sentence)
+    assert world.told(world.join("a", "t"))[0] == 2
+
+
+# One member
+
+
+def test_the_first_member_gets_everything_in_the_answer_to_its_join() -> None:
+    world = World()
+    call = world.join("a", "t")
+    assert (call.reply.member_id, call.reply.heartbeat_interval_ms) == ("a", 5_000)
+    assert world.told(call) == (2, {"t": [0, 1, 2]})
+    assert world.state() == ("Stable", 2, 2)
+    assert [[type(update) for update in batch] for batch in world.updates()] == [
+        [MemberMetadata, GroupEpoch, MemberTarget, TargetEpoch, MemberCurrent]
+    ]
+
+
+def test_without_an_id_a_client_of_v0_is_given_one() -> None:
+    call = World().join("", "t", version=0)
+    assert call.reply.member_id
+
+
+def test_a_heartbeat_without_news_is_not_written_and_answered_without_an_assignment() -> None:
+    world = World()
+    world.join("a", "t")
+    assert world.told(world.heartbeat("a", 2)) == (2, None)
+    assert world.told(world.heartbeat("a", 2, owned={"t": [0, 1, 2]})) == (2, None)
+    assert len(world.updates()) == 1
+
+
+def test_a_full_request_is_answered_with_the_assignment_and_a_join_is_repeatable() -> None:
+    world = World()
+    world.join("a", "t")
+    full = world.heartbeat("a", 2, names=("t",), owned={"t": [0]}, timeout_ms=60_000)
+    assert world.told(full) == (2, {"t": [0, 1, 2]})
+    assert world.told(world.join("a", "t")) == (2, {"t": [0, 1, 2]})
+    assert len(world.updates()) == 1
+
+
+def test_a_member_that_subscribes_to_nothing_raises_no_epoch() -> None:
+    world = World()
+    assert world.told(world.join("a")) == (1, {})
+    assert world.state() == ("Stable", 1, 1)
+    assert world.told(world.join("b", server_assignor="range")) == (2, {})
+    world.restart()
+    assert world.state() == ("Reconciling", 2, 2)
+
+
+def test_rack_and_timeout_are_written_without_an_epoch_and_an_assignor_with_one() -> None:
+    world = World()
+    world.join("a", "t")
+    world.heartbeat("a", 2, rack_id="r", timeout_ms=5)
+    assert world.state() == ("Stable", 2, 2)
+    assert world.described().members[0].rack_id == "r"
+    world.heartbeat("a", 2, names=("t", "t"))
+    assert world.state() == ("Stable", 2, 2)
+    world.heartbeat("a", 2, server_assignor="range")
+    assert world.state() == ("Assigning", 3, 2)
+    assert world.described().assignor_name == "range"
+
+
+def test_epochs_that_are_not_the_members_are_fenced() -> None:
+    world = World()
+    world.join("a", "t")
+    world.pass_ms(INTERVAL_MS)
+    assert world.told(world.join("a", "t", "u")) == (3, {"t": [0, 1, 2], "u": [0, 1, 2, 3]})
+    fenced = ErrorCode.FENCED_MEMBER_EPOCH
+    assert refusal(world.heartbeat("a", 4)) == (
+        fenced,
+        "The consumer group member has a greater member epoch (4) than the one known by the group coordinator (3). The "
+        "member must abandon all its partitions and rejoin.",
+    )
+    assert refusal(world.heartbeat("a", 1, owned={}))[0] is fenced
+
+
+def test_who_lost_an_answer_goes_on_with_its_epoch_before_when_it_owns_no_more_than_it_may() -> None:
+    world = World()
+    world.join("a", "t")
+    world.pass_ms(INTERVAL_MS)
+    world.join("a", "t", "u")
+    fenced = ErrorCode.FENCED_MEMBER_EPOCH
+    assert world.told(world.heartbeat("a", 2, owned={"t": [0, 1, 2]})) == (3, None)
+    assert refusal(world.heartbeat("a", 2))[0] is fenced
+    world.join("b", "t")
+    assert refusal(world.heartbeat("a", 2, owned={"t": [9]}))[0] is fenced
+
+
+def test_a_smaller_subscription_takes_partitions_away_before_the_next_target() -> None:
+    world = World()
+    world.join("a", "t", "u")
+    owned = {"t": [0, 1, 2], "u": [0, 1, 2, 3]}
+    assert world.told(world.heartbeat("a", 2, names=("t",), owned=owned)) == (2, {"t": [0, 1, 2]})
+    assert world.state() == ("Assigning", 3, 2)
+    assert world.told(world.heartbeat("a", 2, owned={"t": [0, 1, 2]})) == (2, None)
+    world.pass_ms(INTERVAL_MS)
+    assert world.told(world.heartbeat("a", 2, owned={"t": [0, 1, 2]})) == (3, None)
+    assert world.state() == ("Stable", 3, 3)
+
+
+def test_a_topic_that_is_made_later_is_assigned_with_the_next_heartbeat() -> None:
+    world = World()
+    assert world.told(world.join("a", "t", "later")) == (2, {"t": [0, 1, 2]})
+    world.pass_ms(INTERVAL_MS)
+    world.topics.topics["later"] = (1, 0)
+    assert world.told(world.heartbeat("a", 2)) == (3, {"t": [0, 1, 2], "later": [0]})
+
+
+# Several members
+
+
+def test_two_members_share_step_by_step_as_on_a_live_kafka() -> None:
+    world = World()
+    world.join("a", "t")
+    assert world.told(world.join("b", "t")) == (2, {})
+    assert world.state() == ("Assigning", 3, 2)
+    assert world.told(world.heartbeat("a", 2)) == (2, None)
+    world.pass_ms(INTERVAL_MS)
+    assert world.told(world.heartbeat("a", 2)) == (2, {"t": [0, 1]})
+    assert world.state() == ("Reconciling", 3, 3)
+    a = next(member for member in world.described().members if member.member_id == "a")
+    assert a.assignment.topic_partitions[0].partitions == (0, 1, 2)
+    assert a.target_assignment.topic_partitions[0].partitions == (0, 1)
+    assert world.told(world.heartbeat("b", 2, owned={})) == (3, None)
+    assert world.told(world.heartbeat("a", 2, owned={"t": [0, 1]})) == (3, None)
+    assert world.told(world.heartbeat("b", 3, owned={})) == (3, {"t": [2]})
+    assert world.state() == ("Stable", 3, 3)
+
+
+def test_a_member_that_leaves_is_told_so_and_the_others_get_its_partitions() -> None:
+    world = World()
+    world.join("a", "t")
+    world.join("b", "t")
+    left = world.heartbeat("a", -1)
+    assert world.told(left) == (-1, None)
+    assert (left.reply.member_id, left.reply.heartbeat_interval_ms) == ("a", 0)
+    world.pass_ms(INTERVAL_MS)
+    assert world.told(world.heartbeat("b", 2)) == (4, {"t": [0, 1, 2]})
+
+
+def test_who_joins_a_group_that_became_empty_gets_its_partitions_at_once() -> None:
+    world = World()
+    world.join("a", "t")
+    world.heartbeat("a", -1)
+    assert world.state() == ("Empty", 3, 3)
+    assert world.told(world.join("b", "t")) == (4, {"t": [0, 1, 2]})
+
+
+# Time
+
+
+def test_a_member_that_is_not_heard_of_is_removed_when_its_session_is_over() -> None:
+    world = World()
+    world.join("a", "t")
+    world.pass_ms(SESSION_MS - 1)
+    world.heartbeat("a", 2)
+    world.pass_ms(SESSION_MS - 1)
+    assert world.state()[0] == "Stable"
+    world.pass_ms(1)
+    assert world.state() == ("Empty", 3, 3)
+    assert refusal(world.heartbeat("a", 2))[0] is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_member_that_does_not_give_up_partitions_in_time_is_removed() -> None:
+    world = World()
+    world.join("a", "t", timeout_ms=1_500)
+    world.join("b", "t")
+    world.pass_ms(INTERVAL_MS)
+    world.heartbeat("a", 2)
+    world.pass_ms(1_499)
+    assert world.told(world.heartbeat("a", 2)) == (2, None)
+    world.pass_ms(1)
+    assert refusal(world.heartbeat("a", 2, owned={"t": [0, 1]}))[0] is ErrorCode.UNKNOWN_MEMBER_ID
+    assert world.state() == ("Assigning", 4, 3)
+
+
+def test_a_member_that_gave_up_its_partitions_is_not_removed() -> None:
+    world = World()
+    world.join("a", "t", timeout_ms=1_500)
+    world.join("b", "t")
+    world.pass_ms(INTERVAL_MS)
+    world.heartbeat("a", 2)
+    world.heartbeat("a", 2, owned={"t": [0, 1]})
+    world.pass_ms(2_000)
+    assert world.told(world.heartbeat("a", 3)) == (3, None)
+
+
+def test_a_removal_that_could_not_be_written_is_tried_again() -> None:
+    world = World()
+    world.join("a", "t")
+    world.fail_appends(ErrorCode.KAFKA_STORAGE_ERROR)
+    world.pass_ms(SESSION_MS)
+    assert world.state()[0] == "Stable"
+    world.pass_ms(500)
+    assert world.state()[0] == "Empty"
+
+
+# What is not written, and what is read back
+
+
+def test_what_could_not_be_written_has_not_happened() -> None:
+    world = World()
+    world.fail_appends(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert refusal(world.join("a", "t"))[0] is ErrorCode.NOT_COORDINATOR
+    assert world.described().error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert world.told(world.join("a", "t")) == (2, {"t": [0, 1, 2]})
+
+
+def test_a_group_goes_on_after_a_crash_with_full_sessions() -> None:
+    world = World()
+    world.join("a", "t", timeout_ms=1_500)
+    world.join("b", "t")
+    world.pass_ms(INTERVAL_MS)
+    world.heartbeat("a", 2)
+    before = world.described()
+    world.pass_ms(1_000)
+    world.restart()
+    assert world.described() == before
+    world.pass_ms(1_499)
+    assert world.told(world.heartbeat("a", 2, owned={"t": [0, 1]})) == (3, None)
+    world.pass_ms(SESSION_MS - 1_500)
+    assert world.told(world.heartbeat("b", 2)) == (3, {"t": [2]})
+
+
+# Static members
+
+
+def test_a_static_member_keeps_its_place_while_it_is_away() -> None:
+    world = World()
+    world.join("a", "t", instance_id="i")
+    assert world.told(world.heartbeat("a", -2, instance_id="i")) == (-2, None)
+    assert world.state() == ("Reconciling", 2, 2)
+    assert world.described().members[0].member_epoch == -2
+    assert world.told(world.join("b", "t", instance_id="i")) == (2, {"t": [0, 1, 2]})
+    assert world.state() == ("Stable", 2, 2)
+    owned_by = (ErrorCode.FENCED_INSTANCE_ID, "Static member a with instance id i was fenced by member b.")
+    assert refusal(world.heartbeat("a", 2, instance_id="i")) == owned_by
+    world.restart()
+    assert world.state() == ("Stable", 2, 2)
+
+
+def test_an_instance_id_is_released_only_by_its_member() -> None:
+    world = World()
+    world.join("a", "t", instance_id="i")
+    unreleased = ErrorCode.UNRELEASED_INSTANCE_ID
+    for member_id in ("b", "a"):
+        assert refusal(world.join(member_id, "t", instance_id="i")) == (
+            unreleased,
+            f"Static member {member_id} with instance id i cannot join the group because the instance id is owned by a "
+            "member.",
+        )
+    assert refusal(world.heartbeat("b", -2, instance_id="i"))[0] is ErrorCode.FENCED_INSTANCE_ID
+    unknown = (ErrorCode.UNKNOWN_MEMBER_ID, "Instance id j is unknown.")
+    assert refusal(world.heartbeat("a", 2, instance_id="j")) == unknown
+
+
+def test_a_member_may_change_its_instance_id() -> None:
+    world = World()
+    world.join("a", "t", instance_id="i")
+    assert world.told(world.join("a", "t", instance_id="k"))[0] == 2
+    assert refusal(world.heartbeat("a", 2, instance_id="i"))[1] == "Instance id i is unknown."
+    assert world.told(world.heartbeat("a", -1)) == (-1, None)
+    assert world.state()[0] == "Empty"
+
+
+def test_a_static_member_that_does_not_come_back_is_removed_when_its_session_is_over() -> None:
+    world = World()
+    world.join("a", "t", instance_id="i")
+    world.heartbeat("a", -2, instance_id="i")
+    world.pass_ms(SESSION_MS)
+    assert world.state()[0] == "Empty"
+
+
+def test_a_static_member_that_comes_back_with_another_wish_raises_the_epoch() -> None:
+    world = World()
+    world.join("a", "t", instance_id="i")
+    world.heartbeat("a", -2, instance_id="i")
+    assert world.told(world.join("b", "u", instance_id="i")) == (2, {})
+    assert world.state() == ("Assigning", 3, 2)
+
+
+# What is reported
+
+
+def test_members_and_states_are_reported_with_their_cause() -> None:
+    world = World()
+    world.join("a", "t", instance_id="i")
+    world.heartbeat("a", -2, instance_id="i")
+    world.join("b", "t", instance_id="i")
+    world.heartbeat("b", -1)
+    seen = [type(event) for event in world.events if isinstance(event, MemberAdded | MemberReplaced | MemberRemoved)]
+    assert seen == [MemberAdded, MemberReplaced, MemberRemoved]
+    states = [f"{event.previous} {event.new} {event.cause}" for event in world.events if isinstance(event, Transition)]
+    assert states == [
+        "Empty Stable member-joined",
+        "Stable Reconciling member-left",
+        "Reconciling Stable static-member-replaced",
+        "Stable Empty member-left",
+    ]
