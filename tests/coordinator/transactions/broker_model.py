@@ -18,6 +18,12 @@ from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Append, Ma
 from kshim.coordinator.transactions.config import TransactionConfig
 from kshim.coordinator.transactions.coordinator import TransactionCoordinator
 from kshim_protocol.errors import ErrorCode, KafkaError
+from kshim_protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
 from kshim_protocol.records.batch import parse_batch_header, set_base_offset
 from tests.coordinator.transactions.harness import START_MONO_MS, START_WALL_MS, Call, Catalog, records_in
 
@@ -42,6 +48,22 @@ class Produced:
         self.is_parked = False
 
 
+class _Adding(Call[AddPartitionsToTxnResponse]):
+    """A request of the broker itself."""
+
+    __slots__ = ("_then",)
+
+    def __init__(self, request: AddPartitionsToTxnRequest, then: Callable[[ErrorCode], None]) -> None:
+        super().__init__(request, 5)
+        self._then = then
+
+    def complete(self, response: AddPartitionsToTxnResponse) -> None:
+        """It is as durable as answers wait for."""
+        super().complete(response)
+        ((found,),) = (topic.results_by_partition for topic in self.reply.results_by_transaction[0].topic_results)
+        self._then(ErrorCode(found.partition_error_code))
+
+
 class Log:
     """Batches, or the entries of a data partition. `durable_count` of them survive a loss of power."""
 
@@ -54,11 +76,13 @@ class Log:
 class BrokerModel:
     """`waits_for_power`: replies, markers and ends wait until `sync`, as under --fsync=always; else nothing waits.
 
-    `crash_at` counts writes down; when it is reached the process is gone, before or after that write.
+    `crash_at` counts writes down; when it is reached the process is gone, before or after that write. `level` is that of
+    transaction.version.
     """
 
-    def __init__(self, *, waits_for_power: bool = False) -> None:
+    def __init__(self, *, waits_for_power: bool = False, level: int = 0) -> None:
         self.waits_for_power = waits_for_power
+        self.level = level
         self.mono_ms = START_MONO_MS
         self.topics = Catalog({TOPIC: PARTITIONS, OFFSETS_TOPIC: 4, TRANSACTIONS_TOPIC: 4})
         self.logs: dict[Where, Log] = {}
@@ -77,6 +101,7 @@ class BrokerModel:
             topics=self.topics,
             new_producer_id=lambda: next(self._producer_ids),
             offsets_partition_for=self.groups.partition_for,
+            transaction_version=lambda: self.level,
         )
 
     @property
@@ -100,14 +125,42 @@ class BrokerModel:
 
     def produce(self, producer: tuple[str, int, int], partition: int, value: int) -> Produced:
         """A transactional batch of one value. Raises Crash."""
-        produced = Produced(self.transactions.verify(*producer, TOPIC, partition))
+        produced = Produced(ErrorCode.NONE)
+        self._produce(producer, partition, value, produced, self.transactions.verify(*producer, TOPIC, partition))
+        return produced
+
+    def add_and_produce(self, producer: tuple[str, int, int], partition: int, value: int) -> Produced:
+        """The same of a client of version 2: the broker adds the partition first. Raises Crash."""
+        produced = Produced(ErrorCode.NONE)
+        self.add(producer, TOPIC, partition, lambda error: self._produce(producer, partition, value, produced, error))
+        return produced
+
+    def add(
+        self, producer: tuple[str, int, int], topic: str, partition: int, then: Callable[[ErrorCode], None]
+    ) -> None:
+        """Add a partition on behalf of a client that writes to it; what follows waits until that is durable."""
+        transactional_id, producer_id, epoch = producer
+        batch = AddPartitionsToTxnTransaction(
+            transactional_id=transactional_id,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            verify_only=False,
+            topics=(AddPartitionsToTxnTopic(name=topic, partitions=(partition,)),),
+        )
+        adding = _Adding(AddPartitionsToTxnRequest(transactions=(batch,)), then)
+        self.apply(self.transactions.add_partitions_to_txn(adding.request, self.context(adding.version), adding))
+
+    def _produce(
+        self, producer: tuple[str, int, int], partition: int, value: int, produced: Produced, error: ErrorCode
+    ) -> None:
+        log = self.log(TOPIC, partition)
+        newest = max((epoch for _, producer_id, epoch, _ in log.entries if producer_id == producer[1]), default=-1)
+        produced.error = ErrorCode.INVALID_PRODUCER_EPOCH if not error and producer[2] < newest else error
         if produced.error is ErrorCode.NONE:
-            log = self.log(TOPIC, partition)
             self._write(log, ("data", producer[1], producer[2], value))
             self._when_durable([log], produced.answer)
         else:
             produced.answer()
-        return produced
 
     # Effects
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from random import Random
 from typing import Any
 
@@ -52,7 +52,8 @@ class Copier:
         self._value = serial * 1000
         self._producer = (self.transactional_id, -1, -1)
         self.fenced: list[tuple[str, int, int]] = []
-        """Who this copier was before: processes that may still be running."""
+        """Who this copier was before: processes that may still be running, and batches that may still come."""
+        self._is_version_2 = broker.level >= 2
         self._ending: bool | None = None
         self._is_sending = False
         self._course = self._copy()
@@ -65,6 +66,11 @@ class Copier:
             self._is_sending = True
             self._answer = next(self._course)
             self._is_sending = False
+
+    def write(self, producer: tuple[str, int, int], partition: int, value: int) -> Produced:
+        """As clients of this level write. Raises Crash."""
+        write = self._broker.add_and_produce if self._is_version_2 else self._broker.produce
+        return write(producer, partition, value)
 
     def lose(self) -> None:
         """The broker has crashed; it may have been this copier's request in which it did. Raises Crash."""
@@ -110,13 +116,15 @@ class Copier:
             v3_and_below_producer_epoch=self._producer[2],
             v3_and_below_topics=(AddPartitionsToTxnTopic(name=TOPIC, partitions=tuple(partitions)),),
         )
-        yield from self._asks(broker.ask(broker.transactions.add_partitions_to_txn, adding, 3))
+        if not self._is_version_2:
+            yield from self._asks(broker.ask(broker.transactions.add_partitions_to_txn, adding, 3))
         for partition in partitions:
-            produced = broker.produce(self._producer, partition, self._value)
+            produced = self.write(self._producer, partition, self._value)
             yield produced
             _require(produced.error)
-        joining = AddOffsetsToTxnRequest(**self._named(), group_id=self.group_id)
-        yield from self._asks(broker.ask(broker.transactions.add_offsets_to_txn, joining, 3))
+        if not self._is_version_2:
+            joining = AddOffsetsToTxnRequest(**self._named(), group_id=self.group_id)
+            yield from self._asks(broker.ask(broker.transactions.add_offsets_to_txn, joining, 3))
         yield from self._commits_offset()
         yield from self._ends(commit=random.random() < 0.7)
 
@@ -130,12 +138,16 @@ class Copier:
             group_id=self.group_id,
             topics=(TxnOffsetCommitRequestTopic(name=TOPIC, partitions=(offset,)),),
         )
-        call = broker.ask(
-            broker.groups.txn_offset_commit,
-            request,
-            3,
-            lambda partition: broker.transactions.verify(*producer, OFFSETS_TOPIC, partition),
-        )
+        call = Call(request, 5 if self._is_version_2 else 3)
+
+        def commit(verify: Callable[[int], ErrorCode]) -> None:
+            broker.apply(broker.groups.txn_offset_commit(request, broker.context(call.version), call, verify))
+
+        if self._is_version_2:
+            home = broker.groups.partition_for(self.group_id)
+            broker.add(producer, OFFSETS_TOPIC, home, lambda error: commit(lambda _: error))
+        else:
+            commit(lambda partition: broker.transactions.verify(*producer, OFFSETS_TOPIC, partition))
         yield call
         _require(ErrorCode(call.reply.topics[0].partitions[0].error_code))
 
@@ -143,7 +155,7 @@ class Copier:
         self._ending = commit
         while self._ending is not None:
             request = EndTxnRequest(**self._named(), committed=commit)
-            call = self._broker.ask(self._broker.transactions.end_txn, request, 4)
+            call = self._broker.ask(self._broker.transactions.end_txn, request, 5 if self._is_version_2 else 4)
             try:
                 yield call
             except Lost:
@@ -154,6 +166,9 @@ class Copier:
             if call.error is ErrorCode.NONE:
                 self.outcomes[self._value] = COMMITTED if commit else ABORTED
             _require(call.error)
+            if self._is_version_2:
+                self.fenced.append(self._producer)
+                self._producer = (self.transactional_id, call.reply.producer_id, call.reply.producer_epoch)
 
     def _asks(self, call: Call[Any]) -> Course:
         yield call
