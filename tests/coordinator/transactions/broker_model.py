@@ -147,8 +147,9 @@ class BrokerModel:
             verify_only=False,
             topics=(AddPartitionsToTxnTopic(name=topic, partitions=(partition,)),),
         )
-        adding = _Adding(AddPartitionsToTxnRequest(transactions=(batch,)), then)
-        self.apply(self.transactions.add_partitions_to_txn(adding.request, self.context(adding.version), adding))
+        request = AddPartitionsToTxnRequest(transactions=(batch,))
+        adding = _Adding(request, then)
+        self.apply(self.transactions.add_partitions_to_txn(request, self.context(adding.version), adding))
 
     def _produce(
         self, producer: tuple[str, int, int], partition: int, value: int, produced: Produced, error: ErrorCode

@@ -187,7 +187,7 @@ def test_metadata_has_its_limit() -> None:
     assert commit(a_group(), {ORDERS: 1}, metadata="x" * 5_000) == {ORDERS: ErrorCode.OFFSET_METADATA_TOO_LARGE}
 
 
-@covers("txn-commit.old-epoch")
+@covers("txn-commit.old-epoch", "txn-commit.not-in-transaction")
 @pytest.mark.parametrize(
     ("answer", "version", "told"),
     [
@@ -280,6 +280,7 @@ def test_a_loading_shard_takes_neither_commits_nor_markers() -> None:
     assert set(wanted) == {partition}
 
 
+@covers("txn-commit.unknown-topic-id")
 def test_topics_are_named_by_their_ids_from_version_6_on() -> None:
     sim = a_group()
     orders, other = topic_id("orders"), topic_id("orders", life=1)
