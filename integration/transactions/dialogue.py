@@ -31,6 +31,7 @@ def dialogue(host: str, port: int, level: int) -> list[str]:
         lines.append(f"{what}: {' | '.join(answers)}".replace(run, "RUN"))
 
     talk.wait_for_transactions(f"x-{run}")
+    talk.wait_for_leaders()
     group, stranger = (
         next(name for number in count() if partition_for(name := f"g-{run}-{number}", 50) == partition)
         for partition in (7, 8)

@@ -19,6 +19,7 @@ from kshim_protocol.messages.describe_transactions import DescribeTransactionsRe
 from kshim_protocol.messages.end_txn import EndTxnRequest
 from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
 from kshim_protocol.messages.init_producer_id import InitProducerIdRequest
+from kshim_protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kshim_protocol.messages.list_transactions import ListTransactionsRequest
 from kshim_protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from kshim_protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -31,6 +32,8 @@ from kshim_protocol.records.batch import build_batch
 from kshim_protocol.records.record import Record
 
 _TIMEOUT_S = 30
+_PARTITIONS = 3
+_LATEST = -1
 _STARTING = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
 
 
@@ -41,9 +44,24 @@ class Talk:
         self.client = Client(host, port, client_id="talk", timeout_s=_TIMEOUT_S)
         self.topic = topic
         self.first_producer_id: int | None = None
-        new = CreatableTopic(name=topic, num_partitions=3, replication_factor=1, assignments=(), configs=())
+        new = CreatableTopic(name=topic, num_partitions=_PARTITIONS, replication_factor=1, assignments=(), configs=())
         (made,) = self.client.ask(CreateTopicsRequest(topics=(new,)), 5).topics
         assert made.error_code == ErrorCode.NONE, made
+
+    def wait_for_leaders(self) -> None:
+        """Wait until every partition of the topic has its leader."""
+        deadline = time.monotonic() + _TIMEOUT_S
+        while any(self.end(partition)[0] for partition in range(_PARTITIONS)):
+            assert time.monotonic() < deadline, f"no leaders of {self.topic}"
+            time.sleep(0.05)
+
+    def end(self, partition: int, *, isolation_level: int = 0) -> tuple[int, int]:
+        """ListOffsets: the error, and where a partition of the topic ends for readers of that level."""
+        wanted = ListOffsetsPartition(partition_index=partition, timestamp=_LATEST)
+        topics = (ListOffsetsTopic(name=self.topic, partitions=(wanted,)),)
+        request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=topics)
+        ((found,),) = (topic.partitions for topic in self.client.ask(request, 7).topics)
+        return found.error_code, found.offset
 
     def find(self, key: str, key_type: int) -> None:
         """Wait until there is a coordinator."""

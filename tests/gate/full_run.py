@@ -74,6 +74,7 @@ def stages(root: Path = ROOT, python: str = sys.executable) -> list[Stage]:
         "codecs": (*pytest, "--hypothesis-profile", "thorough", "tests/protocol/test_codec.py"),
         "simulation": (python, "-m", "tests.simulation.run", "--seeds", "2000", "--steps", "500"),
         "differential": (python, "-m", "integration.differential.run", "--sequences", "1000"),
+        "transactions": (python, "-m", "integration.transactions.random_calls", "--calls", "10000"),
         "client-matrix": (python, "-m", "integration.clients.matrix"),
         **{name: (*pytest, "-m", "long", *paths) for name, paths in LONG.items()},
         "long-others": (*pytest, "-m", "long", *others, "integration", "docs/examples"),
@@ -84,6 +85,7 @@ def stages(root: Path = ROOT, python: str = sys.executable) -> list[Stage]:
         "codecs": ("tests/protocol",),
         "simulation": ("tests/simulation",),
         "differential": ("integration/differential",),
+        "transactions": ("integration/transactions",),
         "client-matrix": ("integration/clients",),
         **LONG,
     }
