@@ -113,6 +113,8 @@ def _transition(event: Transition) -> str | None:
 def _arrival(event: MemberIdIssued | MemberAdded | MemberReplaced) -> str:
     """Kafka's lines, with the client behind them, which Kafka's log does not have."""
     member = event.member
+    if isinstance(event.state, ConsumerGroupState):
+        return _arrival_with_epoch(event)
     where = f"joins group {event.group_id} in {event.state} state."
     client = f"client {member.client_id} at {member.client_host.removeprefix('/')}"
     unknown = (
@@ -136,8 +138,21 @@ def _arrival(event: MemberIdIssued | MemberAdded | MemberReplaced) -> str:
             return f"{unknown} {where} {created} {added} the group. ({client})"
 
 
+def _arrival_with_epoch(event: MemberIdIssued | MemberAdded | MemberReplaced) -> str:
+    """Of a group of the new protocol."""
+    member = event.member
+    named = "" if member.group_instance_id is None else f" with instance id {member.group_instance_id}"
+    place = f" in the place of {event.replaced_member_id}" if isinstance(event, MemberReplaced) else ""
+    return (
+        f"[Group {event.group_id}] Member {member.member_id}{named} joins the consumer group{place} using the consumer "
+        f"protocol. (client {member.client_id} at {member.client_host.removeprefix('/')})"
+    )
+
+
 def _removal(event: MemberRemoved) -> str:
     member, group = event.member, event.group_id
+    if isinstance(event.state, ConsumerGroupState) and event.cause is Cause.MEMBER_LEFT:
+        return f"[Group {group}] Member {member.member_id} left the consumer group."
     if event.was_pending:
         return f"Pending member {member.member_id} in group {group} has been removed ({event.cause})"
     match event.cause:

@@ -11,18 +11,14 @@ from kshim.coordinator.groups.consumer.timers import forget_timers, watch_revoca
 from kshim.coordinator.groups.consumer.updates import MemberCurrent, MemberMetadata, build_update
 from kshim.coordinator.groups.events import (
     AppendFailed,
-    Cause,
     MemberAdded,
     MemberRemoved,
     MemberReplaced,
-    Trigger,
 )
 from kshim.coordinator.groups.kinds import Pair
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import Now, Step
 from kshim_protocol.errors import ErrorCode
-
-_RECONCILED = Trigger(cause=Cause.RECONCILED, detail="members came nearer to the target")
 
 
 def append_plan(
@@ -82,4 +78,6 @@ def _report(group: ConsumerGroup, plan: Plan, before: ConsumerGroupState, now: N
     for member, cause in plan.removed:
         step.events.append(MemberRemoved(**fields, state=after, member=member, cause=cause, was_pending=False))
     if after is not before:
-        step.events.append(group.transition(before, after, plan.trigger or plan.occasion or _RECONCILED, now))
+        trigger = plan.trigger or plan.occasion
+        assert trigger is not None, f"{group.group_id}: {before} -> {after} without a cause"
+        step.events.append(group.transition(before, after, trigger, now))

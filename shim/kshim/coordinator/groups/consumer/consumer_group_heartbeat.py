@@ -122,7 +122,7 @@ class _Heartbeat:
         if is_joining and not self.member_id:
             self.member_id = self.shard.new_id()
         self.require_room()
-        plan = Plan(group, self.shard.hash_of_topics)
+        plan = Plan(group, self.shard.hash_of_topics, occasion=self.trigger(Cause.RECONCILED))
         before = self.find_current()
         if is_joining and request.instance_id is not None:
             take_over_or_join(plan, request, self.member_id, self.metadata, self.trigger)
@@ -193,6 +193,8 @@ class _Heartbeat:
             detail = f"member {member_id} joined"
         elif cause is Cause.MEMBER_LEFT:
             detail = f"member {member_id} left"
+        elif cause is Cause.RECONCILED:
+            detail = f"member {member_id} reconciled its assignment"
         else:
             detail = f"static member {member_id} with instance id {self.request.instance_id} joined again"
         ref = MemberRef(

@@ -43,11 +43,17 @@ class Plan:
     (with the id before) and `removed` (with the cause) are the members that it is about.
     """
 
-    def __init__(self, group: ConsumerGroup, hash_of_topics: HashOfTopics = lambda names: 0) -> None:
+    def __init__(
+        self,
+        group: ConsumerGroup,
+        hash_of_topics: HashOfTopics = lambda names: 0,
+        *,
+        occasion: Trigger | None = None,
+    ) -> None:
         self.group = group.draft()
         self.updates: list[Update] = []
         self.trigger: Trigger | None = None
-        self.occasion: Trigger | None = None
+        self.occasion = occasion
         self.joined: list[MemberRef] = []
         self.replaced: list[tuple[MemberRef, str]] = []
         self.removed: list[tuple[MemberRef, Cause]] = []
