@@ -23,7 +23,7 @@ from kshim.coordinator.groups.config import GroupConfig
 from kshim.coordinator.groups.coordinator import GroupCoordinator
 from kshim.coordinator.groups.events import Transition
 from kshim.coordinator.groups.shard import Shard
-from kshim.coordinator.step import Append, Event, Now, RequestContext, Step, Ticket
+from kshim.coordinator.step import Append, Event, Lookup, Now, RequestContext, Step, Ticket
 from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.internal.records import UnknownKey, parse_key, parse_value
@@ -113,7 +113,8 @@ class Written:
 
 
 class Sim:
-    """A coordinator, its logs and its time. `calls` are all requests ever sent, `events` all events published."""
+    """A coordinator, its logs and its time. `calls` are all requests ever sent, `events` all events published, `lookups`
+    those that nobody has answered."""
 
     def __init__(self, topics: Mapping[str, int] | None = None, **config: Any) -> None:
         self.config = GroupConfig(**config)
@@ -123,6 +124,7 @@ class Sim:
         self.logs: dict[int, list[bytes]] = {}
         self.calls: list[Call[Any]] = []
         self.events: list[Event] = []
+        self.lookups: list[Lookup] = []
         self.append_errors: deque[ErrorCode] = deque()
         self._numbers = count(1)
         self.coordinator = self._new_coordinator()
@@ -161,6 +163,7 @@ class Sim:
             assert isinstance(ticket, Call)
             ticket.complete(response)
         self.events += step.events
+        self.lookups += step.lookups
 
     def _append(self, append: Append, step: Step) -> None:
         if self.append_errors:

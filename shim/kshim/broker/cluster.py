@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kshim.broker.coordinator_host import C, CoordinatorHost
@@ -28,10 +28,11 @@ from kshim_protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kshim.broker.marker_writer import MarkerWriter
+    from kshim.broker.topic_expressions import TopicExpressions
     from kshim.config.broker_config import BrokerConfig
     from kshim.coordinator.groups.classic.group import Group
     from kshim.coordinator.groups.coordinator import GroupCoordinator
-    from kshim.coordinator.step import Event
+    from kshim.coordinator.step import Event, Lookup
     from kshim.coordinator.transactions.coordinator import TransactionCoordinator
     from kshim.history.history import History
     from kshim.security.authentication.credentials import ScramCredentials
@@ -124,12 +125,14 @@ class Cluster:
         self.coordinators: dict[str, CoordinatorHost[Any]] = {}
         """By the name of their topics."""
         self._marker_writer: MarkerWriter | None = None
+        self._topic_expressions: TopicExpressions | None = None
         self.steps = StepApplier(
             config,
             self.coordinators,
             self.topics,
             self.durability,
             marker_writer=lambda: self.marker_writer,
+            look_up=self._look_up,
             listeners=lambda: (self.history.observe, self.on_event, *self.event_listeners),
             report=on_defect,
         )
@@ -187,6 +190,7 @@ class Cluster:
             config,
             topics=self.topics,
             new_id=self._random_ids.new_member_suffix,
+            require_expression=_require_topic_expression,
             settings_of=GroupSettings(self.config, self.dynamic_configs).of_consumers,
         )
 
@@ -234,6 +238,28 @@ class Cluster:
                 defect=self.defect,
             )
         return self._marker_writer
+
+    def _look_up(self, lookup: Lookup) -> None:
+        """Have the topics found that the expressions of a group stand for."""
+        if self._topic_expressions is None:
+            from kshim.broker.topic_expressions import TopicExpressions
+
+            self._topic_expressions = TopicExpressions(
+                self.background_tasks,
+                lambda: [topic.name for topic in self.topics],
+                self._expressions_resolved,
+                self.report,
+            )
+        self._topic_expressions.look_up(lookup)
+
+    def _expressions_resolved(self, lookup: Lookup, found: Mapping[str, frozenset[str]]) -> None:
+        coordinator = self.groups.made
+        if coordinator is None:
+            return
+        try:
+            self.apply(coordinator.expressions_resolved(lookup, found))
+        except Exception as error:
+            self.defect(error, None)
 
     @property
     def scram_credentials(self) -> ScramCredentials:
@@ -391,3 +417,9 @@ def _authorizer(config: BrokerConfig, storage: Storage) -> Authorizer | None:
 def _producer_ids(storage: Storage, random_ids: RandomIds, *, is_new: bool) -> ProducerIds:
     """Logs of another broker have unknown producer ids: new ids start far from them."""
     return ProducerIds(storage, lambda: 0 if is_new else int.from_bytes(random_ids.new_topic_id()[:6], "big") << 8)
+
+
+def _require_topic_expression(expression: str) -> None:
+    from kshim.broker.regular_expressions import require_topic_expression
+
+    require_topic_expression(expression)

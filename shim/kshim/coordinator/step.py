@@ -37,6 +37,9 @@ class RequestContext:
     leads_shard: Callable[[str, int], bool] | None = None
     """Whether the node that was asked leads a partition (topic, index) of a coordinator. None: it leads all."""
 
+    may_describe: Callable[[str], bool] | None = None
+    """Whether the client may know of a topic. None: of all. Set for requests that may begin a `Lookup`."""
+
     def __init__(self, api_version: int, client_id: str | None, client_host: str, now: Now, real_ms: int = 0) -> None:
         self.api_version = api_version
         self.client_id = client_id
@@ -110,6 +113,20 @@ class Marker(NamedTuple):
         )
 
 
+class Lookup(NamedTuple):
+    """A wish to know for which topics the regular expressions of a group stand. The answer comes back as an input.
+
+    `version` is that of the topics when it was wished, `now` the time. `may_describe` says of which topics the client may
+    know whose heartbeat asked; None: of all.
+    """
+
+    group_id: str
+    expressions: frozenset[str]
+    version: int
+    now: Now
+    may_describe: Callable[[str], bool] | None = None
+
+
 class Event(ValueObject):
     """Base of all events. `partition` is that of `topic` concerned, `now` the time of the input.
 
@@ -129,6 +146,7 @@ class Step:
 
     `appends` are for partitions of `topic`, and may grow while they are tried one after the other. `replies` holds
     (ticket, response message); at most one reply is ever made for a ticket. `markers` are written after the appends.
+    `lookups` are begun after that, too; their results are other inputs.
     Each of `once_durable` is called once what the logs of the Step's partitions hold by then is as durable as was
     promised, and not at all when that is lost; what it returns is to be applied.
 
@@ -137,13 +155,14 @@ class Step:
     changed when an exception ends the input or its application; None before a shard was found and after all is done.
     """
 
-    __slots__ = ("appends", "at_work", "events", "markers", "once_durable", "partitions", "replies", "topic")
+    __slots__ = ("appends", "at_work", "events", "lookups", "markers", "once_durable", "partitions", "replies", "topic")
 
     def __init__(self, topic: str = OFFSETS_TOPIC) -> None:
         self.topic = topic
         self.at_work: int | None = None
         self.partitions: Sequence[int] = ()
         self.markers: Sequence[Marker] = ()
+        self.lookups: Sequence[Lookup] = ()
         self.once_durable: Sequence[Callable[[], Step | None]] = ()
         self.appends: list[Append] = []
         self.replies: list[tuple[Ticket, Any]] = []

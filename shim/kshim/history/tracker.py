@@ -53,6 +53,7 @@ REASONS: Final[dict[Cause, str]] = {
     Cause.ADMIN: ADMIN,
     Cause.SUBSCRIPTION_CHANGED: "subscription_changed",
     Cause.TOPICS_CHANGED: "topics_changed",
+    Cause.EXPRESSION_RESOLVED: "expression_resolved",
     Cause.RECONCILED: "reconciled",
 }
 """The keyword of each cause."""

@@ -12,6 +12,7 @@ from kshim.security.authorizer.authorizer import STANDARD_AUTHORIZER
 from kshim.security.authorizer.model import Operation, ResourceType
 from kshim_protocol.apis import API_TABLE, Api
 from kshim_protocol.errors import ErrorCode
+from kshim_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kshim_protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from kshim_protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kshim_protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
@@ -199,3 +200,36 @@ def test_a_rule_removed_counts_no_more() -> None:
     (result,) = named(node, "admin").ask(DeleteAclsRequest(filters=(wanted,))).filter_results
     assert [acl.operation for acl in result.matching_acls] == [Operation.WRITE]
     assert produce(alice, "orders", a_batch()).error_code == REFUSED
+
+
+def consumer_heartbeat(*names: str, expression: str = "") -> ConsumerGroupHeartbeatRequest:
+    return ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="a",
+        member_epoch=0,
+        rebalance_timeout_ms=1_000,
+        subscribed_topic_names=names,
+        subscribed_topic_regex=expression,
+        topic_partitions=(),
+    )
+
+
+def test_a_consumer_joins_with_topics_that_it_may_describe() -> None:
+    node = a_ruled_node(rule(Operation.READ, "g", ResourceType.GROUP), rule(Operation.DESCRIBE, "orders"))
+    alice = named(node, "alice")
+    assert alice.ask(consumer_heartbeat("orders", "payments")).error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert alice.ask(consumer_heartbeat("orders")).error_code == ErrorCode.NONE
+    assert named(node, "bob").ask(consumer_heartbeat()).error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+
+
+def test_an_expression_stands_for_topics_that_the_client_may_describe() -> None:
+    node = a_ruled_node(rule(Operation.READ, "g", ResourceType.GROUP), rule(Operation.DESCRIBE, "orders"))
+    alice = named(node, "alice")
+    assert alice.ask(consumer_heartbeat(expression=".*")).error_code == ErrorCode.NONE
+    node.run_background_tasks()
+    request = ConsumerGroupHeartbeatRequest(group_id="g", member_id="a", member_epoch=1)
+    assignment = alice.ask(request).assignment
+    assert assignment is not None
+    orders = node.cluster.topics.named("orders")
+    assert orders is not None
+    assert [topic.topic_id for topic in assignment.topic_partitions] == [orders.topic_id]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from kshim.broker.guards.guard import Call, Rows, changed, guards
-from kshim.coordinator.step import Step
+from kshim.coordinator.step import RequestContext, Step
 from kshim.security.authorizer.model import Operation, ResourceType
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.offset_fetch import (
@@ -28,6 +29,29 @@ def join_group(call: Call) -> Step:
     if call.may(Operation.READ, ResourceType.GROUP, call.request.group_id):
         return call.proceed()
     return call.answer(changed(call.request, member_id="").error_response(NO_GROUP, call.version))
+
+
+class _DescribingContext(RequestContext):
+    """The context of a request that may ask for topics later, of which only those count that its client may know of."""
+
+    def __init__(self, call: Call) -> None:
+        context = call.context
+        super().__init__(
+            context.api_version, context.client_id, context.client_host, context.now, real_ms=context.real_ms
+        )
+        self.leads_shard = context.leads_shard
+        self.may_describe = partial(call.may, Operation.DESCRIBE, ResourceType.TOPIC)
+
+
+@guards("ConsumerGroupHeartbeat")
+def consumer_group_heartbeat(call: Call) -> Step:
+    """READ on the group and DESCRIBE on each topic that it names; topics behind its expression are left out instead."""
+    request = call.request
+    if not call.may(Operation.READ, ResourceType.GROUP, request.group_id):
+        return call.refuse(ResourceType.GROUP)
+    if not all(call.may(Operation.DESCRIBE, ResourceType.TOPIC, name) for name in request.subscribed_topic_names or ()):
+        return call.refuse(ResourceType.TOPIC)
+    return call._replace(context=_DescribingContext(call)).proceed()
 
 
 @guards("SyncGroup")

@@ -61,7 +61,7 @@ _READ_GROUP: Final = (Operation.READ, GROUP, "group_id")
 _WRITE_TRANSACTION: Final = (Operation.WRITE, TRANSACTION, "transactional_id")
 
 _WHOLE: Final[dict[tuple[str, ...], tuple[Need, ...]]] = {
-    ("ConsumerGroupHeartbeat", "Heartbeat", "LeaveGroup", "OffsetCommit"):
+    ("Heartbeat", "LeaveGroup", "OffsetCommit"):
                                                         (_READ_GROUP,),
     ("OffsetDelete",):                                  ((Operation.DELETE, GROUP, "group_id"),),
     ("AddOffsetsToTxn", "TxnOffsetCommit"):             (_WRITE_TRANSACTION, _READ_GROUP),

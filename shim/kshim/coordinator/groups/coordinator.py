@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -14,13 +14,14 @@ from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.classic.heartbeat import heartbeat
 from kshim.coordinator.groups.config import GroupConfig, SettingsOf
 from kshim.coordinator.groups.consumer import consumer_group_describe, consumer_group_heartbeat, removal
+from kshim.coordinator.groups.consumer.lookups import expressions_resolved
 from kshim.coordinator.groups.expiry import expire, forget_topics
 from kshim.coordinator.groups.loading import finish_load, release_parked
 from kshim.coordinator.groups.offsets import offset_commit, offset_delete, offset_fetch
 from kshim.coordinator.groups.replay import Replay
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.runtime import CoordinatorRuntime, in_all_shards, in_many_shards, in_one_shard
-from kshim.coordinator.step import OFFSETS_TOPIC, Append, Now, RequestContext, Step, Ticket
+from kshim.coordinator.step import OFFSETS_TOPIC, Append, Lookup, Now, RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
 from kshim_protocol.messages.join_group import JoinGroupRequest
@@ -55,6 +56,7 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
     """Groups and their offsets, by partition of the offsets topic. `new_id` makes the UUID part of member ids.
 
     `settings_of`: those of groups of the new protocol that have some of their own; None: no group has.
+    `require_expression` raises KafkaError for what is no regular expression of topics.
     """
 
     def __init__(
@@ -64,12 +66,14 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
         topics: TopicCatalog,
         new_id: Callable[[], str],
         settings_of: SettingsOf | None = None,
+        require_expression: Callable[[str], None] = lambda expression: None,
     ) -> None:
         super().__init__(OFFSETS_TOPIC, config.offsets_topic_num_partitions)
         self.config = config
         self._topics = topics
         self._new_id = new_id
         self._settings_of = settings_of or config.consumer_settings
+        self._require_expression = require_expression
 
     # APIs; each is described by the function that answers it
 
@@ -172,6 +176,15 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
         step.appends.append(Append(partition, batch, written, failed, now_ms=now.wall_ms))
         return step
 
+    def expressions_resolved(self, lookup: Lookup, found: Mapping[str, frozenset[str]]) -> Step:
+        """What the broker found for a `Lookup` of an earlier Step: topics by expression. Those it has not were not found."""
+        step = self.begin()
+        shard = self._homes.get(lookup.group_id)
+        if shard is not None:
+            step.works_on(shard.partition)
+            expressions_resolved(shard, lookup, found, step)
+        return step
+
     def topics_deleted(self, names: Iterable[str], now: Now) -> Iterator[Step]:
         """Topics are gone: forget what was committed for them, in Steps of about a millisecond's work.
 
@@ -218,6 +231,7 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
             topics=self._topics,
             new_id=self._new_id,
             settings_of=self._settings_of,
+            require_expression=self._require_expression,
             deadlines=self._deadlines,
             homes=self._homes,
             is_loading=is_loading,

@@ -46,6 +46,7 @@ class Cause(Enum):
     ADMIN = "admin"
     SUBSCRIPTION_CHANGED = "subscription-changed"
     TOPICS_CHANGED = "topics-changed"
+    EXPRESSION_RESOLVED = "expression-resolved"
     RECONCILED = "reconciled"
 
     def __str__(self) -> str:

@@ -43,12 +43,14 @@ class Shard(CoordinatorShard):
         homes: dict[str, Shard],
         is_loading: bool,
         settings_of: SettingsOf | None = None,
+        require_expression: Callable[[str], None] = lambda expression: None,
     ) -> None:
         super().__init__(partition, deadlines, is_loading=is_loading)
         self.config = config
         self.topics = topics
         self.new_id = new_id
         self.settings_of = settings_of or config.consumer_settings
+        self.require_expression = require_expression
         self.hash_of_topics = TopicHashes(topics).of_group
         self.homes = homes  # the coordinator's way from a group id to its shard; loading shards are not in there
         self.groups: dict[str, AnyGroup] = {}

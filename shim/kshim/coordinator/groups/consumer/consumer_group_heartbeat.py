@@ -14,6 +14,7 @@ from kshim.coordinator.groups.consumer.group import (
     NOT_JOINED_YET,
     ConsumerGroup,
 )
+from kshim.coordinator.groups.consumer.lookups import look_up_if_due
 from kshim.coordinator.groups.consumer.plan import Plan
 from kshim.coordinator.groups.consumer.reconciliation import Current, Owned, require_epoch
 from kshim.coordinator.groups.consumer.removal import removed_plan
@@ -43,12 +44,15 @@ def consumer_group_heartbeat(
 
     Errors are replies with a sentence: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, COORDINATOR_LOAD_IN_PROGRESS,
     GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID,
-    FENCED_INSTANCE_ID.
+    FENCED_INSTANCE_ID, INVALID_REGULAR_EXPRESSION.
     """
     try:
         if not shard.is_loading and _changes_nothing(shard, request):
             restart_session(shard, request.group_id, request.member_id, context.now)
             step.reply(ticket, _response(shard, request.group_id, request.member_id, request.member_epoch))
+            group = shard.consumer_group(request.group_id)
+            if group.expression_members:
+                look_up_if_due(shard, group, context, step)
             return
         require_valid(request, context.api_version, shard.config.group_consumer_assignors)
         shard.require_loaded()
@@ -132,16 +136,28 @@ class _Heartbeat:
             if not is_joining:
                 require_epoch(group.require_member(self.member_id).current, request.member_epoch, self.owned)
             plan.put_member(self.member_id, self.metadata(plan.group), self.trigger(Cause.MEMBER_JOINED))
+        is_new = self.require_expression(plan)
         self.look_at_topics(plan)
         interval_ms = self.shard.settings_of(group.group_id).assignment_interval_ms
         plan.compute_target(self.shard.topics, self.now.wall_ms, interval_ms)
         plan.reconcile(self.member_id, self.owned, self.shard.topics)
-        if plan.updates:
-            append_plan(
-                self.shard, plan, self.now, step, written=lambda step: self.answer(before, step), failed=self.failed
-            )
-        else:
+
+        def written(step: Step) -> None:
             self.answer(before, step)
+            look_up_if_due(self.shard, self.shard.consumer_group(group.group_id), self.context, step, is_new=is_new)
+
+        if plan.updates:
+            append_plan(self.shard, plan, self.now, step, written=written, failed=self.failed)
+        else:
+            written(step)
+
+    def require_expression(self, plan: Plan) -> bool:
+        """Whether the member brings an expression that nobody has had. Raises KafkaError: INVALID_REGULAR_EXPRESSION."""
+        expression = plan.group.members[self.member_id].metadata.subscribed_topic_regex
+        if not expression or expression in self.group.expression_members:
+            return False
+        self.shard.require_expression(expression)
+        return True
 
     def require_room(self) -> None:
         """Raises KafkaError: GROUP_MAX_SIZE_REACHED."""

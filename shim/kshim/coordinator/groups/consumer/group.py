@@ -10,13 +10,16 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 from kshim.coordinator.deadlines import Deadlines, Key
 from kshim.coordinator.groups.consumer.assignors.subscribers import TopicPartition
+from kshim.coordinator.groups.consumer.expressions import Asked
 from kshim.coordinator.groups.consumer.reconciliation import Current
 from kshim.coordinator.groups.consumer.state import ConsumerGroupState, state_of
 from kshim.coordinator.groups.consumer.updates import (
+    ExpressionTopics,
     GroupEpoch,
     MemberCurrent,
     MemberMetadata,
     MemberTarget,
+    Resolved,
     TargetEpoch,
     Update,
     build_update,
@@ -104,6 +107,9 @@ class ConsumerGroup:
         self.static_members: MutableMapping[str, str] = {}  # group instance id -> member id
         self.targets: MutableMapping[str, frozenset[TopicPartition]] = {}
         self.holders: MutableMapping[TopicPartition, str] = {}
+        self.expressions: MutableMapping[str, Resolved] = {}
+        self.expression_members: MutableMapping[str, int] = {}  # how many use each expression, resolved or not
+        self.asked = Asked()
 
     def draft(self) -> ConsumerGroup:
         """The group as it is now, to be changed without changing this one. This one must not change meanwhile."""
@@ -116,6 +122,8 @@ class ConsumerGroup:
         copy.static_members = Draft(self.static_members)
         copy.targets = Draft(self.targets)
         copy.holders = Draft(self.holders)
+        copy.expressions = Draft(self.expressions)
+        copy.expression_members = Draft(self.expression_members)
         return copy
 
     # Questions
@@ -169,8 +177,10 @@ class ConsumerGroup:
         return not self.members
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member subscribes to `topic`."""
-        return any(topic in member.metadata.subscribed_topic_names for member in self.members.values())
+        """Whether a member subscribes to `topic`, by name or by an expression."""
+        return any(topic in member.metadata.subscribed_topic_names for member in self.members.values()) or any(
+            topic in found.topics for found in self.expressions.values()
+        )
 
     def offsets_expire_from_ms(self) -> int | None:
         """Offsets of topics to which nobody subscribes expire at any time, counted from their commit."""
@@ -273,6 +283,11 @@ class ConsumerGroup:
                     self.targets[member_id] = partitions
             case MemberCurrent(member_id, current):
                 self._put_current(member_id, current)
+            case ExpressionTopics(expression, resolved):
+                if resolved is None:
+                    self.expressions.pop(expression, None)
+                else:
+                    self.expressions[expression] = resolved
 
     def _put_member(self, member_id: str, metadata: ConsumerGroupMemberMetadataValue) -> None:
         before = self.members.get(member_id)
@@ -281,6 +296,8 @@ class ConsumerGroup:
         else:
             self.members[member_id] = before._replace(metadata=metadata)
             self._forget_instance(before)
+            self._count_expression(before.metadata, -1)
+        self._count_expression(metadata, 1)
         if metadata.instance_id is not None:
             self.static_members[metadata.instance_id] = member_id
 
@@ -290,6 +307,7 @@ class ConsumerGroup:
             return
         self._release(member)
         self._forget_instance(member)
+        self._count_expression(member.metadata, -1)
 
     def _forget_instance(self, member: Member) -> None:
         instance_id = member.metadata.instance_id
@@ -307,6 +325,16 @@ class ConsumerGroup:
         member = self.members[member_id] = member._replace(current=current or _LEFT)
         for partition in (*member.current.assigned, *member.current.pending_revocation):
             self.holders[partition] = member_id
+
+    def _count_expression(self, metadata: ConsumerGroupMemberMetadataValue, by: int) -> None:
+        expression = metadata.subscribed_topic_regex
+        if not expression:
+            return
+        count = self.expression_members.get(expression, 0) + by
+        if count:
+            self.expression_members[expression] = count
+        else:
+            del self.expression_members[expression]
 
     def _release(self, member: Member) -> None:
         for partition in (*member.current.assigned, *member.current.pending_revocation):

@@ -9,9 +9,10 @@ from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.groups.consumer.assignors.range import assign_ranges
 from kshim.coordinator.groups.consumer.assignors.subscribers import Assignor, Subscriber
 from kshim.coordinator.groups.consumer.assignors.uniform import assign_uniformly
+from kshim.coordinator.groups.consumer.expressions import changes_topics, forget_expression
 from kshim.coordinator.groups.consumer.group import JOIN_EPOCH, LEFT_FOR_NOW_EPOCH, ConsumerGroup
 from kshim.coordinator.groups.consumer.reconciliation import Owned, reconcile
-from kshim.coordinator.groups.consumer.subscriptions import subscribed_ids, subscribed_names
+from kshim.coordinator.groups.consumer.subscriptions import names_of, subscribed_ids, subscribed_names
 from kshim.coordinator.groups.consumer.updates import (
     GroupEpoch,
     MemberCurrent,
@@ -86,13 +87,19 @@ class Plan:
         self.add(MemberMetadata(member_id, metadata))
         if before is None:
             self.joined.append(self.group.members[member_id].ref())
-        if _wish(metadata) != (_NO_WISH if before is None else _wish(before.metadata)):
+        expression = "" if before is None else before.metadata.subscribed_topic_regex or ""
+        after = metadata.subscribed_topic_regex or ""
+        forget_expression(self, expression)
+        is_other = _wish(metadata) != (_NO_WISH if before is None else _wish(before.metadata))
+        if is_other or changes_topics(self.group.expressions, expression, after):
             self.raise_epoch(trigger)
 
     def remove_member(self, member_id: str, trigger: Trigger) -> None:
         """A member leaves for good, or is removed."""
-        self.removed.append((self.group.members[member_id].ref(), trigger.cause))
+        member = self.group.members[member_id]
+        self.removed.append((member.ref(), trigger.cause))
         self._forget(member_id)
+        forget_expression(self, member.metadata.subscribed_topic_regex or "")
         self.raise_epoch(trigger)
         if next(iter(self.group.members), None) is None:
             # There is nothing left to assign; and who joins next gets a target at once.
@@ -138,9 +145,10 @@ class Plan:
         names = subscribed_names(group)
         ids = {name: topic_id for name in names if (topic_id := topics.topic_id(name)) is not None}
         counts = {topic_id: topics.partition_count(name) or 0 for name, topic_id in ids.items()}
+        expressions = dict(group.expressions)
         members = {
             member_id: Subscriber(
-                frozenset(ids[name] for name in member.metadata.subscribed_topic_names if name in ids),
+                frozenset(ids[name] for name in names_of(member, expressions) if name in ids),
                 group.targets.get(member_id, frozenset()),
                 member.metadata.instance_id,
             )
@@ -169,7 +177,7 @@ class Plan:
             target=group.targets.get(member_id, frozenset()),
             owned=owned,
             is_free=group.is_free,
-            subscribed=subscribed_ids(member, topics),
+            subscribed=subscribed_ids(member, group.expressions, topics),
         )
         if found != current:
             self.add(MemberCurrent(member_id, found))

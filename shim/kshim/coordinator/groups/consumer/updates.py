@@ -12,6 +12,7 @@ from kshim_protocol.internal.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataValue,
+    ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataValue,
     TopicPartitions,
@@ -60,7 +61,22 @@ class MemberCurrent(NamedTuple):
     current: Current | None
 
 
-Update = GroupEpoch | MemberMetadata | TargetEpoch | MemberTarget | MemberCurrent
+class Resolved(NamedTuple):
+    """The topics that an expression stood for, in one version of the topics of the cluster, and when (Unix time)."""
+
+    topics: frozenset[str]
+    version: int
+    resolved_ms: int
+
+
+class ExpressionTopics(NamedTuple):
+    """Type 16: what an expression stands for. None: nobody uses it any more."""
+
+    expression: str
+    resolved: Resolved | None
+
+
+Update = GroupEpoch | MemberMetadata | TargetEpoch | MemberTarget | MemberCurrent | ExpressionTopics
 
 
 def is_tombstone(update: Update) -> bool:
@@ -74,6 +90,7 @@ _NUMBERS: dict[type[Update], int] = {
     TargetEpoch: 6,
     MemberTarget: 7,
     MemberCurrent: 8,
+    ExpressionTopics: 16,
 }
 
 UPDATE_TYPES: Final = frozenset(_NUMBERS.values())
@@ -94,6 +111,8 @@ def build_update(group_id: str, update: Update) -> tuple[bytes, bytes | None]:
             return build_key_of_texts(type_, group_id, member_id), _built(_target_value(partitions))
         case MemberCurrent(member_id, current):
             return build_key_of_texts(type_, group_id, member_id), _built(_current_value(current))
+        case ExpressionTopics(expression, resolved):
+            return build_key_of_texts(type_, group_id, expression), _built(_expression_value(resolved))
 
 
 def _built(value: Struct | None) -> bytes | None:
@@ -111,21 +130,25 @@ def parse_update(key: bytes, value: bytes | None) -> tuple[str, Update] | None:
     return texts[0], _update(number, texts[-1], found)
 
 
-def _update(number: int, member_id: str, value: Struct | None) -> Update:
+def _update(number: int, name: str, value: Struct | None) -> Update:
+    """`name` is what the record is about within its group: a member id, an expression."""
     if number == 3:
         assert value is None or isinstance(value, ConsumerGroupMetadataValue)
         return GroupEpoch(value)
     if number == 5:
         assert value is None or isinstance(value, ConsumerGroupMemberMetadataValue)
-        return MemberMetadata(member_id, value)
+        return MemberMetadata(name, value)
     if number == 6:
         assert value is None or isinstance(value, ConsumerGroupTargetAssignmentMetadataValue)
         return TargetEpoch(value)
     if number == 7:
         assert value is None or isinstance(value, ConsumerGroupTargetAssignmentMemberValue)
-        return MemberTarget(member_id, _target_partitions(value))
+        return MemberTarget(name, _target_partitions(value))
+    if number == 16:
+        assert value is None or isinstance(value, ConsumerGroupRegularExpressionValue)
+        return ExpressionTopics(name, _resolved(value))
     assert value is None or isinstance(value, ConsumerGroupCurrentMemberAssignmentValue)
-    return MemberCurrent(member_id, _current(value))
+    return MemberCurrent(name, _current(value))
 
 
 # Partitions, which travel by topic
@@ -200,3 +223,15 @@ def _epochs(topics: tuple[TopicPartitions, ...], member_epoch: int) -> dict[Topi
             topic.partitions, topic.assignment_epochs or (member_epoch,) * len(topic.partitions), strict=True
         )
     }
+
+
+def _expression_value(resolved: Resolved | None) -> ConsumerGroupRegularExpressionValue | None:
+    if resolved is None:
+        return None
+    return ConsumerGroupRegularExpressionValue(
+        topics=tuple(sorted(resolved.topics)), version=resolved.version, timestamp=resolved.resolved_ms
+    )
+
+
+def _resolved(value: ConsumerGroupRegularExpressionValue | None) -> Resolved | None:
+    return None if value is None else Resolved(frozenset(value.topics), value.version, value.timestamp)
