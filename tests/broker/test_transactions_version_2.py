@@ -25,7 +25,8 @@ from kshim_protocol.messages.txn_offset_commit import (
 )
 from tests.broker.data_plane import a_batch, only_partition, produce, produce_of
 from tests.broker.harness import Client, NodeUnderTest, a_node, files_in
-from tests.broker.transactional import committed_offset, committed_values
+from tests.broker.test_features import update
+from tests.broker.transactional import TransactionalProducer, committed_offset, committed_values
 
 
 def at_level(level: int, **options: Any) -> NodeUnderTest:
@@ -173,6 +174,19 @@ def test_a_producer_of_another_epoch_or_id_adds_nothing() -> None:
     assert state_of(client)[0] == "Empty"
 
 
+@pytest.mark.parametrize("version", [9, 12])
+def test_a_batch_of_an_older_epoch_than_the_partition_knows_leaves_no_trace(version: int) -> None:
+    client = at_level(2).client()
+    producer = Producer(client)
+    producer.write(0, b"a")
+    producer.end(committed=True)
+    assert producer.write(0, b"b") is ErrorCode.NONE
+    assert producer.write(0, b"late", epoch=-1, version=version) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert producer.write(0, b"c", sequence=1) is ErrorCode.NONE
+    producer.transactional_id = "nobody"
+    assert producer.write(0, b"late", epoch=-1, version=version) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
 def test_offsets_of_a_topic_there_is_not_begin_no_transaction() -> None:
     client = at_level(2).client()
     assert Producer(client).commit_offset(1, topic="nope") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -318,3 +332,38 @@ def test_a_write_that_waits_hears_of_a_coordinator_that_moved() -> None:
     node.cluster.leader_election.move("__transaction_state", home, 3 - client.node_id)
     node.pass_ms(20)
     assert error_of(client) is ErrorCode.NOT_ENOUGH_REPLICAS
+
+
+def test_transactions_go_on_while_the_level_changes_under_them() -> None:
+    client = at_level(0).client()
+    older = TransactionalProducer(client, "older")
+    older.write("t", 0, b"a")
+    assert update(client, ("transaction.version", 2, 1)) == (ErrorCode.NONE, "")
+    assert older.end(committed=True) is ErrorCode.NONE
+    newer = TransactionalProducer(client, "newer")
+    assert newer.is_version_2
+    newer.write("t", 1, b"b")
+    assert update(client, ("transaction.version", 0, 2)) == (ErrorCode.NONE, "")
+    newer.is_version_2 = False  # the Java client looks at the level again when a transaction ends
+    assert newer.end(committed=True) is ErrorCode.NONE
+    newer.write("t", 1, b"c")
+    assert newer.end(committed=True) is ErrorCode.NONE
+    assert [committed_values(client, "t", index) for index in (0, 1)] == [[b"a"], [b"b", b"c"]]
+
+
+@pytest.mark.parametrize("version", [11, 12])
+def test_a_batch_behind_a_first_one_that_was_refused_is_out_of_order(version: int) -> None:
+    node = a_node({"kshim.transaction.version": "2"}, topics={"t": 1})
+    node.topic("small", configs={"max.message.bytes": "200"})
+    client = node.client()
+    producer = Producer(client)
+    batched(client, producer.batch(0, verify_only=False, topic="small"))
+
+    def write(sequence: int, value: bytes) -> ErrorCode:
+        options = {"producer_id": producer.producer_id, "producer_epoch": producer.epoch, "base_sequence": sequence}
+        batch = a_batch(value, is_transactional=True, **options)
+        return ErrorCode(produce(client, "small", batch, version, transactional_id="x").error_code)
+
+    assert write(0, b"x" * 300) is ErrorCode.MESSAGE_TOO_LARGE
+    assert write(1, b"b") is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert [write(0, b"a"), write(1, b"b")] == [ErrorCode.NONE] * 2

@@ -96,6 +96,12 @@ class ProducerState:
             )
         return None
 
+    def check_epoch(self, header: BatchHeader) -> None:
+        """Raises KafkaError INVALID_PRODUCER_EPOCH for a batch of an older epoch than the newest that is known."""
+        entry = self._entries.get(header.producer_id)
+        if entry is not None:
+            entry.check_epoch(header.producer_epoch)
+
     def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
         """Whether a producer has written to this partition in a transaction that is not over."""
         entry = self._entries.get(producer_id)

@@ -384,7 +384,11 @@ def _refuse_what_may_not_be_written(
 
 
 def _beginning(request: ProduceRequest, partition: Partition, batch: bytes) -> BatchHeader | None:
-    """The header of a batch that is the first of a transaction in a partition; None for any other. Raises LogError, KafkaError."""
+    """The header of a batch that is the first of a transaction in a partition; None for any other.
+
+    An older epoch than the partition knows is refused before its transaction is looked at, as by Kafka.
+    Raises LogError; KafkaError: INVALID_PRODUCER_EPOCH.
+    """
     if request.transactional_id is None or partition.topic.is_internal:
         return None
     try:
@@ -394,8 +398,10 @@ def _beginning(request: ProduceRequest, partition: Partition, batch: bytes) -> B
     if not header.is_transactional or header.batch_length != len(batch) - OVERHEAD_BYTES:
         return None
     producers = partition.require_producers()
-    is_open = producers.has_open_transaction(header.producer_id, header.producer_epoch)
-    return None if is_open else header
+    if producers.has_open_transaction(header.producer_id, header.producer_epoch):
+        return None
+    producers.check_epoch(header)
+    return header
 
 
 def _begin_transaction(
