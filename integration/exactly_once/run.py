@@ -1,9 +1,10 @@
 """Copy jobs that consume, transform and produce in transactions, killed again and again: is each record there once?
 
     python -m integration.exactly_once.run --kills 50 --broker-kills 20 [--clients java,librdkafka] [--seed N]
-        [--fsync POLICY] [--broker kafka]
+        [--fsync POLICY] [--broker kafka] [--level N]
 
-Two instances of the job a client, each with its transactional id; a producer that goes on all the while. At random
+The Java client is one of transaction.version 2 where the broker is, librdkafka is always one of version 0. `--level 0` lets
+both be of that. Two instances of the job a client, each with its transactional id; a producer that goes on all the while. At random
 moments an instance is killed (SIGKILL) and started again, and so is the broker. In the end every value stands in each
 copy exactly once, in the order of its partition, for readers of committed records, and the offsets of the groups are at
 the end of the source.
@@ -249,15 +250,17 @@ def main() -> int:
     parser.add_argument("--fsync", default="interval", choices=["never", "interval", "always"])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--broker", default="kshim", choices=["kshim", "kafka"])
+    parser.add_argument("--level", default=2, type=int, choices=[0, 1, 2], help="of transaction.version")
     options = parser.parse_args()
     clients = options.clients.split(",")
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)
         broker: Broker
         if options.broker == "kafka":
-            broker = RealKafka(home / "kafka")
+            broker = RealKafka(home / "kafka", features={"transaction.version": options.level})
         else:
-            broker = KshimProcess(home / "kshim", durable=True, options=(f"--fsync={options.fsync}",))
+            config = {"kshim.transaction.version": str(options.level)}
+            broker = KshimProcess(home / "kshim", config=config, durable=True, options=(f"--fsync={options.fsync}",))
         print(kill_repeatedly(broker, home, clients, options.kills, options.broker_kills, options.seed))
     return 0
 

@@ -11,17 +11,18 @@ from integration.exactly_once.run import faults
 
 
 @pytest.mark.parametrize(
-    ("clients", "kills", "broker_kills"),
+    ("clients", "level", "kills", "broker_kills"),
     [
-        ("librdkafka", 4, 2),
-        pytest.param("java,librdkafka", 50, 20, marks=[pytest.mark.long, pytest.mark.timeout(1_200)]),
+        ("librdkafka", 2, 4, 2),
+        pytest.param("java,librdkafka", 2, 50, 20, marks=[pytest.mark.long, pytest.mark.timeout(1_200)]),
+        pytest.param("java,librdkafka", 0, 50, 20, marks=[pytest.mark.long, pytest.mark.timeout(1_200)]),
     ],
 )
 def test_each_record_is_copied_once_although_jobs_and_brokers_are_killed(
-    clients: str, kills: int, broker_kills: int
+    clients: str, level: int, kills: int, broker_kills: int
 ) -> None:
     command = [sys.executable, "-m", "integration.exactly_once.run", f"--clients={clients}"]
-    command += [f"--kills={kills}", f"--broker-kills={broker_kills}"]
+    command += [f"--level={level}", f"--kills={kills}", f"--broker-kills={broker_kills}"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr[-4_000:]
     print(ended.stdout)
