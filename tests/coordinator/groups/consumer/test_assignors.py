@@ -112,6 +112,34 @@ def test_uniform_leaves_no_move_that_would_make_two_members_more_equal(
                 assert topic not in member.topics or len(target[taker]) + 2 > len(partitions), (giver, taker)
 
 
+@settings(max_examples=300)
+@given(group=groups(same_topics=False))
+def test_uniform_leaves_no_chain_of_moves_that_would_make_two_members_more_equal(
+    group: tuple[Members, PartitionCounts],
+) -> None:
+    members, counts = group
+    target = assign_uniformly(members, counts)
+    for first in target:
+        reached, waiting = {first}, [first]
+        while waiting:
+            topics = {topic for topic, _ in target[waiting.pop()]}
+            found = {name for name, member in members.items() if member.topics & topics} - reached
+            reached |= found
+            waiting += found
+        assert min(len(target[name]) for name in reached) + 2 > len(target[first])
+
+
+def test_uniform_passes_partitions_on_to_a_member_that_the_largest_shares_no_topic_with() -> None:
+    one, two, three = TOPICS[:3]
+    members = {
+        "a": Subscriber(frozenset({one}), frozenset((one, index) for index in range(6))),
+        "b": Subscriber(frozenset({one, two}), frozenset((two, index) for index in range(5))),
+        "c": Subscriber(frozenset({two, three}), frozenset((three, index) for index in range(4))),
+    }
+    target = assign_uniformly(members, {one: 6, two: 5, three: 4})
+    assert {name: len(partitions) for name, partitions in target.items()} == {"a": 5, "b": 5, "c": 5}
+
+
 @given(group=groups())
 def test_ranges_have_no_gaps_and_differ_by_one_at_most(group: tuple[Members, PartitionCounts]) -> None:
     members, counts = group

@@ -6,6 +6,7 @@ order of hash tables decides.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 
@@ -22,7 +23,7 @@ def assign_uniformly(members: Mapping[str, Subscriber], counts: PartitionCounts)
     """Balance the partitions of all topics together.
 
     Where all subscribe to the same, sizes differ by one at most. Else no member could take a partition from another
-    that has at least two more.
+    that has at least two more, not even by a chain of members that pass partitions on.
     """
     if len({member.topics for member in members.values()}) <= 1:
         return _among_equals(members, counts)
@@ -67,6 +68,7 @@ def _among_different(members: Mapping[str, Subscriber], counts: PartitionCounts)
         taker = min(subscribers[partition[0]], key=lambda member_id: (len(owned[member_id]), member_id))
         owned[taker].add(partition)
     _balance(owned, subscribers)
+    _balance_by_chains(owned, subscribers)
     return {member_id: frozenset(found) for member_id, found in owned.items()}
 
 
@@ -96,6 +98,45 @@ def _balance(owned: dict[str, set[TopicPartition]], subscribers: Mapping[bytes, 
                     owned[taker].add(partition)
                     heappush(takers, (size + 1, taker, topic))
                     moved = True
+
+
+def _balance_by_chains(owned: dict[str, set[TopicPartition]], subscribers: Mapping[bytes, list[str]]) -> None:
+    """Move partitions along chains of members: a member that shares no topic with a smaller one may give to one that does.
+
+    From the largest members on, until no chain makes two members more equal. Whom the largest can reach without finding a
+    smaller one is settled: no chain leaves those members any more.
+    """
+    unsettled = set(owned)
+    while unsettled:
+        size = max(len(owned[member_id]) for member_id in unsettled)
+        largest = sorted(member_id for member_id in unsettled if len(owned[member_id]) == size)
+        reached: dict[str, tuple[str, bytes] | None] = dict.fromkeys(largest)  # from whom, and with which topic
+        waiting = deque(largest)
+        while waiting:
+            giver = waiting.popleft()
+            if len(owned[giver]) + 2 <= size:
+                _move_along(owned, reached, giver)
+                break
+            for topic in sorted({topic for topic, _ in owned[giver]}):
+                for taker in subscribers[topic]:
+                    if taker not in reached:
+                        reached[taker] = giver, topic
+                        waiting.append(taker)
+        else:
+            unsettled.difference_update(reached)
+
+
+def _move_along(
+    owned: dict[str, set[TopicPartition]], reached: Mapping[str, tuple[str, bytes] | None], last: str
+) -> None:
+    """Each member of the chain that ends with `last` gets a partition of the one before it."""
+    taker = last
+    while (link := reached[taker]) is not None:
+        giver, topic = link
+        partition = max(found for found in owned[giver] if found[0] == topic)
+        owned[giver].remove(partition)
+        owned[taker].add(partition)
+        taker = giver
 
 
 def _kept(
