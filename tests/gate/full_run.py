@@ -45,6 +45,7 @@ LONG: dict[str, tuple[str, ...]] = {
     "long-hostile": ("integration/hostile",),
     "long-java": ("integration/java", "integration/kafka_python", "integration/offsets_topic"),
     "long-admin": ("integration/admin",),
+    "long-assignors": ("integration/assignors",),
     "long-rolling": ("integration/rolling",),
     "long-clients": ("integration/clients",),
     "long-kills": ("integration/durability/test_kill.py",),
