@@ -42,7 +42,9 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     kafka = available(lambda: RealKafka(tmp_path_factory.mktemp("kafka"), PROPERTIES))
     kafka.start()
     host, _, port = kafka.bootstrap.rpartition(":")
-    yield Client(host, int(port), client_id="assignors", timeout_s=60)
+    client = Client(host, int(port), client_id="assignors", timeout_s=60)
+    yield client
+    client.close()
     kafka.stop()
 
 

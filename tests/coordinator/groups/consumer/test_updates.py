@@ -23,7 +23,7 @@ from kshim_protocol.internal.consumer_group import (
 from kshim_protocol.internal.record_types import RECORD_TYPES, build_key_of_texts, build_versioned_value
 from tests.protocol import golden
 
-KEPT = {3, 5, 6, 7, 8}
+KEPT = {3, 5, 6, 7, 8, 16}
 RECORDS = [record for record in golden.load("consumer_offsets.json")["records"] if record["keyVersion"] in KEPT]
 TOPIC = b"t" * 16
 
