@@ -10,6 +10,7 @@ from kshim.coordinator.groups.events import (
     AppendFailed,
     AssignmentReceived,
     Cause,
+    GroupConverted,
     GroupLoaded,
     JoinCompleted,
     LeaderReplaced,
@@ -80,6 +81,8 @@ def _text(event: Event) -> str | None:
         case GroupLoaded(group_id=group, state=state, member_count=count):
             kind = "consumer" if isinstance(state, ConsumerGroupState) else "classic"
             return f"Loaded {kind} group {group} with {count} members in state {state}."
+        case GroupConverted(group_id=group):
+            return f"[GroupId {group}] Converted the empty {event.from_kind} group to a {event.to_kind} group."
         case OffsetsRemoved():
             return f"Removed {event.offset_count} committed offsets of {event.group_count} groups ({event.cause})"
         case SyncCompleted():

@@ -27,6 +27,24 @@ def _described_group(call: Call, group: Any) -> Any:
     return changed(group, authorized_operations=call.caller.operations(GROUP, group.group_id))
 
 
+def _described_members(call: Call, group: Any) -> Any:
+    """A group of the new protocol, unless its members have topics that the caller may not see."""
+    names = {
+        topic.topic_name
+        for member in group.members
+        for assignment in (member.assignment, member.target_assignment)
+        for topic in assignment.topic_partitions
+    } | {name for member in group.members for name in member.subscribed_topic_names}
+    if all(call.may(Operation.DESCRIBE, TOPIC, name) for name in names):
+        return _described_group(call, group)
+    return changed(
+        group,
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        error_message="The group has described topic(s) that the client is not authorized to describe.",
+        members=(),
+    )
+
+
 def _described_transaction(call: Call, state: Any) -> Any:
     return changed(state, topics=call.split_topics(state.topics, Operation.DESCRIBE)[0])
 
@@ -61,8 +79,7 @@ _READ_GROUP: Final = (Operation.READ, GROUP, "group_id")
 _WRITE_TRANSACTION: Final = (Operation.WRITE, TRANSACTION, "transactional_id")
 
 _WHOLE: Final[dict[tuple[str, ...], tuple[Need, ...]]] = {
-    ("Heartbeat", "LeaveGroup", "OffsetCommit"):
-                                                        (_READ_GROUP,),
+    ("Heartbeat", "LeaveGroup", "OffsetCommit"):        (_READ_GROUP,),
     ("OffsetDelete",):                                  ((Operation.DELETE, GROUP, "group_id"),),
     ("AddOffsetsToTxn", "TxnOffsetCommit"):             (_WRITE_TRANSACTION, _READ_GROUP),
     ("EndTxn",):                                        (_WRITE_TRANSACTION,),
@@ -75,7 +92,7 @@ _WHOLE: Final[dict[tuple[str, ...], tuple[Need, ...]]] = {
 }
 _ROWS: Final[dict[str, Rows]] = {
     "AlterConfigs":            Rows("resources", "responses", Operation.ALTER_CONFIGS, None),
-    "ConsumerGroupDescribe":   Rows("group_ids", "groups", Operation.DESCRIBE, GROUP, visible=_described_group),
+    "ConsumerGroupDescribe":   Rows("group_ids", "groups", Operation.DESCRIBE, GROUP, visible=_described_members),
     "CreatePartitions":        Rows("topics", "results", Operation.ALTER),
     "CreateTopics":            Rows("topics", "topics", Operation.CREATE, unless=Operation.CREATE,
                                     visible=_created_topic, message="Authorization failed."),

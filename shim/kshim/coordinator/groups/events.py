@@ -217,6 +217,13 @@ class GroupLoaded(GroupEvent):
     protocol_type: str | None = None
 
 
+class GroupConverted(GroupEvent):
+    """A group went over to another protocol, `classic` or `consumer`; its offsets stayed."""
+
+    from_kind: str
+    to_kind: str
+
+
 class AppendFailed(GroupEvent):
     """Records of the group could not be written: `error` is what the log said, `what` what was to be written."""
 

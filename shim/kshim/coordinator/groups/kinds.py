@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from kshim.coordinator.deadlines import Deadlines, Key
-    from kshim.coordinator.groups.events import AnyGroupState, GroupEventFields, Trigger
+    from kshim.coordinator.groups.events import AnyGroupState, GroupConverted, GroupEventFields, Trigger
     from kshim.coordinator.step import Now, Step
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
@@ -23,6 +23,13 @@ class GroupKind(Enum):
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
+
+
+def converted(group: AnyGroup, kind: GroupKind, now: Now) -> GroupConverted:
+    """The event of an empty group that becomes one of another kind because a member of that kind joins."""
+    from kshim.coordinator.groups.events import GroupConverted
+
+    return GroupConverted(**group.event(now), from_kind=group.kind.value, to_kind=kind.value)
 
 
 class Sender(NamedTuple):

@@ -15,7 +15,7 @@ from kshim.coordinator.groups.consumer.updates import (
     Update,
     parse_update,
 )
-from kshim.coordinator.groups.events import MemberAdded, MemberRemoved, MemberReplaced, Transition
+from kshim.coordinator.groups.events import GroupConverted, MemberAdded, MemberRemoved, MemberReplaced, Transition
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest, DescribedGroup
 from kshim_protocol.messages.consumer_group_heartbeat import (
@@ -23,8 +23,17 @@ from kshim_protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
+from kshim_protocol.messages.heartbeat import HeartbeatRequest
+from kshim_protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from kshim_protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kshim_protocol.records.record import iter_records
 from tests.coordinator.harness import Call, Sim
+from tests.coordinator.peers import Peer, fetched
 
 INTERVAL_MS = 1_000
 SESSION_MS = 45_000
@@ -438,6 +447,70 @@ def test_a_static_member_that_comes_back_with_another_wish_raises_the_epoch() ->
     world.heartbeat("a", -2, instance_id="i")
     assert world.told(world.join("b", "u", instance_id="i")) == (2, {})
     assert world.state() == ("Assigning", 3, 2)
+
+
+# Both protocols
+
+
+def test_an_empty_classic_group_becomes_one_of_the_new_protocol_and_keeps_its_offsets() -> None:
+    world = World()
+    commit = OffsetCommitRequest(
+        group_id="g",
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        topics=(
+            OffsetCommitRequestTopic(
+                name="t",
+                partitions=(
+                    OffsetCommitRequestPartition(partition_index=0, committed_offset=5, committed_metadata=""),
+                ),
+            ),
+        ),
+    )
+    world.send(commit, 9)
+    assert world.told(world.join("a", "t")) == (2, {"t": [0, 1, 2]})
+    assert [type(event) for event in world.events][:1] == [GroupConverted]
+    world.restart()
+    assert world.state() == ("Stable", 2, 2)
+    assert fetched(world)["t", 0].committed_offset == 5
+
+
+def test_an_empty_group_of_the_new_protocol_becomes_classic() -> None:
+    world = World()
+    world.join("a", "t")
+    world.heartbeat("a", -1)
+    classic = Peer(world, "c", instance_id="i")
+    assert classic.take(classic.join()).generation_id == 1
+    assert refusal(world.heartbeat("a", 5))[1] == "Group g is not a consumer group."
+    world.restart()
+    assert world.group.generation_id == 0
+
+
+def test_members_of_both_protocols_do_not_meet_in_one_group_yet() -> None:
+    world = World()
+    world.join("a", "t")
+    classic = Peer(world, "c")
+    assert classic.join().error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert world.send(HeartbeatRequest(group_id="g", generation_id=1, member_id="a"), 4).error is (
+        ErrorCode.UNKNOWN_MEMBER_ID
+    )
+    assert world.send(DescribeGroupsRequest(groups=("g",)), 6).reply.groups[0].error_message == (
+        "Group g is not a classic group."
+    )
+
+
+def test_an_administrator_removes_members_with_leave_group() -> None:
+    world = World()
+    world.join("a", "t", instance_id="i")
+    world.join("b", "t")
+    gone = (
+        MemberIdentity(member_id="", group_instance_id="i"),
+        MemberIdentity(member_id="b", reason="why not"),
+        MemberIdentity(member_id="c"),
+    )
+    reply = world.send(LeaveGroupRequest(group_id="g", members=gone), 5).reply
+    assert [member.error_code for member in reply.members] == [0, 0, ErrorCode.UNKNOWN_MEMBER_ID]
+    assert world.state() == ("Empty", 4, 4)
 
 
 # What is reported

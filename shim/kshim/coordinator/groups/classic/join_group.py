@@ -22,6 +22,7 @@ from kshim.coordinator.groups.classic.rebalance import (
 from kshim.coordinator.groups.classic.replies import join_error, sync_error
 from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.events import Cause, MemberAdded, MemberIdIssued, MemberRef, MemberReplaced, Trigger
+from kshim.coordinator.groups.kinds import GroupKind, converted
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -50,6 +51,8 @@ def join_group(shard: Shard, request: JoinGroupRequest, context: RequestContext,
     group = shard.classic_groups.get(request.group_id)
     if group is not None:
         _Join(shard, group, request, context, ticket).handle(step)
+    elif request.group_id in shard.groups and not shard.groups[request.group_id].is_empty:
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)  # members of both protocols in one group are to come
     elif request.member_id:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     else:
@@ -77,8 +80,12 @@ def _check(shard: Shard, request: JoinGroupRequest, context: RequestContext) -> 
 
 
 def _create_group(shard: Shard, request: JoinGroupRequest, context: RequestContext, ticket: Ticket, step: Step) -> None:
-    """A group seen for the first time is recorded as empty before its first member is let in."""
+    """A group seen for the first time is recorded as empty before its first member is let in.
+
+    If there is one of the new protocol, which is empty, it ends; its offsets stay.
+    """
     group_id, now = request.group_id, context.now
+    before = shard.groups.get(group_id)
     value = GroupMetadataValue(
         protocol_type="",
         generation=0,
@@ -89,6 +96,9 @@ def _create_group(shard: Shard, request: JoinGroupRequest, context: RequestConte
     )
 
     def written(_base_offset: int, step: Step) -> None:
+        if before is not None:
+            shard.end_group(group_id)
+            step.events.append(converted(before, GroupKind.CLASSIC, now))
         shard.put_group(group_id, value)
         _Join(shard, shard.classic_groups[group_id], request, context, ticket).handle(step)
 
@@ -100,8 +110,9 @@ def _create_group(shard: Shard, request: JoinGroupRequest, context: RequestConte
         else:
             step.reply(ticket, join_error(append_error(error), "", context.api_version))
 
-    pair = (build_group_metadata_key(group_id), build_group_metadata_value(value))
-    shard.append(step, [pair], now, written=written, failed=failed)
+    pairs = [] if before is None else before.tombstones()
+    pairs.append((build_group_metadata_key(group_id), build_group_metadata_value(value)))
+    shard.append(step, pairs, now, written=written, failed=failed)
 
 
 def _wants_id(request: JoinGroupRequest, context: RequestContext) -> bool:

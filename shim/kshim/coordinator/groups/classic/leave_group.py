@@ -5,6 +5,8 @@ Source: Kafka's classicGroupLeaveToClassicGroup.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kshim.coordinator.append_errors import append_error
 from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.classic.rebalance import rebalance_or_complete_join, remove_member, remove_pending
@@ -35,6 +37,9 @@ def leave_group(shard: Shard, request: LeaveGroupRequest, context: RequestContex
     has_many = context.api_version >= _MANY_MEMBERS_SINCE
     leaving = request.members if has_many else (MemberIdentity(member_id=request.member_id),)
     group = shard.classic_groups.get(request.group_id)
+    if group is None and request.group_id in shard.groups:
+        _leave_consumer_group(shard, request, leaving, context, ticket, step)
+        return
     gone: list[MemberRef] = []
     errors = [
         ErrorCode.UNKNOWN_MEMBER_ID if group is None else _leave(shard, group, entry, gone, context.now, step)
@@ -52,6 +57,28 @@ def leave_group(shard: Shard, request: LeaveGroupRequest, context: RequestContex
 
     # The group is empty now: the answer says whether that was written.
     step.appends[-1].then(lambda step: step.reply(ticket, response), failed)
+
+
+def _leave_consumer_group(
+    shard: Shard,
+    request: LeaveGroupRequest,
+    leaving: Sequence[MemberIdentity],
+    context: RequestContext,
+    ticket: Ticket,
+    step: Step,
+) -> None:
+    """The same in a group of the new protocol."""
+    from kshim.coordinator.groups.consumer.classic_members import leave
+
+    def answered(errors: Sequence[ErrorCode], step: Step) -> None:
+        has_many = context.api_version >= _MANY_MEMBERS_SINCE
+        step.reply(ticket, _response(leaving, errors) if has_many else LeaveGroupResponse(error_code=errors[0]))
+
+    def failed(error: ErrorCode, step: Step) -> None:
+        step.reply(ticket, request.error_response(append_error(error), context.api_version))
+
+    group = shard.consumer_group(request.group_id)
+    leave(shard, group, leaving, context.now, step, answered=answered, failed=failed)
 
 
 def _leave(shard: Shard, group: Group, entry: MemberIdentity, gone: list[MemberRef], now: Now, step: Step) -> ErrorCode:
@@ -92,7 +119,7 @@ def _react(shard: Shard, group: Group, gone: list[MemberRef], now: Now, step: St
     rebalance_or_complete_join(shard, group, trigger, now, step)
 
 
-def _response(leaving: tuple[MemberIdentity, ...], errors: list[ErrorCode]) -> LeaveGroupResponse:
+def _response(leaving: Sequence[MemberIdentity], errors: Sequence[ErrorCode]) -> LeaveGroupResponse:
     return LeaveGroupResponse(
         error_code=ErrorCode.NONE,
         members=tuple(

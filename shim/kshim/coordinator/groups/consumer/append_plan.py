@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from kshim.coordinator.groups.consumer.group import ConsumerGroup
 from kshim.coordinator.groups.consumer.plan import Plan
@@ -15,7 +15,7 @@ from kshim.coordinator.groups.events import (
     MemberRemoved,
     MemberReplaced,
 )
-from kshim.coordinator.groups.kinds import Pair
+from kshim.coordinator.groups.kinds import GroupKind, Pair, converted
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import Now, Step
 from kshim_protocol.errors import ErrorCode
@@ -35,6 +35,9 @@ def append_plan(
 
     def applied(_base_offset: int, step: Step) -> None:
         before = _state(shard, group_id)
+        if plan.replaces is not None:
+            shard.end_group(group_id)
+            step.events.append(converted(plan.replaces, GroupKind.CONSUMER, now))
         for update in plan.updates:
             shard.apply_update(group_id, update)
         group = shard.consumer_group(group_id)
@@ -48,7 +51,8 @@ def append_plan(
         step.events.append(AppendFailed(**plan.group.event(now), error=error, what="the changes of a heartbeat"))
         failed(error, step)
 
-    pairs: Sequence[Pair] = [build_update(group_id, update) for update in plan.updates]
+    pairs: list[Pair] = [] if plan.replaces is None else plan.replaces.tombstones()
+    pairs += [build_update(group_id, update) for update in plan.updates]
     shard.append(step, pairs, now, written=applied, failed=not_written)
 
 

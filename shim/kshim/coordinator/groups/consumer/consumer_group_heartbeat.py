@@ -111,7 +111,9 @@ class _Heartbeat:
     def find_group(self) -> ConsumerGroup:
         """The group; a new one, which nobody knows before its first record is written, when a member joins."""
         group_id = self.request.group_id
-        if self.request.member_epoch == JOIN_EPOCH and group_id not in self.shard.groups:
+        other = self.shard.classic_groups.get(group_id)
+        is_free = group_id not in self.shard.groups or (other is not None and other.is_empty)
+        if self.request.member_epoch == JOIN_EPOCH and is_free:
             return ConsumerGroup(group_id, self.shard.partition)
         if self.request.member_epoch > JOIN_EPOCH and group_id not in self.shard.groups:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
@@ -127,6 +129,7 @@ class _Heartbeat:
             self.member_id = self.shard.new_id()
         self.require_room()
         plan = Plan(group, self.shard.hash_of_topics, occasion=self.trigger(Cause.RECONCILED))
+        plan.replaces = self.shard.classic_groups.get(group.group_id)
         before = self.find_current()
         if is_joining and request.instance_id is not None:
             take_over_or_join(plan, request, self.member_id, self.metadata, self.trigger)

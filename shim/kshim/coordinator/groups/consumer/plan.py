@@ -22,6 +22,7 @@ from kshim.coordinator.groups.consumer.updates import (
     Update,
 )
 from kshim.coordinator.groups.events import Cause, MemberRef, Trigger
+from kshim.coordinator.groups.kinds import AnyGroup
 from kshim_protocol.internal.consumer_group import (
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataValue,
@@ -58,6 +59,8 @@ class Plan:
         self.joined: list[MemberRef] = []
         self.replaced: list[tuple[MemberRef, str]] = []
         self.removed: list[tuple[MemberRef, Cause]] = []
+        self.replaces: AnyGroup | None = None
+        """The empty group of another kind that ends with it."""
         self.topics_version: int | None = None  # of the topics that the group was compared with
         self._hash_of_topics = hash_of_topics
 
