@@ -303,6 +303,16 @@ def plain(*pairs: tuple[bytes, bytes | None], offset: int = 0) -> bytes:
     return set_base_offset(build_key_value_batch(pairs, 1_000), offset)
 
 
+def test_a_classic_record_that_is_ended_again_has_ended_what_the_group_was_before() -> None:
+    value = GroupMetadataValue(protocol_type="", generation=0, protocol=None, leader=None, members=())
+    key = build_group_metadata_key("g")
+    before = plain(build_update("g", MemberCurrent("a", Current(1))))
+    batches = [before, plain((key, build_group_metadata_value(value)), offset=1), plain((key, None), offset=2)]
+    assert facts(in_runs(batches, 3)) == facts(one_after_the_other(batches)) == facts(a_shard())
+    ended_only = [before, plain((key, None), offset=1)]
+    assert facts(in_runs(ended_only, 2)) == facts(one_after_the_other(ended_only)) == facts(in_runs([before], 1))
+
+
 def commit(offset: int) -> bytes:
     return build_offset_commit_value(offset=offset, leader_epoch=-1, metadata="", commit_timestamp_ms=1)
 

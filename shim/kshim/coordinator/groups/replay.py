@@ -85,6 +85,7 @@ class Replay:
         self._live: dict[bytes, _Entry] = {}  # the last record of each key
         self._shapes: dict[bytes, _Shape] = {}
         self._gone: dict[bytes, int] = {}  # group -> offset of its last tombstone
+        self._was_classic: set[bytes] = set()  # of those, the groups whose classic record the tombstone ended
         self._touched: dict[bytes, int] = {}  # group -> offset of the last record whose offset was removed again
         self._names: dict[bytes, str] = {}  # so that equal names are one string
 
@@ -144,6 +145,8 @@ class Replay:
         before = self._live.pop(key, None)
         if key[:2] == _GROUP_METADATA:
             self._gone[key[4:]] = offset
+            if before is not None:
+                self._was_classic.add(key[4:])
             return
         try:
             group, topic, partition = split_offset_commit_key(key)
@@ -158,7 +161,11 @@ class Replay:
         """Put what has come so far into the shard; `feed` may go on afterwards. Raises ProtocolError."""
         live, gone, touched = self._live, self._gone, self._touched
         for group in gone:
-            self._shard.forget_group(self._name(group))
+            group_id = self._name(group)
+            if group in self._was_classic and group_id in self._shard.groups:
+                self._shard.end_group(group_id)  # its classic record has replaced what it was, of any kind
+            else:
+                self._shard.forget_group(group_id)
         left = _SLICE_RECORDS
         for key, entry in live.items():
             if isinstance(entry, bytes):
@@ -178,6 +185,7 @@ class Replay:
                 self._shard.require_group(self._name(group))
         live.clear()
         gone.clear()
+        self._was_classic.clear()
         touched.clear()
 
     def _value(self, batch: bytes) -> bytes:
