@@ -280,6 +280,7 @@ def test_what_one_broker_has_goes_before_what_all_have_and_topics_see_it(both: A
 
 GROUP_VALUES = {
     "consumer.assignment.interval.ms": ("0", "15000", "15001", "-1", "x"),
+    "consumer.assignor.offload.enable": ("false", "maybe"),
     "consumer.heartbeat.interval.ms": ("5000", "15000", "4999", "15001", "0"),
     "consumer.session.timeout.ms": ("45000", "60000", "44999", "60001", "0"),
     "errors.deadletterqueue.copy.record.enable": ("true", "yes"),
@@ -297,9 +298,12 @@ GROUP_VALUES = {
     "share.partition.max.record.locks": ("100", "4000", "99", "4001"),
     "share.record.lock.duration.ms": ("15000", "60000", "14999", "60001"),
     "share.renew.acknowledge.enable": ("false", "1"),
+    "streams.acceptable.recovery.lag": ("0", "-1"),
     "streams.assignor.name": ("sticky", "other", ""),
     "streams.initial.rebalance.delay.ms": ("0", "100000", "-1"),
     "streams.num.standby.replicas": ("2", "3", "-1"),
+    "streams.num.warmup.replicas": ("20", "21", "0", "-1"),
+    "streams.task.offset.interval.ms": ("15000", "14999", "0"),
     "streams.rack.aware.assignment.tags": ("a,b", "", "a,"),
     "foo": ("1",),
 }
