@@ -48,7 +48,7 @@ def random_call(chance: random.Random, level: int) -> Call:
     has_version_2 = level > 0
     what = chance.choices(
         ["init", "go on", "add", "add group", "write", "commit", "end", "bump", "verify", "look"],
-        [2, 3, 6, 2, 14, 4, 5, 8 if has_version_2 else 0, 3, 4],
+        [2, 3, 6 if has_version_2 else 14, 2, 14, 4, 5, 8 if has_version_2 else 0, 3, 4],
     )[0]
     options: dict[str, Any] = {}
     match what:
@@ -229,6 +229,9 @@ def compare(brokers: Sequence[Broker], level: int, calls: int, seed: int) -> tup
         errors += played.errors
         if played.is_different:
             found.append([f"sequence {level}.{seed}.{number}", *shortest(brokers, sequence[: len(played.lines)]).lines])
+            print("\n".join(found[-1]), file=sys.stderr, flush=True)
+        elif number % 20 == 19:
+            print(f"  {errors.total()} calls, {len(found)} differences", file=sys.stderr, flush=True)
     return found, errors
 
 
@@ -251,7 +254,6 @@ def main() -> int:
             finally:
                 kshim.kill()
                 kafka.kill()
-        print("\n\n".join("\n".join(lines) for lines in found))
         print(f"transaction.version {level}: {errors.total()} calls, {len(found)} differences")
         print("\n".join(f"  {answer}: {count}" for answer, count in sorted(errors.items())), flush=True)
         differences += len(found)
