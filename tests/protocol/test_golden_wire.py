@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from kshim_protocol.apis import API_TABLE
 from kshim_protocol.codec import codec
 from kshim_protocol.frame import build_request_frame, build_response_frame, parse_request_header
 from tests.protocol import golden
-from tests.protocol.catalogue import DECLARED_APIS
 
 API_VERSIONS = 18
 NOT_SPOKEN = {24, 25, 26, 28}
@@ -27,7 +27,7 @@ def names(samples: list[dict[str, Any]]) -> list[str]:
 @pytest.mark.parametrize("sample", REQUESTS, ids=names(REQUESTS))
 def test_a_captured_request_is_read_and_built_again(sample: dict[str, Any]) -> None:
     frame = bytes.fromhex(sample["hex"])
-    api, version = DECLARED_APIS[sample["apiKey"]], sample["version"]
+    api, version = API_TABLE[sample["apiKey"]], sample["version"]
     header = parse_request_header(frame, flexible=api.is_flexible(version))
     assert (header.api_key, header.api_version) == (api.key, version)
     tested = codec(api.request_class(), version)
@@ -44,7 +44,7 @@ def test_a_captured_request_is_read_and_built_again(sample: dict[str, Any]) -> N
 @pytest.mark.parametrize("sample", RESPONSES, ids=names(RESPONSES))
 def test_a_captured_response_is_read_and_built_again(sample: dict[str, Any]) -> None:
     frame = bytes.fromhex(sample["hex"])
-    api, version = DECLARED_APIS[sample["apiKey"]], sample["version"]
+    api, version = API_TABLE[sample["apiKey"]], sample["version"]
     has_tags = api.is_flexible(version) and api.key != API_VERSIONS
     correlation_id = int.from_bytes(frame[:4])
     tested = codec(api.response_class(), version)

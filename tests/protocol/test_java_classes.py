@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from kshim_protocol.apis import Api
+from kshim_protocol.apis import API_TABLE, Api
 from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.produce import ProduceRequest
 from kshim_protocol.schema import Request, Struct, row_is_in
-from tests.protocol.catalogue import DECLARED_APIS, OFFSETS_RECORDS, TRANSACTION_RECORDS, over_versions
+from tests.protocol.catalogue import OFFSETS_RECORDS, TRANSACTION_RECORDS, over_versions
 from tests.protocol.strategies import messages
 
 pytestmark = pytest.mark.java
@@ -86,9 +86,7 @@ WITH_A_TEXT = {"FindCoordinator", "DescribeConfigs", "AlterClientQuotas"}
 """Kafka fills in its own sentence about the error; ours is the caller's."""
 ERRORS = (ErrorCode.NOT_COORDINATOR, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.UNKNOWN_SERVER_ERROR)
 
-API_VERSIONS = [
-    (api, version) for api in DECLARED_APIS.values() for version in range(api.min_version, api.max_version + 1)
-]
+API_VERSIONS = [(api, version) for api in API_TABLE.values() for version in range(api.min_version, api.max_version + 1)]
 
 
 def distinct(message: Any, version: int, place: int = 0) -> Any:

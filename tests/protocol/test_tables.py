@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 
 from kshim.tools.kafka_apis import KAFKA_APIS
-from kshim_protocol.apis import Api
+from kshim_protocol.apis import API_TABLE, Api
 from kshim_protocol.errors import RETRIABLE, ErrorCode
 from kshim_protocol.schema import MISSING, ZERO_UUID, Row, Struct, row_is_in, version_range
 from kshim_protocol.wire import FIXED, default_of
 from tests.protocol.catalogue import (
     ALL_MESSAGES,
     API_MESSAGES,
-    DECLARED_APIS,
     each_version,
     over_messages,
     versions_of,
@@ -27,7 +26,7 @@ from tests.protocol.catalogue import (
 SPELLED_OTHERWISE = {"Enable2Pc": "enable_2pc"}
 """Fields whose snake_case name does not follow from Kafka's."""
 
-over_apis = pytest.mark.parametrize("api", DECLARED_APIS.values(), ids=[api.name for api in DECLARED_APIS.values()])
+over_apis = pytest.mark.parametrize("api", API_TABLE.values(), ids=[api.name for api in API_TABLE.values()])
 
 
 class JsonSchemas:
