@@ -78,6 +78,7 @@ SHAPES: Final[dict[str, tuple[Shape, ...]]] = {
                                     "group/topic/partition", reads=True)),
     "FindCoordinator":      (_shape("4+", "coordinator_keys", "coordinators", "group", reads=True),),
     "LeaveGroup":           (_shape("3+", "members", "members", "member"),),
+    "ConsumerGroupDescribe": (_shape("0+", "group_ids", "groups", "group", reads=True),),
     "DescribeGroups":       (_shape("0+", "groups", "groups", "group", reads=True),),
     "DeleteGroups":         (_shape("0+", "groups_names", "results", "group"),),
     "CreateTopics":         (_shape("0+", "topics", "topics", "topic"),),
