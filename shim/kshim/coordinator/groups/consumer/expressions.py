@@ -1,7 +1,7 @@
 """The regular expressions of a group, and the topics that they stand for (KIP-848, record type 16).
 
 Nothing is matched here. A heartbeat asks `lookup_due`, and puts a `Lookup` into its Step when it is; the broker matches in
-a thread and brings the topics back (`GroupCoordinator.expressions_resolved`), which `put_topics` plans. Until then a new
+a thread and brings the topics back (`GroupCoordinator.expressions_resolved`), which `Plan.put_topics` plans. Until then a new
 expression stands for nothing: its member joins without a new group epoch, as on a live 4.4.
 
 Source: Kafka's GroupMetadataManager (maybeUpdateRegularExpressions, handleRegularExpressionsResult), TopicRegexResolver.
@@ -10,13 +10,9 @@ Source: Kafka's GroupMetadataManager (maybeUpdateRegularExpressions, handleRegul
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from kshim.coordinator.groups.consumer.updates import ExpressionTopics, Resolved
-
-if TYPE_CHECKING:
-    from kshim.coordinator.groups.consumer.plan import Plan
-    from kshim.coordinator.groups.events import Trigger
+from kshim.coordinator.groups.consumer.updates import Resolved
 
 MIN_INTERVAL_MS: Final = 10_000
 """Between two look-ups of a group; a new expression waits for it, too."""
@@ -63,22 +59,3 @@ def lookup_due(
 def changes_topics(resolved: Mapping[str, Resolved], before: str, after: str) -> bool:
     """Whether a member wants other topics with another expression; "" is none. A new one stands for nothing yet."""
     return before != after and (not after or after in resolved)
-
-
-def forget_expression(plan: Plan, expression: str) -> None:
-    """A member may have the expression no more: what it stood for goes with the last one."""
-    if expression in plan.group.expressions and expression not in plan.group.expression_members:
-        plan.add(ExpressionTopics(expression, None))
-
-
-def put_topics(plan: Plan, found: Mapping[str, frozenset[str]], version: int, now_ms: int, trigger: Trigger) -> None:
-    """Topics were found; expressions that nobody uses any more do not count. Other topics than before raise the epoch."""
-    is_other = False
-    for expression in sorted(found):
-        if expression not in plan.group.expression_members:
-            continue
-        before = plan.group.expressions.get(expression)
-        is_other |= (frozenset() if before is None else before.topics) != found[expression]
-        plan.add(ExpressionTopics(expression, Resolved(found[expression], version, now_ms)))
-    if is_other:
-        plan.raise_epoch(trigger)

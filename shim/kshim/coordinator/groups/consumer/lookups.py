@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kshim.coordinator.groups.consumer.append_plan import append_plan
-from kshim.coordinator.groups.consumer.expressions import Asked, lookup_due, put_topics
+from kshim.coordinator.groups.consumer.expressions import Asked, lookup_due
 from kshim.coordinator.groups.consumer.group import ConsumerGroup
 from kshim.coordinator.groups.consumer.plan import Plan
 from kshim.coordinator.groups.events import Cause, Trigger
@@ -44,7 +44,7 @@ def expressions_resolved(shard: Shard, lookup: Lookup, found: Mapping[str, froze
     group.asked = group.asked._replace(is_waiting=False)
     trigger = Trigger(cause=Cause.EXPRESSION_RESOLVED, detail="regular expressions stand for other topics")
     plan = Plan(group, shard.hash_of_topics)
-    put_topics(plan, found, lookup.version, lookup.now.wall_ms, trigger)
+    plan.put_topics(found, lookup.version, lookup.now.wall_ms, trigger)
 
     def written(step: Step) -> None:
         pass

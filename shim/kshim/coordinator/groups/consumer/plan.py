@@ -9,15 +9,17 @@ from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.groups.consumer.assignors.range import assign_ranges
 from kshim.coordinator.groups.consumer.assignors.subscribers import Assignor, Subscriber
 from kshim.coordinator.groups.consumer.assignors.uniform import assign_uniformly
-from kshim.coordinator.groups.consumer.expressions import changes_topics, forget_expression
+from kshim.coordinator.groups.consumer.expressions import changes_topics
 from kshim.coordinator.groups.consumer.group import JOIN_EPOCH, LEFT_FOR_NOW_EPOCH, ConsumerGroup
 from kshim.coordinator.groups.consumer.reconciliation import Owned, reconcile
 from kshim.coordinator.groups.consumer.subscriptions import names_of, subscribed_ids, subscribed_names
 from kshim.coordinator.groups.consumer.updates import (
+    ExpressionTopics,
     GroupEpoch,
     MemberCurrent,
     MemberMetadata,
     MemberTarget,
+    Resolved,
     TargetEpoch,
     Update,
 )
@@ -92,7 +94,7 @@ class Plan:
             self.joined.append(self.group.members[member_id].ref())
         expression = "" if before is None else before.metadata.subscribed_topic_regex or ""
         after = metadata.subscribed_topic_regex or ""
-        forget_expression(self, expression)
+        self._forget_expression(expression)
         is_other = _wish(metadata) != (_NO_WISH if before is None else _wish(before.metadata))
         if is_other or changes_topics(self.group.expressions, expression, after):
             self.raise_epoch(trigger)
@@ -102,7 +104,7 @@ class Plan:
         member = self.group.members[member_id]
         self.removed.append((member.ref(), trigger.cause))
         self._forget(member_id)
-        forget_expression(self, member.metadata.subscribed_topic_regex or "")
+        self._forget_expression(member.metadata.subscribed_topic_regex or "")
         self.raise_epoch(trigger)
         if next(iter(self.group.members), None) is None:
             # There is nothing left to assign; and who joins next gets a target at once.
@@ -139,6 +141,23 @@ class Plan:
         self.add(MemberCurrent(member_id, None))
         self.add(MemberTarget(member_id, None))
         self.add(MemberMetadata(member_id, None))
+
+    def put_topics(self, found: Mapping[str, frozenset[str]], version: int, now_ms: int, trigger: Trigger) -> None:
+        """Expressions were looked up; those that nobody uses any more do not count. Other topics raise the epoch."""
+        is_other = False
+        for expression in sorted(found):
+            if expression not in self.group.expression_members:
+                continue
+            before = self.group.expressions.get(expression)
+            is_other |= (frozenset() if before is None else before.topics) != found[expression]
+            self.add(ExpressionTopics(expression, Resolved(found[expression], version, now_ms)))
+        if is_other:
+            self.raise_epoch(trigger)
+
+    def _forget_expression(self, expression: str) -> None:
+        """A member may have the expression no more: what it stood for goes with the last one."""
+        if expression in self.group.expressions and expression not in self.group.expression_members:
+            self.add(ExpressionTopics(expression, None))
 
     def compute_target(self, topics: TopicCatalog, now_ms: int, interval_ms: int) -> None:
         """A new target, if the epoch has risen since the last one and that is `interval_ms` old (Unix time)."""
