@@ -110,7 +110,7 @@ def _check_timers(shard: Shard, group: Group, now: Now) -> None:
 def deadline_count(shard: Shard) -> int:
     """How many deadlines the groups of a shard have: sessions, join and sync timers."""
     count = 0
-    for group in shard.groups.values():
+    for group in shard.classic_groups.values():
         count += len(group.pending_joins)
         count += sum(shard.deadlines.get(member.session_key) is not None for member in group.members.values())
         count += shard.deadlines.get(group.join_key) is not None

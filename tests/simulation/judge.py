@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.classic.state import GroupState
-from kshim.coordinator.groups.events import JoinCompleted, Transition
+from kshim.coordinator.groups.events import AnyGroupState, JoinCompleted, Transition
 from kshim.coordinator.step import Event, Now
 from kshim_protocol.errors import ErrorCode
 from tests.simulation.assignors import owned_in
@@ -34,7 +34,7 @@ class Judge:
         self._leaders: dict[str, tuple[int, str]] = {}  # group -> generation, who leads it
         self._given: dict[str, tuple[int, dict[tuple[str, int], str]]] = {}  # group -> generation, partition -> owner
         self._instances: dict[str, str] = {}  # member id -> instance id
-        self._states: dict[str, GroupState] = {}
+        self._states: dict[str, AnyGroupState] = {}
 
     # Around a step
 

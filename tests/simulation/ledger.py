@@ -113,7 +113,7 @@ class Ledger:
         require(cause.verb in ("delete", "time"), "group-lost", f"{cause.verb} removes group {group_id}")
         if cause.verb == "delete":
             require(group_id in cause.groups, "group-lost", f"nobody deletes {group_id}")
-        group = None if shard is None else shard.groups.get(group_id)
+        group = None if shard is None else shard.classic_groups.get(group_id)
         require(group is not None and not group.members, "group-lost", f"{group_id} is removed with members in it")
 
     def _judge_tombstone(self, key: OffsetKey, cause: Cause, shard: Shard | None, now: Now) -> None:
@@ -128,7 +128,7 @@ class Ledger:
             case "delete-topic":
                 is_asked = key[1] in cause.topics
             case "time":
-                is_asked = self._has_expired(key[1], entry, shard.groups[key[0]], now)
+                is_asked = self._has_expired(key[1], entry, shard.classic_groups[key[0]], now)
             case _:
                 is_asked = False
         if not is_asked:
@@ -181,7 +181,7 @@ class Ledger:
         rule = "replay-differs" if is_replayed else "memory-differs"
         expected = {group_id for group_id in self.known if group_id in owns}
         require(set(shard.groups) == expected, rule, f"groups {sorted(shard.groups)}, the log has {sorted(expected)}")
-        for group_id, group in shard.groups.items():
+        for group_id, group in shard.classic_groups.items():
             value = self.groups.get(group_id)
             if is_replayed:
                 _compare_replayed(group, value)

@@ -414,7 +414,7 @@ class World:
     def find_group(self, group_id: str) -> Group | None:
         """A group, if it exists in a shard that is served."""
         shard = self.coordinator.shard_of(group_id)
-        return None if shard is None or shard.partition in self.unloaded else shard.groups.get(group_id)
+        return None if shard is None or shard.partition in self.unloaded else shard.classic_groups.get(group_id)
 
     def _state_name(self, group_id: str) -> str:
         if self.coordinator.partition_for(group_id) in self.unloaded:
@@ -463,7 +463,7 @@ class World:
         """All groups are sound, the memory is what the log says, and so is what a fresh coordinator reads."""
         shards = [shard for shard in self._shards() if shard.partition not in self.unloaded]
         for shard in shards:
-            for group in shard.groups.values():
+            for group in shard.classic_groups.values():
                 check_group(shard, group, self.waiting.get(group.group_id, ()), self.now)
                 self.watch.check(group, self.now_ms)
         if shards and not self.unloaded:
