@@ -29,6 +29,13 @@ class Cause(Enum):
     SUBSCRIPTION_CHANGED = "subscription_changed"
     REBALANCE_ENFORCED = "rebalance_enforced"
     DUPLICATE_INSTANCE = "duplicate_instance"
+    # Played with real clients only:
+    STATIC_STOPPED = "static_stopped"
+    ASSIGNOR_CHANGED = "assignor_changed"
+    TOPIC_CREATED = "topic_created"
+    SHARED_GROUP_ID = "shared_group_id"
+    NETWORK_CUT = "network_cut"
+    BROKER_RESTARTED = "broker_restarted"
 
     def __str__(self) -> str:
         return self.value

@@ -27,7 +27,6 @@ _PROPERTIES = {
     "process.roles": "broker,controller",
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
@@ -45,9 +44,16 @@ class RealKafka:
     name = "kafka"
 
     def __init__(
-        self, directory: Path, properties: Mapping[str, str] | None = None, *, features: Mapping[str, int] | None = None
+        self,
+        directory: Path,
+        properties: Mapping[str, str] | None = None,
+        *,
+        features: Mapping[str, int] | None = None,
+        listeners: Mapping[str, tuple[str, str]] | None = None,
     ) -> None:
         """`properties` go over the ones set here; keys as in `server.properties`. `features`: levels other than 4.4's.
+
+        `listeners` are plain ones beside its own, by name: where each listens and what it advertises, as `host:port`.
 
         Raises:
             Unavailable: no JVM or no jars.
@@ -57,6 +63,7 @@ class RealKafka:
         self._directory = directory
         self._properties = properties or {}
         self._features = features or {}
+        self._listeners = listeners or {}
         self._child: Child | None = None
         self._port, controller_port = free_ports(2)
         self._write_properties(controller_port)
@@ -114,11 +121,18 @@ class RealKafka:
         return [self._java, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *options, "-cp", self._classpath]
 
     def _write_properties(self, controller_port: int) -> None:
+        listeners = {"PLAINTEXT": (self.bootstrap, self.bootstrap), **self._listeners}
         properties = {
             **_PROPERTIES,
+            "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in ("CONTROLLER", *listeners)),
             "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
-            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://127.0.0.1:{controller_port}",
-            "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
+            "listeners": ",".join(
+                [
+                    *(f"{name}://{address}" for name, (address, _) in listeners.items()),
+                    f"CONTROLLER://127.0.0.1:{controller_port}",
+                ]
+            ),
+            "advertised.listeners": ",".join(f"{name}://{address}" for name, (_, address) in listeners.items()),
             "log.dirs": str(self.data),
             **self._properties,
         }

@@ -1,0 +1,84 @@
+"""`python -m integration.real_incidents --broker kshim --folder F`: incidents of real clients; the truth is in F/truth.jsonl."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+
+from integration.real_incidents.hosts import Host, free_ports_of
+from integration.real_incidents.play import Played, Player, relaying
+from integration.support.broker import Broker
+from integration.support.kafka import RealKafka, free_ports
+from integration.support.kshim import KshimProcess
+
+HOST_COUNT = 6
+CONFIG = {"offsets.topic.num.partitions": "4", "log.cleaner.enable": "false", "group.initial.rebalance.delay.ms": "0"}
+
+
+def broker_named(name: str, hosts: list[Host], folder: Path) -> Broker:
+    """A stopped broker with a listener for each host. Raises Unavailable."""
+    if name == "kafka":
+        return RealKafka(folder, CONFIG, listeners={host.name: (host.listener, host.bootstrap) for host in hosts})
+    plain = f"127.0.0.1:{free_ports(1)[0]}"
+    listeners = [("PLAINTEXT", plain, plain), *((host.name, host.listener, host.bootstrap) for host in hosts)]
+    config = {
+        **CONFIG,
+        "advertised.listeners": ",".join(f"{name}://{advertised}" for name, _, advertised in listeners),
+        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name, _, _ in listeners),
+    }
+    return KshimProcess(
+        folder,
+        config=config,
+        durable=True,
+        options=("--events-topic",),
+        listeners=",".join(f"{name}://{address}" for name, address, _ in listeners),
+    )
+
+
+def main() -> int:
+    """Play, telling on stderr what was done."""
+    parser = argparse.ArgumentParser(prog="python -m integration.real_incidents", description=__doc__)
+    parser.add_argument("--broker", choices=("kshim", "kafka"), required=True)
+    parser.add_argument("--folder", type=Path, required=True, help="for the broker's data, all logs and the truth")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--services", type=int, default=8)
+    parser.add_argument("--incidents", type=int, default=100, help="besides the starts and what befalls the fleet")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    played = asyncio.run(play(options.broker, options.folder, options.seed, options.services, options.incidents))
+    print(
+        f"{played.incident_count} incidents in {played.seconds:.0f} s; after {played.unsettled_count} a group was not "
+        "stable for very long",
+        file=sys.stderr,
+    )
+    return 0
+
+
+async def play(broker_name: str, folder: Path, seed: int, service_count: int, incident_count: int) -> Played:
+    """Start a broker, play on it, and stop it. The folder must be there."""
+    listener_ports = free_ports(HOST_COUNT)
+    hosts = [
+        Host(number, port, free_ports_of(f"127.0.{number}.1", 1)[0]) for number, port in enumerate(listener_ports, 1)
+    ]
+    broker = broker_named(broker_name, hosts, folder)
+    await asyncio.to_thread(broker.start)
+    try:
+        async with relaying(hosts):
+            player = Player(
+                broker,
+                hosts,
+                folder,
+                seed=seed,
+                service_count=service_count,
+                incident_count=incident_count,
+                tell=lambda line: print(line, file=sys.stderr),
+            )
+            return await player.play()
+    finally:
+        await asyncio.to_thread(broker.stop)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

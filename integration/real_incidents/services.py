@@ -1,0 +1,107 @@
+"""Services: a group each, with the settings and habits that real services have."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+from integration.real_incidents.hosts import Host
+from integration.real_incidents.processes import PROGRAMS, Process
+
+_NAMES = ("billing", "orders", "audit", "search", "mail", "pricing", "stock", "ledger", "fraud", "clicks")
+ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
+
+
+class Service:
+    """One application: its group, its topic, and its processes, of which some hosts have several.
+
+    Client ids are those of real deployments: one for all processes, one for each place, or a new one for each pod.
+    """
+
+    def __init__(self, number: int, client: str, hosts: Sequence[Host], folder: Path, rng: random.Random) -> None:
+        self.name = f"{_NAMES[number % len(_NAMES)]}{number // len(_NAMES) or ''}"
+        self.client = client
+        self.rng = rng
+        self.group_id = self.name
+        self.topic = f"{self.name}.events"
+        self.partition_count = rng.choice((4, 6, 8, 12))
+        self.has_pattern = client != "kafka-python" and rng.random() < 0.25
+        self.is_static = rng.random() < 0.3
+        self.ids = (
+            rng.choice(("shared", "by place")) if self.is_static else rng.choice(("shared", "by place", "by life"))
+        )
+        self.session_ms, self.max_poll_ms = rng.choice(
+            ((6_000, 20_000), (6_000, 40_000), (10_000, 30_000), (10_000, 60_000), (10_000, 12_000), (45_000, 300_000))
+        )
+        self.assignor = rng.choice(ASSIGNORS)
+        self.records_per_s = rng.choice((0, 1, 5, 20))
+        self.work_ms = rng.choice((0, 5, 50, 300))
+        self.metadata_max_age_ms = rng.choice((5_000, 15_000, 30_000))
+        self.processes: list[Process] = []
+        self._hosts = hosts
+        self._folder = folder
+        self._lives = itertools.count(1)
+
+    @property
+    def session_s(self) -> float:
+        return self.session_ms / 1_000
+
+    @property
+    def max_poll_s(self) -> float:
+        return self.max_poll_ms / 1_000
+
+    def start(self, place: int, *, host: Host | None = None) -> Process:
+        """Start a process at a place of the service: the next free number for a new one, that of a former for a successor."""
+        life = next(self._lives)
+        client_id = {"shared": self.name, "by place": f"{self.name}-{place}", "by life": f"{self.name}-{life:04x}"}[
+            self.ids
+        ]
+        process = Process(
+            host or self._hosts[place % len(self._hosts)], client_id, f"{self.name}-{place}" if self.is_static else None
+        )
+        self._launch(process)
+        process.place = place
+        self.processes.append(process)
+        return process
+
+    def next_place(self) -> int:
+        """The lowest number that no process has."""
+        taken = {process.place for process in self.processes}
+        return next(place for place in itertools.count() if place not in taken)
+
+    def start_intruder(self, host: Host, *, client_id: str, instance_id: str | None, topic: str | None) -> Process:
+        """Start a process that is none of the service's, in its group."""
+        process = Process(host, client_id, instance_id)
+        self._launch(process, topic=topic)
+        return process
+
+    def drop(self, process: Process) -> None:
+        """Take a process off the list that has ended, or will not come back."""
+        self.processes.remove(process)
+
+    def _launch(self, process: Process, *, topic: str | None = None) -> None:
+        if topic is not None:
+            source = {"topics": topic}
+        elif self.has_pattern:
+            source = {"pattern": f"^{self.name}\\..*"}
+        else:
+            source = {"topics": self.topic}
+        process.start(
+            PROGRAMS[self.client](),
+            {
+                **source,
+                "group.id": self.group_id,
+                "auto.offset.reset": "earliest",
+                "session.timeout.ms": str(self.session_ms),
+                "heartbeat.interval.ms": str(min(self.session_ms // 3, 3_000)),
+                "max.poll.interval.ms": str(self.max_poll_ms),
+                "max.poll.records": "20",
+                "auto.commit.interval.ms": "1000",
+                "metadata.max.age.ms": str(self.metadata_max_age_ms),
+                "partition.assignment.strategy": self.assignor,
+                "work.ms": str(self.work_ms),
+            },
+            self._folder / f"{self.name}-{next(self._lives)}.log",
+        )
