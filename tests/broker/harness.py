@@ -20,6 +20,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kshim.broker.client_activity import ConnectedClient
 from kshim.broker.cluster import Cluster, RandomIds
 from kshim.broker.connection import ANONYMOUS
 from kshim.broker.node import Node
@@ -84,6 +85,7 @@ class Client:
         self.is_authenticated = not security_protocol.startswith("SASL")
         self.client_id = client_id
         self.is_closed = False
+        self.client = ConnectedClient()
         self.hung_up: str | None = None
         """Why the broker ended this connection, not from inside `route`."""
         self.unread: deque[Struct | NoReply] = deque()

@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from kshim.broker.client_activity import ConnectedClient
 from kshim.broker.connection import ANONYMOUS, ConnectionClosing
 from kshim.config.listeners import SecurityProtocol
 from kshim_protocol.apis import API_TABLE
@@ -96,6 +97,7 @@ class RawClient:
 
     def __init__(self, node: NodeUnderTest) -> None:
         self.frames: list[bytes | None] = []
+        self.client = ConnectedClient()
         self.node = node
 
     def send(self, frame: bytes) -> None:

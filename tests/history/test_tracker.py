@@ -91,6 +91,7 @@ def test_an_event_has_the_whole_story_of_its_rebalance() -> None:
             "text": f"assignment received from leader {a.member_id}",
             "member_id": a.member_id,
         },
+        "activity": None,
         "injected_fault": None,
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kshim.broker.client_activity import ClientActivity
 from kshim.broker.coordinator_host import C, CoordinatorHost
 from kshim.broker.features import GROUP_VERSION, LEVEL_KEY, TRANSACTION_VERSION, Features
 from kshim.broker.leader_election import ClusterNode, LeaderElection
@@ -107,6 +108,7 @@ class Cluster:
         self.known_node = self.leader_election.known_node
         self.durability = self.partitions.durability
         self.fetch_purgatory = self.partitions.fetch_purgatory
+        self.client_activity = ClientActivity()
         self.features = Features(
             storage,
             {GROUP_VERSION: 1, TRANSACTION_VERSION: config.kshim_transaction_version},
@@ -283,6 +285,7 @@ class Cluster:
                 run=self._random_ids.new_topic_id().hex(),
                 broker_of=lambda partition: self.groups.partition(partition).leader.leader_id,
                 find_group=self._find_group,
+                activities=self.client_activity,
                 on_defect=self.report,
             )
         return self._history

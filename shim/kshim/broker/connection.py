@@ -10,6 +10,7 @@ from kshim.scheduling.background_tasks import BackgroundTasks
 from kshim.scheduling.pace import Pace
 
 if TYPE_CHECKING:
+    from kshim.broker.client_activity import ConnectedClient
     from kshim.config.listeners import SecurityProtocol
 
 ANONYMOUS: Final = "User:ANONYMOUS"
@@ -38,6 +39,8 @@ class Connection(Protocol):
     short. The broker sets it, together with `principal`."""
     is_closed: bool
     """True once the peer is gone; a reply is then dropped."""
+    client: ConnectedClient
+    """What is known of its client. A new one with the connection, whose end the server notes in it."""
 
     def reply(self, frame: bytes | None) -> None:
         """End the request being handled: send `frame` (with its 4-byte size), or nothing when None (acks=0)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kshim.broker.request import handles
+from kshim.broker.request import PendingReply, handles
 from kshim.coordinator.runtime import CoordinatorRuntime
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.schema import Request
@@ -24,6 +24,22 @@ def relay(
 
     def handler(node: Node, request: R, context: RequestContext, ticket: Ticket) -> Step:
         host = node.cluster.coordinators[topic]
+        return answer(host.made or host.coordinator, request, context, ticket)
+
+    handler.__name__ = answer.__name__
+    return handles(request_class)(handler)
+
+
+def relay_of_member(
+    topic: str, request_class: type[R], answer: Callable[[C, R, RequestContext, Ticket], Step]
+) -> Callable[[Node, R, RequestContext, PendingReply], Step]:
+    """The same for a request of a group's member; its connection is noted down as the one that speaks for the member."""
+
+    def handler(node: Node, request: Any, context: RequestContext, ticket: PendingReply) -> Step:
+        cluster, client = node.cluster, ticket.connection.client
+        if client.member_id != request.member_id:
+            cluster.client_activity.speaks(client, request.member_id, context.now)
+        host = cluster.coordinators[topic]
         return answer(host.made or host.coordinator, request, context, ticket)
 
     handler.__name__ = answer.__name__

@@ -104,6 +104,8 @@ class Router:
             request, _ = route.request_codec.parse(frame, header.body_at)
         except ProtocolError as error:
             raise ConnectionClosing(str(error)) from None
+        client = connection.client
+        client.last_now, client.last_api = now, route.api
         context = self._new_context(header.api_version, header.client_id, connection.client_host, now, real_ms)
         ticket = self.new_reply(connection, header, route, request)
         handler, steps = route.handler, self.node.cluster.steps

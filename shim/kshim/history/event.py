@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from kshim.coordinator.groups.events import Arrivals, MemberRef
 from kshim.coordinator.step import Now
+from kshim.history.activity import Activity, activity_json
 
 try:  # the rest of `json` takes longer to import than the history
     from _json import encode_basestring as _quoted
@@ -170,6 +171,7 @@ class HistoryEvent(NamedTuple):
     ended_by: Ending | None = None
     replaced_member_id: str | None = None
     injected_fault: str | None = None
+    activity: Activity | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -203,7 +205,8 @@ class HistoryEvent(NamedTuple):
             f'"ts_ms":{self.now.wall_ms},"mono_ms":{self.now.mono_ms},"broker":{self.broker},{group_json},'
             f'"to_generation":{_number(self.to_generation)},"type":"{self.type}","state_from":{state_from},'
             f'"state_to":"{self.state_to}",{cause_json},"replaced_member_id":{replaced},'
-            f'{self._timeline_json()},"injected_fault":{_text(self.injected_fault)}}}'
+            f'{self._timeline_json()},"activity":{activity_json(self.activity)},'
+            f'"injected_fault":{_text(self.injected_fault)}}}'
         )
         return text.encode("utf-8", "backslashreplace")  # half a surrogate pair becomes \udxxx, which JSON knows, too
 

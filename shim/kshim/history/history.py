@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kshim.coordinator.groups.classic.subscriptions import subscribed_topics
-from kshim.coordinator.groups.events import GroupLoaded, JoinCompleted, MemberAdded
+from kshim.coordinator.groups.events import GroupLoaded, JoinCompleted, MemberAdded, MemberRemoved, MemberReplaced
 from kshim.coordinator.groups.kinds import CONSUMER_PROTOCOL_TYPE
 from kshim.history.ring import Ring
 from kshim.history.topic import EventsTopic
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kshim.config.broker_config import BrokerConfig
     from kshim.coordinator.groups.classic.group import Group
     from kshim.coordinator.step import Event
+    from kshim.history.activity import Activities, Activity
     from kshim.history.event import HistoryEvent
     from kshim.partitions.topics import Topics
     from kshim.scheduling.timers import Timers
@@ -36,7 +37,7 @@ class History:
     They are followed later, many at a time: code that runs only now and then runs with cold caches, at several times its cost.
     `ring` always returns all of them. `find_group` looks into the coordinator; `topic` None: the events stay in memory;
     `on_defect(error, event)` is called with an event that could not be followed, `broker_of(partition)` is the node id of that
-    coordinator. See `Tracker` for the others.
+    coordinator, `activities` knows what members' processes did. See `Tracker` for the others.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class History:
         broker_of: Callable[[int], int],
         initial_delay_ms: int,
         find_group: Callable[[str], Group | None],
+        activities: Activities,
         on_defect: Callable[[BaseException, object], None],
     ) -> None:
         self._ring = ring
@@ -58,7 +60,8 @@ class History:
         self._find_group = find_group
         self._on_defect = on_defect
         self._broker_of = broker_of
-        self._pending: list[tuple[Event | InjectedFault, int]] = []
+        self._activities = activities
+        self._pending: list[tuple[Event | InjectedFault, int, Activity | None]] = []
         self._readers: set[str] = set()  # groups that read the topic, so that nothing of them may go there
         self._tracker = Tracker(self._emit, run=run, initial_delay_ms=initial_delay_ms)
         if topic is not None:
@@ -80,6 +83,7 @@ class History:
         run: str,
         broker_of: Callable[[int], int],
         find_group: Callable[[str], Group | None],
+        activities: Activities,
         on_defect: Callable[[BaseException, object], None],
     ) -> History:
         """The history that a configuration asks for; `run` identifies this life of the process."""
@@ -97,6 +101,7 @@ class History:
             broker_of=broker_of,
             initial_delay_ms=config.group_initial_rebalance_delay_ms,
             find_group=find_group,
+            activities=activities,
             on_defect=on_defect,
         )
 
@@ -104,7 +109,7 @@ class History:
         """Take in an event of the coordinator."""
         if type(event) not in self._tracker.followers:
             return
-        self._pending.append((event, self._broker_of(event.partition)))
+        self._pending.append((event, self._broker_of(event.partition), self._activity(event)))
         if self.topic is not None:
             self.topic.expect()
             self._learn(event)
@@ -113,7 +118,7 @@ class History:
 
     def fault_injected(self, group_id: str, name: str) -> None:
         """A fault acted on a request of a group: its next events name it."""
-        self._pending.append((InjectedFault(group_id, name), -1))
+        self._pending.append((InjectedFault(group_id, name), -1, None))
         if len(self._pending) >= PENDING_MAX_EVENTS:
             self._follow()
 
@@ -126,11 +131,22 @@ class History:
     def _follow(self) -> None:
         pending, self._pending = self._pending, []
         self.followed_count += len(pending)
-        for event, broker in pending:
+        for event, broker, activity in pending:
             try:
-                self._tracker.observe(event, broker)
+                self._tracker.observe(event, broker, activity)
             except Exception as error:  # one event that cannot be followed must not cost the others
                 self._on_defect(error, event)
+
+    def _activity(self, event: Event) -> Activity | None:
+        """Of the process that an event is about: the one that came or went, not the one that replaces it."""
+        if not isinstance(event, MemberAdded | MemberReplaced | MemberRemoved):
+            return None
+        member = event.member
+        member_id = event.replaced_member_id if isinstance(event, MemberReplaced) else member.member_id
+        activity = self._activities.of(member_id, member.client_id, member.client_host)
+        if not isinstance(event, MemberAdded):
+            self._activities.forget(member_id)
+        return activity
 
     def _learn(self, event: Event) -> None:
         """Check whether the group of an event reads the topic, while its members still exist."""

@@ -26,6 +26,7 @@ from kshim.coordinator.groups.events import (
     Transition,
 )
 from kshim.coordinator.step import Event
+from kshim.history.activity import Activity
 from kshim.history.event import Arrival, Ending, HistoryEvent, Kicked, Timeline, Why
 from kshim.wording import counted
 
@@ -115,6 +116,7 @@ class Tracker:
         self._emit = emit
         self._run = run
         self._broker = -1
+        self._activity: Activity | None = None
         self._initial_delay_ms = initial_delay_ms
         self._number = 0
         self.followers: Final[dict[type, Callable[[Any, GroupHistory], None]]] = {
@@ -129,14 +131,14 @@ class Tracker:
         }
         """The events that mean something to history, and what is made of them."""
 
-    def observe(self, event: Event | InjectedFault, broker: int) -> None:
-        """Follow one event of the coordinator; `broker` is the node id of that coordinator."""
+    def observe(self, event: Event | InjectedFault, broker: int, activity: Activity | None = None) -> None:
+        """Follow one event of the coordinator; `broker` is the node id of that coordinator, `activity` that of the member."""
         follow = self.followers.get(type(event))
         if follow is None:
             if isinstance(event, InjectedFault):
                 self._fault_injected(event)
             return
-        self._broker = broker
+        self._broker, self._activity = broker, activity
         assert isinstance(event, GroupEvent)
         group = self.groups.get(event.group_id)
         if group is None:
@@ -174,7 +176,9 @@ class Tracker:
     ) -> None:
         why = Why(group.group_id, group.protocol_type, group.epoch, event.generation_id, reason, "", event.member)
         state = event.state.value
-        self._emit_event(type_, event, group, why, state, state, replaced_member_id=replaced_member_id)
+        self._emit_event(
+            type_, event, group, why, state, state, replaced_member_id=replaced_member_id, activity=self._activity
+        )
 
     # The timeline of a rebalance
 

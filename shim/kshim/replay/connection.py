@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kshim.broker.client_activity import ConnectedClient
 from kshim.config.listeners import SecurityProtocol
 
 
@@ -26,6 +27,7 @@ class ReplayedConnection:
         self.principal: str = about["principal"]
         self.is_authenticated = True
         self.is_closed = False
+        self.client = ConnectedClient()
         self.waiting: deque[tuple[int, bytes]] = deque()
         self.current = 0
         """The number of the request that is owed its answer; 0: none is."""

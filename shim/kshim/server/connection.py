@@ -10,6 +10,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Final, Protocol
 
+from kshim.broker.client_activity import ConnectedClient
 from kshim.broker.connection import ANONYMOUS, ConnectionClosing, FrameRouter
 from kshim.config.listeners import SecurityProtocol
 from kshim.coordinator.step import Now
@@ -69,6 +70,7 @@ class ServerConnection:
         "_router",
         "_transport_layer",
         "_unsent",
+        "client",
         "client_host",
         "client_port",
         "held_since_ms",
@@ -103,6 +105,7 @@ class ServerConnection:
         self.principal = ANONYMOUS
         self.is_authenticated = not security_protocol.startswith("SASL")
         self.is_closed = False
+        self.client = ConnectedClient()
         self.request_memory_bytes = 0
         """Its input that waits, as `request_memory` counts it."""
         self.held_since_ms = 0
@@ -330,6 +333,7 @@ class ServerConnection:
         if self.is_closed:
             return
         self.is_closed = True
+        self.client.closed("broker")
         self.wake = lambda: None  # it refers to the creator of this connection
         self._transport_layer = None
         self._drop()

@@ -78,12 +78,14 @@ class Peer:
         except (BlockingIOError, InterruptedError):
             return connection.interest()
         except OSError:
+            connection.client.closed("reset", now)
             return GONE
         self.active_ms = real_ms
         if data:
             connection.receive(data)
             connection.handle(now, real_ms)
         else:
+            connection.client.closed("client", now)
             connection.receive_eof()
         return self.flush(real_ms)
 

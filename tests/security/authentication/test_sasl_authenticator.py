@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kshim.broker.client_activity import ConnectedClient
 from kshim.broker.connection import ANONYMOUS, ConnectionClosing
 from kshim.broker.sasl_authenticator import SaslAuthenticator
 from kshim.config.listeners import SecurityProtocol
@@ -207,6 +208,7 @@ class Stranger:
         self.principal = ANONYMOUS
         self.is_authenticated = False
         self.is_closed = False
+        self.client = ConnectedClient()
         self.reply_count = 0
 
     def reply(self, frame: bytes | None) -> None:

@@ -6,8 +6,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from kshim.broker.features import SUPPORTED
-from kshim.broker.request import answered, handles
-from kshim.coordinator.step import RequestContext, Step, Ticket
+from kshim.broker.request import PendingReply, answered, handles
+from kshim.coordinator.step import RequestContext, Step
 from kshim_protocol.apis import API_TABLE
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.api_versions import (
@@ -33,12 +33,14 @@ _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX
 
 
 @handles(ApiVersionsRequest)
-def api_versions(node: Node, request: ApiVersionsRequest, context: RequestContext, ticket: Ticket) -> Step:
+def api_versions(node: Node, request: ApiVersionsRequest, context: RequestContext, ticket: PendingReply) -> Step:
     """List the APIs and the features.
 
     A feature of level 0 is not finalized; versions before 4 do not show which features are supported from level 0 on
     (checked live on 4.4).
     """
+    software = f"{request.client_software_name} {request.client_software_version}".strip() or None
+    node.cluster.client_activity.introduced(ticket.connection.client, software, context.now)
     return answered(ticket, _answer(node, request, context.api_version))
 
 

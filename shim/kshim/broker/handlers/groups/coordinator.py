@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kshim.broker.relay import relay
+from kshim.broker.relay import relay, relay_of_member
 from kshim.broker.request import answered, handles
 from kshim.coordinator.groups.coordinator import GroupCoordinator
 from kshim.coordinator.step import OFFSETS_TOPIC, RequestContext, Step, Ticket
@@ -47,11 +47,11 @@ def _relay_if_enabled(
 
 # fmt: off
 HANDLERS = (
-    relay(OFFSETS_TOPIC, HeartbeatRequest,      GroupCoordinator.heartbeat),
-    relay(OFFSETS_TOPIC, JoinGroupRequest,      GroupCoordinator.join_group),
-    relay(OFFSETS_TOPIC, SyncGroupRequest,      GroupCoordinator.sync_group),
+    relay_of_member(OFFSETS_TOPIC, HeartbeatRequest,      GroupCoordinator.heartbeat),
+    relay_of_member(OFFSETS_TOPIC, JoinGroupRequest,      GroupCoordinator.join_group),
+    relay_of_member(OFFSETS_TOPIC, SyncGroupRequest,      GroupCoordinator.sync_group),
     relay(OFFSETS_TOPIC, LeaveGroupRequest,     GroupCoordinator.leave_group),
-    relay(OFFSETS_TOPIC, OffsetCommitRequest,   GroupCoordinator.offset_commit),
+    relay_of_member(OFFSETS_TOPIC, OffsetCommitRequest,   GroupCoordinator.offset_commit),
     relay(OFFSETS_TOPIC, OffsetFetchRequest,    GroupCoordinator.offset_fetch),
     relay(OFFSETS_TOPIC, OffsetDeleteRequest,   GroupCoordinator.offset_delete),
     relay(OFFSETS_TOPIC, DescribeGroupsRequest, GroupCoordinator.describe_groups),

@@ -1,0 +1,39 @@
+"""What a member's process was seen doing, besides what its group knows of it."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple, Protocol
+
+
+class Activity(NamedTuple):
+    """Of the connection that last spoke for a member, as it was when an event happened. Times are ms since 1970.
+
+    `closed_ms` and `closed_by` are None while it is open; `closed_by` is `client` (orderly), `reset` or `broker`. `last_api` is the
+    name of its last request. `last_fetch_ms` is the last Fetch from the same client id and host, over any connection; None when there was
+    none. `software` is the client library's name and version, where it says them.
+    """
+
+    connection_id: int
+    opened_ms: int
+    closed_ms: int | None
+    closed_by: str | None
+    last_request_ms: int
+    last_api: str
+    last_fetch_ms: int | None
+    software: str | None
+
+
+class Activities(Protocol):
+    """Who knows them."""
+
+    def of(self, member_id: str, client_id: str, client_host: str) -> Activity | None:
+        """What the process of a member was seen doing; None when nothing is known of it."""
+
+    def forget(self, member_id: str) -> None:
+        """A member is gone for good."""
+
+
+def activity_json(activity: Activity | None) -> str:
+    """As in an event."""
+    return "null" if activity is None else json.dumps(activity._asdict(), separators=(",", ":"))

@@ -1,0 +1,123 @@
+"""What an event says of the process of a member that came or went: the evidence for why."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kshim.testing import Kshim
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.messages.api_versions import ApiVersionsRequest
+from kshim_protocol.messages.fetch import FetchRequest
+from tests.testing.members import Member, meanwhile, member
+
+_RESET = struct.pack("ii", 1, 0)
+
+
+@pytest.fixture
+def kshim() -> Iterator[Kshim]:
+    with Kshim(topics={"orders": 1}) as running:
+        yield running
+
+
+def settled(found: Member) -> None:
+    assert found.join() == ErrorCode.NONE
+    assert found.sync({found.member_id: (0,)}) == ErrorCode.NONE
+
+
+def events(kshim: Kshim, type_: str) -> list[dict[str, Any]]:
+    documents = kshim.call(lambda: [event.document() for event in kshim.cluster.history.ring])
+    return [document for document in documents if document["type"] == type_]
+
+
+def activity(kshim: Kshim, type_: str = "member_left") -> dict[str, Any]:
+    (event,) = events(kshim, type_)
+    found: dict[str, Any] = event["activity"]
+    return found
+
+
+def wait_for_end(kshim: Kshim, ann: Member) -> None:
+    """Return when the broker has noticed that the member's connection has ended; others are served meanwhile."""
+    with member(kshim, "other") as other:
+        for _ in range(10_000):
+            other.client.ask(ApiVersionsRequest(), 3)
+            found = kshim.call(kshim.cluster.client_activity.of, ann.member_id, "ann", "/127.0.0.1")
+            if found is not None and found.closed_by is not None:
+                return
+    pytest.fail("the end of the connection was never noticed")
+
+
+def test_a_member_that_is_silent_on_an_open_connection(kshim: Kshim) -> None:
+    with member(kshim) as ann:
+        settled(ann)
+        assert ann.heartbeat() == ErrorCode.NONE
+        silent_since = kshim.clock.now
+        kshim.clock.advance(46)
+        found = activity(kshim)
+        assert (found["closed_ms"], found["closed_by"]) == (None, None)
+        assert found["last_api"] == "Heartbeat"
+        assert found["last_request_ms"] <= silent_since * 1_000
+        assert found["last_fetch_ms"] is None
+
+
+def test_a_member_whose_connection_was_closed_in_good_order(kshim: Kshim) -> None:
+    with member(kshim) as ann:
+        settled(ann)
+    wait_for_end(kshim, ann)
+    kshim.clock.advance(46)
+    found = activity(kshim)
+    assert found["closed_by"] == "client"
+    assert found["last_request_ms"] <= found["closed_ms"] < kshim.clock.now * 1_000 - 40_000
+
+
+def test_a_member_whose_connection_was_reset(kshim: Kshim) -> None:
+    with member(kshim) as ann:
+        settled(ann)
+        ann.client._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+    wait_for_end(kshim, ann)
+    kshim.clock.advance(46)
+    assert activity(kshim)["closed_by"] == "reset"
+
+
+def test_a_member_that_goes_on_over_another_connection(kshim: Kshim) -> None:
+    with member(kshim) as ann, member(kshim) as again:
+        settled(ann)
+        (joined,) = events(kshim, "member_joined")
+        ann.client.close()
+        again.identity = ann.identity
+        assert again.heartbeat() == ErrorCode.NONE
+        assert again.leave() == ErrorCode.NONE
+        found = activity(kshim)
+        assert found["closed_by"] is None
+        assert found["connection_id"] != joined["activity"]["connection_id"]
+
+
+def test_fetches_of_the_same_client_over_another_connection(kshim: Kshim) -> None:
+    with member(kshim) as ann, member(kshim) as fetcher:
+        settled(ann)
+        fetcher.client.ask(FetchRequest(max_wait_ms=0, min_bytes=0, topics=()), 4)
+        fetched = kshim.clock.now
+        kshim.clock.advance(46)
+        assert activity(kshim)["last_fetch_ms"] == pytest.approx(fetched * 1_000, abs=5_000)
+
+
+def test_the_software_of_a_client(kshim: Kshim) -> None:
+    with member(kshim) as ann:
+        ann.client.ask(ApiVersionsRequest(client_software_name="librdkafka", client_software_version="2.14.0"), 3)
+        settled(ann)
+        assert activity(kshim, "member_joined")["software"] == "librdkafka 2.14.0"
+
+
+def test_of_a_static_member_that_is_replaced_the_earlier_process(kshim: Kshim) -> None:
+    with member(kshim, instance_id="till-1") as first, member(kshim, instance_id="till-1") as second:
+        settled(first)
+        kshim.clock.advance(5)
+        with meanwhile(second.join) as joined:
+            assert joined.result(timeout=10) == ErrorCode.NONE
+        found = activity(kshim, "member_fenced")
+        assert found["last_api"] == "SyncGroup"
+        assert found["last_request_ms"] <= kshim.clock.now * 1_000 - 5_000
