@@ -1,4 +1,4 @@
-"""Runs `dump-offsets` and `import`: their errors become a sentence and an exit code."""
+"""Runs `dump-offsets`, `import` and `why`: their errors become a sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ import os
 import sys
 
 from kshim.cli.exit_codes import EXIT_FAILURE, EXIT_UNAVAILABLE, CommandError
-from kshim.cli.options import DumpOffsetsOptions, ImportOptions
+from kshim.cli.options import DumpOffsetsOptions, ImportOptions, WhyOptions
 from kshim.tools.logs import SourceError
 
 
-def run_logs(options: DumpOffsetsOptions | ImportOptions) -> int:
+def run_logs(options: DumpOffsetsOptions | ImportOptions | WhyOptions) -> int:
     """Run the command and return its exit code. Raises CommandError."""
-    return _dump(options) if isinstance(options, DumpOffsetsOptions) else _import(options)
+    match options:
+        case DumpOffsetsOptions():
+            return _dump(options)
+        case ImportOptions():
+            return _import(options)
+        case WhyOptions():
+            return _why(options)
 
 
 def _dump(options: DumpOffsetsOptions) -> int:
@@ -53,3 +59,21 @@ def _import(options: ImportOptions) -> int:
     except TargetError as error:
         raise CommandError(str(error), EXIT_UNAVAILABLE) from None
     return 0
+
+
+def _why(options: WhyOptions) -> int:
+    from kshim.tools.why.run import run_why
+
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        return run_why(
+            directories=options.data_dirs,
+            bootstrap_server=options.bootstrap_server,
+            group=options.group,
+            at_ms=options.at_ms,
+            since_ms=options.since_ms,
+            broker_logs=options.broker_logs,
+            output=options.output,
+        )
+    except SourceError as error:
+        raise CommandError(str(error), EXIT_UNAVAILABLE) from None

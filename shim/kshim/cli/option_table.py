@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from kshim.cli.addresses import Address, parse_address
@@ -54,6 +55,15 @@ def choice(*choices: str) -> Parse:
     return parse
 
 
+def time_ms(name: str, text: str) -> int:
+    """A time in ISO 8601, UTC where it does not say otherwise, as ms since 1970."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise CommandError(f"{name}: {text!r} is not a time such as 2026-11-21T10:00:00", EXIT_USAGE) from None
+    return round((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() * 1_000)
+
+
 def key_and_value(name: str, text: str) -> tuple[str, str]:
     """`KEY=VALUE`."""
     key, equals, value = text.partition("=")
@@ -91,6 +101,8 @@ class Option(NamedTuple):
     is_repeated: bool = False
     is_required: bool = False
     is_source: bool = False
+    is_optional: bool = False
+    """Of an argument: it may be left out."""
 
     @property
     def field(self) -> str:
@@ -112,6 +124,8 @@ def add_options(parser: argparse.ArgumentParser, options: Iterable[Option]) -> N
         settings: dict[str, Any] = {"help": option.help, "default": None}
         if not option.name.startswith("-"):
             settings["metavar"] = option.metavar
+            if option.is_optional:
+                settings["nargs"] = "?"
         elif option.metavar is None and option.choices is None:
             settings["action"] = _ACTIONS.get(option.parse, "store_true")
         else:

@@ -20,6 +20,7 @@ from kshim.cli.option_table import (
     flag,
     key_and_value,
     number,
+    time_ms,
     times,
 )
 from kshim.scheduling.clock_rate import REAL, clock_rate
@@ -129,6 +130,19 @@ class DumpOffsetsOptions(NamedTuple):
     output: Literal["text", "json"]
 
 
+class WhyOptions(NamedTuple):
+    """What `kshim why` was asked for: directories or a broker, never both. Times are ms since 1970."""
+
+    data_dirs: tuple[str, ...]
+    bootstrap_server: Address | None
+    group: str | None
+    """None: all."""
+    at_ms: int | None
+    since_ms: int | None
+    broker_logs: tuple[str, ...]
+    output: Literal["text", "json"]
+
+
 class ImportOptions(NamedTuple):
     """What `kshim import` was asked for: directories or a broker, never both. `topics` besides the offsets topic."""
 
@@ -175,6 +189,7 @@ Command = (
     | HealthOptions
     | DumpOffsetsOptions
     | ImportOptions
+    | WhyOptions
     | ReplayOptions
     | CtlOptions
     | PipelineOptions
@@ -276,6 +291,19 @@ _IMPORT = (
            "DIR", is_repeated=True, is_source=True),
     Option("--data-dir", "the directory to create; must be empty or not exist", "DIR", is_required=True),
     Option("--topic", "also copy this topic; may be repeated", "NAME", is_repeated=True),
+)
+
+_WHY = (
+    Option("group", "the group", "GROUP", is_optional=True),
+    Option("--bootstrap-server", "read from this broker", "HOST:PORT", address, is_source=True),
+    Option("--data-dir", "read from this directory, of a broker that need not run; may be repeated, for brokers with several "
+           "log.dirs", "DIR", is_repeated=True, is_source=True),
+    Option("--all", "explain all groups", default=False),
+    Option("--at", "only what happened at this time: ISO 8601, UTC unless it says otherwise", "TIME", time_ms),
+    Option("--since", "only what happened since this time", "TIME", time_ms),
+    Option("--broker-log", "a log of a broker, for clusters without --events-topic; may be repeated, in order of time", "FILE",
+           is_repeated=True),
+    Option("--output", "text, or one JSON object (default: text)", default="text", choices=("text", "json")),
 )
 
 _REPLAY = (
@@ -400,6 +428,21 @@ def _dump_offsets_options(found: argparse.Namespace, _environment: Mapping[str, 
     given = Given(_DUMP_OFFSETS, found)
     fields = ("bootstrap_server", "group", "partition", "from_offset", "to_offset", "output")
     return DumpOffsetsOptions(tuple(given["data_dir"]), **{field: given[field] for field in fields})
+
+
+def _why_options(found: argparse.Namespace, _environment: Mapping[str, str]) -> WhyOptions:
+    given = Given(_WHY, found)
+    if (given["group"] is None) != bool(found.all):
+        raise CommandError("why needs the name of a group, or --all", EXIT_USAGE)
+    return WhyOptions(
+        data_dirs=tuple(given["data_dir"]),
+        bootstrap_server=given["bootstrap_server"],
+        group=given["group"],
+        at_ms=given["at"],
+        since_ms=given["since"],
+        broker_logs=tuple(given["broker_log"]),
+        output=given["output"],
+    )
 
 
 def _import_options(found: argparse.Namespace, _environment: Mapping[str, str]) -> ImportOptions:
@@ -636,6 +679,15 @@ _COMMANDS: Mapping[str, _Command] = {
         _DUMP_OFFSETS,
         _dump_offsets_options,
         "Exit codes: 0 all records were decoded, 1 one could not be decoded, 2 usage, 3 there is nothing to read.",
+    ),
+    "why": _Command(
+        "say why a consumer group rebalanced, on kshim or Kafka",
+        "Say what made consumer groups rebalance: which client on which host, since when, how sure that is, and what to "
+        "change. Reads kshim's events where it writes them (--events-topic), and __consumer_offsets; with --broker-log also a "
+        "log of Kafka's group coordinator.",
+        _WHY,
+        _why_options,
+        "Exit codes: 0 answered, 2 usage, 3 there is nothing to read.",
     ),
     "import": _Command(
         "copy groups, offsets and topics of a Kafka cluster into a new data directory",

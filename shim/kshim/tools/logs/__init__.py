@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["SourceError"]
+__all__ = ["NoTopic", "SourceError"]
 
 
 class SourceError(Exception):
     """A log cannot be had at all; `str(error)` is one sentence."""
+
+
+class NoTopic(SourceError):
+    """A running broker has no such topic."""

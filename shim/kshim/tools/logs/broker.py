@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kshim.tools.client import BrokerGone, Client
-from kshim.tools.logs import SourceError
+from kshim.tools.logs import NoTopic, SourceError
 from kshim.tools.logs.ids import uuid_text
 from kshim_protocol.apis import API_TABLE
 from kshim_protocol.errors import ErrorCode
@@ -58,7 +58,7 @@ class BrokerLogs:
         nodes = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
         (found,) = answer.topics
         if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise SourceError(f"{self} has no topic {topic}")
+            raise NoTopic(f"{self} has no topic {topic}")
         self._require(found.error_code, f"the topic {topic}")
         self._topic_ids[topic] = found.topic_id
         for partition in found.partitions:

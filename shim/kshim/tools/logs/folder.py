@@ -106,6 +106,16 @@ class FolderLogs:
                 except OSError as error:
                     raise SourceError(f"cannot read {segment.path}: {error.strerror or error}") from None
 
+    def offsets(self, topic: str, partition: int) -> tuple[int, int]:
+        """(start, end) of a log. Raises SourceError."""
+        folder = self._folders.get(topic, {}).get(partition)
+        segments = [] if folder is None else self._segments(folder)
+        if not segments:
+            return 0, 0
+        begin, last = segments[0][0], segments[-1][0]
+        ends = [found.header.last_offset + 1 for found in self.read(topic, partition, last) if isinstance(found, Batch)]
+        return begin, max(ends, default=last)
+
     def end_offset(self, topic: str, partition: int) -> int:
         """Where the last segment of a log begins: its end, if it holds nothing. Raises SourceError."""
         folder = self._folders.get(topic, {}).get(partition)

@@ -1,0 +1,8 @@
+"""Why groups rebalanced: ordered facts in, incidents out (docs/design/why.md). No I/O, no clock."""
+
+from __future__ import annotations
+
+from kshim.explain.facts import Known
+from kshim.explain.incidents import Incident, explain
+
+__all__ = ["Incident", "Known", "explain"]

@@ -1,0 +1,54 @@
+"""The causes that are told apart, and who is responsible for each."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Subject(Enum):
+    """What caused it: one client, several, all of the group, everything on a host, or the broker."""
+
+    CLIENT = "client"
+    CLIENTS = "clients"
+    GROUP = "group"
+    HOST = "host"
+    BROKER = "broker"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Cause(Enum):
+    """Why a group was disturbed: what an operator would write in a report."""
+
+    DEPLOY = "deploy", Subject.GROUP
+    ASSIGNOR_CHANGED = "assignor_changed", Subject.GROUP
+    RESTART = "restart", Subject.CLIENT
+    STATIC_RESTART = "static_restart", Subject.CLIENT
+    STATIC_STOPPED = "static_stopped", Subject.CLIENT
+    CRASH_LOOP = "crash_loop", Subject.CLIENT
+    FLAPPING = "flapping", Subject.CLIENT
+    SLOW_POLL = "slow_poll", Subject.CLIENT
+    SLOW_LEADER = "slow_leader", Subject.CLIENT
+    KILLED = "killed", Subject.CLIENT
+    PAUSED = "paused", Subject.CLIENT
+    HOST_STALLED = "host_stalled", Subject.HOST
+    NETWORK_CUT = "network_cut", Subject.HOST
+    BROKER_RESTARTED = "broker_restarted", Subject.BROKER
+    ONE_BY_ONE_START = "one_by_one_start", Subject.GROUP
+    SCALE_UP = "scale_up", Subject.CLIENTS
+    SCALE_DOWN = "scale_down", Subject.CLIENTS
+    SHARED_GROUP_ID = "shared_group_id", Subject.CLIENTS
+    DUPLICATE_INSTANCE = "duplicate_instance", Subject.CLIENT
+    PARTITIONS_ADDED = "partitions_added", Subject.GROUP
+    TOPIC_CREATED = "topic_created", Subject.GROUP
+    SUBSCRIPTION_CHANGED = "subscription_changed", Subject.CLIENT
+    REBALANCE_ENFORCED = "rebalance_enforced", Subject.CLIENT
+    UNKNOWN = "unknown", Subject.CLIENTS
+
+    def __init__(self, keyword: str, subject: Subject) -> None:
+        self.keyword = keyword
+        self.subject = subject
+
+    def __str__(self) -> str:
+        return self.keyword

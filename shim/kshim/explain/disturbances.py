@@ -1,0 +1,122 @@
+"""What has to be explained: departures with their return, arrivals, requests to rejoin, long phases, and loads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from itertools import pairwise
+from statistics import median
+from typing import NamedTuple
+
+from kshim.explain.client_reasons import Says, says
+from kshim.explain.facts import Fact, Kind, Known, Member
+from kshim.explain.lives import Group, Life
+
+_USUAL_COUNT = 3
+_UNUSUAL = 1.5
+"""So many times the median of a group's phases is not usual; a poll may take as long as the one before."""
+
+
+class What(Enum):
+    """The kind of a disturbance."""
+
+    DEPARTED = "departed"
+    REPLACED = "replaced"
+    ARRIVED = "arrived"
+    REQUESTED = "requested"
+    SLOW_JOIN = "slow join"
+    SLOW_SYNC = "slow sync"
+    LOADED = "loaded"
+
+
+class Disturbance(NamedTuple):
+    """One thing to explain. `life` is that of the member, where there is one."""
+
+    what: What
+    group: str
+    from_ms: int
+    to_ms: int
+    fact: Fact
+    life: Life | None = None
+
+    @property
+    def member(self) -> Member | None:
+        """Whom it happened to."""
+        return self.fact.member if self.life is None else self.life.member
+
+    @property
+    def name(self) -> str:
+        """The client's name; empty if it has none."""
+        return "" if self.member is None else self.member.name
+
+    @property
+    def key(self) -> tuple[str, str, str, int]:
+        """Identifies it."""
+        return (self.group, self.what.value, self.fact.source, self.from_ms)
+
+
+def disturbances(group: Group, known: Known) -> list[Disturbance]:
+    """Those of one group, in order of time."""
+    found = [*_of_lives(group, known), *_requests(group, known), *_long_phases(group, known), *_loads(group)]
+    return sorted(found, key=lambda each: (each.from_ms, each.to_ms))
+
+
+def _of_lives(group: Group, known: Known) -> Iterator[Disturbance]:
+    for life in group.lives:
+        if life.gone is not None:
+            what = What.REPLACED if life.gone.kind is Kind.REPLACED else What.DEPARTED
+            from_ms = life.silent_ms(known)
+            to_ms = life.gone.ts_ms
+            if life.next is not None and life.next.began_ms - to_ms <= known.rebalance_ms(life.member.member_id):
+                to_ms = max(to_ms, life.next.began_ms)
+            yield Disturbance(what, group.name, from_ms, to_ms, life.gone, life)
+        if life.previous is None and life.joined is not None:
+            yield Disturbance(What.ARRIVED, group.name, life.began_ms, life.began_ms, life.joined, life)
+
+
+def _requests(group: Group, known: Known) -> Iterator[Disturbance]:
+    """Requests, except those that follow from an earlier rebalance.
+
+    A cooperative member joins again when it has revoked partitions, and a leader whose view of topics is older than the
+    group's when it has got it: at most a session timeout after a rebalance, and without a reason of its own.
+    """
+    completed = [fact for fact in group.facts if fact.kind is Kind.COMPLETED]
+    for fact in group.facts:
+        if fact.kind is not Kind.REQUESTED:
+            continue
+        session_ms = known.session_ms(fact.member.member_id if fact.member else None)
+        follows = any(0 <= fact.ts_ms - before.ts_ms <= session_ms for before in completed)
+        is_changed = fact.subscription is not None and bool(fact.subscription.added or fact.subscription.removed)
+        if follows and not is_changed and says(fact.client_reason) in (Says.NOTHING, Says.GOES_ON, Says.BEGINS):
+            continue
+        yield Disturbance(What.REQUESTED, group.name, fact.ts_ms, fact.ts_ms, fact, group.life_of(fact.member))
+
+
+def _long_phases(group: Group, known: Known) -> Iterator[Disturbance]:
+    completed = [fact for fact in group.facts if fact.kind is Kind.COMPLETED and fact.phases is not None]
+    waits = sorted(fact.phases.last_wait_ms or 0 for fact in completed if fact.phases)
+    usual_ms = median(waits) if len(waits) > _USUAL_COUNT else 0
+    for fact in completed:
+        phases = fact.phases
+        assert phases is not None
+        leader_id = phases.leader_id
+        if phases.sync_ms is not None and phases.sync_ms > known.session_ms(leader_id) / 2:
+            # The leader sends no heartbeats while it assigns, and a third of the session timeout may have passed before.
+            life = group.life_with(leader_id)
+            began_ms = fact.ts_ms - phases.sync_ms
+            yield Disturbance(What.SLOW_SYNC, group.name, began_ms, fact.ts_ms, fact, life)
+        last, wait_ms = phases.last_to_join, phases.last_wait_ms
+        if last is None or wait_ms is None:
+            continue
+        # By its next heartbeat, a third of the session timeout at most, a member knows that it has to join again.
+        if wait_ms > max(known.session_ms(last.member_id) / 2, _UNUSUAL * usual_ms):
+            began_ms = fact.ts_ms - (phases.sync_ms or 0) - (phases.join_ms or wait_ms)
+            life = group.life_of(last)
+            yield Disturbance(What.SLOW_JOIN, group.name, began_ms, began_ms + wait_ms, fact, life)
+
+
+def _loads(group: Group) -> Iterator[Disturbance]:
+    for before, fact in pairwise((None, *group.facts)):
+        if fact is not None and fact.kind is Kind.LOADED:
+            began_ms = before.ts_ms if before is not None and before.kind is Kind.STOPPING else fact.ts_ms
+            yield Disturbance(What.LOADED, group.name, began_ms, fact.ts_ms, fact)

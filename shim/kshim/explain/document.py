@@ -1,0 +1,55 @@
+"""Incidents as JSON, version 1 (docs/why.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from kshim.explain.incidents import Alternative, Incident
+from kshim.explain.weigh import Evidence
+from kshim.explain.words import advice, sentence, would_tell
+
+VERSION = 1
+
+
+def document(incidents: Iterable[Incident], sources: Sequence[str], since_ms: int | None) -> dict[str, Any]:
+    """The whole answer. `since_ms`: how far back was read; None: everything."""
+    return {
+        "version": VERSION,
+        "sources": list(sources),
+        "since_ms": since_ms,
+        "incidents": [_incident(each) for each in incidents],
+    }
+
+
+def _incident(incident: Incident) -> dict[str, Any]:
+    return {
+        "cause": str(incident.cause),
+        "subject": str(incident.subject),
+        "groups": list(incident.groups),
+        "clients": list(incident.clients),
+        "host": incident.host,
+        "from_ms": incident.from_ms,
+        "to_ms": incident.to_ms,
+        "confidence": incident.confidence,
+        "basis": "observed" if incident.is_observed else "inferred",
+        "sentence": sentence(incident),
+        "advice": advice(incident),
+        "would_tell": would_tell(incident),
+        "effects": [effect._asdict() for effect in incident.effects],
+        "evidence": [_evidence(each) for each in incident.evidence],
+        "sources": list(dict.fromkeys(each.fact.source for each in incident.disturbances)),
+        "alternatives": [_alternative(each) for each in incident.alternatives],
+    }
+
+
+def _alternative(alternative: Alternative) -> dict[str, Any]:
+    return {
+        "cause": str(alternative.cause),
+        "confidence": alternative.confidence,
+        "evidence": [_evidence(each) for each in alternative.evidence],
+    }
+
+
+def _evidence(evidence: Evidence) -> dict[str, Any]:
+    return {"text": evidence.text, "weight": evidence.step.name.lower()}

@@ -1,0 +1,60 @@
+"""What an incident did to a group: rebalances, how long they took, and how long partitions had no owner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from kshim.explain.disturbances import Disturbance, What
+from kshim.explain.facts import Fact, Kind
+from kshim.explain.lives import Group
+
+
+class Effect(NamedTuple):
+    """In one group. `None`: the source does not contain it. `join_ms` and `sync_ms` are the longest."""
+
+    group: str
+    rebalance_count: int
+    join_ms: int | None
+    sync_ms: int | None
+    last_to_join: str | None
+    last_wait_ms: int | None
+    unowned_ms: int | None
+    """From the time when a departed member was last heard of to the assignment of its partitions to others."""
+    is_observed: bool
+
+
+def effects(explained: Iterable[Disturbance], groups: Mapping[str, Group]) -> Iterator[Effect]:
+    """One for each group with a rebalance in that time, or just after it."""
+    by_group: dict[str, list[Disturbance]] = {}
+    for each in explained:
+        by_group.setdefault(each.group, []).append(each)
+    for name, mine in by_group.items():
+        completed = [fact for fact in groups[name].facts if fact.kind is Kind.COMPLETED]
+        last = max(each.to_ms for each in mine)
+        first_ms = min(each.fact.ts_ms for each in mine)
+        after = [fact for fact in completed if fact.ts_ms >= last][:1]
+        rebalances = [fact for fact in completed if first_ms <= fact.ts_ms < last] + after
+        if rebalances:
+            yield _effect(name, mine, rebalances, completed)
+
+
+def _effect(name: str, mine: list[Disturbance], rebalances: list[Fact], completed: list[Fact]) -> Effect:
+    phases = [fact.phases for fact in rebalances if fact.phases is not None]
+    slowest = max(phases, key=lambda each: each.last_wait_ms or 0, default=None)
+    unowned = [
+        end_ms - each.from_ms
+        for each in mine
+        if each.what is What.DEPARTED
+        and (end_ms := next((fact.ts_ms for fact in completed if fact.ts_ms >= each.fact.ts_ms), None)) is not None
+    ]
+    return Effect(
+        group=name,
+        rebalance_count=len(rebalances),
+        join_ms=max((each.join_ms for each in phases if each.join_ms is not None), default=None),
+        sync_ms=max((each.sync_ms for each in phases if each.sync_ms is not None), default=None),
+        last_to_join=slowest.last_to_join.name if slowest is not None and slowest.last_to_join is not None else None,
+        last_wait_ms=None if slowest is None else slowest.last_wait_ms,
+        unowned_ms=max(unowned, default=None),
+        is_observed=all(fact.is_observed for fact in rebalances),
+    )

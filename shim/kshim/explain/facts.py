@@ -1,0 +1,140 @@
+"""What is known of consumer groups: facts in order of time, whatever source they come from.
+
+A field is None where the source cannot know it. Times are ms since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import NamedTuple
+
+DEFAULT_SESSION_MS = 45_000
+DEFAULT_REBALANCE_MS = 300_000
+"""Defaults of Kafka's consumers: `session.timeout.ms`, and `max.poll.interval.ms`, which is sent as rebalance timeout."""
+
+
+class Kind(Enum):
+    """What happened."""
+
+    JOINED = "joined"
+    LEFT = "left"
+    """By LeaveGroup."""
+    EXPIRED = "expired"
+    """Its session timed out."""
+    REMOVED = "removed"
+    """It did not rejoin or sync within the rebalance timeout."""
+    REPLACED = "replaced"
+    """A process joined with the instance id of `other_id`, which is no longer valid."""
+    REQUESTED = "requested"
+    """An existing member joined again, which began a rebalance."""
+    COMPLETED = "completed"
+    """A rebalance ended with an assignment."""
+    EMPTIED = "emptied"
+    LOADED = "loaded"
+    """A coordinator read the group from its log: it, or its predecessor, had been stopped."""
+    STOPPING = "stopping"
+    """The broker is being stopped in good order."""
+
+
+class Member(NamedTuple):
+    """A member, as the coordinator knows it."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str | None
+    host: str | None
+
+    @property
+    def name(self) -> str:
+        """What an operator calls the client: its instance id, or `client id@host`."""
+        if self.instance_id is not None:
+            return self.instance_id
+        return self.client_id or self.member_id if self.host is None else f"{self.client_id}@{self.host}"
+
+
+class Activity(NamedTuple):
+    """What the broker knows of the process behind a member at the time of a fact."""
+
+    connection_id: str
+    opened_ms: int
+    closed_ms: int | None
+    closed_by: str | None
+    """`client`, `reset` or `broker`; None: the connection is open."""
+    last_request_ms: int
+    last_api: str
+    last_fetch_ms: int | None
+    software: str | None
+
+
+class Subscription(NamedTuple):
+    """Of a JoinGroup. `added` and `removed` are differences from the one before of the same member."""
+
+    topics: tuple[str, ...]
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    assignors: tuple[str, ...] = ()
+
+
+class Phases(NamedTuple):
+    """How a rebalance went."""
+
+    join_ms: int | None
+    sync_ms: int | None
+    protocol: str | None
+    leader_id: str | None
+    last_to_join: Member | None
+    last_wait_ms: int | None
+    """How long `last_to_join` let the others wait; None if it was new."""
+
+
+class Fact(NamedTuple):
+    """One thing that happened to a group. `source` names the record, event or line that says it."""
+
+    ts_ms: int
+    group: str
+    kind: Kind
+    source: str
+    member: Member | None = None
+    is_observed: bool = True
+    """False: concluded from what was there before and after."""
+    reason: str = ""
+    client_reason: str | None = None
+    other_id: str | None = None
+    state: str | None = None
+    activity: Activity | None = None
+    subscription: Subscription | None = None
+    phases: Phases | None = None
+
+
+class Profile(NamedTuple):
+    """What a member's record in `__consumer_offsets` says of it."""
+
+    member: Member
+    session_ms: int
+    rebalance_ms: int
+    topics: tuple[str, ...]
+
+
+class Known(NamedTuple):
+    """Everything known of a fleet: facts in order of time, and profiles by member id."""
+
+    facts: tuple[Fact, ...]
+    profiles: Mapping[str, Profile]
+    sources: tuple[str, ...]
+    """Where the facts are from: `events`, `log`, `records`."""
+
+    def session_ms(self, member_id: str | None) -> int:
+        """`session.timeout.ms` of a member; Kafka's default where it is unknown."""
+        profile = self.profiles.get(member_id or "")
+        return DEFAULT_SESSION_MS if profile is None else profile.session_ms
+
+    def rebalance_ms(self, member_id: str | None) -> int:
+        """`max.poll.interval.ms` of a member, as far as it is a Kafka consumer; Kafka's default where it is unknown."""
+        profile = self.profiles.get(member_id or "")
+        return DEFAULT_REBALANCE_MS if profile is None else max(profile.rebalance_ms, profile.session_ms)
+
+    def topics(self, member_id: str | None) -> tuple[str, ...]:
+        """Topics that a member subscribes to; empty where that is unknown."""
+        profile = self.profiles.get(member_id or "")
+        return () if profile is None else profile.topics

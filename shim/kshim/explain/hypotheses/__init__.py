@@ -1,0 +1,1 @@
+"""Hypotheses: which disturbances each would explain, and what it predicts of them."""

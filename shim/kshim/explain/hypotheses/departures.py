@@ -1,0 +1,360 @@
+"""Why one member was gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kshim.explain.candidate import Candidate
+from kshim.explain.causes import Cause
+from kshim.explain.client_reasons import Says, says
+from kshim.explain.disturbances import Disturbance, What
+from kshim.explain.facts import Kind, Known
+from kshim.explain.lives import Life
+from kshim.explain.weigh import Evidence, Step
+
+_OFFSET_COMMIT = "OffsetCommit"
+
+
+class _Seen(NamedTuple):
+    """What is known of a departure."""
+
+    life: Life
+    kind: Kind
+    says: Says
+    is_static: bool
+    is_open: bool | None
+    """Whether the connection outlived the silence; None: unknown."""
+    closed_by: str | None
+    last_api: str | None
+    stopped_fetching: bool | None
+    """Whether it had gone on sending requests without fetching, for about `max.poll.interval.ms`."""
+    has_overlap: bool
+    """Whether its client joined again before the session expired."""
+    is_same: bool | None
+    """Whether the same process came back; None: unknown, or nobody came."""
+    is_back: bool
+    is_back_soon: bool
+    was_assigning: bool
+
+
+def candidates_of_departure(disturbance: Disturbance, known: Known) -> Iterator[Candidate]:
+    """The causes that end one membership."""
+    life = disturbance.life
+    assert life is not None
+    assert life.gone is not None
+    seen = _seen(life, known)
+    weighing = {
+        Kind.LEFT: (_restart, _scale_down, _left_for_polls, _unsubscribed),
+        Kind.EXPIRED: (_killed, _paused, _static_stopped, _expired_for_polls, _expired_leader, _cut),
+        Kind.REMOVED: (_removed_for_polls, _removed_leader, _paused_long),
+        Kind.REPLACED: (_static_restart, _duplicate, _replaced_killed),
+    }[life.gone.kind]
+    for hypothesis in weighing:
+        cause, prior, evidence = hypothesis(seen)
+        yield Candidate(cause, (disturbance,), tuple(each for each in evidence if each is not None), prior)
+
+
+def evidence_for(each: Disturbance, known: Known, *causes: Cause) -> tuple[Evidence, ...]:
+    """The evidence on a departure alone of the cause that fits best of these."""
+    candidates = [one for one in candidates_of_departure(each, known) if one.cause in causes]
+    return max(candidates, key=lambda one: one.weight).evidence if candidates else ()
+
+
+def _seen(life: Life, known: Known) -> _Seen:
+    gone = life.gone
+    assert gone is not None
+    activity = life.activity
+    rebalance_ms = known.rebalance_ms(life.member.member_id)
+    session_ms = known.session_ms(life.member.member_id)
+    back = life.next.joined if life.next is not None else None
+    is_open = stopped_fetching = None
+    if activity is not None:
+        is_open = activity.closed_ms is None or activity.closed_ms > activity.last_request_ms + session_ms
+        if activity.last_fetch_ms is not None:
+            stopped_fetching = activity.last_request_ms - activity.last_fetch_ms > 0.8 * rebalance_ms
+    return _Seen(
+        life=life,
+        kind=gone.kind,
+        says=says(gone.client_reason),
+        is_static=life.member.instance_id is not None,
+        is_open=is_open,
+        closed_by=None if activity is None else activity.closed_by,
+        last_api=None if activity is None else activity.last_api,
+        stopped_fetching=stopped_fetching,
+        has_overlap=back is not None and back.ts_ms < gone.ts_ms,
+        is_same=life.is_same_process_as_next(known),
+        is_back=back is not None,
+        is_back_soon=back is not None and back.ts_ms - gone.ts_ms <= rebalance_ms,
+        was_assigning=gone.state == "CompletingRebalance",
+    )
+
+
+_Weighed = tuple[Cause, float, tuple[Evidence | None, ...]]
+
+
+def _if(condition: bool | None, text: str, step: Step, *, is_observed: bool = True) -> Evidence | None:
+    return Evidence(text, step, is_observed) if condition else None
+
+
+def _same_process(seen: _Seen, step: Step) -> Evidence | None:
+    return _if(seen.is_same is True, "the same process joined again", step)
+
+
+def _other_process(seen: _Seen, step: Step) -> Evidence | None:
+    return _if(seen.is_same is False, "a new process joined in its place", step)
+
+
+def _no_return(seen: _Seen, step: Step) -> Evidence | None:
+    return _if(not seen.is_back, "it has not joined again", step)
+
+
+def _restart(seen: _Seen) -> _Weighed:
+    return (
+        Cause.RESTART,
+        0.0,
+        (
+            Evidence("it left the group with LeaveGroup", Step.NEUTRAL),
+            _if(seen.is_back_soon and seen.is_same is not True, "its client joined again soon", Step.LIKELY),
+            _other_process(seen, Step.LIKELY),
+            # A process that ends cannot go on.
+            _same_process(seen, Step.MUST_NOT),
+            _if(not seen.is_back_soon, "it has not joined again soon", Step.MUST_NOT),
+            _if(seen.says is Says.CLOSES, "it said that it was being closed", Step.LIKELY),
+            _if(seen.says is Says.POLL_TIMEOUT, "it said that its polls took too long", Step.MUST_NOT),
+        ),
+    )
+
+
+def _scale_down(seen: _Seen) -> _Weighed:
+    return (
+        Cause.SCALE_DOWN,
+        0.0,
+        (
+            Evidence("it left the group with LeaveGroup", Step.NEUTRAL),
+            _if(not seen.is_back_soon, "it has not joined again soon", Step.LIKELY),
+            _if(seen.is_back_soon, "its client joined again soon", Step.MUST_NOT),
+            _if(seen.says is Says.CLOSES, "it said that it was being closed", Step.LIKELY),
+            _if(seen.says is Says.POLL_TIMEOUT, "it said that its polls took too long", Step.MUST_NOT),
+            # A consumer that does not poll leaves, too, and stays away for as long as it does not poll.
+            _if(seen.stopped_fetching, "it had stopped fetching max.poll.interval.ms before", Step.UNLIKELY),
+        ),
+    )
+
+
+def _left_for_polls(seen: _Seen) -> _Weighed:
+    return (
+        Cause.SLOW_POLL,
+        -1.5,
+        (
+            _if(seen.says is Says.POLL_TIMEOUT, "it said that its polls took too long", Step.MUST),
+            # Clients without reasons leave as silently when max.poll.interval.ms is over, and their process goes on.
+            _same_process(seen, Step.MUST),
+            _other_process(seen, Step.UNLIKELY),
+            _if(seen.stopped_fetching, "it had stopped fetching max.poll.interval.ms before", Step.MUST),
+            _if(seen.stopped_fetching is False, "it had fetched until then", Step.UNLIKELY),
+            _if(seen.says is Says.CLOSES, "it said that it was being closed", Step.MUST_NOT),
+        ),
+    )
+
+
+def _unsubscribed(seen: _Seen) -> _Weighed:
+    is_known = seen.says is Says.UNSUBSCRIBES
+    return (
+        Cause.SUBSCRIPTION_CHANGED,
+        -3.0,
+        (_if(is_known, "it said that it had unsubscribed", Step.MUST), _same_process(seen, Step.LIKELY)),
+    )
+
+
+def _killed(seen: _Seen) -> _Weighed:
+    return (
+        Cause.KILLED,
+        0.0,
+        (
+            Evidence("its session expired", Step.NEUTRAL),
+            # The operating system closes the sockets of a process that ends, however it ends.
+            _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST),
+            _if(seen.is_open, "its connection stayed open while it was silent", Step.MUST_NOT),
+            _if(seen.has_overlap, "its client joined again before the session expired", Step.LIKELY),
+            _no_return(seen, Step.LIKELY),
+            _same_process(seen, Step.MUST_NOT),
+            _other_process(seen, Step.LIKELY),
+            _if(seen.is_static and seen.last_api == _OFFSET_COMMIT, "its last request was a commit", Step.UNLIKELY),
+        ),
+    )
+
+
+def _paused(seen: _Seen) -> _Weighed:
+    return (
+        Cause.PAUSED,
+        0.0,
+        (
+            Evidence("its session expired", Step.NEUTRAL),
+            _if(seen.is_open, "its connection stayed open while it was silent", Step.LIKELY),
+            _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST_NOT),
+            # Who joins before its session has expired has not been silent for that long.
+            _if(seen.has_overlap, "its client joined again before the session expired", Step.MUST_NOT),
+            _same_process(seen, Step.LIKELY),
+            _other_process(seen, Step.MUST_NOT),
+            _no_return(seen, Step.UNLIKELY),
+        ),
+    )
+
+
+def _static_stopped(seen: _Seen) -> _Weighed:
+    return (
+        Cause.STATIC_STOPPED,
+        -0.5,
+        (
+            _if(not seen.is_static, "it is not a static member: those leave when they stop", Step.MUST_NOT),
+            _if(seen.is_open is False, "its connection was closed when it fell silent", Step.LIKELY),
+            _if(seen.closed_by == "client", "the client closed the connection", Step.LIKELY),
+            _if(seen.is_open, "its connection stayed open while it was silent", Step.MUST_NOT),
+            # A consumer that closes commits last, if it commits by itself. One that is killed rarely dies after a commit.
+            _if(seen.last_api == _OFFSET_COMMIT, "its last request was a commit", Step.MUST),
+            _if(seen.last_api in ("Heartbeat", "Fetch"), "its last request was not a commit", Step.UNLIKELY),
+            _same_process(seen, Step.MUST_NOT),
+            _if(seen.closed_by == "reset", "the connection was reset", Step.UNLIKELY),
+        ),
+    )
+
+
+def _expired_for_polls(seen: _Seen) -> _Weighed:
+    return (
+        Cause.SLOW_POLL,
+        -2.0,
+        (
+            # Static members do not leave when their polls take too long: they stop their heartbeats.
+            _if(
+                not seen.is_static,
+                "it is not a static member: those leave when their polls are too slow",
+                Step.UNLIKELY,
+            ),
+            _if(
+                seen.is_static and seen.stopped_fetching,
+                "it had stopped fetching long before its heartbeats",
+                Step.MUST,
+            ),
+            _if(seen.stopped_fetching is False, "it fetched as long as it sent heartbeats", Step.MUST_NOT),
+            _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST_NOT),
+            _if(
+                seen.life.next is not None
+                and seen.life.next.joined is not None
+                and says(seen.life.next.joined.client_reason) is Says.POLL_TIMEOUT,
+                "it said that its polls took too long when it joined again",
+                Step.MUST,
+            ),
+            _other_process(seen, Step.MUST_NOT),
+        ),
+    )
+
+
+def _expired_leader(seen: _Seen) -> _Weighed:
+    return (
+        Cause.SLOW_LEADER,
+        -2.0,
+        (
+            _if(seen.was_assigning, "its session expired while its assignment was awaited", Step.MUST),
+            _if(not seen.was_assigning, "no assignment was awaited from it", Step.MUST_NOT),
+            _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST_NOT),
+            _other_process(seen, Step.MUST_NOT),
+        ),
+    )
+
+
+def _cut(seen: _Seen) -> _Weighed:
+    # One member alone is rarely cut off; a host's members together are (hypotheses/fleet.py).
+    return (
+        Cause.NETWORK_CUT,
+        -2.0,
+        (
+            _if(seen.is_open, "its connection stayed open while it was silent", Step.LIKELY),
+            _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST_NOT),
+            _if(seen.has_overlap, "its client joined again before the session expired", Step.MUST_NOT),
+            _other_process(seen, Step.MUST_NOT),
+        ),
+    )
+
+
+def _removed_for_polls(seen: _Seen) -> _Weighed:
+    return (
+        Cause.SLOW_POLL,
+        0.5,
+        (
+            _if("sync" not in _reason(seen), "it did not join within the rebalance timeout", Step.LIKELY),
+            _if("sync" in _reason(seen), "it had joined in time", Step.UNLIKELY),
+        ),
+    )
+
+
+def _removed_leader(seen: _Seen) -> _Weighed:
+    return (
+        Cause.SLOW_LEADER,
+        -1.0,
+        (
+            _if("sync" in _reason(seen), "it did not send its assignment within the rebalance timeout", Step.LIKELY),
+            _if("sync" not in _reason(seen), "no assignment was awaited from it", Step.MUST_NOT),
+        ),
+    )
+
+
+def _paused_long(seen: _Seen) -> _Weighed:
+    # A rebalance timeout shorter than the session: a pause ends the membership this way.
+    return Cause.PAUSED, -1.5, (_same_process(seen, Step.LIKELY), _other_process(seen, Step.MUST_NOT))
+
+
+def _static_restart(seen: _Seen) -> _Weighed:
+    return (
+        Cause.STATIC_RESTART,
+        0.0,
+        (
+            Evidence("a process with its instance id took its place within the session timeout", Step.LIKELY),
+            _if(seen.is_open is False, "the old connection had been closed", Step.LIKELY),
+            _if(seen.is_open, "the old process was still connected", Step.MUST_NOT),
+            _if(_host_changed(seen), "the two are on different hosts", Step.UNLIKELY),
+        ),
+    )
+
+
+def _duplicate(seen: _Seen) -> _Weighed:
+    return (
+        Cause.DUPLICATE_INSTANCE,
+        -1.0,
+        (
+            _if(seen.is_open, "the old process was still connected", Step.MUST),
+            _if(seen.is_open is False, "the old connection had been closed", Step.MUST_NOT),
+            _if(_host_changed(seen), "the two are on different hosts", Step.LIKELY),
+        ),
+    )
+
+
+def _replaced_killed(seen: _Seen) -> _Weighed:
+    return (
+        Cause.KILLED,
+        -1.0,
+        (
+            _if(seen.is_open is False, "the old connection had been closed", Step.LIKELY),
+            _if(seen.is_open, "the old process was still connected", Step.MUST_NOT),
+            _if(seen.closed_by == "reset", "the connection was reset", Step.LIKELY),
+            # A consumer that closes commits last, if it commits by itself.
+            _if(seen.last_api == _OFFSET_COMMIT, "its last request was a commit", Step.UNLIKELY),
+            _if(seen.last_api in ("Heartbeat", "Fetch"), "its last request was not a commit", Step.LIKELY),
+        ),
+    )
+
+
+def _reason(seen: _Seen) -> str:
+    return seen.life.gone.reason if seen.life.gone is not None else ""
+
+
+def _host_changed(seen: _Seen) -> bool:
+    new = seen.life.next
+    return (
+        new is not None
+        and None not in (new.member.host, seen.life.member.host)
+        and (new.member.host != seen.life.member.host)
+    )
+
+
+DEPARTURES = (What.DEPARTED, What.REPLACED)

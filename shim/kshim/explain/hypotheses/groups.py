@@ -1,0 +1,213 @@
+"""Causes of several disturbances of one group: deploys, loops, starts, shared ids, created topics.
+
+Such a hypothesis pays its prior once. It replaces those about single disturbances if it weighs more than their sum,
+so that two restarts of one client may be two restarts, and six are a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from kshim.explain.candidate import Candidate
+from kshim.explain.causes import Cause
+from kshim.explain.disturbances import Disturbance, What
+from kshim.explain.facts import Kind, Known
+from kshim.explain.hypotheses.departures import evidence_for
+from kshim.explain.hypotheses.others import topics_of
+from kshim.explain.lives import Group
+from kshim.explain.weigh import Evidence, Step
+
+
+def candidates_of_group(group: Group, found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
+    """All hypotheses about several disturbances of the group."""
+    yield from _deploys(group, found, known)
+    yield from _loops(found, known)
+    yield from _starts(group, found, known)
+    yield from _shared(group, found, known)
+    yield from _topics(found, known)
+
+
+def chains(found: Sequence[Disturbance], known: Known) -> Iterator[list[Disturbance]]:
+    """Parts in which each begins at most a rebalance timeout after the one before has ended.
+
+    That is the longest time for which consumers agree to be kept waiting, so who changes all of a group one after the
+    other rarely waits longer.
+    """
+    part: list[Disturbance] = []
+    end_ms = 0
+    for each in sorted(found, key=lambda each: each.from_ms):
+        member_id = each.member.member_id if each.member is not None else None
+        if part and each.from_ms - end_ms > known.rebalance_ms(member_id):
+            yield part
+            part = []
+        part.append(each)
+        end_ms = max(end_ms, each.to_ms)
+    if part:
+        yield part
+
+
+def _deploys(group: Group, found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
+    """Processes were stopped in order and started again, or others in their place."""
+    turned = [each for each in found if _is_orderly(each)]
+    for chain in chains(turned, known):
+        gone = [each for each in chain if each.what is not What.ARRIVED]
+        # Who left for good while nobody came was not deployed.
+        came = [each for each in chain if each.what is What.ARRIVED]
+        unreplaced = [each for each in gone if each.life is not None and each.life.next is None]
+        # Processes with other names, on other hosts, take the places of those that left for good.
+        successors = came[: len(unreplaced)]
+        explained = [*[each for each in gone if each not in unreplaced], *unreplaced[: len(successors)], *successors]
+        names = {each.name for each in explained if each.what is not What.ARRIVED}
+        if len(names) < 2:
+            continue
+        before = {life.member.name for life in group.alive_at(chain[0].from_ms - 1)}
+        evidence = [
+            each
+            for one in explained
+            if one.what is not What.ARRIVED and one not in unreplaced
+            for each in evidence_for(one, known, Cause.RESTART, Cause.STATIC_RESTART, Cause.STATIC_STOPPED)
+        ]
+        evidence += [Evidence(f"{one.name} left, and another client joined", Step.LIKELY) for one in unreplaced]
+        evidence += [Evidence(f"{one.name} joined when another had left", Step.LIKELY) for one in successors]
+        if before and before <= names:
+            evidence.append(Evidence("these were all members of the group", Step.MUST))
+        evidence += [Evidence(f"{name} was not replaced", Step.UNLIKELY) for name in sorted(before - names)]
+        # A deploy replaces a process once.
+        again = len([each for each in explained if each.what is not What.ARRIVED]) - len(names)
+        evidence += [Evidence("a process was replaced more than once", Step.UNLIKELY)] * again
+        ordered = tuple(sorted(explained, key=lambda each: each.from_ms))
+        yield Candidate(Cause.DEPLOY, ordered, tuple(evidence), prior=-1.0)
+        changed = _change_of_assignor(group, ordered)
+        if changed is not None:
+            yield Candidate(Cause.ASSIGNOR_CHANGED, ordered, (*evidence, Evidence(changed, Step.MUST)), prior=-2.0)
+
+
+def _is_orderly(each: Disturbance) -> bool:
+    """Whether it may be part of a deploy. Static members do not leave: if they are slow to start, their sessions expire."""
+    if each.what is What.ARRIVED or each.fact.kind is Kind.LEFT:
+        return True
+    life = each.life
+    is_static = life is not None and life.member.instance_id is not None
+    return is_static and life is not None and life.next is not None and each.fact.kind in (Kind.EXPIRED, Kind.REPLACED)
+
+
+def _change_of_assignor(group: Group, chain: Sequence[Disturbance]) -> str | None:
+    """What changed between the rebalance before and the last one of the chain."""
+    begin_ms, end_ms = chain[0].from_ms, chain[-1].to_ms
+    protocols = [
+        (fact.ts_ms, fact.phases.protocol)
+        for fact in group.facts
+        if fact.kind is Kind.COMPLETED and fact.phases is not None and fact.phases.protocol
+    ]
+    before = [protocol for ts_ms, protocol in protocols if ts_ms <= begin_ms]
+    after = [protocol for ts_ms, protocol in protocols if ts_ms >= end_ms] or [
+        protocol for _, protocol in protocols[-1:]
+    ]
+    if before and after and before[-1] != after[0]:
+        return f"the group's assignor changed from {before[-1]} to {after[0]}"
+    for each in chain:
+        old = each.life.joined if each.life is not None else None
+        new = each.life.next.joined if each.life is not None and each.life.next is not None else None
+        if old is None or new is None or old.subscription is None or new.subscription is None:
+            continue
+        if new.subscription.assignors != old.subscription.assignors:
+            return f"{each.name} came back with other assignors"
+    return None
+
+
+def _loops(found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
+    """One client was gone again and again."""
+    of_clients: dict[int, list[Disturbance]] = {}
+    for each in found:
+        if each.what in (What.DEPARTED, What.REPLACED) and each.life is not None:
+            of_clients.setdefault(id(each.life.first), []).append(each)
+    for mine in of_clients.values():
+        for chain in chains(mine, known):
+            if len(chain) >= 2:
+                yield from _loop(chain, known)
+
+
+def _loop(chain: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
+    yield from (
+        candidate
+        for candidate in (
+            _repeated(Cause.CRASH_LOOP, chain, known, lambda each: each.fact.kind in (Kind.EXPIRED, Kind.REPLACED)),
+            _repeated(Cause.FLAPPING, chain, known, lambda each: each.fact.kind is Kind.LEFT),
+            _duplicates(chain, known),
+        )
+        if candidate is not None
+    )
+
+
+_REPEATED = {
+    Cause.CRASH_LOOP: (Cause.KILLED,),
+    Cause.FLAPPING: (Cause.RESTART,),
+}
+"""What a loop repeats: it predicts of each departure what that does."""
+
+
+def _repeated(
+    cause: Cause, chain: Sequence[Disturbance], known: Known, fits: Callable[[Disturbance], bool]
+) -> Candidate | None:
+    mine = [each for each in chain if fits(each)]
+    if len(mine) < 2:
+        return None
+    verb = "ended without leaving" if cause is Cause.CRASH_LOOP else "left in order"
+    evidence = [one for each in mine for one in evidence_for(each, known, *_REPEATED[cause])]
+    # Once is no loop, and twice may be chance.
+    evidence += [Evidence(f"{each.name} {verb} again", Step.LIKELY) for each in mine[1:]]
+    if len({each.member.host for each in mine if each.member is not None}) > 1 and cause is Cause.CRASH_LOOP:
+        evidence.append(Evidence("its processes are on different hosts", Step.UNLIKELY))
+    return Candidate(cause, tuple(mine), tuple(evidence), prior=-4.0)
+
+
+def _duplicates(chain: Sequence[Disturbance], known: Known) -> Candidate | None:
+    """Two living processes take an instance id from each other."""
+    mine = [each for each in chain if each.what is What.REPLACED]
+    if len(mine) < 2:
+        return None
+    evidence = [one for each in mine for one in evidence_for(each, known, Cause.DUPLICATE_INSTANCE)]
+    evidence += [Evidence("another process with the instance id took its place again", Step.LIKELY)] * (len(mine) - 1)
+    return Candidate(Cause.DUPLICATE_INSTANCE, tuple(mine), tuple(evidence), prior=-2.0)
+
+
+def _starts(group: Group, found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
+    """Members joined an empty group, one after the other."""
+    arrived = [each for each in found if each.what is What.ARRIVED]
+    for chain in chains(arrived, known):
+        first = chain[0]
+        others = [life for life in group.alive_at(first.from_ms) if life is not first.life]
+        if others or len(chain) < 2:
+            continue
+        evidence = [Evidence("the group had no members", Step.LIKELY)]
+        evidence += [Evidence(f"{each.name} joined after it", Step.LIKELY) for each in chain[1:]]
+        yield Candidate(Cause.ONE_BY_ONE_START, tuple(chain), tuple(evidence), prior=-0.5)
+
+
+def _shared(group: Group, found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
+    """Members of which some subscribe to nothing of what the others do."""
+    arrived = [each for each in found if each.what is What.ARRIVED and each.life is not None]
+    for chain in chains(arrived, known):
+        at_ms = chain[0].from_ms
+        members = [life for life in group.alive_at(at_ms) if life not in [each.life for each in chain]]
+        theirs = {topic for life in members for topic in topics_of(life, known)}
+        foreign = [
+            each
+            for each in chain
+            if each.life is not None and (mine := topics_of(each.life, known)) and theirs and not mine & theirs
+        ]
+        if len(foreign) >= 2:
+            text = "{} subscribes to none of the others' topics"
+            evidence = tuple(Evidence(text.format(each.name), Step.MUST) for each in foreign)
+            yield Candidate(Cause.SHARED_GROUP_ID, tuple(foreign), evidence, prior=-2.0)
+
+
+def _topics(found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
+    """Several members add the same topics to their subscriptions: those of a pattern, found in the metadata."""
+    requests = [each for each in found if each.what is What.REQUESTED]
+    for chain in chains(requests, known):
+        adding = [each for each in chain if each.fact.subscription is not None and each.fact.subscription.added]
+        if len({each.name for each in adding}) < 2:
+            continue
+        evidence = [Evidence(f"{each.name} added topics to its subscription", Step.MUST) for each in adding]
+        yield Candidate(Cause.TOPIC_CREATED, tuple(adding), tuple(evidence), prior=-2.0)

@@ -1,0 +1,102 @@
+"""Why one member arrived, asked for a rebalance, or let the others wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kshim.explain.candidate import Candidate
+from kshim.explain.causes import Cause
+from kshim.explain.client_reasons import Says, says
+from kshim.explain.disturbances import Disturbance, What
+from kshim.explain.facts import Known
+from kshim.explain.lives import Group, Life
+from kshim.explain.weigh import Evidence, Step
+
+
+def candidates_of_other(disturbance: Disturbance, group: Group, known: Known) -> Iterator[Candidate]:
+    """The causes of a disturbance that ends no membership."""
+    match disturbance.what:
+        case What.ARRIVED:
+            yield from _arrival(disturbance, group, known)
+        case What.REQUESTED:
+            yield from _request(disturbance)
+        case What.SLOW_JOIN:
+            yield _only(Cause.SLOW_POLL, disturbance, "all members waited for it to join again")
+        case What.SLOW_SYNC:
+            yield _only(Cause.SLOW_LEADER, disturbance, "all members waited for its assignment")
+        case _:
+            yield _only(Cause.BROKER_RESTARTED, disturbance, "the coordinator read the group from its log")
+
+
+def _only(cause: Cause, disturbance: Disturbance, text: str) -> Candidate:
+    return Candidate(cause, (disturbance,), (Evidence(text, Step.LIKELY),))
+
+
+def is_foreign(life: Life, others: list[Life], known: Known) -> bool | None:
+    """Whether a member subscribes to nothing of what the others do: another application; None: unknown."""
+    mine = topics_of(life, known)
+    theirs = {topic for other in others for topic in topics_of(other, known)}
+    if not mine or not theirs:
+        return None
+    return not mine & theirs
+
+
+def topics_of(life: Life, known: Known) -> set[str]:
+    """What a member subscribes to; empty: unknown."""
+    joined = life.joined
+    if joined is not None and joined.subscription is not None and joined.subscription.topics:
+        return set(joined.subscription.topics)
+    return set(known.topics(life.member.member_id))
+
+
+def _arrival(disturbance: Disturbance, group: Group, known: Known) -> Iterator[Candidate]:
+    life = disturbance.life
+    assert life is not None
+    others = [other for other in group.alive_at(life.began_ms) if other is not life]
+    is_first = Evidence("the group had no members", Step.LIKELY if not others else Step.MUST_NOT)
+    yield Candidate(Cause.ONE_BY_ONE_START, (disturbance,), (is_first,))
+    evidence = [Evidence("a client joined that had not been a member", Step.LIKELY)]
+    if not others:
+        evidence.append(Evidence("the group had no members", Step.MUST_NOT))
+    yield Candidate(Cause.SCALE_UP, (disturbance,), tuple(evidence))
+    foreign = is_foreign(life, others, known)
+    if foreign is not None:
+        text = "it subscribes to none of the others' topics" if foreign else "it subscribes to the others' topics"
+        step = Step.MUST if foreign else Step.MUST_NOT
+        yield Candidate(Cause.SHARED_GROUP_ID, (disturbance,), (Evidence(text, step),), prior=-1.5)
+
+
+def _request(disturbance: Disturbance) -> Iterator[Candidate]:
+    reason = says(disturbance.fact.client_reason)
+    subscription = disturbance.fact.subscription
+    changed = subscription is not None and bool(subscription.added or subscription.removed)
+
+    def told(meaning: Says, text: str) -> list[Evidence]:
+        return [Evidence(f"it said that {text}", Step.MUST)] if reason is meaning else []
+
+    yield Candidate(
+        Cause.PARTITIONS_ADDED,
+        (disturbance,),
+        (
+            *told(Says.METADATA_CHANGED, "its topics had changed"),
+            *([Evidence("its subscription changed", Step.MUST_NOT)] if changed else []),
+            *(
+                [Evidence("the leader joined again", Step.LIKELY)]
+                if disturbance.fact.reason == "leader_rejoined"
+                else []
+            ),
+        ),
+        prior=-1.0,
+    )
+    of_change = told(Says.SUBSCRIPTION_CHANGED, "its subscription had changed")
+    if changed:
+        of_change.append(Evidence("its subscription changed", Step.MUST))
+    elif subscription is not None:
+        of_change.append(Evidence("its subscription is the same", Step.UNLIKELY))
+    yield Candidate(Cause.SUBSCRIPTION_CHANGED, (disturbance,), tuple(of_change), prior=-1.0)
+    # One member alone that adds a topic may be a pattern's as well; several that do are (hypotheses/groups.py).
+    is_addition = subscription is not None and bool(subscription.added) and not subscription.removed
+    of_topic = [Evidence("it added topics and removed none", Step.LIKELY)] if is_addition else []
+    yield Candidate(Cause.TOPIC_CREATED, (disturbance,), (*of_change, *of_topic), prior=-1.5)
+    of_force = told(Says.ENFORCED, "its application asked for a rebalance")
+    yield Candidate(Cause.REBALANCE_ENFORCED, (disturbance,), tuple(of_force), prior=-1.5)

@@ -1,0 +1,228 @@
+"""Disturbances and hypotheses to incidents: the public face of the diagnosis."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from kshim.explain.candidate import Candidate
+from kshim.explain.causes import Cause, Subject
+from kshim.explain.disturbances import Disturbance, What, disturbances
+from kshim.explain.effects import Effect, effects
+from kshim.explain.facts import Fact, Known
+from kshim.explain.hypotheses.departures import DEPARTURES, candidates_of_departure
+from kshim.explain.hypotheses.fleet import broker_restarts, host_failures
+from kshim.explain.hypotheses.groups import candidates_of_group
+from kshim.explain.hypotheses.others import candidates_of_other
+from kshim.explain.lives import Group
+from kshim.explain.weigh import Evidence, shares
+
+_UNKNOWN_WEIGHT = -1.0
+"""What no hypothesis explains better than this stays unknown: a prior, with evidence against it and none for it."""
+
+
+_INCIDENT = -2.0
+"""The log odds of one incident more: incidents are rare, so several at the same time are improbable if one explains all."""
+
+
+class Alternative(NamedTuple):
+    """Another cause, and its probability."""
+
+    cause: Cause
+    confidence: float
+    evidence: tuple[Evidence, ...]
+
+
+class Incident(NamedTuple):
+    """One cause with all that it did. `clients` are those responsible, or affected if `subject` is a host or the broker."""
+
+    cause: Cause
+    subject: Subject
+    groups: tuple[str, ...]
+    clients: tuple[str, ...]
+    host: str | None
+    from_ms: int
+    to_ms: int
+    confidence: float
+    evidence: tuple[Evidence, ...]
+    alternatives: tuple[Alternative, ...]
+    disturbances: tuple[Disturbance, ...]
+    effects: tuple[Effect, ...]
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether a broker said what happened, rather than records before and after it."""
+        return all(each.fact.is_observed for each in self.disturbances)
+
+
+class _Chosen(NamedTuple):
+    best: Candidate
+    rivals: tuple[tuple[Cause, float, tuple[Evidence, ...]], ...]
+    """All causes with their probabilities, that of `best` among them."""
+
+
+_Singles = Mapping[tuple[str, str, str, int], list[Candidate]]
+"""Hypotheses about each disturbance alone, by its key."""
+
+
+def explain(known: Known) -> list[Incident]:
+    """The incidents of all groups, in order of time."""
+    groups = _groups(known)
+    found = [each for group in groups.values() for each in disturbances(group, known)]
+    singles = {each.key: list(_singles(each, groups[each.group], known)) for each in found}
+
+    def of_fleet(free: Sequence[Disturbance]) -> list[Candidate]:
+        return [*broker_restarts(free, known), *host_failures(free, groups, known)]
+
+    chosen, rest = _choose_several(found, singles, of_fleet)
+    by_group: dict[str, list[Disturbance]] = defaultdict(list)
+    for each in rest:
+        by_group[each.group].append(each)
+    for name, mine in by_group.items():
+        of_group, single = _choose_several(mine, singles, partial(_of_group, groups[name], known))
+        chosen += [*of_group, *(_choose_single(each, singles[each.key]) for each in single)]
+    incidents = [_incident(part, groups) for part in _merged(chosen, known)]
+    return sorted(incidents, key=lambda each: (each.from_ms, each.to_ms, each.groups))
+
+
+def _of_group(group: Group, known: Known, free: Sequence[Disturbance]) -> list[Candidate]:
+    return list(candidates_of_group(group, free, known))
+
+
+def _groups(known: Known) -> Mapping[str, Group]:
+    facts: dict[str, list[Fact]] = defaultdict(list)
+    for fact in known.facts:
+        facts[fact.group].append(fact)
+    return {name: Group(name, mine, known) for name, mine in facts.items()}
+
+
+def _singles(each: Disturbance, group: Group, known: Known) -> Iterable[Candidate]:
+    if each.what in DEPARTURES:
+        return candidates_of_departure(each, known)
+    return candidates_of_other(each, group, known)
+
+
+def _best(candidates: Iterable[Candidate]) -> float:
+    return max((each.weight for each in candidates), default=_UNKNOWN_WEIGHT)
+
+
+def _choose_several(
+    found: Sequence[Disturbance], singles: _Singles, candidates_of: Callable[[Sequence[Disturbance]], list[Candidate]]
+) -> tuple[list[_Chosen], list[Disturbance]]:
+    """Hypotheses about several disturbances, the best first, as long as one weighs more than the best about each of them.
+
+    Returns what was chosen, and the disturbances that are left. After each choice, the others are weighed without what
+    it explains: a loop may have begun after a deploy.
+    """
+
+    def gain(candidate: Candidate) -> float:
+        apart = sum(max(_best(singles[each.key]), _UNKNOWN_WEIGHT) + _INCIDENT for each in candidate.explains)
+        return candidate.weight + _INCIDENT - apart
+
+    chosen: list[_Chosen] = []
+    free = list(found)
+    while free:
+        candidates = candidates_of(free)
+        best = max(candidates, key=gain, default=None)
+        if best is None or gain(best) <= 0:
+            break
+        explained = {each.key for each in best.explains}
+        rivals = [each for each in candidates if explained & {part.key for part in each.explains}]
+        weights = [(each.cause, gain(each), each.evidence) for each in rivals]
+        parts = [one for each in best.explains for one in singles[each.key] if one.cause is not best.cause]
+        first = max(parts, key=lambda one: one.weight, default=None)
+        if first is not None:
+            weights.append((first.cause, 0.0, first.evidence))
+        chosen.append(_Chosen(best, _probabilities(weights)))
+        free = [each for each in free if each.key not in explained]
+    return chosen, free
+
+
+def _choose_single(each: Disturbance, candidates: Sequence[Candidate]) -> _Chosen:
+    unknown = Candidate(Cause.UNKNOWN, (each,), (), _UNKNOWN_WEIGHT)
+    winner = max([*candidates, unknown], key=lambda one: one.weight)
+    return _Chosen(winner, _probabilities([(one.cause, one.weight, one.evidence) for one in [*candidates, unknown]]))
+
+
+def _probabilities(
+    weights: Sequence[tuple[Cause, float, tuple[Evidence, ...]]],
+) -> tuple[tuple[Cause, float, tuple[Evidence, ...]], ...]:
+    by_cause: dict[Cause, tuple[float, tuple[Evidence, ...]]] = {}
+    for cause, weight, evidence in weights:
+        if cause not in by_cause or weight > by_cause[cause][0]:
+            by_cause[cause] = (weight, evidence)
+    probable = shares(weight for weight, _ in by_cause.values())
+    rows = [(cause, share, row[1]) for (cause, row), share in zip(by_cause.items(), probable, strict=True)]
+    return tuple(sorted(rows, key=lambda row: -row[1]))
+
+
+_ONCE = (Cause.KILLED, Cause.PAUSED, Cause.RESTART, Cause.STATIC_RESTART, Cause.STATIC_STOPPED)
+"""What happens to a process once: in one group twice is two incidents, in two groups at the same time is one."""
+
+
+def _merged(chosen: Sequence[_Chosen], known: Known) -> list[list[_Chosen]]:
+    """Those with the same cause and the same culprit, in one group or several, without a rebalance timeout between them."""
+    by_culprit: dict[tuple[object, ...], list[_Chosen]] = defaultdict(list)
+    for each in chosen:
+        by_culprit[_culprit(each.best)].append(each)
+    parts: list[list[_Chosen]] = []
+    for mine in by_culprit.values():
+        part: list[_Chosen] = []
+        for each in sorted(mine, key=lambda one: one.best.explains[0].from_ms):
+            if part and not _belong_together(part, each, known):
+                parts.append(part)
+                part = []
+            part.append(each)
+        parts.append(part)
+    return parts
+
+
+def _belong_together(part: Sequence[_Chosen], each: _Chosen, known: Known) -> bool:
+    begins_ms = min(one.from_ms for one in each.best.explains)
+    ended_ms = max(one.to_ms for before in part for one in before.best.explains)
+    if each.best.cause in _ONCE:
+        groups = {one.group for before in part for one in before.best.explains}
+        return begins_ms <= ended_ms and not groups & {one.group for one in each.best.explains}
+    first = each.best.explains[0]
+    return begins_ms - ended_ms <= known.rebalance_ms(first.member.member_id if first.member is not None else None)
+
+
+def _culprit(best: Candidate) -> tuple[object, ...]:
+    first = best.explains[0]
+    match best.cause.subject:
+        case Subject.CLIENT:
+            return (best.cause, first.name)
+        case Subject.HOST:
+            return (best.cause, best.host or (first.member.host if first.member is not None else None))
+        case Subject.BROKER:
+            return (best.cause,)
+        case _:
+            return (best.cause, first.group)
+
+
+def _incident(part: Sequence[_Chosen], groups: Mapping[str, Group]) -> Incident:
+    first = part[0].best
+    explained = tuple(sorted((each for one in part for each in one.best.explains), key=lambda each: each.from_ms))
+    evidence = tuple(dict.fromkeys(each for one in part for each in one.best.evidence))
+    own = [share for one in part for cause, share, _ in one.rivals if cause is first.cause]
+    others = [row for one in part[:1] for row in one.rivals if row[0] is not first.cause]
+    hosts = {each.member.host for each in explained if each.member is not None}
+    names = tuple(sorted({each.name for each in explained if each.name and each.what is not What.LOADED}))
+    return Incident(
+        cause=first.cause,
+        subject=first.cause.subject,
+        groups=tuple(sorted({each.group for each in explained})),
+        clients=names,
+        host=first.host or (hosts.pop() if len(hosts) == 1 and first.cause.subject is not Subject.GROUP else None),
+        from_ms=min(each.from_ms for each in explained),
+        to_ms=max(each.to_ms for each in explained),
+        confidence=round(sum(own) / len(own), 2) if own else 0.0,
+        evidence=evidence,
+        alternatives=tuple(
+            Alternative(cause, round(share, 2), why) for cause, share, why in others[:2] if share >= 0.01
+        ),
+        disturbances=explained,
+        effects=tuple(effects(explained, groups)),
+    )

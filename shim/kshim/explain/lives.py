@@ -1,0 +1,193 @@
+"""Members to lives, and lives to processes.
+
+A life is the time from a JoinGroup that made a member to its removal. A process has several if it loses its membership
+and joins again; a client has several processes, one after the other, if it is restarted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+
+from kshim.explain.client_reasons import Says, says
+from kshim.explain.facts import Activity, Fact, Kind, Known, Member
+
+_GENERATED = re.compile(r"([-_.](?=[a-z]*\d)[0-9a-z]+)+$")
+
+_DEPARTURES = (Kind.LEFT, Kind.EXPIRED, Kind.REMOVED)
+
+
+class Life:
+    """One membership. `joined` None: it began before the first fact; `gone` None: it has not ended."""
+
+    def __init__(self, group: str, member: Member, joined: Fact | None) -> None:
+        self.group = group
+        self.member = member
+        self.joined = joined
+        self.gone: Fact | None = None
+        self.next: Life | None = None
+        """The life of the same client that took its place."""
+        self.previous: Life | None = None
+
+    def __repr__(self) -> str:
+        return f"Life({self.group}, {self.member.name}, {self.began_ms}-{self.gone and self.gone.ts_ms})"
+
+    @property
+    def began_ms(self) -> int:
+        """When it joined; 0 if that was before the first fact."""
+        return 0 if self.joined is None else self.joined.ts_ms
+
+    @property
+    def first(self) -> Life:
+        """The first life of the same client, whatever names it has had."""
+        life = self
+        while life.previous is not None:
+            life = life.previous
+        return life
+
+    @property
+    def activity(self) -> Activity | None:
+        """What was known of the process when it was gone."""
+        return None if self.gone is None else self.gone.activity
+
+    def silent_ms(self, known: Known) -> int:
+        """Since when nothing was heard of it, when its session expired."""
+        assert self.gone is not None
+        if self.activity is not None:
+            return min(self.activity.last_request_ms, self.gone.ts_ms)
+        if self.gone.kind is Kind.EXPIRED:
+            return self.gone.ts_ms - known.session_ms(self.member.member_id)
+        return self.gone.ts_ms
+
+    def is_alive_at(self, ts_ms: int) -> bool:
+        """Whether it was a member then."""
+        return self.began_ms <= ts_ms and (self.gone is None or self.gone.ts_ms > ts_ms)
+
+    def is_same_process_as_next(self, known: Known) -> bool | None:
+        """Whether the process that joined next is this one, as connections and its reason tell; None: unknown."""
+        if self.next is None or self.next.joined is None:
+            return None
+        back = self.next.joined
+        if self.gone is not None and self.activity is not None and back.activity is not None:
+            if back.activity.connection_id == self.activity.connection_id:
+                return True
+            if back.activity.opened_ms < self.silent_ms(known):
+                return True  # a connection of before the silence: of the same process, and another than heartbeats used
+        match says(back.client_reason):
+            case Says.GOES_ON | Says.POLL_TIMEOUT:
+                return True
+            case Says.BEGINS:
+                return False
+            case _:
+                return None
+
+
+class Group:
+    """The lives of one group, in the order in which they began."""
+
+    def __init__(self, name: str, facts: Iterable[Fact], known: Known) -> None:
+        self.name = name
+        self.facts = tuple(facts)
+        self.lives: list[Life] = []
+        self._known = known
+        self._by_id: dict[str, Life] = {}
+        for fact in self.facts:
+            self._add(fact)
+        self._link()
+
+    def alive_at(self, ts_ms: int) -> list[Life]:
+        """Members at a time."""
+        return [life for life in self.lives if life.is_alive_at(ts_ms)]
+
+    def life_with(self, member_id: str | None) -> Life | None:
+        """The life of a member id."""
+        return self._by_id.get(member_id or "")
+
+    def life_of(self, member: Member | None) -> Life | None:
+        """The life of a member."""
+        return None if member is None else self.life_with(member.member_id)
+
+    def _add(self, fact: Fact) -> None:
+        if fact.member is None:
+            return
+        match fact.kind:
+            case Kind.JOINED:
+                self._begin(fact)
+            case Kind.REPLACED:
+                old = self._life(fact.member._replace(member_id=fact.other_id or ""))
+                old.gone = fact
+                new = self._begin(fact)
+                old.next, new.previous = new, old
+            case kind if kind in _DEPARTURES:
+                self._life(fact.member).gone = fact
+            case _:
+                self._life(fact.member)
+
+    def _begin(self, fact: Fact) -> Life:
+        assert fact.member is not None
+        life = Life(self.name, fact.member, fact)
+        self.lives.append(life)
+        self._by_id[fact.member.member_id] = life
+        return life
+
+    def _life(self, member: Member) -> Life:
+        life = self._by_id.get(member.member_id)
+        if life is None:
+            life = self._by_id[member.member_id] = Life(self.name, member, None)
+            self.lives.insert(0, life)
+        return life
+
+    def _link(self) -> None:
+        """Find for each life that ended the one that took its place: of the same client, while it was silent or later."""
+        free: dict[str, list[Life]] = defaultdict(list)
+        for life in self.lives:
+            if life.previous is None and life.joined is not None:
+                free[life.member.name].append(life)
+        ended = [life for life in self.lives if life.gone is not None and life.next is None]
+        for life in sorted(ended, key=lambda life: life.gone.ts_ms if life.gone else 0):
+            since_ms = life.silent_ms(self._known)
+            later = [
+                new
+                for new in free[life.member.name]
+                if new is not life and new.began_ms > since_ms and new.began_ms > life.began_ms
+            ]
+            if later:
+                # Where several processes share a client id and host, a connection tells which one came back.
+                new = next((new for new in later if _shares_connection(life, new)), later[0])
+                free[life.member.name].remove(new)
+                life.next, new.previous = new, life
+        self._link_new_names(ended, [life for mine in free.values() for life in mine])
+
+    def _link_new_names(self, ended: list[Life], free: list[Life]) -> None:
+        """Processes whose client id is new each time, as of pods: one of the same kind and host that came soon after."""
+        for life in ended:
+            if life.next is not None or life.member.instance_id is not None or life.member.host is None:
+                continue
+            since_ms = life.silent_ms(self._known)
+            until_ms = (life.gone.ts_ms if life.gone else 0) + self._known.rebalance_ms(life.member.member_id)
+            for new in free:
+                is_alike = (
+                    _stem(new.member.client_id) == _stem(life.member.client_id) and new.member.host == life.member.host
+                )
+                if is_alike and new is not life and new.previous is None and since_ms < new.began_ms <= until_ms:
+                    life.next, new.previous = new, life
+                    break
+
+
+def _stem(client_id: str | None) -> str:
+    """A client id without what a generator of names appends: hexadecimal digits, counters, random letters.
+
+    >>> _stem("billing-0003"), _stem("billing-7d9fbc6-x2z9q"), _stem("orders")
+    ('billing', 'billing', 'orders')
+    """
+    return _GENERATED.sub("", client_id or "")
+
+
+def _shares_connection(old: Life, new: Life) -> bool:
+    return (
+        old.activity is not None
+        and new.joined is not None
+        and new.joined.activity is not None
+        and old.activity.connection_id == new.joined.activity.connection_id
+    )

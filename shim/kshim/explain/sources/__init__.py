@@ -1,0 +1,1 @@
+"""Events, records and log lines to facts, each alone."""

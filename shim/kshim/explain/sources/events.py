@@ -1,0 +1,98 @@
+"""Events of kshim's topic `__kshim_events`, version 1 (docs/design/events.md), to facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kshim.explain.facts import Activity, Fact, Kind, Member, Phases, Subscription
+
+Event = Mapping[str, Any]
+
+_DEPARTURES = {
+    "session_timeout": Kind.EXPIRED,
+    "rebalance_timeout": Kind.REMOVED,
+    "sync_timeout": Kind.REMOVED,
+}
+_REQUESTS = ("leader_rejoined", "metadata_changed")
+_KINDS = {
+    "member_joined": Kind.JOINED,
+    "member_fenced": Kind.REPLACED,
+    "rebalance_completed": Kind.COMPLETED,
+    "group_emptied": Kind.EMPTIED,
+    "coordinator_loaded": Kind.LOADED,
+    "broker_stopping": Kind.STOPPING,
+}
+
+
+def fact_of_event(event: Event) -> Fact | None:
+    """The fact in an event; None if it adds nothing to others.
+
+    `activity` and `subscription` are newer than other fields, and may be absent.
+    """
+    kind = _kind(event)
+    if kind is None:
+        return None
+    trigger = event["trigger"]
+    return Fact(
+        ts_ms=event["ts_ms"],
+        group=event["group"],
+        kind=kind,
+        source=f"event {event['event_id']}",
+        member=None if trigger is None else _member(trigger),
+        reason=event["reason"],
+        client_reason=None if trigger is None else trigger["client_reason"],
+        other_id=event["replaced_member_id"],
+        state=event["state_from"],
+        activity=_activity(event["run"], event.get("activity")),
+        subscription=_subscription(event.get("subscription")),
+        phases=_phases(event) if kind is Kind.COMPLETED else None,
+    )
+
+
+def _kind(event: Event) -> Kind | None:
+    match event["type"]:
+        case "member_left":
+            return _DEPARTURES.get(event["reason"], Kind.LEFT)
+        case "rebalance_started":
+            return Kind.REQUESTED if event["reason"] in _REQUESTS else None
+        case other:
+            return _KINDS.get(other)
+
+
+def _member(row: Mapping[str, Any]) -> Member:
+    return Member(row["member_id"], row["instance_id"], row["client_id"], row["host"])
+
+
+def _phases(event: Event) -> Phases:
+    waits = [wait for wait in event["waits"] or () if not wait["is_new"]]
+    slowest = max(waits, key=lambda wait: int(wait["wait_ms"]), default=None)
+    return Phases(
+        join_ms=event["join_ms"],
+        sync_ms=event["sync_ms"],
+        protocol=event["protocol"],
+        leader_id=event["leader_id"],
+        last_to_join=None if slowest is None else _member(slowest),
+        last_wait_ms=None if slowest is None else slowest["wait_ms"],
+    )
+
+
+def _activity(run: str, row: Mapping[str, Any] | None) -> Activity | None:
+    if row is None:
+        return None
+    return Activity(
+        connection_id=f"{run}/{row['connection_id']}",  # numbers are unique within a run,
+        opened_ms=row["opened_ms"],
+        closed_ms=row["closed_ms"],
+        closed_by=row["closed_by"],
+        last_request_ms=row["last_request_ms"],
+        last_api=row["last_api"],
+        last_fetch_ms=row["last_fetch_ms"],
+        software=row["software"],
+    )
+
+
+def _subscription(row: Mapping[str, Any] | None) -> Subscription | None:
+    if row is None:
+        return None
+    return Subscription(*(tuple(row.get(name) or ()) for name in Subscription._fields))

@@ -1,0 +1,143 @@
+"""Records of `__consumer_offsets` to profiles of members, and to facts where no other source has them.
+
+A record of key type 2 is written when a rebalance is over, and holds the members that then were. What happened between
+two of them is inferred from their difference and from commits: a consumer commits before it joins again and when it is
+closed, so its last commit is the last sign of life. Commits do not say whose they are: the owner of the partition's.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from kshim.explain.facts import Fact, Kind, Member, Phases, Profile
+from kshim_protocol.codec import codec
+from kshim_protocol.frame import ProtocolError
+from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from kshim_protocol.internal.group_metadata import GroupMetadataValue, MemberMetadata
+
+TopicPartition = tuple[str, int]
+Commits = Mapping[TopicPartition, Sequence[int]]
+"""Times of commits of a group's partitions, in order."""
+
+_SILENT = 0.62
+"""Who has committed nothing for this share of its session timeout failed: others commit when they learn of a rebalance,
+within a third of it, and rejoin."""
+
+
+class Snapshot(NamedTuple):
+    """A record of a group. `value` None: the group was deleted."""
+
+    ts_ms: int
+    group: str
+    source: str
+    value: GroupMetadataValue | None
+
+    @property
+    def members(self) -> tuple[MemberMetadata, ...]:
+        """None of a group that is empty or deleted."""
+        return () if self.value is None else self.value.members
+
+
+def profiles(snapshots: Iterable[Snapshot]) -> dict[str, Profile]:
+    """Timeouts and subscriptions of all members, by member id."""
+    return {
+        each.member_id: Profile(_member(each), each.session_timeout, each.rebalance_timeout, _topics(each.subscription))
+        for snapshot in snapshots
+        for each in snapshot.members
+    }
+
+
+def facts_of_records(snapshots: Sequence[Snapshot], commits: Commits) -> Iterator[Fact]:
+    """What happened to one group between its records, in order of time."""
+    if snapshots and snapshots[0].members:
+        first = snapshots[0]
+        yield from (_fact(first, Kind.JOINED, each) for each in first.members)
+    for before, after in pairwise(snapshots):
+        found = list(_between(before, after, commits))
+        yield from sorted(found, key=lambda fact: fact.ts_ms)
+
+
+def _between(before: Snapshot, after: Snapshot, commits: Commits) -> Iterator[Fact]:
+    old = {each.member_id: each for each in before.members}
+    new = {each.member_id: each for each in after.members}
+    instances = {each.group_instance_id: each for each in before.members if each.group_instance_id is not None}
+    gone = [each for member_id, each in old.items() if member_id not in new]
+    for each in new.values():
+        if each.member_id in old:
+            continue
+        replaced = None if each.group_instance_id is None else instances.get(each.group_instance_id)
+        if replaced is not None and replaced.member_id not in new:
+            gone.remove(replaced)
+            yield _fact(after, Kind.REPLACED, each)._replace(other_id=replaced.member_id)
+        else:
+            yield _fact(after, Kind.JOINED, each)
+    for each in gone:
+        yield _departure(before, after, each, commits)
+    if after.value is None or not after.members:
+        yield Fact(after.ts_ms, after.group, Kind.EMPTIED, after.source, is_observed=False)
+        return
+    if set(old) == set(new) and before.value is not None and before.value.generation != after.value.generation:
+        changed = [
+            each for each in new.values() if _topics(each.subscription) != _topics(old[each.member_id].subscription)
+        ]
+        asking = changed[0] if changed else new.get(after.value.leader or "", after.members[0])
+        yield _fact(after, Kind.REQUESTED, asking)._replace(
+            reason="metadata_changed" if changed else "leader_rejoined",
+            client_reason="subscription has changed" if changed else _growth(before, after),
+        )
+    began_ms = after.value.current_state_timestamp
+    sync_ms = after.ts_ms - began_ms if 0 < began_ms <= after.ts_ms else None
+    phases = Phases(None, sync_ms, after.value.protocol, after.value.leader, None, None)
+    yield Fact(after.ts_ms, after.group, Kind.COMPLETED, after.source, is_observed=False, phases=phases)
+
+
+def _growth(before: Snapshot, after: Snapshot) -> str | None:
+    """Whether more partitions are assigned than before: then the leader's metadata have changed."""
+    count = sum(len(_partitions(each)) for each in after.members)
+    return "cached metadata has changed" if count > sum(len(_partitions(each)) for each in before.members) > 0 else None
+
+
+def _departure(before: Snapshot, after: Snapshot, member: MemberMetadata, commits: Commits) -> Fact:
+    session_ms = member.session_timeout
+    rebalance_ms = max(member.rebalance_timeout, session_ms)
+    seen = [at for part in _partitions(member) if (at := _last_before(commits.get(part, ()), after.ts_ms)) is not None]
+    last_ms = max(seen, default=None)
+    if last_ms is None or last_ms < before.ts_ms or after.ts_ms - last_ms < _SILENT * session_ms:
+        return _fact(after, Kind.LEFT, member)
+    silent_ms = after.ts_ms - last_ms
+    is_dynamic = member.group_instance_id is None
+    if is_dynamic and rebalance_ms > 1.2 * session_ms and silent_ms > (session_ms + rebalance_ms) / 2:
+        return _fact(after, Kind.LEFT, member)._replace(client_reason="consumer poll timeout has expired (inferred)")
+    return _fact(after, Kind.EXPIRED, member)._replace(ts_ms=max(min(last_ms + session_ms, after.ts_ms), before.ts_ms))
+
+
+def _last_before(times: Sequence[int], ts_ms: int) -> int | None:
+    place = bisect_right(times, ts_ms)
+    return times[place - 1] if place else None
+
+
+def _fact(snapshot: Snapshot, kind: Kind, member: MemberMetadata) -> Fact:
+    return Fact(snapshot.ts_ms, snapshot.group, kind, snapshot.source, _member(member), is_observed=False)
+
+
+def _member(row: MemberMetadata) -> Member:
+    return Member(row.member_id, row.group_instance_id, row.client_id, row.client_host.removeprefix("/"))
+
+
+def _topics(subscription: bytes) -> tuple[str, ...]:
+    try:
+        found, _ = codec(ConsumerProtocolSubscription, 0).parse(subscription, 2)
+    except ProtocolError:
+        return ()
+    return tuple(sorted(found.topics))
+
+
+def _partitions(member: MemberMetadata) -> list[TopicPartition]:
+    try:
+        found, _ = codec(ConsumerProtocolAssignment, 0).parse(member.assignment, 2)
+    except ProtocolError:
+        return []
+    return [(each.topic, number) for each in found.assigned_partitions for number in each.partitions]

@@ -1,0 +1,157 @@
+"""An incident in words: what happened, what it did, what to change, and what would tell more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from kshim.explain.causes import Cause
+from kshim.explain.effects import Effect
+from kshim.explain.incidents import Incident
+from kshim.wording import counted
+
+_SENTENCES = {
+    Cause.DEPLOY: "Deployment: {clients} of {groups} were stopped in order and replaced.",
+    Cause.ASSIGNOR_CHANGED: "Deployment with another assignor: {clients} of {groups} were replaced.",
+    Cause.RESTART: "{who} was stopped in order, and it or a successor joined again.",
+    Cause.STATIC_RESTART: "{who}, a static member, was restarted within its session timeout.",
+    Cause.STATIC_STOPPED: "{who}, a static member, was stopped in order; static members do not leave, so its session expired.",
+    Cause.CRASH_LOOP: "{who} crashes and is started again, {times} times until now.",
+    Cause.FLAPPING: "{who} leaves and joins again and again, {times} times until now, in good order each time.",
+    Cause.SLOW_POLL: "{who} did not call poll() in time while it processed records.",
+    Cause.SLOW_LEADER: "{who}, the leader, was slow to send the assignment; all members waited for it.",
+    Cause.KILLED: "{who} was killed or crashed: it ended without leaving the group.",
+    Cause.PAUSED: "{who} stood still for longer than its session timeout, was removed, and joined again when it went on.",
+    Cause.HOST_STALLED: "Host {host} stood still: {clients} fell silent at the same time.",
+    Cause.NETWORK_CUT: "Host {host} was cut off from the broker: {clients} fell silent at the same time.",
+    Cause.BROKER_RESTARTED: "The broker was restarted or the coordinator moved; the members did nothing wrong.",
+    Cause.ONE_BY_ONE_START: "{groups} started, with {count} one after the other.",
+    Cause.SCALE_UP: "{count_verb} added to {groups}: {clients}.",
+    Cause.SCALE_DOWN: "{count_verb} removed from {groups} in order: {clients}.",
+    Cause.SHARED_GROUP_ID: "Two applications use the group id {groups}: {clients} subscribe to other topics than the rest.",
+    Cause.DUPLICATE_INSTANCE: "Two living processes use the group.instance.id {who} and take it from each other.",
+    Cause.PARTITIONS_ADDED: "Topics that {groups} consumes have changed, such as by more partitions.",
+    Cause.TOPIC_CREATED: "A topic appeared that matches a pattern of {groups}.",
+    Cause.SUBSCRIPTION_CHANGED: "{who} changed its subscription.",
+    Cause.REBALANCE_ENFORCED: "The application of {who} asked for a rebalance.",
+    Cause.UNKNOWN: "Something disturbed {groups}, which involves {clients}; its cause is unknown.",
+}
+
+_ADVICE = {
+    Cause.DEPLOY: "Set group.instance.id, so that a process that is back within session.timeout.ms causes no rebalance.",
+    Cause.RESTART: "Set group.instance.id, so that a process that is back within session.timeout.ms causes no rebalance.",
+    Cause.STATIC_STOPPED: "Remove a static member that is not to return with kafka-consumer-groups --delete-members, or "
+    "lower session.timeout.ms.",
+    Cause.CRASH_LOOP: "Read the client's log for the crash, and delay restarts meanwhile.",
+    Cause.FLAPPING: "Find what stops the process: health checks, an autoscaler, a job that runs on schedule.",
+    Cause.SLOW_POLL: "Raise max.poll.interval.ms above the time of the slowest batch, or lower max.poll.records.",
+    Cause.SLOW_LEADER: "Look at the leader's CPU, heap and partition.assignment.strategy.",
+    Cause.KILLED: "Look for an OOM kill or a crash on the host; a lower session.timeout.ms notices it sooner.",
+    Cause.PAUSED: "Look for garbage collection and CPU throttling; session.timeout.ms has to exceed the pause.",
+    Cause.HOST_STALLED: "Look at the host, not at the clients.",
+    Cause.NETWORK_CUT: "Look at the network between the host and the broker, not at the clients.",
+    Cause.ONE_BY_ONE_START: "Raise group.initial.rebalance.delay.ms of the broker, so that they join in one rebalance.",
+    Cause.SHARED_GROUP_ID: "Give each application a group.id of its own.",
+    Cause.DUPLICATE_INSTANCE: "Give each process a group.instance.id of its own.",
+}
+
+_WOULD_TELL = {
+    "records": "The broker's log (--broker-log) or, on kshim, --events-topic would tell who left and why.",
+    "log": "A log has no connections: whether a process ended or stood still is in its own log.",
+    "events": "The client's own log would tell.",
+}
+
+CERTAIN = 0.8
+"""Below this, the runner-up is mentioned."""
+
+
+def sentence(incident: Incident) -> str:
+    """What happened, in one sentence."""
+    names = list(incident.clients)
+    count = len(names)
+    return _SENTENCES[incident.cause].format(
+        who=names[0] if names else "A member",
+        clients=_listed(names) or "its members",
+        groups=_listed(incident.groups),
+        host=incident.host,
+        count=counted(count, "member"),
+        count_verb=f"{counted(count, 'member')} {'was' if count == 1 else 'were'}",
+        times=len(incident.disturbances),
+    )
+
+
+def advice(incident: Incident) -> str | None:
+    """What to change; None: nothing."""
+    return _ADVICE.get(incident.cause)
+
+
+def would_tell(incident: Incident) -> str | None:
+    """Where to look for what is not known; None: it is certain enough."""
+    if incident.cause is not Cause.UNKNOWN and incident.confidence >= CERTAIN:
+        return None
+    source = next((each.fact.source for each in incident.disturbances), "")
+    return _WOULD_TELL["events" if source.startswith("event") else "log" if source.startswith("log") else "records"]
+
+
+def paragraph(incident: Incident) -> str:
+    """All of it, in plain text. Each statement says whether it was observed or inferred."""
+    return "\n".join(_lines(incident))
+
+
+def _lines(incident: Incident) -> Iterator[str]:
+    basis = "observed" if incident.is_observed else "inferred"
+    since = f"{time_text(incident.from_ms)} to {time_text(incident.to_ms)}"
+    yield f"{since}  {', '.join(incident.groups)}: {incident.cause} ({incident.confidence:.0%})"
+    host = f" Host: {incident.host}." if incident.host is not None and incident.host not in sentence(incident) else ""
+    yield f"  {sentence(incident)}{host} [inferred]"
+    for effect in incident.effects:
+        yield f"  {effect_text(effect)}"
+    why = [each.text for each in incident.evidence if each.step.value > 0]
+    against = [each.text for each in incident.evidence if each.step.value < 0]
+    if why:
+        yield f"  For it: {'; '.join(_unique(why))}. [{basis}]"
+    if against:
+        yield f"  Against it: {'; '.join(_unique(against))}. [{basis}]"
+    if incident.alternatives and incident.confidence < CERTAIN:
+        others = ", ".join(f"{each.cause} ({each.confidence:.0%})" for each in incident.alternatives)
+        yield f"  It may as well be: {others}. [inferred]"
+    if (text := advice(incident)) is not None:
+        yield f"  To change: {text}"
+    if (text := would_tell(incident)) is not None:
+        yield f"  What would tell: {text}"
+
+
+def effect_text(effect: Effect) -> str:
+    """What it did to one group."""
+    parts = [f"{effect.group}: {counted(effect.rebalance_count, 'rebalance')}"]
+    if effect.join_ms is not None:
+        last = f" (last: {effect.last_to_join})" if effect.last_to_join is not None else ""
+        parts.append(f"JOIN took {seconds(effect.join_ms)}{last}")
+    if effect.sync_ms is not None:
+        parts.append(f"SYNC took {seconds(effect.sync_ms)}")
+    if effect.unowned_ms is not None:
+        parts.append(f"partitions had no living owner for {seconds(effect.unowned_ms)}")
+    return f"{', '.join(parts)}. [{'observed' if effect.is_observed else 'inferred'}]"
+
+
+def seconds(duration_ms: int) -> str:
+    """A duration.
+
+    >>> seconds(80), seconds(12_340)
+    ('0.08 s', '12.3 s')
+    """
+    return f"{duration_ms / 1_000:.2f} s" if duration_ms < 1_000 else f"{duration_ms / 1_000:.1f} s"
+
+
+def time_text(ts_ms: int) -> str:
+    """A time in UTC."""
+    return datetime.fromtimestamp(ts_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = [*names[:5], *([f"{len(names) - 5} more"] if len(names) > 5 else [])]
+    return shown[0] if len(shown) == 1 else " and ".join([", ".join(shown[:-1]), shown[-1]]) if shown else ""
+
+
+def _unique(texts: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(texts))

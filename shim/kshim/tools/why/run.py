@@ -1,0 +1,69 @@
+"""Reads, explains and prints."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Literal, TextIO
+
+from kshim.explain import Incident, explain
+from kshim.explain.document import document
+from kshim.explain.words import paragraph, time_text
+from kshim.tools.logs import SourceError
+from kshim.tools.logs.folder import FolderLogs
+from kshim.tools.why.read import Logs, read
+from kshim.wording import counted
+
+OutputFormat = Literal["text", "json"]
+
+
+def run_why(
+    *,
+    directories: Sequence[str] = (),
+    bootstrap_server: tuple[str, int] | None = None,
+    group: str | None = None,
+    at_ms: int | None = None,
+    since_ms: int | None = None,
+    broker_logs: Sequence[str] = (),
+    output: OutputFormat = "text",
+    stream: TextIO | None = None,
+) -> int:
+    """Write why `group`, or all groups, rebalanced. Returns 0. Raises SourceError: there is nothing to read."""
+    stream = stream or sys.stdout
+    with _opened(directories, bootstrap_server) as logs:
+        found = read(logs, group=group, broker_logs=broker_logs)
+    if group is not None and not found.known.facts:
+        raise SourceError(f"nothing is known of a group {group}")
+    incidents = [each for each in explain(found.known) if _is_wanted(each, at_ms, since_ms)]
+    if output == "json":
+        stream.write(json.dumps(document(incidents, found.known.sources, found.since_ms), ensure_ascii=False) + "\n")
+        return 0
+    for incident in incidents:
+        stream.write(paragraph(incident) + "\n\n")
+    limit = "" if found.since_ms is None else f", in what was written since {time_text(found.since_ms)}"
+    sources = " and ".join(found.known.sources) or "nothing: there are no groups"
+    stream.write(f"{counted(len(incidents), 'incident')}, from {sources}{limit}\n")
+    return 0
+
+
+def _is_wanted(incident: Incident, at_ms: int | None, since_ms: int | None) -> bool:
+    if at_ms is not None and not incident.from_ms <= at_ms <= _end_ms(incident):
+        return False
+    return since_ms is None or _end_ms(incident) >= since_ms
+
+
+def _end_ms(incident: Incident) -> int:
+    return max(incident.to_ms, *(each.fact.ts_ms for each in incident.disturbances))
+
+
+@contextmanager
+def _opened(directories: Sequence[str], bootstrap_server: tuple[str, int] | None) -> Iterator[Logs]:
+    if bootstrap_server is None:
+        yield FolderLogs(directories)
+        return
+    from kshim.tools.logs.broker import BrokerLogs
+
+    with closing(BrokerLogs(*bootstrap_server, client_id="why")) as logs:
+        yield logs

@@ -1,0 +1,1 @@
+"""kshim.explain: hand-written facts in, incidents out."""

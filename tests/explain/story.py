@@ -1,0 +1,165 @@
+"""Facts of groups, written down as a story."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kshim.explain import Incident, Known, explain
+from kshim.explain.facts import Activity, Fact, Kind, Member, Phases, Profile, Subscription
+
+SESSION_MS = 45_000
+REBALANCE_MS = 300_000
+SECOND = 1_000
+MINUTE = 60 * SECOND
+
+
+class Story:
+    """What happened, in the order of calls. Times are ms from its beginning."""
+
+    def __init__(self) -> None:
+        self._facts: list[Fact] = []
+        self._profiles: dict[str, Profile] = {}
+        self._ids = 0
+        self._members: dict[tuple[str, str], list[Member]] = {}
+
+    def joins(
+        self,
+        at_ms: int,
+        client: str,
+        *,
+        group: str = "billing",
+        host: str = "10.0.0.1",
+        static: bool = False,
+        says: str | None = None,
+        connection: str | None = None,
+        opened_ms: int | None = None,
+        topics: tuple[str, ...] = ("orders",),
+        assignor: str = "range",
+    ) -> Story:
+        """A client becomes a member."""
+        self._ids += 1
+        member = Member(f"{client}-{self._ids}", client if static else None, client, host)
+        self._members.setdefault((group, client), []).append(member)
+        self._profiles[member.member_id] = Profile(member, SESSION_MS, REBALANCE_MS, topics)
+        activity = (
+            None if connection is None else _activity(connection, at_ms, opened_ms if opened_ms is not None else at_ms)
+        )
+        subscription = Subscription(topics, assignors=(assignor,))
+        return self._add(
+            at_ms, group, Kind.JOINED, member, client_reason=says, activity=activity, subscription=subscription
+        ).completes(at_ms + 100, group=group, protocol=assignor)
+
+    def replaces(self, at_ms: int, client: str, *, host: str = "10.0.0.1", activity: Activity | None = None) -> Story:
+        """A process joins with the instance id of a member."""
+        self._ids += 1
+        old = self._members["billing", client].pop(0)
+        member = Member(f"{client}-{self._ids}", client, client, host)
+        self._members["billing", client].append(member)
+        self._profiles[member.member_id] = Profile(member, SESSION_MS, REBALANCE_MS, ("orders",))
+        return self._add(at_ms, "billing", Kind.REPLACED, member, other_id=old.member_id, activity=activity)
+
+    def leaves(
+        self,
+        at_ms: int,
+        client: str,
+        *,
+        group: str = "billing",
+        says: str | None = None,
+        activity: Activity | None = None,
+    ) -> Story:
+        """A member sends LeaveGroup."""
+        member = self._members[group, client].pop(0)
+        return self._add(at_ms, group, Kind.LEFT, member, client_reason=says, activity=activity).completes(
+            at_ms + 3_000, group=group
+        )
+
+    def expires(
+        self,
+        at_ms: int,
+        client: str,
+        *,
+        group: str = "billing",
+        activity: Activity | None = None,
+        state: str = "Stable",
+    ) -> Story:
+        """The session of a member times out."""
+        member = self._members[group, client].pop(0)
+        return self._add(at_ms, group, Kind.EXPIRED, member, activity=activity, state=state).completes(
+            at_ms + 3_000, group=group
+        )
+
+    def requests(
+        self,
+        at_ms: int,
+        client: str,
+        *,
+        says: str | None = None,
+        reason: str = "leader_rejoined",
+        subscription: Subscription | None = None,
+    ) -> Story:
+        """A member joins again, of its own accord."""
+        member = self._members["billing", client][-1]
+        return self._add(
+            at_ms, "billing", Kind.REQUESTED, member, client_reason=says, reason=reason, subscription=subscription
+        ).completes(at_ms + 3_000)
+
+    def loads(self, at_ms: int, *, group: str = "billing") -> Story:
+        """A coordinator reads the group from its log."""
+        return self._add(at_ms, group, Kind.LOADED, None)
+
+    def completes(
+        self,
+        at_ms: int,
+        *,
+        group: str = "billing",
+        waited_for: str | None = None,
+        wait_ms: int = 0,
+        protocol: str = "range",
+    ) -> Story:
+        """A rebalance ends."""
+        last = None if waited_for is None else self._members[group, waited_for][-1]
+        phases = Phases(wait_ms, 10, protocol, None, last, None if last is None else wait_ms)
+        return self._add(at_ms, group, Kind.COMPLETED, None, phases=phases)
+
+    def incidents(self) -> list[Incident]:
+        """What explains the story."""
+        facts = tuple(sorted(self._facts, key=lambda fact: fact.ts_ms))
+        return explain(Known(facts, self._profiles, ("events",)))
+
+    def causes(self) -> list[tuple[str, tuple[str, ...]]]:
+        """The causes in order of time, each with its clients."""
+        return [(str(each.cause), each.clients) for each in self.incidents()]
+
+    def _add(self, at_ms: int, group: str, kind: Kind, member: Member | None, **fields: Any) -> Story:
+        source = f"event {len(self._facts)}"
+        self._facts.append(Fact(at_ms, group, kind, source, member)._replace(**fields))
+        return self
+
+
+def activity(
+    *,
+    connection: str = "a",
+    last_request_ms: int,
+    closed_ms: int | None = None,
+    closed_by: str | None = None,
+    last_api: str = "Heartbeat",
+    last_fetch_ms: int | None = None,
+) -> Activity:
+    """What the broker knows of a process."""
+    return _activity(connection, last_request_ms, 0)._replace(
+        closed_ms=closed_ms, closed_by=closed_by, last_api=last_api, last_fetch_ms=last_fetch_ms
+    )
+
+
+def _activity(connection: str, last_request_ms: int, opened_ms: int) -> Activity:
+    return Activity(connection, opened_ms, None, None, last_request_ms, "Heartbeat", None, None)
+
+
+def a_group_of_three() -> Story:
+    """Three members on three hosts, which have joined within a second."""
+    return (
+        Story()
+        .joins(0, "one", host="10.0.0.1", connection="one")
+        .joins(300, "two", host="10.0.0.2", connection="two")
+        .joins(600, "three", host="10.0.0.3", connection="three")
+    )

@@ -1,0 +1,101 @@
+"""One member is gone: what its connection, its reasons and its return say of the cause."""
+
+from __future__ import annotations
+
+from tests.explain.story import MINUTE, SECOND, SESSION_MS, Story, a_group_of_three, activity
+
+HOUR = 60 * MINUTE
+
+
+def the_last_cause(story: Story) -> tuple[str, tuple[str, ...]]:
+    return story.causes()[-1]
+
+
+def test_a_member_whose_connection_was_closed_when_it_fell_silent_was_killed() -> None:
+    silent = activity(last_request_ms=HOUR, closed_ms=HOUR + 50, closed_by="client")
+    story = a_group_of_three().expires(HOUR + SESSION_MS, "one", activity=silent)
+    assert the_last_cause(story) == ("killed", ("one@10.0.0.1",))
+
+
+def test_a_member_whose_connection_stayed_open_and_that_came_back_on_it_was_paused() -> None:
+    silent = activity(connection="one", last_request_ms=HOUR)
+    story = a_group_of_three().expires(HOUR + SESSION_MS, "one", activity=silent)
+    story.joins(HOUR + MINUTE, "one", connection="one", opened_ms=0)
+    assert the_last_cause(story) == ("paused", ("one@10.0.0.1",))
+
+
+def test_without_connections_a_reason_of_a_process_that_goes_on_shows_a_pause() -> None:
+    story = a_group_of_three().expires(HOUR, "one")
+    story.joins(HOUR + 5 * SECOND, "one", says="encountered UNKNOWN_MEMBER_ID from HEARTBEAT response")
+    assert the_last_cause(story) == ("paused", ("one@10.0.0.1",))
+
+
+def test_a_client_that_joined_again_before_its_session_expired_had_been_killed() -> None:
+    story = a_group_of_three().joins(HOUR - 20 * SECOND, "one").expires(HOUR, "one")
+    joined_again = [cause for cause in story.causes() if cause[1] == ("one@10.0.0.1",)]
+    assert joined_again == [("killed", ("one@10.0.0.1",))]
+
+
+def test_a_static_member_that_committed_last_and_closed_was_stopped_in_order() -> None:
+    story = Story().joins(0, "one", static=True).joins(300, "two", static=True)
+    stopped = activity(last_request_ms=HOUR, closed_ms=HOUR + 1, closed_by="client", last_api="OffsetCommit")
+    story.expires(HOUR + SESSION_MS, "one", activity=stopped)
+    assert the_last_cause(story) == ("static_stopped", ("one",))
+
+
+def test_a_member_that_left_and_came_back_as_a_new_process_was_restarted() -> None:
+    story = (
+        a_group_of_three()
+        .leaves(HOUR, "one", says="the consumer is being closed")
+        .joins(HOUR + 10 * SECOND, "one", says="")
+    )
+    assert the_last_cause(story) == ("restart", ("one@10.0.0.1",))
+
+
+def test_a_pod_that_left_and_whose_successor_has_another_name_was_restarted() -> None:
+    story = a_group_of_three().joins(700, "api-0001", host="10.0.0.4").leaves(HOUR, "api-0001")
+    story.joins(HOUR + 10 * SECOND, "api-0007", host="10.0.0.4")
+    assert [cause for cause, _ in story.causes()] == ["one_by_one_start", "restart"]
+
+
+def test_a_member_that_left_and_did_not_come_back_was_removed_by_its_operator() -> None:
+    story = a_group_of_three().leaves(HOUR, "one", says="the consumer is being closed")
+    assert the_last_cause(story) == ("scale_down", ("one@10.0.0.1",))
+
+
+def test_a_member_that_says_that_its_polls_took_too_long_was_slow() -> None:
+    story = a_group_of_three().leaves(HOUR, "one", says="consumer poll timeout has expired.")
+    assert the_last_cause(story) == ("slow_poll", ("one@10.0.0.1",))
+
+
+def test_a_member_that_left_silently_and_came_back_on_its_connection_was_slow_to_poll() -> None:
+    heartbeats = activity(connection="one", last_request_ms=HOUR, last_fetch_ms=HOUR - 5 * MINUTE)
+    story = a_group_of_three().leaves(HOUR, "one", activity=heartbeats)
+    story.joins(HOUR + MINUTE, "one", connection="one", opened_ms=0)
+    assert the_last_cause(story) == ("slow_poll", ("one@10.0.0.1",))
+
+
+def test_a_leader_whose_session_expired_while_its_assignment_was_awaited_was_slow_to_assign() -> None:
+    story = a_group_of_three().expires(HOUR, "one", state="CompletingRebalance")
+    story.joins(HOUR + SECOND, "one", says="encountered UNKNOWN_MEMBER_ID from SYNC_GROUP response")
+    assert the_last_cause(story) == ("slow_leader", ("one@10.0.0.1",))
+
+
+def test_a_static_member_whose_old_connection_was_closed_was_restarted() -> None:
+    story = Story().joins(0, "one", static=True).joins(300, "two", static=True)
+    closed = activity(last_request_ms=HOUR, closed_ms=HOUR + 1, closed_by="client", last_api="OffsetCommit")
+    story.replaces(HOUR + 5 * SECOND, "one", activity=closed)
+    assert the_last_cause(story) == ("static_restart", ("one",))
+
+
+def test_an_instance_id_taken_from_a_process_that_is_connected_is_used_twice() -> None:
+    story = Story().joins(0, "one", static=True).joins(300, "two", static=True)
+    story.replaces(HOUR, "one", host="10.0.0.9", activity=activity(last_request_ms=HOUR - SECOND))
+    assert the_last_cause(story) == ("duplicate_instance", ("one",))
+
+
+def test_an_expired_session_of_which_nothing_else_is_known_is_no_certain_kill() -> None:
+    story = a_group_of_three().expires(HOUR, "one").joins(HOUR + 5 * SECOND, "one")
+    incident = story.incidents()[-1]
+    assert incident.confidence < 0.6
+    assert {str(each.cause) for each in incident.alternatives} & {"killed", "paused"}

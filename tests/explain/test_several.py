@@ -1,0 +1,120 @@
+"""Several disturbances: which belong together, and which only overlap."""
+
+from __future__ import annotations
+
+from kshim.explain.facts import Subscription
+from tests.explain.story import MINUTE, SECOND, SESSION_MS, Story, a_group_of_three, activity
+
+HOUR = 60 * MINUTE
+
+
+def causes_of(story: Story) -> list[str]:
+    return [cause for cause, _ in story.causes()]
+
+
+def test_members_that_join_an_empty_group_start_it() -> None:
+    assert a_group_of_three().causes() == [("one_by_one_start", ("one@10.0.0.1", "three@10.0.0.3", "two@10.0.0.2"))]
+
+
+def test_members_that_are_replaced_one_after_the_other_are_a_deploy() -> None:
+    story = a_group_of_three()
+    for number, client in enumerate(("one", "two", "three")):
+        host = f"10.0.0.{number + 1}"
+        story.leaves(HOUR + number * MINUTE, client).joins(HOUR + number * MINUTE + 10 * SECOND, client, host=host)
+    assert causes_of(story) == ["one_by_one_start", "deploy"]
+
+
+def test_a_deploy_after_which_the_group_uses_another_assignor_changed_it() -> None:
+    story = a_group_of_three()
+    for number, client in enumerate(("one", "two", "three")):
+        host = f"10.0.0.{number + 1}"
+        story.leaves(HOUR + number * SECOND, client)
+        story.joins(HOUR + MINUTE + number * SECOND, client, host=host, assignor="cooperative-sticky")
+    assert causes_of(story) == ["one_by_one_start", "assignor_changed"]
+
+
+def test_a_crash_during_a_deploy_is_an_incident_of_its_own() -> None:
+    story = a_group_of_three().joins(900, "four", host="10.0.0.4")
+    for number, client in enumerate(("one", "two", "three")):
+        host = f"10.0.0.{number + 1}"
+        story.leaves(HOUR + number * MINUTE, client).joins(HOUR + number * MINUTE + 10 * SECOND, client, host=host)
+    dead = activity(last_request_ms=HOUR + MINUTE, closed_ms=HOUR + MINUTE, closed_by="reset")
+    story.expires(HOUR + MINUTE + SESSION_MS, "four", activity=dead)
+    assert sorted(causes_of(story)) == ["deploy", "killed", "one_by_one_start"]
+
+
+def test_a_client_that_crashes_and_returns_again_and_again_is_in_a_crash_loop() -> None:
+    story = a_group_of_three()
+    for number in range(4):
+        at_ms = HOUR + number * 2 * MINUTE
+        story.expires(at_ms, "one", activity=activity(last_request_ms=at_ms - SESSION_MS, closed_ms=at_ms - SESSION_MS))
+        story.joins(at_ms + 5 * SECOND, "one")
+    assert causes_of(story) == ["one_by_one_start", "crash_loop"]
+
+
+def test_a_crash_loop_whose_client_id_is_new_each_time_is_one_loop() -> None:
+    story = a_group_of_three().joins(900, "api-0001", host="10.0.0.4")
+    for number in range(4):
+        at_ms = HOUR + number * 2 * MINUTE
+        dead = activity(last_request_ms=at_ms - SESSION_MS, closed_ms=at_ms - SESSION_MS)
+        story.expires(at_ms, f"api-000{number + 1}", activity=dead)
+        story.joins(at_ms + 5 * SECOND, f"api-000{number + 2}", host="10.0.0.4")
+    assert causes_of(story) == ["one_by_one_start", "crash_loop"]
+
+
+def test_a_client_that_leaves_and_joins_again_and_again_is_flapping() -> None:
+    story = a_group_of_three()
+    for number in range(5):
+        story.leaves(HOUR + number * MINUTE, "one").joins(HOUR + number * MINUTE + 20 * SECOND, "one")
+    assert causes_of(story) == ["one_by_one_start", "flapping"]
+
+
+def test_members_of_a_host_that_fall_silent_together_were_cut_off_with_it() -> None:
+    story = Story()
+    for group in ("billing", "orders"):
+        story.joins(0, f"{group}-a", group=group, host="10.0.0.7").joins(
+            300, f"{group}-b", group=group, host="10.0.0.8"
+        )
+    for group in ("billing", "orders"):
+        silent = activity(last_request_ms=HOUR + SECOND, connection=group)
+        story.expires(HOUR + SESSION_MS, f"{group}-a", group=group, activity=silent)
+        story.joins(HOUR + 2 * MINUTE, f"{group}-a", group=group, host="10.0.0.7", connection=f"{group} again")
+    incident = next(each for each in story.incidents() if str(each.cause) not in ("one_by_one_start",))
+    assert (str(incident.cause), incident.host, incident.groups) == ("network_cut", "10.0.0.7", ("billing", "orders"))
+
+
+def test_what_follows_from_a_restart_of_the_broker_is_no_doing_of_the_clients() -> None:
+    story = a_group_of_three().loads(HOUR).expires(HOUR + SESSION_MS, "one").joins(HOUR + SESSION_MS + SECOND, "one")
+    assert causes_of(story) == ["one_by_one_start", "broker_restarted"]
+
+
+def test_members_that_subscribe_to_other_topics_than_the_rest_are_another_application() -> None:
+    story = a_group_of_three()
+    story.joins(HOUR, "mail", host="10.0.0.8", topics=("mails",)).joins(
+        HOUR + SECOND, "post", host="10.0.0.9", topics=("mails",)
+    )
+    assert story.causes()[-1] == ("shared_group_id", ("mail@10.0.0.8", "post@10.0.0.9"))
+
+
+def test_two_members_that_add_the_same_topic_found_it_by_a_pattern() -> None:
+    story = a_group_of_three()
+    added = Subscription(("orders", "orders-eu"), added=("orders-eu",))
+    story.requests(HOUR, "one", subscription=added).requests(
+        HOUR + MINUTE, "two", reason="metadata_changed", subscription=added
+    )
+    assert causes_of(story) == ["one_by_one_start", "topic_created"]
+
+
+def test_a_leader_that_says_that_its_topics_changed_has_more_partitions() -> None:
+    story = a_group_of_three().requests(HOUR, "one", says="cached metadata has changed from (x) at the beginning")
+    assert causes_of(story) == ["one_by_one_start", "partitions_added"]
+
+
+def test_a_request_that_follows_from_a_cooperative_rebalance_is_nothing_to_explain() -> None:
+    story = a_group_of_three().requests(2 * SECOND, "one", says="need to revoke partitions and re-join")
+    assert causes_of(story) == ["one_by_one_start"]
+
+
+def test_a_member_for_which_all_wait_is_slow_to_poll() -> None:
+    story = a_group_of_three().completes(HOUR, waited_for="two", wait_ms=2 * MINUTE)
+    assert story.causes()[-1] == ("slow_poll", ("two@10.0.0.2",))

@@ -1,0 +1,128 @@
+"""`kshim why` as its users run it: on directories and brokers, as text and JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kshim.cli.main import main
+from kshim.testing import Kshim
+from kshim_protocol.codec import codec
+from kshim_protocol.internal.consumer import ConsumerProtocolSubscription
+from kshim_protocol.internal.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from kshim_protocol.records.batch import build_batch
+from kshim_protocol.records.record import Record
+from tests.tools.logs import write_log
+
+MINUTE = 60_000
+START = 1_795_000_000_000
+
+
+def member(client: str, number: int) -> MemberMetadata:
+    return MemberMetadata(
+        member_id=f"{client}-{number}",
+        client_id=client,
+        client_host="/10.0.0.1",
+        rebalance_timeout=300_000,
+        session_timeout=45_000,
+        subscription=b"\0\0"
+        + codec(ConsumerProtocolSubscription, 0).build(ConsumerProtocolSubscription(topics=("t",))),
+        assignment=b"",
+    )
+
+
+def group_record(at_ms: int, generation: int, *members: MemberMetadata, group: str = "billing") -> Record:
+    value = GroupMetadataValue(
+        protocol_type="consumer",
+        generation=generation,
+        protocol="range",
+        leader=members[0].member_id,
+        current_state_timestamp=at_ms - 40,
+        members=members,
+    )
+    key = b"\0\2" + codec(GroupMetadataKey, 0).build(GroupMetadataKey(group=group))
+    return Record(key, b"\0\3" + codec(GroupMetadataValue, 3).build(value), timestamp_ms=at_ms)
+
+
+def a_scaled_group(directory: Path) -> None:
+    """A group of two, which became three an hour later."""
+    one, two, three = member("one", 1), member("two", 2), member("three", 3)
+    records = [
+        group_record(START, 1, one),
+        group_record(START + 500, 2, one, two),
+        group_record(START + 60 * MINUTE, 3, one, two, three),
+    ]
+    write_log(directory, 0, [build_batch([record], base_offset=place) for place, record in enumerate(records)])
+
+
+def why_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    assert main(["why", *arguments, "--output", "json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_records_alone_show_a_start_and_a_new_member(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a_scaled_group(tmp_path)
+    found = why_json(capsys, "billing", "--data-dir", str(tmp_path))
+    assert (found["version"], found["sources"], found["since_ms"]) == (1, ["records"], None)
+    start, added = found["incidents"]
+    assert (start["cause"], start["clients"]) == ("one_by_one_start", ["one@10.0.0.1", "two@10.0.0.1"])
+    assert (added["cause"], added["clients"], added["basis"]) == ("scale_up", ["three@10.0.0.1"], "inferred")
+    assert added["effects"][0]["sync_ms"] == 40
+
+
+def test_only_what_happened_since_a_time_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a_scaled_group(tmp_path)
+    found = why_json(capsys, "--all", "--data-dir", str(tmp_path), "--since", "2026-11-18T11:30:00")
+    assert [incident["cause"] for incident in found["incidents"]] == ["scale_up"]
+
+
+def test_lines_of_kafkas_log_tell_why_a_member_was_gone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a_scaled_group(tmp_path / "data")
+    log = tmp_path / "server.log"
+    log.write_text(
+        "[2026-11-18 12:00:00,000] INFO [GroupCoordinator id=1] [Group billing] Member two-2 has left group through "
+        "explicit `LeaveGroup` request; client reason: the consumer is being closed "
+        "(org.apache.kafka.coordinator.group.GroupMetadataManager)\n"
+    )
+    found = why_json(capsys, "billing", "--data-dir", str(tmp_path / "data"), "--broker-log", str(log))
+    (incident,) = found["incidents"]
+    assert (incident["cause"], incident["clients"], incident["basis"]) == ("scale_down", ["two@10.0.0.1"], "observed")
+    assert found["sources"] == ["log"]
+
+
+def test_text_names_client_and_host_and_says_what_was_inferred(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a_scaled_group(tmp_path)
+    assert main(["why", "billing", "--data-dir", str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    assert "three@10.0.0.1" in text
+    assert "[inferred]" in text
+    assert text.endswith("2 incidents, from records\n")
+
+
+def test_a_group_that_nothing_is_known_of_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a_scaled_group(tmp_path)
+    assert main(["why", "shipping", "--data-dir", str(tmp_path)]) == 3
+    assert "nothing is known of a group shipping" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["billing", "--all"]])
+def test_either_a_group_or_all_are_asked_for(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", *arguments, "--data-dir", "."]) == 2
+    assert "why needs the name of a group, or --all" in capsys.readouterr().err
+
+
+def test_what_is_no_time_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "--all", "--data-dir", ".", "--at", "yesterday"]) == 2
+    assert "--at: 'yesterday' is not a time" in capsys.readouterr().err
+
+
+def test_a_running_broker_without_groups_has_nothing_to_explain(capsys: pytest.CaptureFixture[str]) -> None:
+    with Kshim() as kshim:
+        found = why_json(capsys, "--all", "--bootstrap-server", kshim.bootstrap_servers)
+    assert found["incidents"] == []
