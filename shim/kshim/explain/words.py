@@ -68,6 +68,8 @@ CERTAIN = 0.8
 def sentence(incident: Incident) -> str:
     """What happened, in one sentence."""
     names = list(incident.clients)
+    if incident.cause is Cause.NETWORK_CUT and incident.host is None:
+        return f"Several hosts were cut off from the broker at the same time: {_listed(names)} fell silent."
     count = len(names)
     return _SENTENCES[incident.cause].format(
         who=names[0] if names else "A member",

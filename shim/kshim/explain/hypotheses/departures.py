@@ -181,6 +181,8 @@ def _killed(seen: _Seen) -> _Weighed:
             _same_process(seen, Step.MUST_NOT),
             _other_process(seen, Step.LIKELY),
             _if(seen.is_static and seen.last_api == _OFFSET_COMMIT, "its last request was a commit", Step.UNLIKELY),
+            # The system resets a connection if the process has not read all of what came.
+            _if(seen.closed_by == "reset", "the connection was reset", Step.LIKELY),
         ),
     )
 
@@ -205,16 +207,15 @@ def _paused(seen: _Seen) -> _Weighed:
 def _static_stopped(seen: _Seen) -> _Weighed:
     return (
         Cause.STATIC_STOPPED,
-        -0.5,
+        0.0,
         (
             _if(not seen.is_static, "it is not a static member: those leave when they stop", Step.MUST_NOT),
-            _if(seen.is_open is False, "its connection was closed when it fell silent", Step.LIKELY),
-            _if(seen.closed_by == "client", "the client closed the connection", Step.LIKELY),
+            _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST),
             _if(seen.is_open, "its connection stayed open while it was silent", Step.MUST_NOT),
             # A consumer that closes commits last, if it commits by itself. One that is killed rarely dies after a commit.
-            _if(seen.last_api == _OFFSET_COMMIT, "its last request was a commit", Step.MUST),
-            _if(seen.last_api in ("Heartbeat", "Fetch"), "its last request was not a commit", Step.UNLIKELY),
+            _if(seen.last_api == _OFFSET_COMMIT, "its last request was a commit", Step.LIKELY),
             _same_process(seen, Step.MUST_NOT),
+            _no_return(seen, Step.LIKELY),
             _if(seen.closed_by == "reset", "the connection was reset", Step.UNLIKELY),
         ),
     )

@@ -49,10 +49,17 @@ def host_failures(found: Sequence[Disturbance], groups: Mapping[str, Group], kno
     for each in found:
         if each.fact.kind is Kind.EXPIRED and each.member is not None and each.member.host is not None:
             expired.setdefault(each.member.host, []).append(each)
+    for together in _together(sorted((each for all_ in expired.values() for each in all_), key=_begin), known):
+        if len({each.member.host for each in together if each.member is not None}) > 1:
+            yield from _of_host(None, together, groups, known)
     for host, all_ in expired.items():
-        for together in _together(sorted(all_, key=lambda each: each.from_ms), known):
+        for together in _together(sorted(all_, key=_begin), known):
             if len({each.name for each in together}) >= _MEMBERS_OF_A_HOST:
                 yield from _of_host(host, together, groups, known)
+
+
+def _begin(each: Disturbance) -> int:
+    return each.from_ms
 
 
 def _together(expired: Sequence[Disturbance], known: Known) -> Iterator[list[Disturbance]]:
@@ -68,7 +75,7 @@ def _together(expired: Sequence[Disturbance], known: Known) -> Iterator[list[Dis
 
 
 def _of_host(
-    host: str, together: Sequence[Disturbance], groups: Mapping[str, Group], known: Known
+    host: str | None, together: Sequence[Disturbance], groups: Mapping[str, Group], known: Known
 ) -> Iterator[Candidate]:
     lives = [each.life for each in together if each.life is not None]
     at_ms = min(each.from_ms for each in together)
@@ -76,7 +83,7 @@ def _of_host(
         life
         for group in groups.values()
         for life in group.alive_at(at_ms)
-        if life.member.host == host and life not in lives and not _fell_silent(life, at_ms, known)
+        if host in (None, life.member.host) and life not in lives and not _fell_silent(life, at_ms, known)
     ]
     shared = [
         Evidence(f"{life.member.name} on the same host fell silent at the same time", Step.LIKELY) for life in lives
@@ -91,7 +98,8 @@ def _of_host(
     cut = [anew] if kept and all(each is False for each in kept) else []
     stalled = [same] if kept and all(kept) else []
     yield Candidate(Cause.NETWORK_CUT, tuple(together), (*shared, *cut), prior=-2.0, host=host)
-    yield Candidate(Cause.HOST_STALLED, tuple(together), (*shared, *stalled), prior=-3.0, host=host)
+    if host is not None:
+        yield Candidate(Cause.HOST_STALLED, tuple(together), (*shared, *stalled), prior=-3.0, host=host)
 
 
 def _fell_silent(life: Life, at_ms: int, known: Known) -> bool:
