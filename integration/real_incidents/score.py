@@ -32,7 +32,7 @@ class Match(NamedTuple):
     @property
     def is_cause_right(self) -> bool:
         """Whether both name the same cause."""
-        return self.truth is not None and self.finding is not None and self.truth.cause.value == self.finding["cause"]
+        return self.truth is not None and self.finding is not None and _cause(self, "truth") == _cause(self, "finding")
 
     @property
     def is_culprit_right(self) -> bool:
@@ -44,7 +44,7 @@ class Match(NamedTuple):
             case SubjectKind.GROUP:
                 return set(self.truth.groups) == set(self.finding["groups"])
             case SubjectKind.HOST:
-                return subject.host == self.finding["host"]
+                return bool(subject.host == self.finding["host"])
             case _:
                 return set(subject.clients) == set(self.finding["clients"])
 

@@ -118,3 +118,31 @@ def test_a_request_that_follows_from_a_cooperative_rebalance_is_nothing_to_expla
 def test_a_member_for_which_all_wait_is_slow_to_poll() -> None:
     story = a_group_of_three().completes(HOUR, waited_for="two", wait_ms=2 * MINUTE)
     assert story.causes()[-1] == ("slow_poll", ("two@10.0.0.2",))
+
+
+def test_a_member_whose_arrival_showed_that_another_is_slow_to_poll_is_no_incident() -> None:
+    story = a_group_of_three().completes(HOUR + 40 * SECOND, waited_for="two", wait_ms=39 * SECOND)
+    story.joins(HOUR + SECOND, "four", host="10.0.0.4")
+    assert story.causes() == [
+        ("one_by_one_start", ("one@10.0.0.1", "three@10.0.0.3", "two@10.0.0.2")),
+        ("slow_poll", ("two@10.0.0.2",)),
+    ]
+
+
+def test_a_wait_that_the_heartbeat_interval_explains_is_nothing_to_explain() -> None:
+    story = a_group_of_three().completes(HOUR, waited_for="two", wait_ms=3 * SECOND)
+    assert causes_of(story) == ["one_by_one_start"]
+
+
+def test_two_members_that_join_an_empty_group_in_the_same_millisecond_start_it() -> None:
+    story = Story().joins(0, "one").joins(0, "two")
+    assert causes_of(story) == ["one_by_one_start"]
+
+
+def test_when_the_members_of_all_hosts_fall_silent_together_no_host_is_named() -> None:
+    story = a_group_of_three()
+    for number, client in enumerate(("one", "two", "three")):
+        silent = activity(connection=client, last_request_ms=HOUR + number * SECOND)
+        story.expires(HOUR + SESSION_MS + number * SECOND, client, activity=silent)
+    incident = story.incidents()[-1]
+    assert (str(incident.cause), incident.host, len(incident.clients)) == ("network_cut", None, 3)

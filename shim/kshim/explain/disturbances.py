@@ -17,6 +17,10 @@ _UNUSUAL = 1.5
 """So many times the median of a group's phases is not usual; a poll may take as long as the one before."""
 
 
+HEARTBEAT_MS = 3_000
+"""Default of `heartbeat.interval.ms` in Java, librdkafka, kafka-python and franz-go, and a third of the session at most."""
+
+
 class What(Enum):
     """The kind of a disturbance."""
 
@@ -108,8 +112,10 @@ def _long_phases(group: Group, known: Known) -> Iterator[Disturbance]:
         last, wait_ms = phases.last_to_join, phases.last_wait_ms
         if last is None or wait_ms is None:
             continue
-        # By its next heartbeat, a third of the session timeout at most, a member knows that it has to join again.
-        if wait_ms > max(known.session_ms(last.member_id) / 2, _UNUSUAL * usual_ms):
+        # By its next heartbeat a member knows that it has to join again, and then its application has to poll. Polls of
+        # healthy members take about as long as those of the others.
+        heartbeat_ms = min(known.session_ms(last.member_id) / 3, HEARTBEAT_MS)
+        if wait_ms > _UNUSUAL * max(heartbeat_ms, usual_ms, phases.other_wait_ms or 0):
             began_ms = fact.ts_ms - (phases.sync_ms or 0) - (phases.join_ms or wait_ms)
             life = group.life_of(last)
             yield Disturbance(What.SLOW_JOIN, group.name, began_ms, began_ms + wait_ms, fact, life)

@@ -86,6 +86,8 @@ class Phases(NamedTuple):
     last_to_join: Member | None
     last_wait_ms: int | None
     """How long `last_to_join` let the others wait; None if it was new."""
+    other_wait_ms: int | None = None
+    """The longest of the other members that were not new; None: there was none."""
 
 
 class Fact(NamedTuple):

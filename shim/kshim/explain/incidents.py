@@ -186,7 +186,9 @@ def _belong_together(part: Sequence[_Chosen], each: _Chosen, known: Known) -> bo
         groups = {one.group for before in part for one in before.best.explains}
         return begins_ms <= ended_ms and not groups & {one.group for one in each.best.explains}
     first = each.best.explains[0]
-    return begins_ms - ended_ms <= known.rebalance_ms(first.member.member_id if first.member is not None else None)
+    member_id = first.member.member_id if first.member is not None else None
+    is_quick = each.best.cause in (Cause.SCALE_UP, Cause.SCALE_DOWN)
+    return begins_ms - ended_ms <= (known.session_ms(member_id) if is_quick else known.rebalance_ms(member_id))
 
 
 def _culprit(best: Candidate) -> tuple[object, ...]:
@@ -209,7 +211,8 @@ def _incident(part: Sequence[_Chosen], groups: Mapping[str, Group]) -> Incident:
     own = [share for one in part for cause, share, _ in one.rivals if cause is first.cause]
     others = [row for one in part[:1] for row in one.rivals if row[0] is not first.cause]
     hosts = {each.member.host for each in explained if each.member is not None}
-    names = tuple(sorted({each.name for each in explained if each.name and each.what is not What.LOADED}))
+    slow = [each for each in explained if each.what is What.SLOW_JOIN] if first.cause is Cause.SLOW_POLL else []
+    names = tuple(sorted({each.name for each in slow or explained if each.name and each.what is not What.LOADED}))
     return Incident(
         cause=first.cause,
         subject=first.cause.subject,

@@ -100,6 +100,11 @@ class Group:
         """Members at a time."""
         return [life for life in self.lives if life.is_alive_at(ts_ms)]
 
+    def before(self, life: Life) -> list[Life]:
+        """Members when a life began."""
+        place = self.lives.index(life)
+        return [other for other in self.lives[:place] if other.is_alive_at(life.began_ms)]
+
     def life_with(self, member_id: str | None) -> Life | None:
         """The life of a member id."""
         return self._by_id.get(member_id or "")

@@ -25,19 +25,21 @@ def candidates_of_group(group: Group, found: Sequence[Disturbance], known: Known
     yield from _starts(group, found, known)
     yield from _shared(group, found, known)
     yield from _topics(found, known)
+    yield from _slow_joins(found)
 
 
-def chains(found: Sequence[Disturbance], known: Known) -> Iterator[list[Disturbance]]:
-    """Parts in which each begins at most a rebalance timeout after the one before has ended.
+def chains(found: Sequence[Disturbance], known: Known, *, within_session: bool = False) -> Iterator[list[Disturbance]]:
+    """Parts in which each begins at most a rebalance timeout, or a session timeout, after the one before has ended.
 
-    That is the longest time for which consumers agree to be kept waiting, so who changes all of a group one after the
-    other rarely waits longer.
+    A rebalance timeout is the longest time for which consumers agree to be kept waiting, so who changes all of a group
+    one after the other rarely waits longer. What is started at once is there within a session timeout.
     """
     part: list[Disturbance] = []
     end_ms = 0
     for each in sorted(found, key=lambda each: each.from_ms):
         member_id = each.member.member_id if each.member is not None else None
-        if part and each.from_ms - end_ms > known.rebalance_ms(member_id):
+        gap_ms = known.session_ms(member_id) if within_session else known.rebalance_ms(member_id)
+        if part and each.from_ms - end_ms > gap_ms:
             yield part
             part = []
         part.append(each)
@@ -174,10 +176,9 @@ def _duplicates(chain: Sequence[Disturbance], known: Known) -> Candidate | None:
 def _starts(group: Group, found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
     """Members joined an empty group, one after the other."""
     arrived = [each for each in found if each.what is What.ARRIVED]
-    for chain in chains(arrived, known):
+    for chain in chains(arrived, known, within_session=True):
         first = chain[0]
-        others = [life for life in group.alive_at(first.from_ms) if life is not first.life]
-        if others or len(chain) < 2:
+        if first.life is None or group.before(first.life) or len(chain) < 2:
             continue
         evidence = [Evidence("the group had no members", Step.LIKELY)]
         evidence += [Evidence(f"{each.name} joined after it", Step.LIKELY) for each in chain[1:]]
@@ -211,3 +212,17 @@ def _topics(found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
             continue
         evidence = [Evidence(f"{each.name} added topics to its subscription", Step.MUST) for each in adding]
         yield Candidate(Cause.TOPIC_CREATED, tuple(adding), tuple(evidence), prior=-2.0)
+
+
+def _slow_joins(found: Sequence[Disturbance]) -> Iterator[Candidate]:
+    """A member for which all waited, with the arrival that began the rebalance: without it that would have been short."""
+    for slow in found:
+        if slow.what is not What.SLOW_JOIN:
+            continue
+        arrived = [each for each in found if each.what is What.ARRIVED and slow.from_ms <= each.from_ms <= slow.to_ms]
+        if len(arrived) == 1:
+            evidence = (
+                Evidence("all members waited for it to join again", Step.LIKELY),
+                Evidence(f"{arrived[0].name} joined, which is harmless", Step.LIKELY),
+            )
+            yield Candidate(Cause.SLOW_POLL, (slow, *arrived), evidence)

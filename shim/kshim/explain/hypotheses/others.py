@@ -52,7 +52,7 @@ def topics_of(life: Life, known: Known) -> set[str]:
 def _arrival(disturbance: Disturbance, group: Group, known: Known) -> Iterator[Candidate]:
     life = disturbance.life
     assert life is not None
-    others = [other for other in group.alive_at(life.began_ms) if other is not life]
+    others = group.before(life)
     is_first = Evidence("the group had no members", Step.LIKELY if not others else Step.MUST_NOT)
     yield Candidate(Cause.ONE_BY_ONE_START, (disturbance,), (is_first,))
     evidence = [Evidence("a client joined that had not been a member", Step.LIKELY)]

@@ -66,7 +66,8 @@ def _member(row: Mapping[str, Any]) -> Member:
 
 def _phases(event: Event) -> Phases:
     waits = [wait for wait in event["waits"] or () if not wait["is_new"]]
-    slowest = max(waits, key=lambda wait: int(wait["wait_ms"]), default=None)
+    waits.sort(key=lambda wait: -int(wait["wait_ms"]))
+    slowest = waits[0] if waits else None
     return Phases(
         join_ms=event["join_ms"],
         sync_ms=event["sync_ms"],
@@ -74,6 +75,7 @@ def _phases(event: Event) -> Phases:
         leader_id=event["leader_id"],
         last_to_join=None if slowest is None else _member(slowest),
         last_wait_ms=None if slowest is None else slowest["wait_ms"],
+        other_wait_ms=waits[1]["wait_ms"] if len(waits) > 1 else None,
     )
 
 
