@@ -1,6 +1,6 @@
 """How often `kshim why` is right: `python -m integration.real_incidents.score FOLDER...` against what was played there.
 
-Every truth and every finding counts; only what began after the play was over is the end of its processes. A finding is of
+Every truth and every finding counts, except findings of no truth that were noticed when the play was over: its processes end. A finding is of
 the truth with which it shares a group and time, at most one each: those of the same cause first, then of the same culprit.
 """
 
@@ -51,7 +51,7 @@ class Match(NamedTuple):
 
 def findings(folder: Path) -> list[Finding]:
     """What `kshim why` says of the data and, of a real Kafka, the log in a folder of the player."""
-    logs = sorted(folder.glob("**/server.log"))
+    logs = sorted(folder.glob("kafka.log"))  # of a real Kafka
     command = [sys.executable, "-m", "kshim", "why", "--all", "--data-dir", str(folder / "data"), "--output", "json"]
     command += [word for log in logs for word in ("--broker-log", str(log))]
     answer = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -145,6 +145,11 @@ def _described(match: Match) -> str:
     return f"{was}  |  {said}"
 
 
+def _is_end(match: Match, end_ms: int | None) -> bool:
+    """Whether a finding is only the end of the processes, which was noticed after the play."""
+    return match.truth is None and match.finding is not None and end_ms is not None and match.finding["to_ms"] > end_ms
+
+
 def main() -> int:
     """Print the score of all folders together."""
     parser = argparse.ArgumentParser(prog="python -m integration.real_incidents.score", description=__doc__)
@@ -152,8 +157,7 @@ def main() -> int:
     all_: list[Match] = []
     for folder in parser.parse_args().folder:
         play = read_truth(folder / "truth.jsonl")
-        found = [each for each in findings(folder) if play.end_ms is None or each["from_ms"] <= play.end_ms]
-        all_ += matches(play.truths, found)
+        all_ += [each for each in matches(play.truths, findings(folder)) if not _is_end(each, play.end_ms)]
     print("\n".join(report(all_)))
     return 0
 

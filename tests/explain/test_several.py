@@ -146,3 +146,21 @@ def test_when_the_members_of_all_hosts_fall_silent_together_no_host_is_named() -
         story.expires(HOUR + SESSION_MS + number * SECOND, client, activity=silent)
     incident = story.incidents()[-1]
     assert (str(incident.cause), incident.host, len(incident.clients)) == ("network_cut", None, 3)
+
+
+def test_two_deploys_of_the_same_processes_are_two_incidents() -> None:
+    story = a_group_of_three()
+    for begin_ms in (HOUR, HOUR + 4 * MINUTE):
+        for number, client in enumerate(("one", "two", "three")):
+            story.leaves(begin_ms + number * 10 * SECOND, client)
+            story.joins(begin_ms + number * 10 * SECOND + 5 * SECOND, client, host=f"10.0.0.{number + 1}")
+    assert causes_of(story) == ["one_by_one_start", "deploy", "deploy"]
+
+
+def test_the_members_of_another_application_that_leave_again_are_still_its_doing() -> None:
+    story = a_group_of_three()
+    story.joins(HOUR, "mail", host="10.0.0.8", topics=("mails",)).joins(
+        HOUR + SECOND, "post", host="10.0.0.9", topics=("mails",)
+    )
+    story.leaves(HOUR + MINUTE, "mail").leaves(HOUR + MINUTE, "post")
+    assert causes_of(story) == ["one_by_one_start", "shared_group_id"]

@@ -35,6 +35,7 @@ _WORDS: tuple[tuple[str, Says], ...] = (
     ("need to re-join with the given member-id", Says.NOTHING),
     ("unknown_member_id", Says.GOES_ON),
     ("illegal_generation", Says.GOES_ON),
+    ("after revoking what we lost", Says.GOES_ON),
     ("previously errored and backed off", Says.GOES_ON),
     ("rebalance failed due to", Says.GOES_ON),
     ("need to revoke partitions", Says.GOES_ON),

@@ -82,14 +82,14 @@ def _requests(group: Group, known: Known) -> Iterator[Disturbance]:
     """Requests, except those that follow from an earlier rebalance.
 
     A cooperative member joins again when it has revoked partitions, and a leader whose view of topics is older than the
-    group's when it has got it: at most a session timeout after a rebalance, and without a reason of its own.
+    group's when it has got it: at most a session timeout after a rebalance or what began one, and without a reason of its own.
     """
-    completed = [fact for fact in group.facts if fact.kind is Kind.COMPLETED]
+    changes = [fact for fact in group.facts if fact.kind in (Kind.COMPLETED, Kind.JOINED, Kind.REPLACED)]
     for fact in group.facts:
         if fact.kind is not Kind.REQUESTED:
             continue
         session_ms = known.session_ms(fact.member.member_id if fact.member else None)
-        follows = any(0 <= fact.ts_ms - before.ts_ms <= session_ms for before in completed)
+        follows = any(0 <= fact.ts_ms - before.ts_ms <= session_ms for before in changes)
         is_changed = fact.subscription is not None and bool(fact.subscription.added or fact.subscription.removed)
         if follows and not is_changed and says(fact.client_reason) in (Says.NOTHING, Says.GOES_ON, Says.BEGINS):
             continue

@@ -158,7 +158,15 @@ def _probabilities(
     return tuple(sorted(rows, key=lambda row: -row[1]))
 
 
-_ONCE = (Cause.KILLED, Cause.PAUSED, Cause.RESTART, Cause.STATIC_RESTART, Cause.STATIC_STOPPED)
+_ONCE = (
+    Cause.KILLED,
+    Cause.PAUSED,
+    Cause.RESTART,
+    Cause.STATIC_RESTART,
+    Cause.STATIC_STOPPED,
+    Cause.DEPLOY,
+    Cause.ASSIGNOR_CHANGED,
+)
 """What happens to a process once: in one group twice is two incidents, in two groups at the same time is one."""
 
 

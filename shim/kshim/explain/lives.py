@@ -173,17 +173,17 @@ class Group:
             until_ms = (life.gone.ts_ms if life.gone else 0) + self._known.rebalance_ms(life.member.member_id)
             for new in free:
                 is_alike = (
-                    _stem(new.member.client_id) == _stem(life.member.client_id) and new.member.host == life.member.host
+                    stem(new.member.client_id) == stem(life.member.client_id) and new.member.host == life.member.host
                 )
                 if is_alike and new is not life and new.previous is None and since_ms < new.began_ms <= until_ms:
                     life.next, new.previous = new, life
                     break
 
 
-def _stem(client_id: str | None) -> str:
+def stem(client_id: str | None) -> str:
     """A client id without what a generator of names appends: hexadecimal digits, counters, random letters.
 
-    >>> _stem("billing-0003"), _stem("billing-7d9fbc6-x2z9q"), _stem("orders")
+    >>> stem("billing-0003"), stem("billing-7d9fbc6-x2z9q"), stem("orders")
     ('billing', 'billing', 'orders')
     """
     return _GENERATED.sub("", client_id or "")

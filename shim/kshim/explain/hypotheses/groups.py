@@ -14,7 +14,7 @@ from kshim.explain.disturbances import Disturbance, What
 from kshim.explain.facts import Kind, Known
 from kshim.explain.hypotheses.departures import evidence_for
 from kshim.explain.hypotheses.others import topics_of
-from kshim.explain.lives import Group
+from kshim.explain.lives import Group, stem
 from kshim.explain.weigh import Evidence, Step
 
 
@@ -51,14 +51,18 @@ def chains(found: Sequence[Disturbance], known: Known, *, within_session: bool =
 def _deploys(group: Group, found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
     """Processes were stopped in order and started again, or others in their place."""
     turned = [each for each in found if _is_orderly(each)]
-    for chain in chains(turned, known):
+    for chain in (part for whole in chains(turned, known) for part in _rounds(whole)):
         gone = [each for each in chain if each.what is not What.ARRIVED]
-        # Who left for good while nobody came was not deployed.
         came = [each for each in chain if each.what is What.ARRIVED]
         unreplaced = [each for each in gone if each.life is not None and each.life.next is None]
-        # Processes with other names, on other hosts, take the places of those that left for good.
-        successors = came[: len(unreplaced)]
-        explained = [*[each for each in gone if each not in unreplaced], *unreplaced[: len(successors)], *successors]
+        replaced = [(each, new) for each in unreplaced if (new := _take_successor(each, came, known)) is not None]
+        unreplaced = [each for each, _ in replaced]
+        successors = [new for _, new in replaced]
+        explained = [
+            *[each for each in gone if each.life is not None and each.life.next is not None],
+            *unreplaced,
+            *successors,
+        ]
         names = {each.name for each in explained if each.what is not What.ARRIVED}
         if len(names) < 2:
             continue
@@ -74,14 +78,38 @@ def _deploys(group: Group, found: Sequence[Disturbance], known: Known) -> Iterat
         if before and before <= names:
             evidence.append(Evidence("these were all members of the group", Step.MUST))
         evidence += [Evidence(f"{name} was not replaced", Step.UNLIKELY) for name in sorted(before - names)]
-        # A deploy replaces a process once.
-        again = len([each for each in explained if each.what is not What.ARRIVED]) - len(names)
-        evidence += [Evidence("a process was replaced more than once", Step.UNLIKELY)] * again
         ordered = tuple(sorted(explained, key=lambda each: each.from_ms))
         yield Candidate(Cause.DEPLOY, ordered, tuple(evidence), prior=-1.0)
         changed = _change_of_assignor(group, ordered)
         if changed is not None:
             yield Candidate(Cause.ASSIGNOR_CHANGED, ordered, (*evidence, Evidence(changed, Step.MUST)), prior=-2.0)
+
+
+def _take_successor(gone: Disturbance, came: list[Disturbance], known: Known) -> Disturbance | None:
+    """Who took the place of one that left for good: a process of the same kind, on any host, that came then."""
+    session_ms = known.session_ms(gone.member.member_id if gone.member is not None else None)
+    for new in came:
+        if gone.member is None or new.member is None or new.from_ms < gone.from_ms - session_ms:
+            continue
+        if stem(new.member.client_id) == stem(gone.member.client_id):
+            came.remove(new)
+            return new
+    return None
+
+
+def _rounds(chain: Sequence[Disturbance]) -> Iterator[list[Disturbance]]:
+    """Parts in which each client is replaced once, as one deploy does."""
+    part: list[Disturbance] = []
+    names: set[str] = set()
+    for each in chain:
+        if each.what is not What.ARRIVED:
+            if each.name in names:
+                yield part
+                part, names = [], set()
+            names.add(each.name)
+        part.append(each)
+    if part:
+        yield part
 
 
 def _is_orderly(each: Disturbance) -> bool:
@@ -200,7 +228,10 @@ def _shared(group: Group, found: Sequence[Disturbance], known: Known) -> Iterato
         if len(foreign) >= 2:
             text = "{} subscribes to none of the others' topics"
             evidence = tuple(Evidence(text.format(each.name), Step.MUST) for each in foreign)
-            yield Candidate(Cause.SHARED_GROUP_ID, tuple(foreign), evidence, prior=-2.0)
+            lives = [each.life for each in foreign]
+            left = [each for each in found if each.what is What.DEPARTED and each.life in lives]
+            gone = [each for each in left if each.fact.kind is Kind.LEFT and each.life and each.life.next is None]
+            yield Candidate(Cause.SHARED_GROUP_ID, (*foreign, *gone), evidence, prior=-2.0)
 
 
 def _topics(found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:

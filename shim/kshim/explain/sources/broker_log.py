@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kshim.explain.facts import Fact, Kind, Member, Phases, Profile
@@ -20,26 +20,63 @@ _STATES = {
 }
 
 
-def facts_of_log(rows: Iterable[Mapping[str, Any]], profiles: Mapping[str, Profile]) -> Iterator[Fact]:
+Protocols = Mapping[tuple[str, int], str | None]
+"""The assignor of each generation of each group, as records have it."""
+
+
+def facts_of_log(
+    rows: Sequence[Mapping[str, Any]], profiles: Mapping[str, Profile], protocols: Protocols
+) -> Iterator[Fact]:
     """The facts in rows of one broker's log, in their order. `line` is a row's number."""
     groups: dict[str, _Group] = {}
+    new_ids = _new_ids(rows, profiles)
     for row in rows:
         group_id = row["group_id"]
         if group_id not in groups:
-            groups[group_id] = _Group(group_id, profiles)
+            groups[group_id] = _Group(group_id, profiles, protocols, new_ids)
         yield from groups[group_id].facts_of(row)
+
+
+def _new_ids(rows: Sequence[Mapping[str, Any]], profiles: Mapping[str, Profile]) -> dict[int, str]:
+    """The ids that static members got when they were replaced, by line: the line has only the old one.
+
+    The next line about the same instance names it, and the last record of it, if there is no such line.
+    """
+    latest = {profile.member.instance_id: member_id for member_id, profile in profiles.items()}
+    following: dict[tuple[str, str | None], str | None] = {}
+    found: dict[int, str] = {}
+    for row in reversed(rows):
+        member_id = row.get("member_id", "")
+        profile = profiles.get(member_id)
+        instance = row.get("group_instance_id") or (profile.member.instance_id if profile is not None else None)
+        key = (row["group_id"], instance)
+        match row["type"]:
+            case "static_replaced":
+                new_id = following.get(key, latest.get(instance))
+                found[row["line"]] = new_id or f"{instance} of line {row['line']}"
+                following[key] = member_id
+            case "member_created":
+                following[key] = None
+            case "member_failed" | "member_left" if instance is not None:
+                following[key] = member_id
+            case _:
+                pass
+    return found
 
 
 class _Group:
     """What has to be remembered of a group from line to line."""
 
-    def __init__(self, group: str, profiles: Mapping[str, Profile]) -> None:
+    def __init__(
+        self, group: str, profiles: Mapping[str, Profile], protocols: Protocols, new_ids: Mapping[int, str]
+    ) -> None:
         self._group = group
         self._profiles = profiles
+        self._protocols = protocols
+        self._new_ids = new_ids
         self._state = "Empty"
         self._preparing_ms: int | None = None
         self._stabilized_ms: int | None = None
-        self._instances: dict[str, str] = {}
 
     def facts_of(self, row: Mapping[str, Any]) -> Iterator[Fact]:
         kind, member_id = row["type"], row.get("member_id", "")
@@ -48,7 +85,6 @@ class _Group:
             case "member_added":
                 yield self._fact(row, Kind.JOINED, member_id)
             case "member_created" if row.get("group_instance_id") is not None:
-                self._instances[row["group_instance_id"]] = member_id
                 yield self._fact(row, Kind.JOINED, member_id)
             case "member_left":
                 yield self._fact(row, Kind.LEFT, member_id)
@@ -74,21 +110,12 @@ class _Group:
         self._state = _STATES.get(kind, self._state)
 
     def _replaced(self, row: Mapping[str, Any], old_id: str) -> Fact:
-        """The line does not contain the new id: the records do, of the member with that instance that is not the old one."""
-        instance = row["group_instance_id"]
-        ids = [
-            member_id
-            for member_id, profile in self._profiles.items()
-            if profile.member.instance_id == instance and member_id != old_id
-        ]
-        known_ids = {old_id, self._instances.get(instance)}
-        new_id = next((each for each in ids if each not in known_ids), f"{instance}@{row['ts_ms']}")
-        self._instances[instance] = new_id
-        old = self._profiles.get(old_id)
+        new_id = self._new_ids[row["line"]]
         fact = self._fact(row, Kind.REPLACED, new_id)._replace(other_id=old_id)
         if fact.member is None or fact.member.client_id is None:
+            old = self._profiles.get(old_id)
             client_id = None if old is None else old.member.client_id
-            fact = fact._replace(member=Member(new_id, instance, client_id, None))
+            fact = fact._replace(member=Member(new_id, row["group_instance_id"], client_id, None))
         return fact
 
     def _request(self, row: Mapping[str, Any], text: str) -> Iterator[Fact]:
@@ -100,7 +127,8 @@ class _Group:
         at_ms, prepared_ms, stabilized_ms = row["ts_ms"], self._preparing_ms, self._stabilized_ms
         join_ms = None if prepared_ms is None or stabilized_ms is None else stabilized_ms - prepared_ms
         sync_ms = None if stabilized_ms is None else at_ms - stabilized_ms
-        phases = Phases(join_ms, sync_ms, None, leader_id, None, None)
+        protocol = self._protocols.get((self._group, row["generation_id"]))
+        phases = Phases(join_ms, sync_ms, protocol, leader_id, None, None)
         return Fact(at_ms, self._group, Kind.COMPLETED, self._source(row), phases=phases)
 
     def _fact(self, row: Mapping[str, Any], kind: Kind, member_id: str) -> Fact:

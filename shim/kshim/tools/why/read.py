@@ -78,8 +78,14 @@ def read(
     of_members = profiles(snapshot for mine in offsets.snapshots.values() for snapshot in mine)
     events = _events(logs, group, newest)
     told = {fact.group for fact in events}
-    rows = (row for row in _rows(broker_logs, ZoneInfo(time_zone)) if group in (None, row["group_id"]))
-    lines = [fact for fact in facts_of_log(rows, of_members) if fact.group not in told]
+    rows = [row for row in _rows(broker_logs, ZoneInfo(time_zone)) if group in (None, row["group_id"])]
+    protocols = {
+        (name, snapshot.value.generation): snapshot.value.protocol
+        for name, mine in offsets.snapshots.items()
+        for snapshot in mine
+        if snapshot.value is not None
+    }
+    lines = [fact for fact in facts_of_log(rows, of_members, protocols) if fact.group not in told]
     told |= {fact.group for fact in lines}
     inferred: list[Fact] = []
     for name, snapshots in offsets.snapshots.items():
