@@ -180,6 +180,12 @@ def _killed(seen: _Seen) -> _Weighed:
             _no_return(seen, Step.LIKELY),
             _same_process(seen, Step.MUST_NOT),
             _other_process(seen, Step.LIKELY),
+            # Supervisors start a process again within seconds, while its old session lasts.
+            _if(
+                seen.is_back and seen.is_same is None and seen.is_open is None and not seen.has_overlap,
+                "its client joined again only when the session had expired",
+                Step.UNLIKELY,
+            ),
             _if(seen.is_static and seen.last_api == _OFFSET_COMMIT, "its last request was a commit", Step.UNLIKELY),
             # The system resets a connection if the process has not read all of what came.
             _if(seen.closed_by == "reset", "the connection was reset", Step.LIKELY),

@@ -80,7 +80,7 @@ def _deploys(group: Group, found: Sequence[Disturbance], known: Known) -> Iterat
         evidence += [Evidence(f"{name} was not replaced", Step.UNLIKELY) for name in sorted(before - names)]
         ordered = tuple(sorted(explained, key=lambda each: each.from_ms))
         yield Candidate(Cause.DEPLOY, ordered, tuple(evidence), prior=-1.0)
-        changed = _change_of_assignor(group, ordered)
+        changed = _change_of_assignor(group, ordered, known)
         if changed is not None:
             yield Candidate(Cause.ASSIGNOR_CHANGED, ordered, (*evidence, Evidence(changed, Step.MUST)), prior=-2.0)
 
@@ -121,20 +121,20 @@ def _is_orderly(each: Disturbance) -> bool:
     return is_static and life is not None and life.next is not None and each.fact.kind in (Kind.EXPIRED, Kind.REPLACED)
 
 
-def _change_of_assignor(group: Group, chain: Sequence[Disturbance]) -> str | None:
+def _change_of_assignor(group: Group, chain: Sequence[Disturbance], known: Known) -> str | None:
     """What changed between the rebalance before and the last one of the chain."""
     begin_ms, end_ms = chain[0].from_ms, chain[-1].to_ms
+    session_ms = known.session_ms(chain[0].member.member_id if chain[0].member is not None else None)
     protocols = [
         (fact.ts_ms, fact.phases.protocol)
         for fact in group.facts
         if fact.kind is Kind.COMPLETED and fact.phases is not None and fact.phases.protocol
     ]
     before = [protocol for ts_ms, protocol in protocols if ts_ms <= begin_ms]
-    after = [protocol for ts_ms, protocol in protocols if ts_ms >= end_ms] or [
-        protocol for _, protocol in protocols[-1:]
-    ]
-    if before and after and before[-1] != after[0]:
-        return f"the group's assignor changed from {before[-1]} to {after[0]}"
+    # A later change is that of another deploy.
+    after = [protocol for ts_ms, protocol in protocols if begin_ms < ts_ms <= end_ms + session_ms]
+    if before and after and before[-1] != after[-1]:
+        return f"the group's assignor changed from {before[-1]} to {after[-1]}"
     for each in chain:
         old = each.life.joined if each.life is not None else None
         new = each.life.next.joined if each.life is not None and each.life.next is not None else None

@@ -30,7 +30,9 @@ OFFSETS_TOPIC = "__consumer_offsets"
 EVENTS_TOPIC = "__kshim_events"
 
 NEWEST_RECORDS = 1_000_000
-"""At most so many records are read of the offsets topic, and of the events topic."""
+"""At most so many records are read of the offsets topic, and of the events topic, for one group."""
+NEWEST_OF_ALL = 300_000
+"""For all groups, of which each record has to be decoded; both take a few seconds."""
 SNAPSHOTS_OF_A_GROUP = 2_000
 """The newest of a group that are kept: a crash loop for hours fits, and memory stays bounded."""
 
@@ -68,9 +70,11 @@ def read(
     group: str | None,
     broker_logs: Sequence[str] = (),
     time_zone: str = "UTC",
-    newest: int = NEWEST_RECORDS,
+    newest: int | None = None,
 ) -> Read:
     """Read what is known of `group`, or of all. Raises SourceError: the cluster or a file cannot be read."""
+    if newest is None:
+        newest = NEWEST_OF_ALL if group is None else NEWEST_RECORDS
     offsets = _Offsets(group)
     with contextlib.suppress(NoTopic):  # it is created for the first group
         for record in _newest(logs, OFFSETS_TOPIC, newest, offsets):
