@@ -10,8 +10,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from kshim.explain.sources.log_lines import parse_line
 from kshim_pipeline.errors import PipelineError
-from kshim_pipeline.inputs.broker_log import parse_line, read_broker_log
+from kshim_pipeline.inputs.broker_log import read_broker_log
 from kshim_pipeline.schemas import LOG_LINES
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from kshim.explain.sources.log_lines import parse_line
 from kshim_pipeline.diagnosis.hosts import with_stalled_hosts
 from kshim_pipeline.diagnosis.incidents import INCIDENTS, findings_of, incidents
 from kshim_pipeline.diagnosis.members import members
 from kshim_pipeline.diagnosis.observed import signals_of_events, signals_of_log
 from kshim_pipeline.diagnosis.tables import MEMBERS, SIGNALS
-from kshim_pipeline.inputs.broker_log import parse_line
 from kshim_pipeline.model.events import events
 from kshim_pipeline.schemas import FINDINGS, LOG_LINES
 from tests.pipeline.model_rows import commit_record, decoded, event, event_records, group_record, member, rows_of, table
