@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kshim.broker.client_activity import ConnectedClient
 from kshim.broker.cluster import Cluster, RandomIds
 from kshim.broker.connection import ANONYMOUS
 from kshim.broker.node import Node
@@ -56,6 +57,7 @@ class Sink:
     is_closed = False
 
     def __init__(self) -> None:
+        self.client = ConnectedClient()
         self.reply_count = 0
 
     def reply(self, frame: bytes | None) -> None:

@@ -29,6 +29,7 @@ from collections.abc import Iterator
 
 from bench.brokers import MeasuredBroker, running_kshim
 from bench.history_group import WORKS, Group, Sockets
+from kshim.broker.client_activity import ConnectedClient
 from kshim.broker.cluster import Cluster, RandomIds
 from kshim.broker.connection import ANONYMOUS
 from kshim.broker.node import Node
@@ -90,6 +91,9 @@ class Answers:
     is_authenticated = True
     is_closed = False
     last: bytes = b""
+
+    def __init__(self) -> None:
+        self.client = ConnectedClient()
 
     def reply(self, frame: bytes | None) -> None:
         """See `Connection.reply`."""

@@ -129,10 +129,11 @@ class Player:
         acts = (self._stall_a_host, self._cut_the_network, self._restart_the_broker)
         while True:
             await asyncio.sleep(self._rng.expovariate(1 / _BETWEEN_FLEET_S))
-            await self._rng.choice(acts)()
+            if self._inhabited:
+                await self._rng.choice(acts)()
 
     async def _stall_a_host(self) -> None:
-        host = self._rng.choice(self.hosts)
+        host = self._rng.choice(self._inhabited)
         stalled = self._on(host)
         start_ms = wall_ms()
         for _, process in stalled:
@@ -143,7 +144,7 @@ class Player:
         await self._settled_and_written(start_ms, stalled, Cause.HOST_STALLED, [host])
 
     async def _cut_the_network(self) -> None:
-        hosts = self._rng.sample(list(self.hosts), self._rng.choice((1, len(self.hosts) // 2)))
+        hosts = self._rng.sample(self._inhabited, self._rng.choice((1, len(self._inhabited) // 2 or 1)))
         cut = [each for host in hosts for each in self._on(host)]
         start_ms = wall_ms()
         for host in hosts:
@@ -162,6 +163,11 @@ class Player:
         self._is_up.set()
         everywhere = [(service, process) for service in self._services for process in service.processes]
         await self._settled_and_written(start_ms, everywhere, Cause.BROKER_RESTARTED, [])
+
+    @property
+    def _inhabited(self) -> list[Host]:
+        """Hosts on which a process runs; there is one at least, once a service has started."""
+        return [host for host in self.hosts if self._on(host)]
 
     def _on(self, host: Host) -> list[tuple[Service, Process]]:
         return [

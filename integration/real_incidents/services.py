@@ -78,8 +78,9 @@ class Service:
         return process
 
     def drop(self, process: Process) -> None:
-        """Take a process off the list that has ended, or will not come back."""
-        self.processes.remove(process)
+        """Take a process off the list that has ended, or will not come back. Idempotent: the supervisor may have done so."""
+        if process in self.processes:
+            self.processes.remove(process)
 
     def _launch(self, process: Process, *, topic: str | None = None) -> None:
         if topic is not None:

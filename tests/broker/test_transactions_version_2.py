@@ -360,8 +360,13 @@ def test_a_batch_behind_a_first_one_that_was_refused_is_out_of_order(version: in
     batched(client, producer.batch(0, verify_only=False, topic="small"))
 
     def write(sequence: int, value: bytes) -> ErrorCode:
-        options = {"producer_id": producer.producer_id, "producer_epoch": producer.epoch, "base_sequence": sequence}
-        batch = a_batch(value, is_transactional=True, **options)
+        batch = a_batch(
+            value,
+            is_transactional=True,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            base_sequence=sequence,
+        )
         return ErrorCode(produce(client, "small", batch, version, transactional_id="x").error_code)
 
     assert write(0, b"x" * 300) is ErrorCode.MESSAGE_TOO_LARGE

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kshim.broker.relay import relay, relay_of_member
-from kshim.broker.request import answered, handles
+from kshim.broker.request import PendingReply, answered, handles
 from kshim.coordinator.groups.coordinator import GroupCoordinator
-from kshim.coordinator.step import OFFSETS_TOPIC, RequestContext, Step, Ticket
+from kshim.coordinator.step import OFFSETS_TOPIC, RequestContext, Step
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kshim_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -30,19 +30,18 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=Request[Any])
 
 
-def _relay_if_enabled(
-    request_class: type[R], answer: Callable[[GroupCoordinator, R, RequestContext, Ticket], Step]
-) -> Callable[[Node, R, RequestContext, Ticket], Step]:
+def _if_enabled(
+    forward: Callable[[Node, R, RequestContext, PendingReply], Step],
+) -> Callable[[Node, R, RequestContext, PendingReply], Step]:
     """The handler of an API of KIP-848, which group.version 0 switches off."""
-    forward = relay(OFFSETS_TOPIC, request_class, answer)
 
-    def handler(node: Node, request: R, context: RequestContext, ticket: Ticket) -> Step:
+    def handler(node: Node, request: R, context: RequestContext, ticket: PendingReply) -> Step:
         if node.cluster.features.group_version == 0:
             return answered(ticket, request.error_response(ErrorCode.UNSUPPORTED_VERSION, context.api_version))
         return forward(node, request, context, ticket)
 
-    handler.__name__ = answer.__name__
-    return handles(request_class)(handler)
+    handler.__name__ = forward.__name__
+    return handles(forward.request_class)(handler)  # type: ignore[attr-defined]
 
 
 # fmt: off
@@ -57,7 +56,9 @@ HANDLERS = (
     relay(OFFSETS_TOPIC, DescribeGroupsRequest, GroupCoordinator.describe_groups),
     relay(OFFSETS_TOPIC, ListGroupsRequest,     GroupCoordinator.list_groups),
     relay(OFFSETS_TOPIC, DeleteGroupsRequest,   GroupCoordinator.delete_groups),
-    _relay_if_enabled(ConsumerGroupHeartbeatRequest, GroupCoordinator.consumer_group_heartbeat),
-    _relay_if_enabled(ConsumerGroupDescribeRequest,  GroupCoordinator.consumer_group_describe),
+    _if_enabled(
+        relay_of_member(OFFSETS_TOPIC, ConsumerGroupHeartbeatRequest, GroupCoordinator.consumer_group_heartbeat)
+    ),
+    _if_enabled(relay(OFFSETS_TOPIC, ConsumerGroupDescribeRequest, GroupCoordinator.consumer_group_describe)),
 )
 # fmt: on
