@@ -106,11 +106,7 @@ def _run(copy: Path, sample: Iterable[Mutant]) -> dict[str, dict[str, Any]]:
         check=True,
     )
     trials = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
-    verdicts = {trial["name"]: trial for trial in trials}
-    for control in ("survived", "killed"):
-        if verdicts[control]["verdict"] != control:
-            raise SystemExit(f"the run judges wrongly: {verdicts[control]}")
-    return verdicts
+    return {trial["name"]: trial for trial in trials}
 
 
 def _controls(copy: Path) -> dict[str, str]:

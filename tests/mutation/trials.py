@@ -28,14 +28,29 @@ from hypothesis import Phase, settings
 
 PACKAGE = "kshim.coordinator"
 SUITES = ("tests/coordinator", "tests/transcripts/test_scenarios.py")
+CONTROLS = ("survived", "killed")
+"""Names of jobs whose verdict is known, and the same."""
 LEAST_CPU_LIMIT_S = 10
 """A mutant has twice the CPU time of the unchanged tests, and at least this."""
 
 WALL_LIMIT_S = 240
 MEMORY_LIMIT_BYTES = 4 << 30
 
+_FROM_THE_COPY = ("--assert=plain", "-p", "no:kshim")
+"""Both pytest and the plugin of kshim load the modules of kshim by ways of their own, past the changed one."""
 _QUIET = ("-W", "ignore::pytest.PytestAssertRewriteWarning")  # plugins are loaded already in a forked process
-_OPTIONS = ("-q", "--no-header", "--tb=line", "-p", "no:randomly", "-p", "no:cacheprovider", "--timeout=0", *_QUIET)
+_OPTIONS = (
+    "-q",
+    "--no-header",
+    "--tb=line",
+    "-p",
+    "no:randomly",
+    "-p",
+    "no:cacheprovider",
+    "--timeout=0",
+    *_FROM_THE_COPY,
+    *_QUIET,
+)
 _STALE = ("kshim", "tests")
 """Packages that a forked process loads anew: whatever may hold something of the coordinator."""
 
@@ -236,6 +251,8 @@ def main(jobs_file: str, results_file: str) -> None:
     with Path(results_file).open("a", encoding="utf-8") as results:
         for index, job in enumerate(jobs, 1):
             trial = _try(job, directory, tests, limit_s)
+            if job["name"] in CONTROLS and trial.verdict != job["name"]:
+                raise SystemExit(f"the run judges wrongly: {trial}")
             verdicts[trial.verdict] += 1
             results.write(json.dumps(trial._asdict()) + "\n")
             results.flush()
