@@ -44,7 +44,6 @@ NOT_SUPPORTED = {
             "renewDelegationToken",
             "unregisterBroker",
             "unregisterController",
-            "updateFeatures",
         ),
         "UnsupportedVersionException",
     ),
@@ -52,10 +51,9 @@ NOT_SUPPORTED = {
 }
 """What kshim does not do, and how a caller hears of it."""
 OTHERWISE = {
-    "describeFeatures": "false",
     "deleteShareGroups": "GroupIdNotFoundException",
 }
-"""Calls that work and answer something else: there are no features to describe; a share group that does not exist is
+"""Calls that work and answer something else: a share group that does not exist is
 not found, which Kafka deletes without a word."""
 UNEQUAL = {"describeConfigs of a broker"}
 """Its number of keys grows with what others have set on the Kafka that all tests share."""

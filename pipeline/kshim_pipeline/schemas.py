@@ -112,6 +112,18 @@ _EVENT_KICKED: Final = StructType(
 _EVENT_COUNTS: Final = StructType(
     [StructField(name, IntegerType()) for name in ("expected", "joined", "kicked", "pending_sync")]
 )
+_EVENT_ACTIVITY: Final = StructType(
+    [
+        StructField("connection_id", LongType()),
+        StructField("opened_ms", LongType()),
+        StructField("closed_ms", LongType()),
+        StructField("closed_by", StringType()),
+        StructField("last_request_ms", LongType()),
+        StructField("last_api", StringType()),
+        StructField("last_fetch_ms", LongType()),
+        StructField("software", StringType()),
+    ]
+)
 _EVENT_END: Final = StructType([StructField(name, StringType()) for name in ("reason", "text", "member_id")])
 _EVENT_COLUMNS: Final[Mapping[str, DataType]] = {
     "v": IntegerType(), "event_id": StringType(), "run": StringType(), "seq": LongType(), "ts_ms": LongType(),
@@ -123,6 +135,7 @@ _EVENT_COLUMNS: Final[Mapping[str, DataType]] = {
     "last_to_sync": _EVENT_WAIT, "waits": ArrayType(_EVENT_WAIT), "waits_omitted": IntegerType(),
     "kicked": ArrayType(_EVENT_KICKED), "kicked_omitted": IntegerType(), "initial_delay_ms": LongType(),
     "protocol": StringType(), "outcome": StringType(), "ended_by": _EVENT_END,
+    "activity": _EVENT_ACTIVITY,
 }
 # fmt: on
 

@@ -43,7 +43,7 @@ def test_the_events_are_those_of_their_design() -> None:
     documented = {name: kinds.get(kind, "parts") for name, kind in rows}
     ours: dict[str, str] = {}
     part_names = {"trigger": "member", "members": "counts", "waits": "wait", "last_to_join": "wait",
-                  "last_to_sync": "wait", "kicked": "kicked", "ended_by": "end"}  # fmt: skip
+                  "last_to_sync": "wait", "kicked": "kicked", "ended_by": "end", "activity": "activity"}  # fmt: skip
     for name, field in fields(StructType([f for f in EVENTS.fields if f.name != "evidence"])):
         head, _, tail = name.partition(".")
         simple = field.dataType.simpleString()
