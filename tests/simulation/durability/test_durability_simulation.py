@@ -34,6 +34,7 @@ def test_nothing_is_lost_that_was_promised(policy: FsyncPolicy, tmp_path: Path) 
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("policy", get_args(FsyncPolicy))
 def test_nothing_is_lost_that_was_promised_in_many_lives(policy: FsyncPolicy, tmp_path: Path) -> None:
     assert lives(policy, MANY_SEEDS, tmp_path) is None
