@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 
 from kshim.cli.exit_codes import EXIT_FAILURE, EXIT_UNAVAILABLE, CommandError
 from kshim.cli.options import DumpOffsetsOptions, ImportOptions, WhyOptions
@@ -21,13 +22,24 @@ def run_logs(options: DumpOffsetsOptions | ImportOptions | WhyOptions) -> int:
             return _why(options)
 
 
+def _printed(run: Callable[[], int]) -> int:
+    """The exit code of a command that prints what logs or brokers contain. Raises CommandError."""
+    # Group names are anything; a terminal of another encoding shall not end the command.
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        return run()
+    except SourceError as error:
+        raise CommandError(str(error), EXIT_UNAVAILABLE) from None
+    except BrokenPipeError:  # `| head` has seen enough; at exit Python must not try again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILURE
+
+
 def _dump(options: DumpOffsetsOptions) -> int:
     from kshim.tools.dump_offsets.run import run_dump_offsets
 
-    # Group names are anything; a terminal of another encoding shall not end the dump.
-    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    try:
-        return run_dump_offsets(
+    return _printed(
+        lambda: run_dump_offsets(
             directories=options.data_dirs,
             bootstrap_server=options.bootstrap_server,
             group=options.group,
@@ -36,11 +48,7 @@ def _dump(options: DumpOffsetsOptions) -> int:
             end=options.to_offset,
             output=options.output,
         )
-    except SourceError as error:
-        raise CommandError(str(error), EXIT_UNAVAILABLE) from None
-    except BrokenPipeError:  # `| head` has seen enough; at exit Python must not try again
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_FAILURE
+    )
 
 
 def _import(options: ImportOptions) -> int:
@@ -64,9 +72,8 @@ def _import(options: ImportOptions) -> int:
 def _why(options: WhyOptions) -> int:
     from kshim.tools.why.run import run_why
 
-    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    try:
-        return run_why(
+    return _printed(
+        lambda: run_why(
             directories=options.data_dirs,
             bootstrap_server=options.bootstrap_server,
             group=options.group,
@@ -75,5 +82,4 @@ def _why(options: WhyOptions) -> int:
             broker_logs=options.broker_logs,
             output=options.output,
         )
-    except SourceError as error:
-        raise CommandError(str(error), EXIT_UNAVAILABLE) from None
+    )
