@@ -66,51 +66,36 @@ def after_adding_patiently(
     pause_ms = cluster.config.add_partitions_to_txn_retry_backoff_ms
     limit_ms = cluster.config.add_partitions_to_txn_retry_backoff_max_ms
 
-    def is_to_wait(outcome: Outcome, waited_ms: int) -> bool:
-        return waited_ms < limit_ms and ErrorCode.CONCURRENT_TRANSACTIONS in outcome.values()
+    def attempt(waited_ms: int, work: Callable[[Outcome], Step]) -> Step:
+        def once_tried(outcome: Outcome, then: Callable[[Outcome], Step]) -> Step:
+            if waited_ms >= limit_ms or ErrorCode.CONCURRENT_TRANSACTIONS not in outcome.values():
+                return then(outcome)
+            cluster.timers.after(pause_ms, lambda: try_again(waited_ms + pause_ms), name="transaction")
+            return Step()
 
-    def tried(outcome: Outcome) -> Step:
-        if not is_to_wait(outcome, 0):
-            return work(outcome)
-        wait(0)
+        now = Now(context.now.mono_ms + waited_ms, context.now.wall_ms + waited_ms)
+        return after_adding(
+            cluster,
+            transactional_id,
+            producer,
+            places,
+            RequestContext(context.api_version, context.client_id, context.client_host, now, context.real_ms),
+            lambda outcome: once_tried(outcome, work),
+            lambda outcome: once_tried(outcome, later),
+        )
+
+    def later(outcome: Outcome) -> Step:
+        work_later(outcome)
         return Step()
-
-    def tried_later(outcome: Outcome, waited_ms: int) -> Step:
-        if is_to_wait(outcome, waited_ms):
-            wait(waited_ms)
-        else:
-            work_later(outcome)
-        return Step()
-
-    def wait(waited_ms: int) -> None:
-        cluster.timers.after(pause_ms, lambda: try_again(waited_ms + pause_ms), name="transaction")
 
     def try_again(waited_ms: int) -> None:
-        now = Now(context.now.mono_ms + waited_ms, context.now.wall_ms + waited_ms)
-        then = RequestContext(context.api_version, context.client_id, context.client_host, now, context.real_ms)
         try:
-            after_adding(
-                cluster,
-                transactional_id,
-                producer,
-                places,
-                then,
-                lambda outcome: tried_later(outcome, waited_ms),
-                lambda outcome: tried_later(outcome, waited_ms),
-            )
+            attempt(waited_ms, later)
         except Exception as error:
             cluster.defect(error, None)
             work_later(dict.fromkeys(places, ErrorCode.UNKNOWN_SERVER_ERROR))
 
-    return after_adding(
-        cluster,
-        transactional_id,
-        producer,
-        places,
-        context,
-        tried,
-        lambda outcome: tried_later(outcome, 0),
-    )
+    return attempt(0, work)
 
 
 def after_adding(
