@@ -23,6 +23,7 @@ from kshim_protocol.messages.create_topics import CreatableTopic, CreateTopicsRe
 from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
 from kshim_protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
+from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
 from kshim_protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -58,6 +59,7 @@ class Peer:
         (made,) = self.client.ask(CreateTopicsRequest(topics=(new,)), 5).topics
         assert made.error_code == ErrorCode.NONE
         self.wait_for(name, PARTITIONS)
+        self.wait_for_coordinator()
 
     def wait_for(self, topic: str, partition_count: int) -> None:
         """Wait for a topic: Kafka answers CreateTopics before every part of it knows the topic."""
@@ -65,6 +67,14 @@ class Peer:
         request = MetadataRequest(topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=False)
         while len(self.client.ask(request, 12).topics[0].partitions) < partition_count:
             assert time.monotonic() < deadline, "the topic does not appear"
+            time.sleep(0.05)
+
+    def wait_for_coordinator(self) -> None:
+        """Wait for the group's coordinator: a broker creates the topic of offsets when one is first asked for."""
+        deadline = time.monotonic() + WAIT_S
+        request = FindCoordinatorRequest(key=self.group_id, key_type=0)
+        while self.client.ask(request, 3).error_code != ErrorCode.NONE:
+            assert time.monotonic() < deadline, "the group has no coordinator"
             time.sleep(0.05)
 
     def join(self, member_id: str = "", instance_id: str | None = None, metadata: bytes = b"m") -> JoinGroupResponse:
