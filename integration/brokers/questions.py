@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kshim.coordinator.partitioner import partition_for
 from kshim.tools.client import BrokerGone, Client
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.group_requests import GroupMember
@@ -67,6 +66,7 @@ from kshim_protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from kshim_protocol.partitioner import partition_for
 from kshim_protocol.records.batch import build_batch
 from kshim_protocol.records.record import Record
 from kshim_protocol.schema import ZERO_UUID

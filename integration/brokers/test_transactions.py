@@ -12,9 +12,9 @@ import pytest
 from integration.brokers.clients import CLIENTS, Library
 from integration.support.broker import Deadline
 from integration.support.group_suite import new_name
-from kshim.coordinator.partitioner import partition_for
 from kshim.coordinator.step import TRANSACTIONS_TOPIC
 from kshim.testing import Kshim
+from kshim_protocol.partitioner import partition_for
 
 # kafka-python leaves the sockets of refused connections to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")

@@ -10,7 +10,6 @@ from typing import Any, get_args
 import pytest
 
 from integration.durability.bad_disk import TOPIC, Committer, Producer, running_broker
-from kshim.coordinator.partitioner import partition_for
 from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim.partitions.durability import FsyncPolicy
 from kshim.tools.client import Client
@@ -20,6 +19,7 @@ from kshim_protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
+from kshim_protocol.partitioner import partition_for
 from kshim_protocol.records.batch import iter_batches
 from kshim_protocol.records.record import iter_records
 from tests.broker.data_plane import fetch_of

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from integration.transactions.producer import Producer, Talk
-from kshim.coordinator.partitioner import partition_for
+from kshim_protocol.partitioner import partition_for
 
 Tell = Callable[..., None]
 """Takes what was asked and the answers."""

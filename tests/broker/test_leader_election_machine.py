@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from kshim.coordinator.partitioner import partition_for
 from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.group_requests import GroupMember
@@ -27,6 +26,7 @@ from kshim_protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from kshim_protocol.messages.sync_group import SyncGroupRequest
+from kshim_protocol.partitioner import partition_for
 from kshim_protocol.records.batch import parse_batch_header
 from kshim_protocol.records.record import iter_records
 from tests.broker.data_plane import a_batch, produce

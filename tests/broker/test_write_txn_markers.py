@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from integration.support.kafka import RealKafka
-from kshim.coordinator.partitioner import partition_for
 from kshim.tools.client import Client as WireClient
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
@@ -20,6 +19,7 @@ from kshim_protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from kshim_protocol.partitioner import partition_for
 from tests.broker.both import Both
 from tests.broker.harness import NodeUnderTest, a_node, files_in
 from tests.broker.transactional import TransactionalProducer, committed_offset, committed_values

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from kshim.coordinator.partitioner import partition_for
 from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.group_requests import GroupMember
@@ -37,6 +36,7 @@ from kshim_protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kshim_protocol.partitioner import partition_for
 from kshim_protocol.records.batch import parse_batch_header
 from kshim_protocol.schema import Request
 from tests.broker.data_plane import a_batch, fetch_of, only_partition, produce, produce_of, values_in

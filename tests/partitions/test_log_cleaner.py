@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import pytest
 
-from kshim.coordinator.partitioner import partition_for
 from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim.partitions.log_cleaner import DIRTY_BYTES, IDLE_DIRTY_BYTES, IDLE_MS, RETRY_MS, SAVE_MS
 from kshim.storage.log import Log
@@ -22,6 +21,7 @@ from kshim_protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from kshim_protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from kshim_protocol.partitioner import partition_for
 from kshim_protocol.records.record import iter_records
 from tests.broker.data_plane import a_batch, fetch_of, only_partition, produce, values_in
 from tests.broker.harness import START_WALL_MS, Client, NodeUnderTest, a_node, files_in

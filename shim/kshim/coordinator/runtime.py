@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from kshim.coordinator.deadlines import Deadlines, Key
-from kshim.coordinator.partitioner import partition_for
 from kshim.coordinator.step import Now, RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
+from kshim_protocol.partitioner import partition_for
 from kshim_protocol.schema import Request
 
 S = TypeVar("S", bound="CoordinatorShard")

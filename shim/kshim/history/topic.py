@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from kshim.coordinator.partitioner import partition_for
 from kshim.history.event import HistoryEvent
 from kshim.storage.log import LogError
+from kshim_protocol.partitioner import partition_for
 from kshim_protocol.records.batch import build_key_value_batch
 
 if TYPE_CHECKING:
