@@ -141,7 +141,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--requests", type=int, default=50, help="requests a sequence")
     parser.add_argument("--at-once", type=int, default=8, help="sequences at the same time")
     parser.add_argument("--stop-after", type=int, default=3, help="differences to find")
-    parser.add_argument("--keep", type=Path, default=Path(".cache/differences"), help="where steps of differences are written")
+    parser.add_argument(
+        "--keep", type=Path, default=Path(".cache/differences"), help="where steps of differences are written"
+    )
     parser.add_argument("--replay", type=Path, help="play the steps of this file")
     parser.add_argument(
         "--kshim", help="HOST:PORT of a running kshim (both brokers must be configured as brokers.py does)"
