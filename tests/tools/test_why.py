@@ -13,6 +13,7 @@ from kshim.testing import Kshim
 from kshim_protocol.codec import codec
 from kshim_protocol.internal.consumer import ConsumerProtocolSubscription
 from kshim_protocol.internal.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from kshim_protocol.partitioner import partition_for
 from kshim_protocol.records.batch import build_batch
 from kshim_protocol.records.record import Record
 from tests.tools.logs import write_log
@@ -126,3 +127,58 @@ def test_a_running_broker_without_groups_has_nothing_to_explain(capsys: pytest.C
     with Kshim() as kshim:
         found = why_json(capsys, "--all", "--bootstrap-server", kshim.bootstrap_servers)
     assert found["incidents"] == []
+
+
+def an_event(group: str, client: str, *, at_ms: int = START) -> Record:
+    """A member joins, as kshim's events say it."""
+    trigger = {
+        "member_id": f"{client}-1", "instance_id": None, "client_id": client, "host": "10.0.0.1", "client_reason": None,
+    }  # fmt: skip
+    event = {
+        "type": "member_joined", "event_id": f"{at_ms}", "ts_ms": at_ms, "group": group, "run": "r", "trigger": trigger,
+        "reason": "new_member", "replaced_member_id": None, "state_from": "Empty",
+    }  # fmt: skip
+    return Record(group.encode(), json.dumps(event).encode(), timestamp_ms=at_ms)
+
+
+def write_events(directory: Path, *values: Record) -> None:
+    batches = [build_batch([record], base_offset=place) for place, record in enumerate(values)]
+    write_log(directory, 0, batches, topic="__kshim_events")
+
+
+def test_a_folder_without_the_topics_is_told_from_a_cluster_without_groups(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["why", "--all", "--data-dir", str(tmp_path)]) == 3
+    assert "has no partition of __consumer_offsets or __kshim_events" in capsys.readouterr().err
+
+
+def test_what_is_no_event_is_said_and_the_others_are_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    broken = Record(b"billing", b"not an event", timestamp_ms=START)
+    write_events(tmp_path, broken, an_event("billing", "one"), an_event("billing", "two", at_ms=START + 500))
+    found = why_json(capsys, "billing", "--data-dir", str(tmp_path))
+    assert (found["sources"], found["damaged"]) == (["events"], ["__kshim_events-0"])
+    assert [incident["cause"] for incident in found["incidents"]] == ["one_by_one_start"]
+
+
+def test_events_that_cannot_be_read_are_no_missing_topic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a_scaled_group(tmp_path)
+    (tmp_path / "__kshim_events-0").write_text("a file where a folder should be")
+    write_events(tmp_path / "second", an_event("billing", "one"))
+    log = tmp_path / "second" / "__kshim_events-0" / f"{0:020d}.log"
+    log.unlink()
+    log.mkdir()  # cannot be read as a file
+    assert main(["why", "billing", "--data-dir", str(tmp_path), "--data-dir", str(tmp_path / "second")]) == 3
+    assert "__kshim_events-0" in capsys.readouterr().err
+
+
+def test_a_group_is_found_in_its_partition_and_in_any_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home = partition_for("billing", 8)
+    for partition in range(8):
+        write_log(tmp_path, partition, [])
+    for partition in (home, (home + 1) % 8):
+        records = [group_record(START, 1, member("one", 1)), group_record(START + 500, 2, member("one", 1))]
+        batches = [build_batch([record], base_offset=place) for place, record in enumerate(records)]
+        write_log(tmp_path, partition, batches)
+        assert why_json(capsys, "billing", "--data-dir", str(tmp_path))["sources"] == ["records"]
+        write_log(tmp_path, partition, [])

@@ -12,12 +12,15 @@ from kshim.explain.words import advice, sentence, would_tell
 VERSION = 1
 
 
-def document(incidents: Iterable[Incident], sources: Sequence[str], since_ms: int | None) -> dict[str, Any]:
-    """The whole answer. `since_ms`: how far back was read; None: everything."""
+def document(
+    incidents: Iterable[Incident], sources: Sequence[str], since_ms: int | None, damaged: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The whole answer. `since_ms`: how far back was read; None: everything. `damaged`: what was read in part."""
     return {
         "version": VERSION,
         "sources": list(sources),
         "since_ms": since_ms,
+        "damaged": list(damaged),
         "incidents": [_incident(each) for each in incidents],
     }
 

@@ -7,6 +7,7 @@ and joins again; a client has several processes, one after the other, if it is r
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
 
@@ -94,16 +95,18 @@ class Group:
         self._by_id: dict[str, Life] = {}
         for fact in self.facts:
             self._add(fact)
+        self._places = {id(life): place for place, life in enumerate(self.lives)}
+        self._attendance = _Attendance(self.lives)
         self._link()
 
     def alive_at(self, ts_ms: int) -> list[Life]:
         """Members at a time."""
-        return [life for life in self.lives if life.is_alive_at(ts_ms)]
+        return sorted(self._attendance.at(ts_ms), key=lambda life: self._places[id(life)])
 
     def before(self, life: Life) -> list[Life]:
         """Members when a life began."""
-        place = self.lives.index(life)
-        return [other for other in self.lives[:place] if other.is_alive_at(life.began_ms)]
+        place = self._places[id(life)]
+        return [other for other in self.alive_at(life.began_ms) if self._places[id(other)] < place]
 
     def life_with(self, member_id: str | None) -> Life | None:
         """The life of a member id."""
@@ -178,6 +181,40 @@ class Group:
                 if is_alike and new is not life and new.previous is None and since_ms < new.began_ms <= until_ms:
                     life.next, new.previous = new, life
                     break
+
+
+class _Attendance:
+    """Who was a member when, without a look at every life: the changes in order, and who was there after every so many."""
+
+    _EVERY = 64
+
+    def __init__(self, lives: Iterable[Life]) -> None:
+        changes = [(life.began_ms, False, life) for life in lives if life.is_alive_at(life.began_ms)]
+        changes += [(life.gone.ts_ms, True, life) for _, _, life in changes if life.gone is not None]
+        self._changes = sorted(changes, key=lambda change: change[:2])
+        self._times = [ts_ms for ts_ms, _, _ in self._changes]
+        self._kept: list[tuple[Life, ...]] = []
+        there: dict[int, Life] = {}
+        for number, change in enumerate(self._changes):
+            if number % self._EVERY == 0:
+                self._kept.append(tuple(there.values()))
+            self._apply(change, there)
+
+    def at(self, ts_ms: int) -> Iterable[Life]:
+        end = bisect_right(self._times, ts_ms)
+        start = min(end // self._EVERY, len(self._kept) - 1)
+        there = {id(life): life for life in self._kept[start]} if self._kept else {}
+        for change in self._changes[max(start, 0) * self._EVERY : end]:
+            self._apply(change, there)
+        return there.values()
+
+    @staticmethod
+    def _apply(change: tuple[int, bool, Life], there: dict[int, Life]) -> None:
+        _, is_end, life = change
+        if is_end:
+            there.pop(id(life), None)
+        else:
+            there[id(life)] = life
 
 
 def stem(client_id: str | None) -> str:

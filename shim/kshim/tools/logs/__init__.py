@@ -10,4 +10,4 @@ class SourceError(Exception):
 
 
 class NoTopic(SourceError):
-    """A running broker has no such topic."""
+    """There is no such topic: nothing is wrong with the log, and nothing was written yet or in this place."""

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
-from kshim.tools.logs import SourceError
+from kshim.tools.logs import NoTopic, SourceError
 from kshim_protocol.records.scan import Batch, Damage, batches_in_file
 
 _FOLDER = re.compile(r"([a-zA-Z0-9._-]{1,249})-(\d+)")
@@ -52,14 +52,18 @@ class FolderLogs:
     def __str__(self) -> str:
         return self._name
 
+    def has(self, topic: str) -> bool:
+        """Whether there is any partition of a topic."""
+        return topic in self._folders or topic in self._kshims
+
     def partitions(self, topic: str) -> list[int]:
-        """The partitions of a topic, in order. Raises SourceError when there are none.
+        """The partitions of a topic, in order. Raises NoTopic when there are none.
 
         Kafka's are those that have a folder; kshim makes folders only when there is something to write.
         """
         found = {*self._folders.get(topic, {}), *range(self._kshims.get(topic, {}).get("partitions", 0))}
         if not found:
-            raise SourceError(f"{self._name} has no partition of {topic}")
+            raise NoTopic(f"{self._name} has no partition of {topic}")
         return sorted(found)
 
     def topic_id(self, topic: str) -> str | None:

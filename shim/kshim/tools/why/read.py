@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
 import struct
@@ -22,6 +21,7 @@ from kshim.tools.logs import NoTopic, SourceError
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.group_metadata import GroupMetadataValue
 from kshim_protocol.internal.versioned import parse_versioned
+from kshim_protocol.partitioner import partition_for
 from kshim_protocol.records.compression import CompressionUnavailableError
 from kshim_protocol.records.record import Record, iter_records
 from kshim_protocol.records.scan import Batch, Damage
@@ -45,7 +45,7 @@ class Logs(Protocol):
     """Where logs are: folders or a broker."""
 
     def partitions(self, topic: str) -> list[int]:
-        """The partitions there are. Raises SourceError when there are none."""
+        """The partitions there are. Raises NoTopic when there are none, and SourceError."""
         ...
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:
@@ -62,6 +62,8 @@ class Read(NamedTuple):
 
     known: Known
     since_ms: int | None
+    damaged: tuple[str, ...] = ()
+    """Where something could not be read, `topic-partition`, besides the torn end of a log that is being written."""
 
 
 def read(
@@ -75,12 +77,15 @@ def read(
     """Read what is known of `group`, or of all. Raises SourceError: the cluster or a file cannot be read."""
     if newest is None:
         newest = NEWEST_OF_ALL if group is None else NEWEST_RECORDS
+    scan = _Scan(logs, newest)
     offsets = _Offsets(group)
-    with contextlib.suppress(NoTopic):  # it is created for the first group
-        for record in _newest(logs, OFFSETS_TOPIC, newest, offsets):
+    for partitions in _likely(scan.partitions(OFFSETS_TOPIC), group):
+        for _, record in scan.newest(OFFSETS_TOPIC, partitions):
             offsets.add(record)
+        if offsets.snapshots or offsets.commits:
+            break
     of_members = profiles(snapshot for mine in offsets.snapshots.values() for snapshot in mine)
-    events = _events(logs, group, newest)
+    events = _events(scan, group)
     told = {fact.group for fact in events}
     rows = [row for row in _rows(broker_logs, ZoneInfo(time_zone)) if group in (None, row["group_id"])]
     protocols = {
@@ -97,7 +102,7 @@ def read(
             inferred += facts_of_records(list(snapshots), offsets.commits.get(name, {}))
     sources = [name for name, facts in (("events", events), ("log", lines), ("records", inferred)) if facts]
     facts = sorted([*events, *lines, *inferred], key=lambda fact: fact.ts_ms)
-    return Read(Known(tuple(facts), of_members, tuple(sources)), offsets.since_ms)
+    return Read(Known(tuple(facts), of_members, tuple(sources)), scan.since_ms, tuple(scan.damaged))
 
 
 class _Offsets:
@@ -107,7 +112,6 @@ class _Offsets:
         self._group = None if group is None else group.encode()
         self.snapshots: dict[str, deque[Snapshot]] = defaultdict(lambda: deque(maxlen=SNAPSHOTS_OF_A_GROUP))
         self.commits: dict[str, dict[tuple[str, int], array[int]]] = defaultdict(dict)
-        self.since_ms: int | None = None
 
     def add(self, record: Record) -> None:
         key = record.key
@@ -143,41 +147,78 @@ class _Offsets:
         self.snapshots[group].append(Snapshot(record.timestamp_ms, group, f"record {record.offset}", value))
 
 
-def _newest(logs: Logs, topic: str, newest: int, offsets: _Offsets | None = None) -> Iterator[Record]:
-    """The newest records of a topic: an equal share of each partition."""
-    partitions = logs.partitions(topic)
-    share = max(newest // len(partitions), 1)
-    for partition in partitions:
-        first, end = logs.offsets(topic, partition)
-        start = max(first, end - share)
-        is_first = start > first
-        for piece in logs.read(topic, partition, start):
-            if isinstance(piece, Damage) or piece.header.is_control:
+def _likely(partitions: list[int], group: str | None) -> Iterator[list[int]]:
+    """The partitions with a group's records, and the others: a folder may be of one broker of several, with a part of them."""
+    home = [] if group is None else [each for each in partitions if each == partition_for(group, partitions[-1] + 1)]
+    yield home or partitions
+    if home:
+        yield [each for each in partitions if each not in home]
+
+
+class _Scan:
+    """The newest records of topics, and what was left out of them."""
+
+    def __init__(self, logs: Logs, newest: int) -> None:
+        self._logs = logs
+        self._newest = newest
+        self.since_ms: int | None = None
+        self.damaged: dict[str, None] = {}
+
+    def partitions(self, topic: str) -> list[int]:
+        """In order; none if there is no such topic: brokers create theirs when there is something to write."""
+        try:
+            return self._logs.partitions(topic)
+        except NoTopic:
+            return []
+
+    def newest(self, topic: str, partitions: Sequence[int]) -> Iterator[tuple[int, Record]]:
+        """An equal share of each partition, with its number. Raises SourceError."""
+        for partition in partitions:
+            first, end = self._logs.offsets(topic, partition)
+            start = max(first, end - max(self._newest // len(partitions), 1))
+            oldest_ms = None
+            for record in self._records(topic, partition, start):
+                if oldest_ms is None:
+                    oldest_ms = record.timestamp_ms
+                yield partition, record
+            if start > first and oldest_ms is not None and topic == OFFSETS_TOPIC:
+                self.since_ms = max(self.since_ms or 0, oldest_ms)
+
+    def _records(self, topic: str, partition: int, start: int) -> Iterator[Record]:
+        for piece in self._logs.read(topic, partition, start):
+            if isinstance(piece, Damage):
+                if not piece.is_tail:
+                    self.damaged[f"{topic}-{partition}"] = None
+                continue
+            if piece.header.is_control:
                 continue
             try:
                 for record in iter_records(piece.data):
-                    if record.offset < start:
-                        continue
-                    if is_first and offsets is not None:
-                        offsets.since_ms = max(offsets.since_ms or 0, record.timestamp_ms)
-                        is_first = False
-                    yield record
-            except (ProtocolError, CompressionUnavailableError) as error:
+                    if record.offset >= start:
+                        yield record
+            except ProtocolError:
+                self.damaged[f"{topic}-{partition}"] = None
+            except CompressionUnavailableError as error:
                 raise SourceError(f"{topic}-{partition} cannot be read: {error}") from None
 
 
-def _events(logs: Logs, group: str | None, newest: int) -> list[Fact]:
+def _events(scan: _Scan, group: str | None) -> list[Fact]:
     key = None if group is None else group.encode()
-    try:
-        records = _newest(logs, EVENTS_TOPIC, newest)
-        found = [
-            fact_of_event(json.loads(bytes(record.value)))
-            for record in records
-            if record.value is not None and (key is None or record.key == key)
-        ]
-    except SourceError:
-        return []  # Kafka has no such topic, and kshim only with --events-topic
-    return [fact for fact in found if fact is not None]
+    found: list[Fact] = []
+    for partitions in _likely(scan.partitions(EVENTS_TOPIC), group):
+        for partition, record in scan.newest(EVENTS_TOPIC, partitions):
+            if record.value is None or (key is not None and record.key != key):
+                continue
+            try:
+                fact = fact_of_event(json.loads(record.value))
+            except (ValueError, LookupError, TypeError):  # no event: of somebody else, or of a version after this one
+                scan.damaged[f"{EVENTS_TOPIC}-{partition}"] = None
+                continue
+            if fact is not None:
+                found.append(fact)
+        if found:
+            break
+    return found
 
 
 def _rows(paths: Sequence[str], zone: ZoneInfo) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,7 @@ from kshim.explain.document import document
 from kshim.explain.words import paragraph, time_text
 from kshim.tools.logs import SourceError
 from kshim.tools.logs.folder import FolderLogs
-from kshim.tools.why.read import Logs, read
+from kshim.tools.why.read import EVENTS_TOPIC, OFFSETS_TOPIC, Logs, read
 from kshim.wording import counted
 
 OutputFormat = Literal["text", "json"]
@@ -38,13 +38,17 @@ def run_why(
         raise SourceError(f"nothing is known of a group {group}")
     incidents = [each for each in explain(found.known) if _is_wanted(each, at_ms, since_ms)]
     if output == "json":
-        stream.write(json.dumps(document(incidents, found.known.sources, found.since_ms), ensure_ascii=False) + "\n")
+        stream.write(
+            json.dumps(document(incidents, found.known.sources, found.since_ms, found.damaged), ensure_ascii=False)
+            + "\n"
+        )
         return 0
     for incident in incidents:
         stream.write(paragraph(incident) + "\n\n")
     limit = "" if found.since_ms is None else f", in what was written since {time_text(found.since_ms)}"
     sources = " and ".join(found.known.sources) or "nothing: there are no groups"
-    stream.write(f"{counted(len(incidents), 'incident')}, from {sources}{limit}\n")
+    damage = "" if not found.damaged else f"; damaged and read in part: {', '.join(found.damaged)}"
+    stream.write(f"{counted(len(incidents), 'incident')}, from {sources}{limit}{damage}\n")
     return 0
 
 
@@ -61,7 +65,10 @@ def _end_ms(incident: Incident) -> int:
 @contextmanager
 def _opened(directories: Sequence[str], bootstrap_server: tuple[str, int] | None) -> Iterator[Logs]:
     if bootstrap_server is None:
-        yield FolderLogs(directories)
+        folders = FolderLogs(directories)
+        if not any(folders.has(topic) for topic in (OFFSETS_TOPIC, EVENTS_TOPIC)):
+            raise SourceError(f"{folders} has no partition of {OFFSETS_TOPIC} or {EVENTS_TOPIC}")
+        yield folders
         return
     from kshim.tools.logs.broker import BrokerLogs
 

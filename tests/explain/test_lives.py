@@ -1,0 +1,39 @@
+"""Members to lives: who was a member when."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kshim.explain.facts import Fact, Kind, Known, Member
+from kshim.explain.lives import Group
+
+Spans = list[tuple[int, int | None]]
+
+spans = st.lists(st.tuples(st.integers(0, 50), st.one_of(st.none(), st.integers(0, 60))), max_size=300)
+
+
+def a_group(of: Spans) -> Group:
+    """A group of members that join and leave at these times; None: it stays."""
+    facts = []
+    for number, (begin_ms, end_ms) in enumerate(of):
+        member = Member(f"m{number}", None, "c", "h")
+        facts.append(Fact(begin_ms, "g", Kind.JOINED, "", member))
+        if end_ms is not None:
+            facts.append(Fact(max(begin_ms, end_ms), "g", Kind.LEFT, "", member))
+    facts.sort(key=lambda fact: fact.ts_ms)
+    return Group("g", facts, Known(tuple(facts), {}, ()))
+
+
+@given(spans)
+def test_members_at_any_time_are_those_that_had_joined_and_had_not_left(of: Spans) -> None:
+    group = a_group(of)
+    for ts_ms in range(-1, 62, 3):
+        assert group.alive_at(ts_ms) == [life for life in group.lives if life.is_alive_at(ts_ms)]
+
+
+@given(spans)
+def test_members_before_one_joined_are_those_that_joined_before_and_were_still_there(of: Spans) -> None:
+    group = a_group(of)
+    for place, life in enumerate(group.lives):
+        assert group.before(life) == [other for other in group.lives[:place] if other.is_alive_at(life.began_ms)]
