@@ -124,18 +124,59 @@ _EVENT_ACTIVITY: Final = StructType(
         StructField("software", StringType()),
     ]
 )
+_EVENT_PROGRESS: Final = StructType(
+    [
+        *_EVENT_MEMBER_FIELDS,
+        StructField("is_new", BooleanType()),
+        StructField("lost", IntegerType()),
+        StructField("gained", IntegerType()),
+        StructField("told_ms", LongType()),
+        StructField("revoked_ms", LongType()),
+        StructField("assigned_ms", LongType()),
+    ]
+)
+_EVENT_GAP: Final = StructType(
+    [
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("unowned_ms", LongType()),
+        StructField("from_member_id", StringType()),
+        StructField("to_member_id", StringType()),
+    ]
+)
+_EVENT_STEP: Final = StructType(
+    [
+        StructField("state", StringType()),
+        StructField("epoch", LongType()),
+        *(StructField(name, ArrayType(StringType())) for name in ("to_revoke", "revoked", "received")),
+    ]
+)
+_EVENT_COURSE: Final = StructType(
+    [
+        StructField("compute_ms", LongType()),
+        StructField("revoke_ms", LongType()),
+        StructField("assign_ms", LongType()),
+        StructField("last_to_revoke", _EVENT_WAIT),
+        StructField("last_to_assign", _EVENT_WAIT),
+        StructField("members", ArrayType(_EVENT_PROGRESS)),
+        StructField("members_omitted", IntegerType()),
+        StructField("unowned", ArrayType(_EVENT_GAP)),
+        StructField("unowned_omitted", IntegerType()),
+        StructField("step", _EVENT_STEP),
+    ]
+)
 _EVENT_END: Final = StructType([StructField(name, StringType()) for name in ("reason", "text", "member_id")])
 _EVENT_COLUMNS: Final[Mapping[str, DataType]] = {
     "v": IntegerType(), "event_id": StringType(), "run": StringType(), "seq": LongType(), "ts_ms": LongType(),
     "mono_ms": LongType(), "broker": IntegerType(), "group": StringType(), "protocol_type": StringType(),
-    "epoch": LongType(), "from_generation": IntegerType(), "to_generation": IntegerType(), "type": StringType(),
+    "group_type": StringType(), "epoch": LongType(), "from_generation": IntegerType(), "to_generation": IntegerType(), "type": StringType(),
     "state_from": StringType(), "state_to": StringType(), "reason": StringType(), "reason_text": StringType(),
     "trigger": _EVENT_MEMBER, "replaced_member_id": StringType(), "leader_id": StringType(), "members": _EVENT_COUNTS,
     "join_ms": LongType(), "sync_ms": LongType(), "total_ms": LongType(), "last_to_join": _EVENT_WAIT,
     "last_to_sync": _EVENT_WAIT, "waits": ArrayType(_EVENT_WAIT), "waits_omitted": IntegerType(),
     "kicked": ArrayType(_EVENT_KICKED), "kicked_omitted": IntegerType(), "initial_delay_ms": LongType(),
     "protocol": StringType(), "outcome": StringType(), "ended_by": _EVENT_END,
-    "activity": _EVENT_ACTIVITY,
+    "reconciliation": _EVENT_COURSE, "activity": _EVENT_ACTIVITY,
 }
 # fmt: on
 

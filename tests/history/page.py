@@ -77,4 +77,4 @@ def misfit(value: Any, field: Field, where: str) -> Iterator[str]:
         yield from misfits(value, owner, where)
         return
     for index, entry in enumerate(value):
-        yield from misfits(entry, owner, f"{where}[{index}]")
+        yield from misfit(entry, Field(owner, is_nullable=False), f"{where}[{index}]")

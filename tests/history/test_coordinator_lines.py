@@ -6,10 +6,12 @@ import pytest
 
 from kshim.coordinator.groups import events
 from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.consumer.state import ConsumerGroupState, MemberState
 from kshim.coordinator.groups.events import (
     AppendFailed,
     AssignmentReceived,
     Cause,
+    EpochRaised,
     GroupConverted,
     GroupEvent,
     GroupLoaded,
@@ -17,13 +19,17 @@ from kshim.coordinator.groups.events import (
     LeaderReplaced,
     MemberAdded,
     MemberIdIssued,
+    MemberReconciled,
     MemberRef,
+    MemberRefused,
     MemberRemoved,
     MemberReplaced,
     OffsetsRemoved,
     RebalanceCompleted,
     RecordsSkipped,
     SyncCompleted,
+    TargetChange,
+    TargetComputed,
     Transition,
 )
 from kshim.coordinator.step import Event, Now
@@ -96,6 +102,34 @@ OTHERS = [
     in_group(MemberReplaced, state=GroupState.STABLE, member=STATIC, replaced_member_id="i-0"),
     in_group(LeaderReplaced, member=ANNA, previous_leader_id="ben-1"),
     in_group(RebalanceCompleted, member_count=2, join_ms=250, sync_ms=3),
+    in_group(
+        EpochRaised,
+        previous=ConsumerGroupState.STABLE,
+        previous_epoch=3,
+        cause=Cause.MEMBER_JOINED,
+        detail="member ben-1 joined",
+        member=None,
+        member_count=2,
+    ),
+    in_group(TargetComputed, assignor="uniform", changes=(TargetChange(ANNA, 1, 0),)),
+    in_group(
+        MemberReconciled,
+        state=ConsumerGroupState.RECONCILING,
+        member=ANNA,
+        epoch=4,
+        previous=MemberState.STABLE,
+        new=MemberState.UNREVOKED_PARTITIONS,
+        to_revoke=(("orders", 0),),
+        revoked=(),
+        received=(),
+    ),
+    in_group(
+        MemberRefused,
+        state=ConsumerGroupState.STABLE,
+        member=ANNA,
+        error=ErrorCode.FENCED_MEMBER_EPOCH,
+        detail="its epoch is old",
+    ),
     in_group(GroupLoaded, state=GroupState.STABLE, member_count=2),
     in_group(GroupConverted, from_kind="classic", to_kind="consumer"),
     in_group(AppendFailed, error=ErrorCode.KAFKA_STORAGE_ERROR, what="an assignment"),

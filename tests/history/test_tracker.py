@@ -50,7 +50,7 @@ def test_an_event_has_the_whole_story_of_its_rebalance() -> None:
     event = only(told(sim, before), "rebalance_completed")
     member = {"instance_id": None, "host": "127.0.0.1"}
     assert event == {
-        "v": 1,
+        "v": 2,
         "event_id": f"{event['run']}-{before + 3}",
         "run": "0123456789abcdef0123456789abcdef",
         "seq": before + 3,
@@ -59,6 +59,7 @@ def test_an_event_has_the_whole_story_of_its_rebalance() -> None:
         "broker": 1,
         "group": "g",
         "protocol_type": "consumer",
+        "group_type": "classic",
         "epoch": 3,
         "from_generation": 2,
         "to_generation": 3,
@@ -91,6 +92,7 @@ def test_an_event_has_the_whole_story_of_its_rebalance() -> None:
             "text": f"assignment received from leader {a.member_id}",
             "member_id": a.member_id,
         },
+        "reconciliation": None,
         "activity": None,
         "injected_fault": None,
     }

@@ -43,9 +43,12 @@ def test_the_events_are_those_of_their_design() -> None:
     documented = {name: kinds.get(kind, "parts") for name, kind in rows}
     ours: dict[str, str] = {}
     part_names = {"trigger": "member", "members": "counts", "waits": "wait", "last_to_join": "wait",
-                  "last_to_sync": "wait", "kicked": "kicked", "ended_by": "end", "activity": "activity"}  # fmt: skip
+                  "last_to_sync": "wait", "kicked": "kicked", "ended_by": "end", "activity": "activity",
+                  "reconciliation": "course", "reconciliation.members": "progress", "reconciliation.unowned": "gap",
+                  "reconciliation.step": "step", "reconciliation.last_to_revoke": "wait",
+                  "reconciliation.last_to_assign": "wait"}  # fmt: skip
     for name, field in fields(StructType([f for f in EVENTS.fields if f.name != "evidence"])):
-        head, _, tail = name.partition(".")
+        whole, _, part = name.rpartition(".")
         simple = field.dataType.simpleString()
-        ours[f"{part_names[head]}.{tail}" if tail else head] = simple if simple in kinds.values() else "parts"
+        ours[f"{part_names[whole]}.{part}" if whole else part] = simple if simple in kinds.values() else "parts"
     assert ours == documented

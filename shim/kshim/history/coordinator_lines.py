@@ -10,18 +10,23 @@ from kshim.coordinator.groups.events import (
     AppendFailed,
     AssignmentReceived,
     Cause,
+    EpochRaised,
     GroupConverted,
     GroupLoaded,
     JoinCompleted,
     LeaderReplaced,
     MemberAdded,
     MemberIdIssued,
+    MemberReconciled,
+    MemberRefused,
     MemberRemoved,
     MemberReplaced,
     OffsetsRemoved,
     RebalanceCompleted,
     RecordsSkipped,
     SyncCompleted,
+    TargetComputed,
+    TopicPartitions,
     Transition,
 )
 from kshim.coordinator.step import Event
@@ -83,12 +88,40 @@ def _text(event: Event) -> str | None:
             return f"Loaded {kind} group {group} with {count} members in state {state}."
         case GroupConverted(group_id=group):
             return f"[GroupId {group}] Converted the empty {event.from_kind} group to a {event.to_kind} group."
+        case EpochRaised() | TargetComputed() | MemberReconciled() | MemberRefused():
+            return _with_epoch(event)
         case OffsetsRemoved():
             return f"Removed {event.offset_count} committed offsets of {event.group_count} groups ({event.cause})"
         case SyncCompleted():
             return None  # Kafka has no line for it
         case _:
             return repr(event)
+
+
+def _with_epoch(event: EpochRaised | TargetComputed | MemberReconciled | MemberRefused) -> str:
+    """Of a group of the new protocol, whose lines begin with it in Kafka."""
+    group, epoch = f"[GroupId {event.group_id}]", event.generation_id
+    match event:
+        case EpochRaised(detail=detail):
+            return f"{group} Bumped group epoch to {epoch} (reason: {detail})."
+        case TargetComputed(assignor=assignor, changes=changes):
+            given = sum(change.gained for change in changes)
+            return (
+                f"{group} Computed a new target assignment for epoch {epoch} with '{assignor}' assignor: "
+                f"{given} partitions for {len(changes)} members change."
+            )
+        case MemberReconciled(member=member):
+            assigned = f"received={_listed(event.received)}, revoked={_listed(event.revoked)}"
+            return (
+                f"{group}[MemberId {member.member_id}] Member is at epoch {event.epoch} in state {event.new.name}: "
+                f"{assigned}, to revoke={_listed(event.to_revoke)}."
+            )
+        case MemberRefused(member=member):
+            return f"{group}[MemberId {member.member_id}] Refused with {event.error.name}: {event.detail}"
+
+
+def _listed(partitions: TopicPartitions) -> str:
+    return "[" + ", ".join(f"{topic}-{index}" for topic, index in partitions) + "]"
 
 
 def _transition(event: Transition) -> str | None:

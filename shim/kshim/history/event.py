@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from kshim.coordinator.groups.events import Arrivals, MemberRef
+from kshim.coordinator.groups.events import Arrivals, MemberRef, TopicPartitions
 from kshim.coordinator.step import Now
 from kshim.history.activity import Activity, activity_json
 
@@ -19,7 +19,7 @@ except ImportError:
     from json.encoder import encode_basestring as _quoted
 
 
-EVENT_VERSION: Final = 1
+EVENT_VERSION: Final = 2
 LIST_MAX_BYTES: Final = 400_000
 """About how much `waits`, and `kicked`, may take of an event's JSON; records of 1 MB are the usual limit of topics."""
 
@@ -51,7 +51,7 @@ class Ending(NamedTuple):
 
 
 class Why:
-    """What an event is about: the group, the epoch it is in, the cause and the member behind it."""
+    """What an event is about: the group and its type (`classic` or `consumer`), the epoch it is in, the cause and the member behind it."""
 
     def __init__(
         self,
@@ -62,9 +62,11 @@ class Why:
         reason: str,
         reason_text: str,
         trigger: MemberRef | None,
+        group_type: str = "classic",
     ) -> None:
         self.group_id = group_id
         self.protocol_type = protocol_type
+        self.group_type = group_type
         self.epoch = epoch
         self.from_generation = from_generation
         self.reason = reason
@@ -76,15 +78,16 @@ class Why:
         """Two parts of an event: from `group` to `from_generation`, from `reason` to `trigger`; made once."""
         if self._head_json is None:
             self._head_json = (
-                f'"group":{_quoted(self.group_id)},"protocol_type":{_text(self.protocol_type)},"epoch":{self.epoch},'
+                f'"group":{_quoted(self.group_id)},"protocol_type":{_text(self.protocol_type)},'
+                f'"group_type":"{self.group_type}","epoch":{self.epoch},'
                 f'"from_generation":{self.from_generation}',
                 f'"reason":"{self.reason}","reason_text":{_quoted(self.reason_text)},"trigger":{_member(self.trigger)}',
             )
         return self._head_json
 
 
-class Timeline(Why):
-    """One rebalance: why it began and how it went. What is None is not known before the join phase has ended.
+class Course(Why):
+    """One rebalance of a group of any type: why it began, and who was in it.
 
     `expected` and `pending_sync` change while it is open, `kicked` grows; the rest is set once.
     """
@@ -99,26 +102,51 @@ class Timeline(Why):
         trigger: MemberRef | None,
         started_ms: int,
         expected: int,
-        initial_delay_ms: int | None,
+        group_type: str = "classic",
     ) -> None:
         super().__init__(
-            group_id, protocol_type, epoch, from_generation, ending_of_last.reason, ending_of_last.text, trigger
+            group_id,
+            protocol_type,
+            epoch,
+            from_generation,
+            ending_of_last.reason,
+            ending_of_last.text,
+            trigger,
+            group_type,
         )
         self.started_ms = started_ms
         self.expected = expected
-        self.initial_delay_ms = initial_delay_ms
         self.kicked: list[Kicked] = []
-        self.ending: Ending | None = None
         self.to_generation: int | None = None
+        self.protocol: str | None = None
+        self.pending_sync: int | None = None
+        self.size_bytes = 0
+        """Memory of what it lists, once the end is known."""
+
+
+class Timeline(Course):
+    """One rebalance of a classic group, and how it went. What is None is not known before the join phase has ended."""
+
+    def __init__(
+        self,
+        group_id: str,
+        protocol_type: str | None,
+        epoch: int,
+        from_generation: int,
+        ending_of_last: Ending,
+        trigger: MemberRef | None,
+        started_ms: int,
+        expected: int,
+        initial_delay_ms: int | None,
+    ) -> None:
+        super().__init__(group_id, protocol_type, epoch, from_generation, ending_of_last, trigger, started_ms, expected)
+        self.initial_delay_ms = initial_delay_ms
+        self.ending: Ending | None = None
         self.joined_ms = 0
         self.join_ms: int | None = None
         self.arrivals: Arrivals | None = None
         self.last_to_join: Arrival | None = None
         self.leader_id: str | None = None
-        self.protocol: str | None = None
-        self.pending_sync: int | None = None
-        self.size_bytes = 0
-        """Memory of `arrivals` and `kicked`, once the end is known."""
         self._joined_json: tuple[str, str, str] | None = None
 
     def close(self) -> None:
@@ -131,7 +159,7 @@ class Timeline(Why):
                 newcomers = [member for member, is_new in zip(*arrivals[::2], strict=True) if is_new]
                 size_bytes += sum([600 + 2 * (len(each.member_id) + len(each.client_id)) for each in newcomers])
         if self.kicked:
-            size_bytes += sum([600 + 2 * len(kicked.member.member_id) for kicked in self.kicked])
+            size_bytes += _size_of_kicked(self.kicked)
         self.size_bytes = size_bytes
 
     def joined_json(self) -> tuple[str, str, str]:
@@ -144,6 +172,141 @@ class Timeline(Why):
                 f'"initial_delay_ms":{_number(self.initial_delay_ms)},"protocol":{_text(self.protocol)}',
             )
         return self._joined_json
+
+
+class EpochCourse(Course):
+    """One rebalance of a group of the new protocol: from a new epoch until every member is where its target is.
+
+    Instants are ms since it began; `target_ms` and `revoked_ms` are None while that has not been. `settled` are the members
+    that are at the epoch.
+    """
+
+    def __init__(
+        self,
+        group_id: str,
+        protocol_type: str | None,
+        epoch: int,
+        from_generation: int,
+        ending_of_last: Ending,
+        trigger: MemberRef | None,
+        started_ms: int,
+        expected: int,
+        to_generation: int,
+    ) -> None:
+        super().__init__(
+            group_id,
+            protocol_type,
+            epoch,
+            from_generation,
+            ending_of_last,
+            trigger,
+            started_ms,
+            expected,
+            "consumer",
+        )
+        self.to_generation = to_generation
+        self.target_ms: int | None = None
+        self.revoked_ms: int | None = None
+        self.members: dict[str, Progress] = {}
+        self.newcomers: set[str] = set()
+        self.settled: set[str] = set()
+        self.last_to_revoke: Arrival | None = None
+        self.last_to_assign: Arrival | None = None
+        self.gaps: list[Gap] = []
+
+    def arrival(self, member: MemberRef, now_ms: int) -> Arrival:
+        """A member has done something now: how long after the target was computed."""
+        wait_ms = now_ms - self.started_ms - (self.target_ms or 0)
+        return Arrival(member, member.member_id in self.newcomers, wait_ms)
+
+    def phases(self, total_ms: int, *, is_revoking: bool) -> tuple[int, int | None, int | None]:
+        """How long it computed, revoked and assigned until now; None for a phase that was not reached.
+
+        A member that `is_revoking` has still partitions to give up.
+        """
+        if self.target_ms is None:
+            return total_ms, None, None
+        if is_revoking:
+            return self.target_ms, total_ms - self.target_ms, None
+        revoked_ms = max(self.target_ms, self.revoked_ms or 0)
+        return self.target_ms, revoked_ms - self.target_ms, total_ms - revoked_ms
+
+    def close(self) -> None:
+        """Nothing more comes: work out `size_bytes`."""
+        self.size_bytes = _size_of_kicked(self.kicked)
+
+
+class Progress:
+    """A member that a target takes partitions from or gives some to. Instants are ms since the rebalance began.
+
+    It was told to revoke at `told_ms`, and had done so at `revoked_ms`; it had got all it is to get at `assigned_ms`.
+    """
+
+    __slots__ = ("assigned_ms", "gained", "is_new", "lost", "member", "revoked_ms", "told_ms")
+
+    def __init__(self, member: MemberRef, *, is_new: bool, lost: int, gained: int) -> None:
+        self.member = member
+        self.is_new = is_new
+        self.lost = lost
+        self.gained = gained
+        self.told_ms: int | None = None
+        self.revoked_ms: int | None = None
+        self.assigned_ms: int | None = None
+
+
+class Gap(NamedTuple):
+    """The time in which a partition had no owner, from one member to another."""
+
+    topic: str
+    partition: int
+    unowned_ms: int
+    from_member_id: str
+    to_member_id: str
+
+
+class StepTaken(NamedTuple):
+    """One step of a member: its state and epoch after it, and the partitions that it is about."""
+
+    state: str
+    epoch: int
+    to_revoke: TopicPartitions
+    revoked: TopicPartitions
+    received: TopicPartitions
+
+
+class Reconciliation:
+    """What an event of a group of the new protocol says of its way to a target; fixed when the event happens."""
+
+    def __init__(
+        self,
+        *,
+        phases: tuple[int | None, int | None, int | None] = (None, None, None),
+        course: EpochCourse | None = None,
+        gaps: Sequence[Gap] = (),
+        step: StepTaken | None = None,
+    ) -> None:
+        self.phases = phases
+        self.total_ms = None if phases[0] is None else sum(each or 0 for each in phases)
+        self.step = step
+        self.gaps = gaps
+        self.last_to_revoke: Arrival | None = None
+        self.last_to_assign: Arrival | None = None
+        self.progress: list[str] | None = None
+        if course is not None:
+            self.last_to_revoke, self.last_to_assign = course.last_to_revoke, course.last_to_assign
+            self.progress = [_progress(each) for each in course.members.values()]
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory it holds."""
+        size_bytes = 300 + 200 * len(self.gaps) + sum(map(len, self.progress or ()))
+        if self.step is not None:
+            size_bytes += 80 * sum(map(len, self.step[2:]))
+        return size_bytes
+
+
+def _size_of_kicked(kicked: Sequence[Kicked]) -> int:
+    return sum([600 + 2 * len(each.member.member_id) for each in kicked])
 
 
 class HistoryEvent(NamedTuple):
@@ -172,12 +335,15 @@ class HistoryEvent(NamedTuple):
     replaced_member_id: str | None = None
     injected_fault: str | None = None
     activity: Activity | None = None
+    reconciliation: Reconciliation | None = None
 
     @property
     def size_bytes(self) -> int:
         """About how much memory it holds, with what it shares with its neighbours."""
         size_bytes = 900 + 2 * len(self.why.reason_text)
-        return size_bytes + self.why.size_bytes if self.outcome and isinstance(self.why, Timeline) else size_bytes
+        if self.reconciliation is not None:
+            size_bytes += self.reconciliation.size_bytes
+        return size_bytes + self.why.size_bytes if self.outcome and isinstance(self.why, Course) else size_bytes
 
     @property
     def group_id(self) -> str:
@@ -205,7 +371,8 @@ class HistoryEvent(NamedTuple):
             f'"ts_ms":{self.now.wall_ms},"mono_ms":{self.now.mono_ms},"broker":{self.broker},{group_json},'
             f'"to_generation":{_number(self.to_generation)},"type":"{self.type}","state_from":{state_from},'
             f'"state_to":"{self.state_to}",{cause_json},"replaced_member_id":{replaced},'
-            f'{self._timeline_json()},"activity":{activity_json(self.activity)},'
+            f'{self._timeline_json()},"reconciliation":{_reconciliation(self.reconciliation)},'
+            f'"activity":{activity_json(self.activity)},'
             f'"injected_fault":{_text(self.injected_fault)}}}'
         )
         return text.encode("utf-8", "backslashreplace")  # half a surrogate pair becomes \udxxx, which JSON knows, too
@@ -213,6 +380,8 @@ class HistoryEvent(NamedTuple):
     def _timeline_json(self) -> str:
         """From `leader_id` to `ended_by`."""
         timeline = self.why
+        if isinstance(timeline, EpochCourse):
+            return self._epoch_json(timeline)
         if not isinstance(timeline, Timeline):
             return _without_timeline(self.expected, None)
         if self.type == "rebalance_started":  # what came later is none of its business
@@ -228,6 +397,23 @@ class HistoryEvent(NamedTuple):
             f'{leader_and_joined},"kicked":{self.kicked_count},"pending_sync":{_number(self.pending_sync)}}},'
             f'"join_ms":{join_ms},"sync_ms":{_number(sync_ms)},"total_ms":{join_ms + (sync_ms or 0)},{last_to_join},'
             f'"last_to_sync":{_last(self.last_to_sync)},{waits},{kicked},{delay_and_protocol},'
+            f'"outcome":{_text(self.outcome)},"ended_by":{_ending(self.ended_by)}'
+        )
+
+    def _epoch_json(self, course: EpochCourse) -> str:
+        """As `_timeline_json`, of a group without join and sync phases."""
+        kicked = '"kicked":null,"kicked_omitted":0'
+        if self.outcome is not None:
+            kicked = _kicked(course.kicked[: self.kicked_count])
+        pending = _number(self.pending_sync)
+        joined = "null" if self.pending_sync is None else str((self.expected or 0) - self.pending_sync)
+        found = self.reconciliation
+        return (
+            f'"leader_id":null,"members":{{"expected":{_number(self.expected)},"joined":{joined},'
+            f'"kicked":{self.kicked_count},"pending_sync":{pending}}},"join_ms":null,"sync_ms":null,'
+            f'"total_ms":{_number(None if found is None else found.total_ms)},"last_to_join":null,"last_to_sync":null,'
+            f'"waits":null,"waits_omitted":0,{kicked},"initial_delay_ms":null,'
+            f'"protocol":{_text(None if self.type == "rebalance_started" else course.protocol)},'
             f'"outcome":{_text(self.outcome)},"ended_by":{_ending(self.ended_by)}'
         )
 
@@ -307,10 +493,7 @@ def _kicked(kicked: Sequence[Kicked]) -> str:
         f'{{{_names(member)},"reason":"{reason}","was_pending":{"true" if was_pending else "false"}}}'
         for member, reason, was_pending in kicked
     ]
-    kept = entries
-    if sum(map(len, entries)) > LIST_MAX_BYTES:
-        kept = [entries[index] for index in _fitting(entries, range(len(entries)))]
-    return f'"kicked":[{",".join(kept)}],"kicked_omitted":{len(entries) - len(kept)}'
+    return _limited("kicked", entries)
 
 
 def _fitting(entries: Sequence[str], order: Sequence[int]) -> list[int]:
@@ -323,6 +506,51 @@ def _fitting(entries: Sequence[str], order: Sequence[int]) -> list[int]:
             break
         fitting.append(index)
     return fitting
+
+
+def _reconciliation(found: Reconciliation | None) -> str:
+    if found is None:
+        return "null"
+    compute_ms, revoke_ms, assign_ms = map(_number, found.phases)
+    gaps = [
+        f'{{"topic":{_quoted(gap.topic)},"partition":{gap.partition},"unowned_ms":{gap.unowned_ms},'
+        f'"from_member_id":{_quoted(gap.from_member_id)},"to_member_id":{_quoted(gap.to_member_id)}}}'
+        for gap in sorted(found.gaps, key=lambda gap: -gap.unowned_ms)
+    ]
+    return (
+        f'{{"compute_ms":{compute_ms},"revoke_ms":{revoke_ms},"assign_ms":{assign_ms},'
+        f'"last_to_revoke":{_last(found.last_to_revoke)},"last_to_assign":{_last(found.last_to_assign)},'
+        f'{_limited("members", found.progress)},{_limited("unowned", gaps)},"step":{_step(found.step)}}}'
+    )
+
+
+def _progress(progress: Progress) -> str:
+    return (
+        f'{{{_names(progress.member)},"is_new":{_BOOL[progress.is_new]},"lost":{progress.lost},'
+        f'"gained":{progress.gained},"told_ms":{_number(progress.told_ms)},'
+        f'"revoked_ms":{_number(progress.revoked_ms)},"assigned_ms":{_number(progress.assigned_ms)}}}'
+    )
+
+
+def _step(step: StepTaken | None) -> str:
+    if step is None:
+        return "null"
+    state, epoch, *partitions = step
+    lists = (
+        f'"{name}":[{",".join(_quoted(f"{topic}-{index}") for topic, index in each)}]'
+        for name, each in zip(("to_revoke", "revoked", "received"), partitions, strict=True)
+    )
+    return f'{{"state":"{state}","epoch":{epoch},{",".join(lists)}}}'
+
+
+def _limited(name: str, entries: Sequence[str] | None) -> str:
+    """A list and how many of it are left out; the first are kept."""
+    if entries is None:
+        return f'"{name}":null,"{name}_omitted":0'
+    kept = entries
+    if sum(map(len, entries)) > LIST_MAX_BYTES:
+        kept = [entries[index] for index in _fitting(entries, range(len(entries)))]
+    return f'"{name}":[{",".join(kept)}],"{name}_omitted":{len(entries) - len(kept)}'
 
 
 def _ending(ending: Ending | None) -> str:

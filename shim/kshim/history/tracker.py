@@ -9,26 +9,48 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from kshim.coordinator.groups.classic.state import GroupState
-from kshim.coordinator.groups.consumer.state import ConsumerGroupState
+from kshim.coordinator.groups.consumer.group import LEFT_FOR_NOW_EPOCH
+from kshim.coordinator.groups.consumer.state import ConsumerGroupState, MemberState
 from kshim.coordinator.groups.events import (
     AnyGroupState,
     Arrivals,
     Cause,
+    EpochRaised,
+    GroupConverted,
     GroupEvent,
     GroupLoaded,
     JoinCompleted,
     MemberAdded,
+    MemberReconciled,
     MemberRef,
+    MemberRefused,
     MemberRemoved,
     MemberReplaced,
     RebalanceCompleted,
     SyncCompleted,
+    TargetComputed,
+    TopicPartitions,
     Transition,
 )
+from kshim.coordinator.groups.kinds import CONSUMER_PROTOCOL_TYPE
 from kshim.coordinator.step import Event
 from kshim.history.activity import Activity
-from kshim.history.event import Arrival, Ending, HistoryEvent, Kicked, Timeline, Why
+from kshim.history.event import (
+    Arrival,
+    Course,
+    Ending,
+    EpochCourse,
+    Gap,
+    HistoryEvent,
+    Kicked,
+    Progress,
+    Reconciliation,
+    StepTaken,
+    Timeline,
+    Why,
+)
 from kshim.wording import counted
+from kshim_protocol.errors import ErrorCode
 
 ADMIN: Final = "admin"
 ADMIN_LEAVE_REASON: Final = "member was removed by an admin"
@@ -59,11 +81,34 @@ REASONS: Final[dict[Cause, str]] = {
 }
 """The keyword of each cause."""
 
+_STATIC_LEFT: Final = "static_left"
+_CONVERTED: Final = {"consumer": "group_upgraded", "classic": "group_downgraded"}
+_REFUSED: Final = {
+    ErrorCode.FENCED_MEMBER_EPOCH: "fenced_epoch",
+    ErrorCode.FENCED_INSTANCE_ID: "fenced_instance_id",
+    ErrorCode.UNRELEASED_INSTANCE_ID: "unreleased_instance_id",
+}
+KEYWORDS: Final = frozenset(
+    {*REASONS.values(), "coordinator_loaded", _STATIC_LEFT, *_CONVERTED.values(), *_REFUSED.values()}
+)
+"""Every reason there is."""
+
 _LOADED: Final = "coordinator_loaded"
 _PREPARING: Final = GroupState.PREPARING_REBALANCE.value
 _COMPLETING: Final = GroupState.COMPLETING_REBALANCE.value
 _STABLE: Final = GroupState.STABLE.value
+_ASSIGNING: Final = ConsumerGroupState.ASSIGNING.value
+_RECONCILING: Final = ConsumerGroupState.RECONCILING.value
+_TYPES: Final = {GroupState: "classic", ConsumerGroupState: "consumer"}
 _KICKS: Final = frozenset({Cause.REBALANCE_TIMEOUT, Cause.SESSION_EXPIRED, Cause.SYNC_TIMEOUT, Cause.GROUP_TOO_LARGE})
+
+
+_MEMBER_STATES: Final = {
+    MemberState.STABLE: "Stable",
+    MemberState.UNREVOKED_PARTITIONS: "UnrevokedPartitions",
+    MemberState.UNRELEASED_PARTITIONS: "UnreleasedPartitions",
+    MemberState.UNKNOWN: "Unknown",
+}
 
 
 class InjectedFault(NamedTuple):
@@ -84,15 +129,33 @@ class FaultsOfGroup:
 
 
 class GroupHistory:
-    """What is known of one group. `rebalance` is the open one, `last` the one that was completed last."""
+    """What is known of one group. `rebalance` is the open one, `last` the one that was completed last.
 
-    __slots__ = ("admin_removed_id", "epoch", "group_id", "last", "protocol_type", "rebalance", "seq")
+    Of the new protocol: `course` is the open rebalance, `unowned` the partitions that nobody has, with the monotonic time since
+    when, and the id of who had them before.
+    """
+
+    __slots__ = (
+        "admin_removed_id",
+        "course",
+        "epoch",
+        "group_id",
+        "last",
+        "protocol_type",
+        "rebalance",
+        "seq",
+        "type",
+        "unowned",
+    )
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
         self.seq = 0
         self.epoch = 0
         self.protocol_type: str | None = None
+        self.type = "classic"
+        self.course: EpochCourse | None = None
+        self.unowned: dict[tuple[str, int], tuple[int, str]] = {}
         self.rebalance: Timeline | None = None
         self.last: Timeline | None = None
         self.admin_removed_id: str | None = None
@@ -128,6 +191,11 @@ class Tracker:
             RebalanceCompleted: self._completed,
             SyncCompleted: self._sync_completed,
             GroupLoaded: self._loaded,
+            EpochRaised: self._epoch_raised,
+            TargetComputed: self._target_computed,
+            MemberReconciled: self._member_reconciled,
+            MemberRefused: self._member_refused,
+            GroupConverted: self._converted,
         }
         """The events that mean something to history, and what is made of them."""
 
@@ -157,10 +225,12 @@ class Tracker:
 
     def _member_removed(self, event: MemberRemoved, group: GroupHistory) -> None:
         reason = REASONS[event.cause]
-        if group.rebalance is not None and event.cause in _KICKS:
-            group.rebalance.kicked.append(Kicked(event.member, reason, event.was_pending))
+        open_course: Course | None = group.rebalance or group.course
+        if open_course is not None and event.cause in _KICKS:
+            open_course.kicked.append(Kicked(event.member, reason, event.was_pending))
         if event.was_pending:
             return
+        self._has_no_owner(event.revoked, event, event.member, group)
         if event.cause is Cause.MEMBER_LEFT and (event.is_by_instance_id or _is_of_admin(event.member)):
             reason = ADMIN
             group.admin_removed_id = event.member.member_id
@@ -170,20 +240,38 @@ class Tracker:
         self,
         type_: str,
         reason: str,
-        event: MemberAdded | MemberReplaced | MemberRemoved,
+        event: MemberAdded | MemberReplaced | MemberRemoved | MemberReconciled | MemberRefused,
         group: GroupHistory,
         replaced_member_id: str | None = None,
+        *,
+        text: str = "",
+        reconciliation: Reconciliation | None = None,
     ) -> None:
-        why = Why(group.group_id, group.protocol_type, group.epoch, event.generation_id, reason, "", event.member)
+        group.type = _TYPES[type(event.state)]
+        why = self._why(event, group, reason, text, event.member)
         state = event.state.value
         self._emit_event(
-            type_, event, group, why, state, state, replaced_member_id=replaced_member_id, activity=self._activity
+            type_,
+            event,
+            group,
+            why,
+            state,
+            state,
+            replaced_member_id=replaced_member_id,
+            activity=self._activity,
+            reconciliation=reconciliation,
+        )
+
+    def _why(self, event: GroupEvent, group: GroupHistory, reason: str, text: str, member: MemberRef | None) -> Why:
+        """What an event is about that is none of a rebalance."""
+        return Why(
+            group.group_id, group.protocol_type, group.epoch, event.generation_id, reason, text, member, group.type
         )
 
     # The timeline of a rebalance
 
     def _moved(self, event: Transition, group: GroupHistory) -> None:
-        group.protocol_type = event.protocol_type
+        group.protocol_type, group.type = event.protocol_type, _TYPES[type(event.new)]
         match event.new:
             case GroupState.PREPARING_REBALANCE:
                 self._started(event, group)
@@ -194,6 +282,8 @@ class Tracker:
                 self._end_open(event, group, GroupState.EMPTY, "aborted", _ending(event, group))
                 self._emit_of_group("group_emptied", event, group, event.generation_id)
             case ConsumerGroupState.EMPTY:
+                self._end_course(event, group, event.new.value, "aborted", _ending(event, group))
+                group.unowned.clear()
                 self._emit_of_group("group_emptied", event, group, event.generation_id)
             case ConsumerGroupState.ASSIGNING | ConsumerGroupState.RECONCILING | ConsumerGroupState.STABLE:
                 pass
@@ -268,6 +358,116 @@ class Tracker:
             "sync_completed", event, group, timeline, _STABLE, _STABLE, sync_ms=event.sync_ms, last_to_sync=last
         )
 
+    # The course of an epoch
+
+    def _epoch_raised(self, event: EpochRaised, group: GroupHistory) -> None:
+        group.protocol_type, group.type = CONSUMER_PROTOCOL_TYPE, "consumer"
+        reason = _ending(event, group)
+        state = _ASSIGNING if event.member_count else ConsumerGroupState.EMPTY.value
+        waiting = set() if group.course is None else group.course.newcomers - group.course.settled
+        self._end_course(event, group, state, "superseded", reason)
+        group.epoch += 1
+        course = group.course = EpochCourse(
+            group.group_id,
+            group.protocol_type,
+            group.epoch,
+            event.previous_epoch,
+            reason,
+            event.member,
+            event.now.mono_ms,
+            event.member_count,
+            event.generation_id,
+        )
+        course.newcomers = waiting
+        if event.cause is Cause.MEMBER_JOINED and event.member is not None:
+            course.newcomers.add(event.member.member_id)
+        self._emit_event(
+            "rebalance_started", event, group, course, event.previous.value, state, reconciliation=Reconciliation()
+        )
+
+    def _target_computed(self, event: TargetComputed, group: GroupHistory) -> None:
+        course = group.course
+        if course is None:
+            return
+        course.target_ms = event.now.mono_ms - course.started_ms
+        course.protocol = event.assignor
+        course.pending_sync = course.expected
+        for member, lost, gained in event.changes:
+            is_new = member.member_id in course.newcomers
+            course.members[member.member_id] = Progress(member, is_new=is_new, lost=lost, gained=gained)
+        found = Reconciliation(phases=(course.target_ms, None, None), course=course)
+        self._emit_event("target_computed", event, group, course, _ASSIGNING, _RECONCILING, reconciliation=found)
+
+    def _member_reconciled(self, event: MemberReconciled, group: GroupHistory) -> None:
+        if event.epoch == LEFT_FOR_NOW_EPOCH:
+            self._has_no_owner(event.revoked, event, event.member, group)
+            self._emit_of_member("member_left", _STATIC_LEFT, event, group)
+            return
+        self._has_no_owner(event.revoked, event, event.member, group)
+        gaps = self._gaps(event, group)
+        if group.course is not None:
+            _follow(event, group.course)
+            group.course.gaps += gaps
+        if event.to_revoke or event.revoked or event.received:
+            step = StepTaken(_MEMBER_STATES[event.new], event.epoch, event.to_revoke, event.revoked, event.received)
+            found = Reconciliation(gaps=gaps, step=step)
+            self._emit_of_member("member_reconciled", REASONS[Cause.RECONCILED], event, group, reconciliation=found)
+        if event.state is ConsumerGroupState.STABLE:
+            group.unowned.clear()  # nobody is to have what is left: it is not subscribed to any more
+            ending = Ending(REASONS[Cause.RECONCILED], "every member is at its target", event.member.member_id)
+            self._end_course(event, group, _STABLE, "completed", ending)
+
+    def _member_refused(self, event: MemberRefused, group: GroupHistory) -> None:
+        self._emit_of_member("member_refused", _REFUSED[event.error], event, group, text=event.detail)
+
+    def _has_no_owner(
+        self, partitions: TopicPartitions, event: GroupEvent, member: MemberRef, group: GroupHistory
+    ) -> None:
+        for partition in partitions:
+            group.unowned[partition] = event.now.mono_ms, member.member_id
+
+    def _gaps(self, event: MemberReconciled, group: GroupHistory) -> list[Gap]:
+        """For how long nobody had what a member has got now. What was never owned has no gap."""
+        found = []
+        for topic, index in event.received:
+            since = group.unowned.pop((topic, index), None)
+            if since is not None:
+                unowned_ms = event.now.mono_ms - since[0]
+                found.append(Gap(topic, index, unowned_ms, since[1], event.member.member_id))
+        return found
+
+    def _end_course(self, event: GroupEvent, group: GroupHistory, state_to: str, outcome: str, ending: Ending) -> None:
+        """End the open rebalance of a group of the new protocol, if there is one."""
+        course = group.course
+        if course is None:
+            return
+        group.course = None
+        total_ms = event.now.mono_ms - course.started_ms
+        is_revoking = any(each.lost and each.revoked_ms is None for each in course.members.values())
+        phases = course.phases(total_ms, is_revoking=is_revoking and outcome != "completed")
+        course.close()
+        self._emit_event(
+            "rebalance_completed" if outcome == "completed" else "rebalance_aborted",
+            event,
+            group,
+            course,
+            _ASSIGNING if course.target_ms is None else _RECONCILING,
+            state_to,
+            outcome=outcome,
+            ended_by=ending,
+            reconciliation=Reconciliation(phases=phases, course=course, gaps=course.gaps),
+        )
+
+    def _converted(self, event: GroupConverted, group: GroupHistory) -> None:
+        reason = _CONVERTED[event.to_kind]
+        state = (ConsumerGroupState if event.to_kind == "consumer" else GroupState).EMPTY
+        ending = Ending(reason, f"the group went over to the {event.to_kind} protocol", None)
+        self._end_open(event, group, state, "aborted", ending)
+        self._end_course(event, group, state.value, "aborted", ending)
+        group.type, group.last = event.to_kind, None
+        why = self._why(event, group, reason, ending.text, None)
+        self._emit_event("group_converted", event, group, why, None, state.value, to_generation=event.generation_id)
+
     def _end_open(
         self, event: GroupEvent, group: GroupHistory, state_to: AnyGroupState, outcome: str, ending: Ending
     ) -> None:
@@ -299,11 +499,14 @@ class Tracker:
     # Loading
 
     def _loaded(self, event: GroupLoaded, group: GroupHistory) -> None:
-        group.protocol_type = event.protocol_type
-        self._end_open(event, group, event.state, "aborted", Ending(_LOADED, "the group was read from the log", None))
+        group.protocol_type, group.type = event.protocol_type, _TYPES[type(event.state)]
+        ending = Ending(_LOADED, "the group was read from the log", None)
+        self._end_open(event, group, event.state, "aborted", ending)
+        self._end_course(event, group, event.state.value, "aborted", ending)
         group.last = None
+        group.unowned.clear()
         text = f"loaded with {counted(event.member_count, 'member')} in generation {event.generation_id}"
-        why = Why(group.group_id, group.protocol_type, group.epoch, event.generation_id, _LOADED, text, None)
+        why = self._why(event, group, _LOADED, text, None)
         self._emit_event(
             _LOADED,
             event,
@@ -319,7 +522,7 @@ class Tracker:
 
     def _emit_of_group(self, type_: str, event: Transition, group: GroupHistory, to_generation: int | None) -> None:
         reason, text, _ = _ending(event, group)
-        why = Why(group.group_id, group.protocol_type, group.epoch, event.generation_id, reason, text, event.member)
+        why = self._why(event, group, reason, text, event.member)
         self._emit_event(type_, event, group, why, event.previous.value, event.new.value, to_generation=to_generation)
 
     def _emit_event(
@@ -333,7 +536,7 @@ class Tracker:
         **fields: Any,
     ) -> None:
         """`fields` are further ones of the event; those that a timeline has come from it."""
-        if isinstance(why, Timeline):
+        if isinstance(why, Course):
             fields["to_generation"] = why.to_generation
             fields["expected"] = why.expected
             fields["kicked_count"] = len(why.kicked)
@@ -378,7 +581,28 @@ class Tracker:
         return "; ".join(faults.names)
 
 
-def _ending(event: Transition, group: GroupHistory) -> Ending:
+def _follow(event: MemberReconciled, course: EpochCourse) -> None:
+    """What a step of a member means to the open rebalance."""
+    member, now_ms = event.member, event.now.mono_ms
+    at_ms = now_ms - course.started_ms
+    progress = course.members.get(member.member_id)
+    if event.revoked:
+        course.revoked_ms = at_ms
+        course.last_to_revoke = course.arrival(member, now_ms)
+    if progress is not None:
+        if event.to_revoke and progress.told_ms is None:
+            progress.told_ms = at_ms
+        if event.revoked:
+            progress.revoked_ms = at_ms
+        if event.received:
+            progress.assigned_ms = at_ms
+    if event.epoch == course.to_generation and event.new is MemberState.STABLE:
+        course.last_to_assign = course.arrival(member, now_ms)
+        course.settled.add(member.member_id)
+        course.pending_sync = max(course.expected - len(course.settled), 0)
+
+
+def _ending(event: Transition | EpochRaised, group: GroupHistory) -> Ending:
     """Why a transition happened, as the history puts it."""
     member_id = None if event.member is None else event.member.member_id
     reason = REASONS[event.cause]

@@ -9,19 +9,31 @@ from enum import Enum
 from typing import Final, NamedTuple, TypedDict
 
 from kshim.coordinator.groups.classic.state import GroupState
-from kshim.coordinator.groups.consumer.state import ConsumerGroupState
+from kshim.coordinator.groups.consumer.state import ConsumerGroupState, MemberState
 from kshim.coordinator.step import Event, Now
 from kshim.coordinator.value_object import ValueObject
 from kshim_protocol.errors import ErrorCode
 
 HISTORY_FIELDS: Final = frozenset(
-    {"arrivals", "is_by_instance_id", "last_sync_ms", "last_to_sync", "pending_sync_count", "protocol_type"}
+    {
+        "arrivals",
+        "changes",
+        "is_by_instance_id",
+        "last_sync_ms",
+        "last_to_sync",
+        "pending_sync_count",
+        "protocol_type",
+        "revoked",
+    }
 )
 """Fields of events that only history needs; the log leaves them out."""
 
 
 AnyGroupState = GroupState | ConsumerGroupState
 """Both print as Kafka's words."""
+
+TopicPartitions = tuple[tuple[str, int], ...]
+"""(topic, partition) each."""
 
 
 class Cause(Enum):
@@ -103,6 +115,22 @@ class GroupEvent(Event):
     generation_id: int
 
 
+class GroupWithEvents:
+    """What a group of any kind has for its events: `**group.event(now)` are the fields that all of them have."""
+
+    group_id: str
+    partition: int
+
+    @property
+    def epoch(self) -> int:
+        """Its generation or group epoch."""
+        raise NotImplementedError
+
+    def event(self, now: Now) -> GroupEventFields:
+        """The fields that every event of this group has: `MemberAdded(**group.event(now), ...)`."""
+        return {"partition": self.partition, "now": now, "group_id": self.group_id, "generation_id": self.epoch}
+
+
 class Transition(GroupEvent):
     """The group went from `previous` to `new`. `generation_id` is the one after the transition.
 
@@ -148,7 +176,8 @@ class MemberReplaced(GroupEvent):
 class MemberRemoved(GroupEvent):
     """A member, or an id that was issued but never used (`was_pending`), is no longer there.
 
-    `is_by_instance_id`: LeaveGroup named it by instance id alone, as only administrators do.
+    `is_by_instance_id`: LeaveGroup named it by instance id alone, as only administrators do. `revoked`: the partitions of a
+    group of the new protocol that nobody has from now on.
     """
 
     state: AnyGroupState
@@ -156,6 +185,60 @@ class MemberRemoved(GroupEvent):
     cause: Cause
     was_pending: bool
     is_by_instance_id: bool = False
+    revoked: TopicPartitions = ()
+
+
+class EpochRaised(GroupEvent):
+    """A group of the new protocol, which was in state `previous`, has a new epoch: another target has to be computed."""
+
+    previous: ConsumerGroupState
+    previous_epoch: int
+    cause: Cause
+    detail: str
+    member: MemberRef | None
+    member_count: int
+
+
+class TargetChange(NamedTuple):
+    """How many partitions a new target takes from a member, and gives to it."""
+
+    member: MemberRef
+    lost: int
+    gained: int
+
+
+class TargetComputed(GroupEvent):
+    """There is a target for the epoch; `changes` are the members to whom it means something."""
+
+    assignor: str
+    changes: tuple[TargetChange, ...]
+
+
+class MemberReconciled(GroupEvent):
+    """A member has another current assignment (record type 8), at `epoch`; -2: it is static, and left for now.
+
+    Partitions (topic, index): it is told to give up `to_revoke`, has given up `revoked`, and owns `received` from now on.
+    """
+
+    is_routine = True
+
+    state: ConsumerGroupState
+    member: MemberRef
+    epoch: int
+    previous: MemberState
+    new: MemberState
+    to_revoke: TopicPartitions
+    revoked: TopicPartitions
+    received: TopicPartitions
+
+
+class MemberRefused(GroupEvent):
+    """A heartbeat came with an epoch or instance id that is not the member's: `error`. It changes nothing in the group."""
+
+    state: ConsumerGroupState
+    member: MemberRef
+    error: ErrorCode
+    detail: str
 
 
 class LeaderReplaced(GroupEvent):

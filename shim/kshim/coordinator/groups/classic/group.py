@@ -13,7 +13,7 @@ from kshim.coordinator.deadlines import Deadlines, Key
 from kshim.coordinator.groups.classic.member import Member, ParkedJoin, ParkedSync
 from kshim.coordinator.groups.classic.state import VALID_PREVIOUS, GroupState
 from kshim.coordinator.groups.classic.subscriptions import subscribed_topics
-from kshim.coordinator.groups.events import GroupEventFields, MemberRef, Transition, Trigger
+from kshim.coordinator.groups.events import GroupWithEvents, MemberRef, Transition, Trigger
 from kshim.coordinator.groups.kinds import CONSUMER_PROTOCOL_TYPE, GroupKind, Pair, Places, Sender
 from kshim.coordinator.step import Now, Step
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -36,7 +36,7 @@ class InitialDelay:
         self.has_new_member = False
 
 
-class Group:
+class Group(GroupWithEvents):
     """One group. `members` and `pending_joins` are in the order of arrival.
 
     `pending_joins`: ids that were issued and not yet used. `pending_syncs`: members that have not sent their Sync in
@@ -90,15 +90,6 @@ class Group:
                 pending_sync_count=len(self.pending_syncs),
             )
         )
-
-    def event(self, now: Now) -> GroupEventFields:
-        """The fields that every event of this group has: `MemberAdded(**group.event(now), ...)`."""
-        return {
-            "partition": self.partition,
-            "now": now,
-            "group_id": self.group_id,
-            "generation_id": self.generation_id,
-        }
 
     @property
     def is_consumer_group(self) -> bool:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Set
 
-from kshim.coordinator.groups.consumer.group import ConsumerGroup
-from kshim.coordinator.groups.consumer.plan import Plan
-from kshim.coordinator.groups.consumer.state import ConsumerGroupState
+from kshim.coordinator.catalog import TopicCatalog
+from kshim.coordinator.groups.consumer.assignors.subscribers import TopicPartition
+from kshim.coordinator.groups.consumer.group import LEFT_FOR_NOW_EPOCH, ConsumerGroup
+from kshim.coordinator.groups.consumer.plan import Plan, preferred_assignor
+from kshim.coordinator.groups.consumer.reconciliation import Current
 from kshim.coordinator.groups.consumer.timers import forget_timers, watch_revocation
-from kshim.coordinator.groups.consumer.updates import MemberCurrent, MemberMetadata, build_update
+from kshim.coordinator.groups.consumer.updates import (
+    MemberCurrent,
+    MemberMetadata,
+    MemberTarget,
+    TargetEpoch,
+    build_update,
+)
 from kshim.coordinator.groups.events import (
     AppendFailed,
+    EpochRaised,
     MemberAdded,
+    MemberReconciled,
     MemberRemoved,
     MemberReplaced,
+    TargetChange,
+    TargetComputed,
+    TopicPartitions,
 )
 from kshim.coordinator.groups.kinds import GroupKind, Pair, converted
 from kshim.coordinator.groups.shard import Shard
@@ -34,7 +47,7 @@ def append_plan(
     group_id = plan.group.group_id
 
     def applied(_base_offset: int, step: Step) -> None:
-        before = _state(shard, group_id)
+        before = _Before(shard, plan)
         if plan.replaces is not None:
             shard.end_group(group_id)
             step.events.append(converted(plan.replaces, GroupKind.CONSUMER, now))
@@ -44,7 +57,7 @@ def append_plan(
         if plan.topics_version is not None:
             group.topics_version = plan.topics_version
         _move_timers(shard, group, plan, now)
-        _report(group, plan, before, now, step)
+        _Report(group, plan, before, shard.topics, now, step).members().epoch().target().assignments().state()
         written(step)
 
     def not_written(error: ErrorCode, step: Step) -> None:
@@ -54,11 +67,6 @@ def append_plan(
     pairs: list[Pair] = [] if plan.replaces is None else plan.replaces.tombstones()
     pairs += [build_update(group_id, update) for update in plan.updates]
     shard.append(step, pairs, now, written=applied, failed=not_written)
-
-
-def _state(shard: Shard, group_id: str) -> ConsumerGroupState:
-    group = shard.groups.get(group_id)
-    return group.state if isinstance(group, ConsumerGroup) else ConsumerGroupState.EMPTY
 
 
 def _move_timers(shard: Shard, group: ConsumerGroup, plan: Plan, now: Now) -> None:
@@ -72,16 +80,128 @@ def _move_timers(shard: Shard, group: ConsumerGroup, plan: Plan, now: Now) -> No
                 pass
 
 
-def _report(group: ConsumerGroup, plan: Plan, before: ConsumerGroupState, now: Now, step: Step) -> None:
-    """What happened to members, and the group's state before and after: the one place that compares them."""
-    fields, after = group.event(now), group.state
-    for member in plan.joined:
-        step.events.append(MemberAdded(**fields, state=after, member=member, had_id=False))
-    for member, old_id in plan.replaced:
-        step.events.append(MemberReplaced(**fields, state=after, member=member, replaced_member_id=old_id))
-    for member, cause in plan.removed:
-        step.events.append(MemberRemoved(**fields, state=after, member=member, cause=cause, was_pending=False))
-    if after is not before:
-        trigger = plan.trigger or plan.occasion
-        assert trigger is not None, f"{group.group_id}: {before} -> {after} without a cause"
-        step.events.append(group.transition(before, after, trigger, now))
+# What is reported
+
+
+class _Before:
+    """What a plan changes, as it was. `targets` and `currents` are of the members that have other ones then."""
+
+    def __init__(self, shard: Shard, plan: Plan) -> None:
+        found = shard.groups.get(plan.group.group_id)
+        group = found if isinstance(found, ConsumerGroup) else ConsumerGroup(plan.group.group_id)
+        self.state = group.state
+        self.epoch = group.group_epoch
+        self.targets: dict[str, Set[TopicPartition]] = {}
+        self.currents: dict[str, Current] = {}
+        for update in plan.updates:
+            match update:
+                case MemberTarget(member_id, _):
+                    self.targets.setdefault(member_id, group.targets.get(member_id, frozenset()))
+                case MemberCurrent(member_id, _):
+                    member = group.members.get(member_id)
+                    self.currents.setdefault(member_id, Current() if member is None else member.current)
+                case _:
+                    pass
+
+
+def _in_hands(current: Current) -> Set[TopicPartition]:
+    """The partitions that a member owns. Those of a static member that has left for now are only kept for it."""
+    if current.epoch == LEFT_FOR_NOW_EPOCH:
+        return frozenset()
+    return current.assigned.keys() | current.pending_revocation.keys()
+
+
+class _Report:
+    """The events of a plan that has come true, in their order: the one place that compares before and after."""
+
+    def __init__(
+        self, group: ConsumerGroup, plan: Plan, before: _Before, topics: TopicCatalog, now: Now, step: Step
+    ) -> None:
+        self._group = group
+        self._plan = plan
+        self._before = before
+        self._topics = topics
+        self._now = now
+        self._step = step
+        self._fields = group.event(now)
+        self._state = group.state
+
+    def members(self) -> _Report:
+        """Who came and went."""
+        plan, fields, state = self._plan, self._fields, self._state
+        for member in plan.joined:
+            self._step.events.append(MemberAdded(**fields, state=state, member=member, had_id=False))
+        for member, old_id in plan.replaced:
+            self._step.events.append(MemberReplaced(**fields, state=state, member=member, replaced_member_id=old_id))
+        for member, cause in plan.removed:
+            revoked = self._named(_in_hands(self._before.currents[member.member_id]))
+            self._step.events.append(
+                MemberRemoved(**fields, state=state, member=member, cause=cause, was_pending=False, revoked=revoked)
+            )
+        return self
+
+    def epoch(self) -> _Report:
+        """Why the epoch rose, if it did."""
+        trigger = self._plan.trigger
+        if trigger is not None:
+            self._step.events.append(
+                EpochRaised(
+                    **self._fields,
+                    previous=self._before.state,
+                    previous_epoch=self._before.epoch,
+                    cause=trigger.cause,
+                    detail=trigger.detail,
+                    member=trigger.member,
+                    member_count=self._group.member_count,
+                )
+            )
+        return self
+
+    def target(self) -> _Report:
+        """What a new target changes. That of an empty group says nothing."""
+        group = self._group
+        if not group.is_empty and any(isinstance(update, TargetEpoch) for update in self._plan.updates):
+            changes = []
+            for member_id, before in self._before.targets.items():
+                after = group.targets.get(member_id, frozenset())
+                if member_id in group.members and after != before:
+                    ref = group.members[member_id].ref()
+                    changes.append(TargetChange(ref, len(before - after), len(after - before)))
+            event = TargetComputed(**self._fields, assignor=preferred_assignor(group), changes=tuple(changes))
+            self._step.events.append(event)
+        return self
+
+    def assignments(self) -> _Report:
+        """How far members are."""
+        for member_id, before in self._before.currents.items():
+            member = self._group.members.get(member_id)
+            if member is None or member.current == before:
+                continue
+            after, had, has = member.current, _in_hands(before), _in_hands(member.current)
+            self._step.events.append(
+                MemberReconciled(
+                    **self._fields,
+                    state=self._state,
+                    member=member.ref(),
+                    epoch=after.epoch,
+                    previous=before.state,
+                    new=after.state,
+                    to_revoke=self._named(after.pending_revocation.keys() - before.pending_revocation.keys()),
+                    revoked=self._named(had - has),
+                    received=self._named(has - had),
+                )
+            )
+        return self
+
+    def state(self) -> None:
+        """The group's, if it is another one."""
+        before, after = self._before.state, self._state
+        if after is not before:
+            trigger = self._plan.trigger or self._plan.occasion
+            assert trigger is not None, f"{self._group.group_id}: {before} -> {after} without a cause"
+            self._step.events.append(self._group.transition(before, after, trigger, self._now))
+
+    def _named(self, partitions: Iterable[TopicPartition]) -> TopicPartitions:
+        """With the names of topics; the ids of those that are deleted."""
+        found = [(self._topics.topic_name(topic_id) or topic_id.hex(), index) for topic_id, index in partitions]
+        return tuple(sorted(found))

@@ -5,6 +5,8 @@ Source: Kafka's GroupMetadataManager.consumerGroupHeartbeat and what it calls; K
 
 from __future__ import annotations
 
+from typing import Final
+
 from kshim.coordinator.append_errors import append_error
 from kshim.coordinator.groups.consumer.append_plan import append_plan
 from kshim.coordinator.groups.consumer.group import (
@@ -22,7 +24,7 @@ from kshim.coordinator.groups.consumer.static_members import require_owner, take
 from kshim.coordinator.groups.consumer.timers import restart_session
 from kshim.coordinator.groups.consumer.updates import by_topic
 from kshim.coordinator.groups.consumer.validation import require_valid
-from kshim.coordinator.groups.events import Cause, MemberRef, Trigger
+from kshim.coordinator.groups.events import Cause, MemberRef, MemberRefused, Trigger
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -35,6 +37,7 @@ from kshim_protocol.messages.consumer_group_heartbeat import (
 )
 
 _UNCHANGED_MS = -1
+_REFUSALS: Final = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.FENCED_INSTANCE_ID, ErrorCode.UNRELEASED_INSTANCE_ID)
 
 
 def consumer_group_heartbeat(
@@ -65,6 +68,7 @@ def consumer_group_heartbeat(
             case _:
                 heartbeat.go_on(step)
     except KafkaError as error:
+        _report_refusal(shard, request, context, error, step)
         step.reply(ticket, request.error_response(error.code, context.api_version, error.message))
 
 
@@ -89,6 +93,32 @@ def _changes_nothing(shard: Shard, request: ConsumerGroupHeartbeatRequest) -> bo
         and member.current.epoch == request.member_epoch
         and member.current.is_at(group.target_epoch)
         and not member.is_classic
+    )
+
+
+def _report_refusal(
+    shard: Shard, request: ConsumerGroupHeartbeatRequest, context: RequestContext, error: KafkaError, step: Step
+) -> None:
+    """A member learns that it is no longer, or not yet, the one it says it is."""
+    group = shard.groups.get(request.group_id)
+    if error.code in _REFUSALS and isinstance(group, ConsumerGroup):
+        step.events.append(
+            MemberRefused(
+                **group.event(context.now),
+                state=group.state,
+                member=_ref(request, request.member_id, context),
+                error=error.code,
+                detail=error.message or "",
+            )
+        )
+
+
+def _ref(request: ConsumerGroupHeartbeatRequest, member_id: str, context: RequestContext) -> MemberRef:
+    return MemberRef(
+        member_id=member_id,
+        group_instance_id=request.instance_id,
+        client_id=context.client_id or "",
+        client_host=context.client_host,
     )
 
 
@@ -216,13 +246,7 @@ class _Heartbeat:
             detail = f"member {member_id} reconciled its assignment"
         else:
             detail = f"static member {member_id} with instance id {self.request.instance_id} joined again"
-        ref = MemberRef(
-            member_id=member_id,
-            group_instance_id=self.request.instance_id,
-            client_id=self.context.client_id or "",
-            client_host=self.context.client_host,
-        )
-        return Trigger(cause=cause, detail=detail, member=ref)
+        return Trigger(cause=cause, detail=detail, member=_ref(self.request, member_id, self.context))
 
     def look_at_topics(self, plan: Plan) -> None:
         """Topics may have changed since the group was last compared with them."""

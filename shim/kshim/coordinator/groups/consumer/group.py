@@ -24,7 +24,7 @@ from kshim.coordinator.groups.consumer.updates import (
     Update,
     build_update,
 )
-from kshim.coordinator.groups.events import GroupEventFields, MemberRef, Transition, Trigger
+from kshim.coordinator.groups.events import GroupWithEvents, MemberRef, Transition, Trigger
 from kshim.coordinator.groups.kinds import CONSUMER_PROTOCOL_TYPE, GroupKind, Pair, Places, Sender
 from kshim.coordinator.step import Now, Step
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -86,7 +86,7 @@ NOT_JOINED_YET: Final = Member("", _NOTHING_SAID)
 """What a member is before it has said anything."""
 
 
-class ConsumerGroup:
+class ConsumerGroup(GroupWithEvents):
     """One group. `holders` has the member in whose hands a partition is, assigned or pending revocation.
 
     `target_ms` is when the target was computed, in Unix time, 0 where that is not known.
@@ -136,15 +136,6 @@ class ConsumerGroup:
             target_epoch=self.target_epoch,
             members=((member.current.epoch, member.current.state) for member in self.members.values()),
         )
-
-    def event(self, now: Now) -> GroupEventFields:
-        """The fields that every event of this group has; the group epoch stands for the generation."""
-        return {
-            "partition": self.partition,
-            "now": now,
-            "group_id": self.group_id,
-            "generation_id": self.group_epoch,
-        }
 
     def require_member(self, member_id: str) -> Member:
         """The member. Raises KafkaError: UNKNOWN_MEMBER_ID."""
