@@ -165,6 +165,12 @@ _EVENT_COURSE: Final = StructType(
         StructField("step", _EVENT_STEP),
     ]
 )
+_EVENT_SUBSCRIPTION: Final = StructType(
+    [
+        *(StructField(name, ArrayType(StringType())) for name in ("topics", "added", "removed", "assignors")),
+        StructField("omitted", IntegerType()),
+    ]
+)
 _EVENT_END: Final = StructType([StructField(name, StringType()) for name in ("reason", "text", "member_id")])
 _EVENT_COLUMNS: Final[Mapping[str, DataType]] = {
     "v": IntegerType(), "event_id": StringType(), "run": StringType(), "seq": LongType(), "ts_ms": LongType(),
@@ -176,7 +182,7 @@ _EVENT_COLUMNS: Final[Mapping[str, DataType]] = {
     "last_to_sync": _EVENT_WAIT, "waits": ArrayType(_EVENT_WAIT), "waits_omitted": IntegerType(),
     "kicked": ArrayType(_EVENT_KICKED), "kicked_omitted": IntegerType(), "initial_delay_ms": LongType(),
     "protocol": StringType(), "outcome": StringType(), "ended_by": _EVENT_END,
-    "reconciliation": _EVENT_COURSE, "activity": _EVENT_ACTIVITY,
+    "reconciliation": _EVENT_COURSE, "activity": _EVENT_ACTIVITY, "subscription": _EVENT_SUBSCRIPTION,
 }
 # fmt: on
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from kshim.coordinator.groups.events import Arrivals, MemberRef, TopicPartitions
+from kshim.coordinator.groups.events import Arrivals, MemberRef, Offer, TopicPartitions
 from kshim.coordinator.step import Now
 from kshim.history.activity import Activity, activity_json
+from kshim.history.subscription import subscription_json
 
 try:  # the rest of `json` takes longer to import than the history
     from _json import encode_basestring as _quoted
@@ -336,6 +337,8 @@ class HistoryEvent(NamedTuple):
     injected_fault: str | None = None
     activity: Activity | None = None
     reconciliation: Reconciliation | None = None
+    offer: Offer | None = None
+    """Whose subscription is read when the JSON is."""
 
     @property
     def size_bytes(self) -> int:
@@ -343,6 +346,8 @@ class HistoryEvent(NamedTuple):
         size_bytes = 900 + 2 * len(self.why.reason_text)
         if self.reconciliation is not None:
             size_bytes += self.reconciliation.size_bytes
+        if self.offer is not None:  # what was before may be shared with another event, and the names with the group
+            size_bytes += 200 + sum(map(len, self.offer.protocols.values()))
         return size_bytes + self.why.size_bytes if self.outcome and isinstance(self.why, Course) else size_bytes
 
     @property
@@ -373,6 +378,7 @@ class HistoryEvent(NamedTuple):
             f'"state_to":"{self.state_to}",{cause_json},"replaced_member_id":{replaced},'
             f'{self._timeline_json()},"reconciliation":{_reconciliation(self.reconciliation)},'
             f'"activity":{activity_json(self.activity)},'
+            f'"subscription":{subscription_json(self.offer)},'
             f'"injected_fault":{_text(self.injected_fault)}}}'
         )
         return text.encode("utf-8", "backslashreplace")  # half a surrogate pair becomes \udxxx, which JSON knows, too

@@ -260,6 +260,7 @@ class Tracker:
             replaced_member_id=replaced_member_id,
             activity=self._activity,
             reconciliation=reconciliation,
+            offer=event.offer if isinstance(event, MemberAdded | MemberReplaced) else None,
         )
 
     def _why(self, event: GroupEvent, group: GroupHistory, reason: str, text: str, member: MemberRef | None) -> Why:
@@ -311,7 +312,9 @@ class Tracker:
             event.member_count,
             self._initial_delay_ms if event.previous is GroupState.EMPTY else None,
         )
-        self._emit_event("rebalance_started", event, group, timeline, event.previous.value, event.new.value)
+        self._emit_event(
+            "rebalance_started", event, group, timeline, event.previous.value, event.new.value, offer=event.offer
+        )
 
     def _join_completed(self, event: JoinCompleted, group: GroupHistory) -> None:
         timeline = group.rebalance

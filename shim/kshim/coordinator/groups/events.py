@@ -5,6 +5,7 @@ Events are facts for logs, history and metrics; nothing in the protocol depends 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import Final, NamedTuple, TypedDict
 
@@ -21,6 +22,7 @@ HISTORY_FIELDS: Final = frozenset(
         "is_by_instance_id",
         "last_sync_ms",
         "last_to_sync",
+        "offer",
         "pending_sync_count",
         "protocol_type",
         "revoked",
@@ -91,12 +93,23 @@ class Arrivals(NamedTuple):
     is_new: bytes
 
 
+class Offer(NamedTuple):
+    """What a JoinGroup of a consumer offers: its metadata by protocol, in the order of its preference.
+
+    `before`: what the same member, or the one that it replaces, offered until then; None: it is new.
+    """
+
+    protocols: Mapping[str, bytes]
+    before: Mapping[str, bytes] | None = None
+
+
 class Trigger(ValueObject):
-    """Why something is done: the cause, a sentence, and the member that caused it."""
+    """Why something is done: the cause, a sentence, the member that caused it, and what its JoinGroup offered."""
 
     cause: Cause
     detail: str
     member: MemberRef | None = None
+    offer: Offer | None = None
 
 
 class GroupEventFields(TypedDict):
@@ -134,7 +147,8 @@ class GroupWithEvents:
 class Transition(GroupEvent):
     """The group went from `previous` to `new`. `generation_id` is the one after the transition.
 
-    `pending_sync_count`: members whose SyncGroup had not arrived when another rebalance began.
+    `pending_sync_count`: members whose SyncGroup had not arrived when another rebalance began. `offer`: of the JoinGroup of a
+    known member that caused it.
     """
 
     previous: AnyGroupState
@@ -145,6 +159,7 @@ class Transition(GroupEvent):
     member_count: int
     protocol_type: str | None = None
     pending_sync_count: int = 0
+    offer: Offer | None = None
 
 
 class MemberIdIssued(GroupEvent):
@@ -163,6 +178,7 @@ class MemberAdded(GroupEvent):
     state: AnyGroupState
     member: MemberRef
     had_id: bool
+    offer: Offer | None = None
 
 
 class MemberReplaced(GroupEvent):
@@ -171,6 +187,7 @@ class MemberReplaced(GroupEvent):
     state: AnyGroupState
     member: MemberRef
     replaced_member_id: str
+    offer: Offer | None = None
 
 
 class MemberRemoved(GroupEvent):

@@ -88,6 +88,7 @@ class Group(GroupWithEvents):
                 member_count=len(self.members),
                 protocol_type=self.protocol_type,
                 pending_sync_count=len(self.pending_syncs),
+                offer=trigger.offer,
             )
         )
 

@@ -7,6 +7,8 @@ refused (Kafka never answers it either, and the group stays in PreparingRebalanc
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kshim.coordinator.append_errors import append_error
 from kshim.coordinator.groups.classic.group import Group, vote
 from kshim.coordinator.groups.classic.member import Member, ParkedJoin
@@ -21,8 +23,16 @@ from kshim.coordinator.groups.classic.rebalance import (
 )
 from kshim.coordinator.groups.classic.replies import join_error, sync_error
 from kshim.coordinator.groups.classic.state import GroupState
-from kshim.coordinator.groups.events import Cause, MemberAdded, MemberIdIssued, MemberRef, MemberReplaced, Trigger
-from kshim.coordinator.groups.kinds import GroupKind, converted
+from kshim.coordinator.groups.events import (
+    Cause,
+    MemberAdded,
+    MemberIdIssued,
+    MemberRef,
+    MemberReplaced,
+    Offer,
+    Trigger,
+)
+from kshim.coordinator.groups.kinds import CONSUMER_PROTOCOL_TYPE, GroupKind, converted
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -231,6 +241,7 @@ class _Join:
                 state=group.state,
                 member=self.ref(member_id) if issued_to is None else issued_to,
                 had_id=issued_to is not None,
+                offer=self.offer(None),
             )
         )
         if group.state is GroupState.EMPTY:
@@ -278,6 +289,7 @@ class _Join:
 
     def update(self, member: Member, cause: Cause, detail: str, step: Step) -> None:
         """Take over what the member says now and park its Join."""
+        offer = self.offer(member.protocols)
         self.group.update_member(
             member,
             protocols=self.protocols,
@@ -285,7 +297,7 @@ class _Join:
             rebalance_timeout_ms=self.rebalance_timeout_ms,
         )
         self.park(member.member_id, step)
-        trigger = self.trigger(cause, detail, member)
+        trigger = self.trigger(cause, detail, member, offer)
         rebalance_or_complete_join(self.shard, self.group, trigger, self.now, step)
 
     def park(self, member_id: str, step: Step) -> None:
@@ -340,6 +352,7 @@ class _Join:
                 state=group.state,
                 member=self.ref(new.member_id),
                 replaced_member_id=old.member_id,
+                offer=self.offer(old.protocols),
             )
         )
 
@@ -404,10 +417,15 @@ class _Join:
             client_reason=self.request.reason,
         )
 
-    def trigger(self, cause: Cause, detail: str, member: Member) -> Trigger:
+    def offer(self, before: Mapping[str, bytes] | None) -> Offer | None:
+        """What this JoinGroup offers; None if it is none of a consumer, whose metadata are subscriptions."""
+        return Offer(self.protocols, before) if self.request.protocol_type == CONSUMER_PROTOCOL_TYPE else None
+
+    def trigger(self, cause: Cause, detail: str, member: Member, offer: Offer | None = None) -> Trigger:
         """Why the group now does what it does."""
         reason = self.request.reason or "not provided"
-        return Trigger(cause=cause, detail=f"{detail}; client reason: {reason}", member=member.ref(self.request.reason))
+        ref = member.ref(self.request.reason)
+        return Trigger(cause=cause, detail=f"{detail}; client reason: {reason}", member=ref, offer=offer)
 
 
 def _with_replaced(group: Group, old: Member, new: Member) -> GroupMetadataValue:

@@ -1,0 +1,46 @@
+"""What a member subscribes to, and how that changed: of the JoinGroup behind an event."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from kshim.coordinator.groups.classic.subscriptions import subscribed_topics
+from kshim.coordinator.groups.events import Offer
+
+TOPICS_MAX: Final = 500
+"""So many names, in order, are in each list of an event; records of 1 MB are the usual limit of topics."""
+
+
+class Subscription(NamedTuple):
+    """Names of topics in order; `added` and `removed` since what the member said before."""
+
+    topics: tuple[str, ...]
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    assignors: tuple[str, ...]
+    omitted: int
+
+
+def subscription_of(offer: Offer) -> Subscription | None:
+    """The subscription of a JoinGroup; None if it cannot be read."""
+    topics = _topics(offer.protocols)
+    if topics is None:
+        return None
+    before = topics if offer.before is None else _topics(offer.before)
+    lists = [sorted(each) for each in (topics, topics - (before or topics), (before or topics) - topics)]
+    kept = [tuple(each[:TOPICS_MAX]) for each in lists]
+    omitted = sum(map(len, lists)) - sum(map(len, kept))
+    return Subscription(kept[0], kept[1], kept[2], tuple(offer.protocols), omitted)
+
+
+def subscription_json(offer: Offer | None) -> str:
+    """As in an event."""
+    found = None if offer is None else subscription_of(offer)
+    return "null" if found is None else json.dumps(found._asdict(), separators=(",", ":"), ensure_ascii=False)
+
+
+def _topics(protocols: Mapping[str, bytes]) -> frozenset[str] | None:
+    """Of any protocol: clients send the same topics with all."""
+    return next((found for data in protocols.values() if (found := subscribed_topics([data])) is not None), None)
