@@ -16,7 +16,8 @@ MINUTE = 60 * SECOND
 class Story:
     """What happened, in the order of calls. Times are ms from its beginning."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, session_ms: int = SESSION_MS, rebalance_ms: int = REBALANCE_MS) -> None:
+        self._timeouts = (session_ms, rebalance_ms)
         self._facts: list[Fact] = []
         self._profiles: dict[str, Profile] = {}
         self._ids = 0
@@ -40,7 +41,7 @@ class Story:
         self._ids += 1
         member = Member(f"{client}-{self._ids}", client if static else None, client, host)
         self._members.setdefault((group, client), []).append(member)
-        self._profiles[member.member_id] = Profile(member, SESSION_MS, REBALANCE_MS, topics)
+        self._profiles[member.member_id] = Profile(member, *self._timeouts, topics)
         activity = (
             None if connection is None else _activity(connection, at_ms, opened_ms if opened_ms is not None else at_ms)
         )
@@ -55,7 +56,7 @@ class Story:
         old = self._members["billing", client].pop(0)
         member = Member(f"{client}-{self._ids}", client, client, host)
         self._members["billing", client].append(member)
-        self._profiles[member.member_id] = Profile(member, SESSION_MS, REBALANCE_MS, ("orders",))
+        self._profiles[member.member_id] = Profile(member, *self._timeouts, ("orders",))
         return self._add(at_ms, "billing", Kind.REPLACED, member, other_id=old.member_id, activity=activity)
 
     def leaves(
@@ -115,10 +116,13 @@ class Story:
         waited_for: str | None = None,
         wait_ms: int = 0,
         protocol: str = "range",
+        join_ms: int | None = None,
     ) -> Story:
         """A rebalance ends."""
         last = None if waited_for is None else self._members[group, waited_for][-1]
-        phases = Phases(wait_ms, 10, protocol, None, last, None if last is None else wait_ms)
+        phases = Phases(
+            wait_ms if join_ms is None else join_ms, 10, protocol, None, last, None if last is None else wait_ms
+        )
         return self._add(at_ms, group, Kind.COMPLETED, None, phases=phases)
 
     def incidents(self) -> list[Incident]:

@@ -10,7 +10,7 @@ from kshim.explain.lives import Group
 
 Spans = list[tuple[int, int | None]]
 
-spans = st.lists(st.tuples(st.integers(0, 50), st.one_of(st.none(), st.integers(0, 60))), max_size=300)
+spans = st.lists(st.tuples(st.integers(0, 50), st.one_of(st.none(), st.integers(0, 60))), max_size=140)
 
 
 def a_group(of: Spans) -> Group:
@@ -28,7 +28,7 @@ def a_group(of: Spans) -> Group:
 @given(spans)
 def test_members_at_any_time_are_those_that_had_joined_and_had_not_left(of: Spans) -> None:
     group = a_group(of)
-    for ts_ms in range(-1, 62, 3):
+    for ts_ms in range(-1, 62, 7):
         assert group.alive_at(ts_ms) == [life for life in group.lives if life.is_alive_at(ts_ms)]
 
 

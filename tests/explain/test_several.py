@@ -164,3 +164,65 @@ def test_the_members_of_another_application_that_leave_again_are_still_its_doing
     )
     story.leaves(HOUR + MINUTE, "mail").leaves(HOUR + MINUTE, "post")
     assert causes_of(story) == ["one_by_one_start", "shared_group_id"]
+
+
+def test_a_restart_long_before_a_deploy_is_no_part_of_it() -> None:
+    story = a_group_of_three().leaves(HOUR, "three").joins(HOUR + 5 * SECOND, "three", host="10.0.0.3")
+    begin_ms = HOUR + 4 * MINUTE
+    for number, client in enumerate(("one", "two", "three")):
+        at_ms = begin_ms + number * 10 * SECOND
+        story.leaves(at_ms, client).joins(at_ms + 5 * SECOND, client, host=f"10.0.0.{number + 1}")
+    assert causes_of(story) == ["one_by_one_start", "restart", "deploy"]
+
+
+def test_a_member_that_leaves_after_the_start_is_not_replaced_by_one_that_was_there_before_it() -> None:
+    story = Story()
+    for number, client in enumerate(("api-1", "api-2", "api-3")):
+        story.joins(number * 3 * SECOND, client, host=f"10.0.0.{number + 1}")
+    story.leaves(20 * SECOND, "api-2", says="the consumer is being closed")
+    assert causes_of(story) == ["one_by_one_start", "scale_down"]
+
+
+def test_processes_that_all_stop_and_come_back_after_more_than_their_timeouts_are_a_deploy() -> None:
+    story = Story(session_ms=6 * SECOND, rebalance_ms=12 * SECOND)
+    for round_ms in (0, HOUR):
+        for number, client in enumerate(("one", "two", "three")):
+            host = f"10.0.0.{number + 1}"
+            if round_ms:
+                story.leaves(round_ms, client)
+            story.joins(round_ms + 45 * SECOND + number * SECOND, client, host=host)
+    assert causes_of(story) == ["one_by_one_start", "deploy"]
+
+
+def test_the_process_that_is_stopped_in_the_end_is_part_of_an_instance_id_used_twice() -> None:
+    story = Story().joins(0, "one", static=True).joins(300, "two", static=True)
+    story.replaces(HOUR, "one", host="10.0.0.9", activity=activity(last_request_ms=HOUR - SECOND))
+    stopped = activity(last_request_ms=HOUR + 20 * SECOND, closed_ms=HOUR + 20 * SECOND, closed_by="client")
+    story.expires(HOUR + 20 * SECOND + SESSION_MS, "one", activity=stopped)
+    assert causes_of(story) == ["one_by_one_start", "duplicate_instance"]
+
+
+def test_a_leader_that_joins_again_much_later_than_the_last_rebalance_has_a_reason() -> None:
+    story = a_group_of_three().joins(HOUR, "four", host="10.0.0.4").requests(HOUR + 30 * SECOND, "one")
+    assert causes_of(story) == ["one_by_one_start", "scale_up", "partitions_added"]
+
+
+def test_a_cooperative_member_that_joins_again_within_a_session_gives_partitions_back() -> None:
+    story = Story()
+    story.joins(0, "one", assignor="cooperative-sticky").joins(
+        300, "two", host="10.0.0.2", assignor="cooperative-sticky"
+    )
+    story.joins(HOUR, "four", host="10.0.0.4", assignor="cooperative-sticky").requests(HOUR + 30 * SECOND, "one")
+    assert causes_of(story) == ["one_by_one_start", "scale_up"]
+
+
+def test_a_long_join_phase_of_which_nobody_is_known_to_be_last_had_a_slow_member() -> None:
+    story = a_group_of_three().completes(HOUR, join_ms=20 * SECOND)
+    assert story.causes()[-1] == ("slow_poll", ())
+
+
+def test_a_long_join_phase_that_waited_for_a_session_to_expire_had_no_slow_member() -> None:
+    story = a_group_of_three()
+    dead = activity(last_request_ms=HOUR - SESSION_MS, closed_ms=HOUR - SESSION_MS, closed_by="reset")
+    story.expires(HOUR, "two", activity=dead).completes(HOUR + SECOND, join_ms=20 * SECOND)
+    assert causes_of(story) == ["one_by_one_start", "killed"]

@@ -9,16 +9,22 @@ from statistics import median
 from typing import NamedTuple
 
 from kshim.explain.client_reasons import Says, says
-from kshim.explain.facts import Fact, Kind, Known, Member
+from kshim.explain.facts import Fact, Kind, Known, Member, Phases
 from kshim.explain.lives import Group, Life
 
 _USUAL_COUNT = 3
-_UNUSUAL = 1.5
+_UNUSUAL = 2
 """So many times the median of a group's phases is not usual; a poll may take as long as the one before."""
 
 
+_VIEW_MS = 10_000
+"""How long a new leader may take to learn of its topics: its first metadata, and the poll in which it joins again."""
+
 HEARTBEAT_MS = 3_000
 """Default of `heartbeat.interval.ms` in Java, librdkafka, kafka-python and franz-go, and a third of the session at most."""
+
+
+Key = tuple[str, str, str, int]
 
 
 class What(Enum):
@@ -54,7 +60,7 @@ class Disturbance(NamedTuple):
         return "" if self.member is None else self.member.name
 
     @property
-    def key(self) -> tuple[str, str, str, int]:
+    def key(self) -> Key:
         """Identifies it."""
         return (self.group, self.what.value, self.fact.source, self.from_ms)
 
@@ -71,7 +77,7 @@ def _of_lives(group: Group, known: Known) -> Iterator[Disturbance]:
             what = What.REPLACED if life.gone.kind is Kind.REPLACED else What.DEPARTED
             from_ms = life.silent_ms(known)
             to_ms = life.gone.ts_ms
-            if life.next is not None and life.next.began_ms - to_ms <= known.rebalance_ms(life.member.member_id):
+            if life.next is not None and life.next.began_ms - to_ms <= known.return_ms(life.member.member_id):
                 to_ms = max(to_ms, life.next.began_ms)
             yield Disturbance(what, group.name, from_ms, to_ms, life.gone, life)
         if life.previous is None and life.joined is not None:
@@ -79,17 +85,22 @@ def _of_lives(group: Group, known: Known) -> Iterator[Disturbance]:
 
 
 def _requests(group: Group, known: Known) -> Iterator[Disturbance]:
-    """Requests, except those that follow from an earlier rebalance.
+    """Requests, except those that follow from an earlier rebalance, and have no reason of their own.
 
-    A cooperative member joins again when it has revoked partitions, and a leader whose view of topics is older than the
-    group's when it has got it: at most a session timeout after a rebalance or what began one, and without a reason of its own.
+    A cooperative member joins again when it has revoked partitions: at most a session timeout after a rebalance. A leader
+    whose view of topics is older than the group's does when it has got it, which takes a few requests.
     """
-    changes = [fact for fact in group.facts if fact.kind in (Kind.COMPLETED, Kind.JOINED, Kind.REPLACED)]
+    protocol, changed_ms = "", None
     for fact in group.facts:
+        if fact.kind in (Kind.COMPLETED, Kind.JOINED, Kind.REPLACED):
+            changed_ms = fact.ts_ms
+            protocol = (fact.phases.protocol if fact.phases is not None else None) or protocol
         if fact.kind is not Kind.REQUESTED:
             continue
         session_ms = known.session_ms(fact.member.member_id if fact.member else None)
-        follows = any(0 <= fact.ts_ms - before.ts_ms <= session_ms for before in changes)
+        # Without its name, it may be a cooperative one.
+        within_ms = session_ms if "cooperative" in protocol or not protocol else min(session_ms, _VIEW_MS)
+        follows = changed_ms is not None and fact.ts_ms - changed_ms <= within_ms
         is_changed = fact.subscription is not None and bool(fact.subscription.added or fact.subscription.removed)
         if follows and not is_changed and says(fact.client_reason) in (Says.NOTHING, Says.GOES_ON, Says.BEGINS):
             continue
@@ -111,14 +122,28 @@ def _long_phases(group: Group, known: Known) -> Iterator[Disturbance]:
             yield Disturbance(What.SLOW_SYNC, group.name, began_ms, fact.ts_ms, fact, life)
         last, wait_ms = phases.last_to_join, phases.last_wait_ms
         if last is None or wait_ms is None:
+            yield from _long_join(group, fact, phases)
             continue
         # By its next heartbeat a member knows that it has to join again, and then its application has to poll. Polls of
         # healthy members take about as long as those of the others.
-        heartbeat_ms = min(known.session_ms(last.member_id) / 3, HEARTBEAT_MS)
+        heartbeat_ms = min(known.session_ms(last.member_id) / 2, HEARTBEAT_MS)
         if wait_ms > _UNUSUAL * max(heartbeat_ms, usual_ms, phases.other_wait_ms or 0):
             began_ms = fact.ts_ms - (phases.sync_ms or 0) - (phases.join_ms or wait_ms)
             life = group.life_of(last)
             yield Disturbance(What.SLOW_JOIN, group.name, began_ms, began_ms + wait_ms, fact, life)
+
+
+def _long_join(group: Group, fact: Fact, phases: Phases) -> Iterator[Disturbance]:
+    """A JOIN phase of a source that does not know who was last: somebody was, unless a member was gone or the group new."""
+    if phases.join_ms is None or phases.join_ms <= _UNUSUAL * HEARTBEAT_MS:
+        return
+    joined_ms = fact.ts_ms - (phases.sync_ms or 0)
+    began_ms = joined_ms - phases.join_ms
+    is_excused = any(
+        life.gone is not None and began_ms <= life.gone.ts_ms <= joined_ms for life in group.alive_at(began_ms - 1)
+    )
+    if group.alive_at(began_ms - 1) and not is_excused:
+        yield Disturbance(What.SLOW_JOIN, group.name, began_ms, joined_ms, fact._replace(member=None))
 
 
 def _loads(group: Group) -> Iterator[Disturbance]:

@@ -14,6 +14,10 @@ DEFAULT_REBALANCE_MS = 300_000
 """Defaults of Kafka's consumers: `session.timeout.ms`, and `max.poll.interval.ms`, which is sent as rebalance timeout."""
 
 
+RETURN_MS = 60_000
+"""How long a process that is started again may take to be back: an image is pulled, a JVM starts."""
+
+
 class Kind(Enum):
     """What happened."""
 
@@ -135,6 +139,10 @@ class Known(NamedTuple):
         """`max.poll.interval.ms` of a member, as far as it is a Kafka consumer; Kafka's default where it is unknown."""
         profile = self.profiles.get(member_id or "")
         return DEFAULT_REBALANCE_MS if profile is None else max(profile.rebalance_ms, profile.session_ms)
+
+    def return_ms(self, member_id: str | None) -> int:
+        """How long after a member was gone a process of the same client is its successor."""
+        return max(self.rebalance_ms(member_id), RETURN_MS)
 
     def topics(self, member_id: str | None) -> tuple[str, ...]:
         """Topics that a member subscribes to; empty where that is unknown."""

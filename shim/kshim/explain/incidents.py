@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause, Subject
-from kshim.explain.disturbances import Disturbance, What, disturbances
+from kshim.explain.disturbances import Disturbance, Key, What, disturbances
 from kshim.explain.effects import Effect, effects
 from kshim.explain.facts import Fact, Known
 from kshim.explain.hypotheses.departures import DEPARTURES, candidates_of_departure
@@ -63,7 +63,7 @@ class _Chosen(NamedTuple):
     """All causes with their probabilities, that of `best` among them."""
 
 
-_Singles = Mapping[tuple[str, str, str, int], list[Candidate]]
+_Singles = Mapping[Key, list[Candidate]]
 """Hypotheses about each disturbance alone, by its key."""
 
 
@@ -125,7 +125,8 @@ def _choose_several(
     free = list(found)
     while free:
         candidates = candidates_of(free)
-        best = max(candidates, key=gain, default=None)
+        # Of several that gain as much, the one that is over sooner: what belongs together is close together.
+        best = max(candidates, key=lambda each: (round(gain(each), 6), -_span_ms(each)), default=None)
         if best is None or gain(best) <= 0:
             break
         explained = {each.key for each in best.explains}
@@ -140,9 +141,13 @@ def _choose_several(
     return chosen, free
 
 
+def _span_ms(candidate: Candidate) -> int:
+    return max(each.to_ms for each in candidate.explains) - min(each.from_ms for each in candidate.explains)
+
+
 def _choose_single(each: Disturbance, candidates: Sequence[Candidate]) -> _Chosen:
     unknown = Candidate(Cause.UNKNOWN, (each,), (), _UNKNOWN_WEIGHT)
-    winner = max([*candidates, unknown], key=lambda one: one.weight)
+    winner = max([unknown, *candidates], key=lambda one: one.weight)
     return _Chosen(winner, _probabilities([(one.cause, one.weight, one.evidence) for one in [*candidates, unknown]]))
 
 
@@ -203,7 +208,7 @@ def _culprit(best: Candidate) -> tuple[object, ...]:
     first = best.explains[0]
     match best.cause.subject:
         case Subject.CLIENT:
-            return (best.cause, first.name)
+            return (best.cause, first.name or first.group)
         case Subject.HOST:
             return (best.cause, best.host or (first.member.host if first.member is not None else None))
         case Subject.BROKER:

@@ -173,7 +173,7 @@ class Group:
             if life.next is not None or life.member.instance_id is not None or life.member.host is None:
                 continue
             since_ms = life.silent_ms(self._known)
-            until_ms = (life.gone.ts_ms if life.gone else 0) + self._known.rebalance_ms(life.member.member_id)
+            until_ms = (life.gone.ts_ms if life.gone else 0) + self._known.return_ms(life.member.member_id)
             for new in free:
                 is_alike = (
                     stem(new.member.client_id) == stem(life.member.client_id) and new.member.host == life.member.host

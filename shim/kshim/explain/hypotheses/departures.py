@@ -65,14 +65,14 @@ def _seen(life: Life, known: Known) -> _Seen:
     gone = life.gone
     assert gone is not None
     activity = life.activity
-    rebalance_ms = known.rebalance_ms(life.member.member_id)
-    session_ms = known.session_ms(life.member.member_id)
+    member_id = life.member.member_id
+    session_ms = known.session_ms(member_id)
     back = life.next.joined if life.next is not None else None
     is_open = stopped_fetching = None
     if activity is not None:
         is_open = activity.closed_ms is None or activity.closed_ms > activity.last_request_ms + session_ms
         if activity.last_fetch_ms is not None:
-            stopped_fetching = activity.last_request_ms - activity.last_fetch_ms > 0.8 * rebalance_ms
+            stopped_fetching = activity.last_request_ms - activity.last_fetch_ms > 0.8 * known.rebalance_ms(member_id)
     return _Seen(
         life=life,
         kind=gone.kind,
@@ -85,7 +85,7 @@ def _seen(life: Life, known: Known) -> _Seen:
         has_overlap=back is not None and back.ts_ms < gone.ts_ms,
         is_same=life.is_same_process_as_next(known),
         is_back=back is not None,
-        is_back_soon=back is not None and back.ts_ms - gone.ts_ms <= rebalance_ms,
+        is_back_soon=back is not None and back.ts_ms - gone.ts_ms <= known.return_ms(member_id),
         was_assigning=gone.state == "CompletingRebalance",
     )
 
@@ -177,7 +177,8 @@ def _killed(seen: _Seen) -> _Weighed:
             _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST),
             _if(seen.is_open, "its connection stayed open while it was silent", Step.MUST_NOT),
             _if(seen.has_overlap, "its client joined again before the session expired", Step.LIKELY),
-            _no_return(seen, Step.LIKELY),
+            # Supervisors start what was killed again; who stops static members often wants fewer.
+            _no_return(seen, Step.NEUTRAL if seen.is_static else Step.LIKELY),
             _same_process(seen, Step.MUST_NOT),
             _other_process(seen, Step.LIKELY),
             # Supervisors start a process again within seconds, while its old session lasts.

@@ -6,16 +6,21 @@ so that two restarts of one client may be two restarts, and six are a loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from statistics import median
+from typing import NamedTuple
 
 from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause
-from kshim.explain.disturbances import Disturbance, What
-from kshim.explain.facts import Kind, Known
+from kshim.explain.disturbances import Disturbance, Key, What
+from kshim.explain.facts import RETURN_MS, Kind, Known
 from kshim.explain.hypotheses.departures import evidence_for
 from kshim.explain.hypotheses.others import topics_of
 from kshim.explain.lives import Group, stem
 from kshim.explain.weigh import Evidence, Step
+
+_IRREGULAR = 3
+"""So many times the usual pause, or the time that one replacement takes, is another deploy's."""
 
 
 def candidates_of_group(group: Group, found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
@@ -48,73 +53,146 @@ def chains(found: Sequence[Disturbance], known: Known, *, within_session: bool =
         yield part
 
 
+class _Turnover(NamedTuple):
+    """A process that was stopped in order, and its successor: the next life of its client, or `came`."""
+
+    gone: Disturbance
+    came: Disturbance | None
+
+    @property
+    def name(self) -> str:
+        return self.gone.name
+
+    @property
+    def parts(self) -> tuple[Disturbance, ...]:
+        return (self.gone,) if self.came is None else (self.gone, self.came)
+
+    @property
+    def from_ms(self) -> int:
+        return min(each.from_ms for each in self.parts)
+
+    @property
+    def to_ms(self) -> int:
+        return max(each.to_ms for each in self.parts)
+
+
 def _deploys(group: Group, found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
     """Processes were stopped in order and started again, or others in their place."""
-    turned = [each for each in found if _is_orderly(each)]
-    for chain in (part for whole in chains(turned, known) for part in _rounds(whole)):
-        gone = [each for each in chain if each.what is not What.ARRIVED]
-        came = [each for each in chain if each.what is What.ARRIVED]
-        unreplaced = [each for each in gone if each.life is not None and each.life.next is None]
-        replaced = [(each, new) for each in unreplaced if (new := _take_successor(each, came, known)) is not None]
-        unreplaced = [each for each, _ in replaced]
-        successors = [new for _, new in replaced]
-        explained = [
-            *[each for each in gone if each.life is not None and each.life.next is not None],
-            *unreplaced,
-            *successors,
-        ]
-        names = {each.name for each in explained if each.what is not What.ARRIVED}
-        if len(names) < 2:
+    for chain in _steady(sorted(_turnovers(group, found, known), key=lambda one: one.from_ms), known):
+        for turned in _rounds(chain):
+            yield from _deploy(group, turned, known)
+
+
+def _deploy(group: Group, turned: Sequence[_Turnover], known: Known) -> Iterator[Candidate]:
+    names = {one.name for one in turned}
+    if len(names) < 2:
+        return
+    begin_ms = turned[0].from_ms
+    before = {life.member.name for life in group.alive_at(begin_ms - 1)}
+    evidence = [
+        each
+        for one in turned
+        if one.came is None
+        for each in evidence_for(one.gone, known, Cause.RESTART, Cause.STATIC_RESTART, Cause.STATIC_STOPPED)
+    ]
+    for one in turned:
+        if one.came is not None:
+            evidence += [
+                Evidence(f"{one.name} left, and another client joined", Step.LIKELY),
+                Evidence(f"{one.came.name} joined when another had left", Step.LIKELY),
+            ]
+    if before and before <= names:
+        evidence.append(Evidence("these were all members of the group", Step.MUST))
+    evidence += [Evidence(f"{name} was not replaced", Step.UNLIKELY) for name in sorted(before - names)]
+    ordered = tuple(sorted((each for one in turned for each in one.parts), key=lambda each: each.from_ms))
+    yield Candidate(Cause.DEPLOY, ordered, tuple(evidence), prior=-1.0)
+    changed = _change_of_assignor(group, ordered, known)
+    if changed is not None:
+        yield Candidate(Cause.ASSIGNOR_CHANGED, ordered, (*evidence, Evidence(changed, Step.MUST)), prior=-2.0)
+
+
+def _turnovers(group: Group, found: Sequence[Disturbance], known: Known) -> Iterator[_Turnover]:
+    came = [each for each in found if each.what is What.ARRIVED]
+    starting = {
+        each.key
+        for each in came
+        if not group.alive_at(each.from_ms - known.session_ms(each.member.member_id if each.member else None))
+    }
+    for gone in found:
+        if gone.life is None or not _is_orderly(gone):
             continue
-        before = {life.member.name for life in group.alive_at(chain[0].from_ms - 1)}
-        evidence = [
-            each
-            for one in explained
-            if one.what is not What.ARRIVED and one not in unreplaced
-            for each in evidence_for(one, known, Cause.RESTART, Cause.STATIC_RESTART, Cause.STATIC_STOPPED)
-        ]
-        evidence += [Evidence(f"{one.name} left, and another client joined", Step.LIKELY) for one in unreplaced]
-        evidence += [Evidence(f"{one.name} joined when another had left", Step.LIKELY) for one in successors]
-        if before and before <= names:
-            evidence.append(Evidence("these were all members of the group", Step.MUST))
-        evidence += [Evidence(f"{name} was not replaced", Step.UNLIKELY) for name in sorted(before - names)]
-        ordered = tuple(sorted(explained, key=lambda each: each.from_ms))
-        yield Candidate(Cause.DEPLOY, ordered, tuple(evidence), prior=-1.0)
-        changed = _change_of_assignor(group, ordered, known)
-        if changed is not None:
-            yield Candidate(Cause.ASSIGNOR_CHANGED, ordered, (*evidence, Evidence(changed, Step.MUST)), prior=-2.0)
+        if gone.life.next is not None:
+            if gone.life.next.began_ms - gone.fact.ts_ms <= known.return_ms(gone.life.member.member_id):
+                yield _Turnover(gone, None)
+        elif (new := _take_successor(gone, came, starting, known)) is not None:
+            yield _Turnover(gone, new)
 
 
-def _take_successor(gone: Disturbance, came: list[Disturbance], known: Known) -> Disturbance | None:
-    """Who took the place of one that left for good: a process of the same kind, on any host, that came then."""
-    session_ms = known.session_ms(gone.member.member_id if gone.member is not None else None)
-    for new in came:
-        if gone.member is None or new.member is None or new.from_ms < gone.from_ms - session_ms:
-            continue
-        if stem(new.member.client_id) == stem(gone.member.client_id):
-            came.remove(new)
-            return new
-    return None
+def _take_successor(
+    gone: Disturbance, came: list[Disturbance], starting: Collection[Key], known: Known
+) -> Disturbance | None:
+    """Who took the place of one that left for good: a process of the same kind that came before or after it left.
+
+    It is younger than the one it replaces, and has not come when the group of both started. One of the same name is
+    preferred, then one on the same host.
+    """
+    old = gone.life
+    assert old is not None
+    within_ms = known.return_ms(old.member.member_id)
+    fitting = [
+        new
+        for new in came
+        if new.member is not None
+        and abs(new.from_ms - gone.from_ms) <= within_ms
+        and new.from_ms > old.began_ms
+        and (new.from_ms > gone.from_ms or new.key not in starting)
+        and stem(new.member.client_id) == stem(old.member.client_id)
+    ]
+    if not fitting:
+        return None
+    best = min(
+        fitting,
+        key=lambda new: (new.name != gone.name, new.member is None or new.member.host != old.member.host, new.from_ms),
+    )
+    came.remove(best)
+    return best
 
 
-def _rounds(chain: Sequence[Disturbance]) -> Iterator[list[Disturbance]]:
-    """Parts in which each client is replaced once, as one deploy does."""
-    part: list[Disturbance] = []
-    names: set[str] = set()
-    for each in chain:
-        if each.what is not What.ARRIVED:
-            if each.name in names:
-                yield part
-                part, names = [], set()
-            names.add(each.name)
-        part.append(each)
+def _steady(turned: Sequence[_Turnover], known: Known) -> Iterator[list[_Turnover]]:
+    """Parts without a pause that is much longer than the others: a deploy goes on when the process before is back."""
+    pauses: list[int] = []
+    end_ms = 0
+    for one in turned:
+        pauses.append(max(one.from_ms - end_ms, 0))
+        end_ms = max(end_ms, one.to_ms)
+    usual_ms = median([*pauses[1:], *(one.to_ms - one.from_ms for one in turned)]) if turned else 0
+    part: list[_Turnover] = []
+    for one, pause_ms in zip(turned, pauses, strict=True):
+        member_id = one.gone.member.member_id if one.gone.member is not None else None
+        most_ms = min(max(_IRREGULAR * usual_ms, RETURN_MS), known.return_ms(member_id))
+        if part and pause_ms > most_ms:
+            yield part
+            part = []
+        part.append(one)
     if part:
         yield part
 
 
+def _rounds(chain: Sequence[_Turnover]) -> Iterator[list[_Turnover]]:
+    """Parts in which each client is replaced once, as one deploy does: the longest ones, which may overlap."""
+    begin = 0
+    last: dict[str, int] = {}
+    for place, one in enumerate(chain):
+        if last.get(one.name, -1) >= begin:
+            yield list(chain[begin:place])
+            begin = last[one.name] + 1
+        last[one.name] = place
+    yield list(chain[begin:])
+
+
 def _is_orderly(each: Disturbance) -> bool:
     """Whether it may be part of a deploy. Static members do not leave: if they are slow to start, their sessions expire."""
-    if each.what is What.ARRIVED or each.fact.kind is Kind.LEFT:
+    if each.fact.kind is Kind.LEFT:
         return True
     life = each.life
     is_static = life is not None and life.member.instance_id is not None
@@ -194,10 +272,15 @@ def _repeated(
 def _duplicates(chain: Sequence[Disturbance], known: Known) -> Candidate | None:
     """Two living processes take an instance id from each other."""
     mine = [each for each in chain if each.what is What.REPLACED]
-    if len(mine) < 2:
-        return None
     evidence = [one for each in mine for one in evidence_for(each, known, Cause.DUPLICATE_INSTANCE)]
     evidence += [Evidence("another process with the instance id took its place again", Step.LIKELY)] * (len(mine) - 1)
+    # When one of the two is stopped, the id has no process until its session expires and the other one joins.
+    last = chain[-1]
+    if mine and last not in mine and last.what is What.DEPARTED and last.fact.kind is Kind.EXPIRED:
+        mine.append(last)
+        evidence += evidence_for(last, known, Cause.STATIC_STOPPED, Cause.KILLED)
+    if len(mine) < 2:
+        return None
     return Candidate(Cause.DUPLICATE_INSTANCE, tuple(mine), tuple(evidence), prior=-2.0)
 
 

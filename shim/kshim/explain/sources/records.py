@@ -55,12 +55,15 @@ def facts_of_records(snapshots: Sequence[Snapshot], commits: Commits) -> Iterato
     if snapshots and snapshots[0].members:
         first = snapshots[0]
         yield from (_fact(first, Kind.JOINED, each) for each in first.members)
+    most = 0
     for before, after in pairwise(snapshots):
-        found = list(_between(before, after, commits))
+        most = max(most, _assigned(before))
+        found = list(_between(before, after, commits, most))
         yield from sorted(found, key=lambda fact: fact.ts_ms)
 
 
-def _between(before: Snapshot, after: Snapshot, commits: Commits) -> Iterator[Fact]:
+def _between(before: Snapshot, after: Snapshot, commits: Commits, most: int) -> Iterator[Fact]:
+    """`most`: the most partitions that the group had until then; cooperative members give some back between two rebalances."""
     old = {each.member_id: each for each in before.members}
     new = {each.member_id: each for each in after.members}
     instances = {each.group_instance_id: each for each in before.members if each.group_instance_id is not None}
@@ -85,8 +88,14 @@ def _between(before: Snapshot, after: Snapshot, commits: Commits) -> Iterator[Fa
         ]
         asking = changed[0] if changed else new.get(after.value.leader or "", after.members[0])
         yield _fact(after, Kind.REQUESTED, asking)._replace(
-            reason="metadata_changed" if changed else "leader_rejoined",
-            client_reason="subscription has changed" if changed else _growth(before, after),
+            reason="metadata_changed" if changed else "",
+            client_reason=(
+                "subscription has changed"
+                if changed
+                else "cached metadata has changed"
+                if _assigned(after) > most > 0
+                else None
+            ),
         )
     began_ms = after.value.current_state_timestamp
     sync_ms = after.ts_ms - began_ms if 0 < began_ms <= after.ts_ms else None
@@ -94,10 +103,8 @@ def _between(before: Snapshot, after: Snapshot, commits: Commits) -> Iterator[Fa
     yield Fact(after.ts_ms, after.group, Kind.COMPLETED, after.source, is_observed=False, phases=phases)
 
 
-def _growth(before: Snapshot, after: Snapshot) -> str | None:
-    """Whether more partitions are assigned than before: then the leader's metadata have changed."""
-    count = sum(len(_partitions(each)) for each in after.members)
-    return "cached metadata has changed" if count > sum(len(_partitions(each)) for each in before.members) > 0 else None
+def _assigned(snapshot: Snapshot) -> int:
+    return sum(len(_partitions(each)) for each in snapshot.members)
 
 
 def _departure(before: Snapshot, after: Snapshot, member: MemberMetadata, commits: Commits) -> Fact:
