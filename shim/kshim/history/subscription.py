@@ -28,8 +28,10 @@ def subscription_of(offer: Offer) -> Subscription | None:
     topics = _topics(offer.protocols)
     if topics is None:
         return None
-    before = topics if offer.before is None else _topics(offer.before)
-    lists = [sorted(each) for each in (topics, topics - (before or topics), (before or topics) - topics)]
+    before = None if offer.before is None else _topics(offer.before)
+    if before is None:
+        before = topics
+    lists = [sorted(each) for each in (topics, topics - before, before - topics)]
     kept = [tuple(each[:TOPICS_MAX]) for each in lists]
     omitted = sum(map(len, lists)) - sum(map(len, kept))
     return Subscription(kept[0], kept[1], kept[2], tuple(offer.protocols), omitted)
