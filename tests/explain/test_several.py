@@ -226,3 +226,14 @@ def test_a_long_join_phase_that_waited_for_a_session_to_expire_had_no_slow_membe
     dead = activity(last_request_ms=HOUR - SESSION_MS, closed_ms=HOUR - SESSION_MS, closed_by="reset")
     story.expires(HOUR, "two", activity=dead).completes(HOUR + SECOND, join_ms=20 * SECOND)
     assert causes_of(story) == ["one_by_one_start", "killed"]
+
+
+def test_clients_that_join_for_the_first_time_while_a_broker_restarts_do_so_by_themselves() -> None:
+    story = a_group_of_three().loads(HOUR).joins(HOUR + 5 * SECOND, "four", host="10.0.0.4")
+    assert causes_of(story) == ["one_by_one_start", "broker_restarted", "scale_up"]
+
+
+def test_a_process_that_was_replaced_while_a_broker_restarts_was_killed() -> None:
+    story = a_group_of_three().loads(HOUR).expires(HOUR + SESSION_MS, "one")
+    story.joins(HOUR + SESSION_MS + SECOND, "one", says="beginning to manage the group lifecycle")
+    assert sorted(causes_of(story)) == ["broker_restarted", "killed", "one_by_one_start"]

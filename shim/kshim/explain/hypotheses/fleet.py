@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause
+from kshim.explain.client_reasons import Says, says
 from kshim.explain.disturbances import Disturbance, What
 from kshim.explain.facts import Kind, Known
 from kshim.explain.hypotheses.departures import evidence_for
@@ -32,13 +33,20 @@ def broker_restarts(found: Sequence[Disturbance], known: Known) -> Iterator[Cand
 
 
 def _follows(each: Disturbance, began_ms: int, ended_ms: int, known: Known) -> bool:
-    if each.what is What.LOADED:
+    """Whether it may be a consequence: of clients that were members before, and come back by themselves."""
+    if each.what in (What.LOADED, What.ARRIVED):
+        return False
+    if says(each.fact.client_reason) in (Says.ENFORCED, Says.SUBSCRIPTION_CHANGED, Says.CLOSES, Says.POLL_TIMEOUT):
         return False
     session_ms = known.session_ms(each.member.member_id if each.member else None)
     activity = each.fact.activity
     if each.fact.kind is Kind.EXPIRED:
         if activity is not None and activity.last_request_ms > ended_ms:
             return False  # it had returned
+        if activity is not None and activity.closed_ms is not None and activity.closed_ms < began_ms - session_ms:
+            return False
+        if each.life is not None and each.life.is_same_process_as_next(known) is False:
+            return False  # it was gone for good, and another one was started
         return began_ms - session_ms <= each.fact.ts_ms <= ended_ms + 1.25 * session_ms
     return began_ms <= each.fact.ts_ms <= ended_ms + session_ms
 
