@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from kshim.tools.client import Client
+from kshim_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tests.control.members import Member
 from tests.control.service import Service, a_service
 
@@ -39,6 +41,35 @@ def test_groups_are_counted_by_their_state(service: Service) -> None:
         assert after["kshim_group_state", (*mine, ("state", "Stable"))] == 1
         service.ask("POST", "/v1/groups/measured/expel", {"member": member.member_id})
     assert samples(service)["kshim_group_state", (*mine, ("state", "Empty"))] == 1
+
+
+def test_groups_of_the_new_protocol_are_counted_by_their_state_as_in_kafka(service: Service) -> None:
+    service.ask("POST", "/v1/groups/epochs/coordinator", {"node": 1})
+    coordinator = "kafka_server_group_coordinator_metrics"
+    before = samples(service)
+    host, _, port = service.bootstrap.split(",")[0].rpartition(":")
+    join = ConsumerGroupHeartbeatRequest(
+        group_id="epochs",
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=30_000,
+        subscribed_topic_names=("nothing",),
+        topic_partitions=(),
+    )
+    client = Client(host, int(port), client_id="c", timeout_s=20)
+    assert client.ask(join, 1).error_code == 0
+    client.close()
+    after = samples(service)
+    for sample in (
+        (f"{coordinator}_group_count", (("protocol", "consumer"),)),
+        (f"{coordinator}_consumer_group_count", (("state", "stable"),)),
+        (f"{coordinator}_consumer_group_rebalance_count_total", ()),
+    ):
+        assert after[sample] == before[sample] + 1
+    assert after["kshim_group_state", (("consumergroup", "epochs"), ("state", "Stable"))] == 1
+    assert service.get("/v1/groups/epochs/wait?state=Stable&members=1")["generation"] == 2
+    [found] = service.get("/v1/groups/epochs/rebalances")["rebalances"]
+    assert (found["why"], found["compute_ms"], found["join_ms"]) == ("member_joined", 0, None)
 
 
 def test_offsets_and_lag_are_seen(service: Service) -> None:

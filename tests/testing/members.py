@@ -15,6 +15,7 @@ from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.group_requests import Committed, GroupMember
 from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription, TopicPartition
+from kshim_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from kshim_protocol.messages.join_group import JoinGroupRequest
 
 T = TypeVar("T")
@@ -88,6 +89,62 @@ class Member:
 
     def leave(self, reason: str | None = None) -> ErrorCode:
         return ErrorCode(self.client.ask(self.identity.leave(5, reason), 5).error_code)
+
+
+class EpochMember:
+    """A member of the new protocol, whose id is its name. It does as it is told with the next heartbeat."""
+
+    def __init__(
+        self,
+        kshim: Kshim | AsyncKshim,
+        member_id: str,
+        *topics: str,
+        group_id: str = "billing",
+        instance_id: str | None,
+    ) -> None:
+        host, _, port = kshim.address_of(kshim.coordinator_of(group_id)).rpartition(":")
+        self.client = Client(host, int(port), client_id=f"client-{member_id}", timeout_s=PATIENCE_S)
+        self.group_id = group_id
+        self.member_id = member_id
+        self.instance_id = instance_id
+        self.topics = topics
+        self.epoch = 0
+        self.owned: tuple[TopicPartitions, ...] = ()
+
+    def heartbeat(self, epoch: int | None = None) -> ErrorCode:
+        """One heartbeat; 0 joins, -1 leaves, -2 leaves for now."""
+        sent = self.epoch if epoch is None else epoch
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=self.group_id,
+            member_id=self.member_id,
+            member_epoch=sent,
+            instance_id=self.instance_id,
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_names=self.topics,
+            topic_partitions=() if sent == 0 else self.owned,
+        )
+        answer = self.client.ask(request, 1)
+        if answer.error_code == ErrorCode.NONE:
+            self.epoch = answer.member_epoch
+            if answer.assignment is not None:
+                self.owned = tuple(
+                    TopicPartitions(topic_id=each.topic_id, partitions=each.partitions)
+                    for each in answer.assignment.topic_partitions
+                )
+        return ErrorCode(answer.error_code)
+
+
+@contextmanager
+def epoch_member(
+    kshim: Kshim | AsyncKshim, member_id: str, *topics: str, instance_id: str | None = None
+) -> Iterator[EpochMember]:
+    """A member of the new protocol that has joined."""
+    found = EpochMember(kshim, member_id, *(topics or ("orders",)), instance_id=instance_id)
+    try:
+        assert found.heartbeat() is ErrorCode.NONE
+        yield found
+    finally:
+        found.client.close()
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from uuid import UUID
 
@@ -46,10 +47,21 @@ class _Player:
     def play(self, step: Step) -> None:
         events, batches = len(self.sim.events), {index: len(log) for index, log in self.sim.logs.items()}
         own = self._act(step)
+        self._resolve_expressions()
         self.sim.pass_ms(0)  # what is due at once happens before anybody's next request
         self._judge_answers(step, own)
         self._judge_transitions(step, events)
         judge_writes(step, self.cast, self.sim, batches)
+
+    def _resolve_expressions(self) -> None:
+        """What the broker does aside; these expressions mean the same to Python."""
+        lookups, self.sim.lookups = self.sim.lookups, []
+        for lookup in lookups:
+            found = {
+                expression: frozenset(name for name in self.sim.topics.topics if re.fullmatch(expression, name))
+                for expression in lookup.expressions
+            }
+            self.sim.apply(self.sim.coordinator.expressions_resolved(lookup, found))
 
     def _act(self, step: Step) -> Outcome | Call[Any] | None:
         """Do what the step says; the call it makes, or what it was answered by something else."""

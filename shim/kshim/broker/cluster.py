@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from kshim.broker.marker_writer import MarkerWriter
     from kshim.broker.topic_expressions import TopicExpressions
     from kshim.config.broker_config import BrokerConfig
-    from kshim.coordinator.groups.classic.group import Group
     from kshim.coordinator.groups.coordinator import GroupCoordinator
+    from kshim.coordinator.groups.kinds import AnyGroup
     from kshim.coordinator.step import Event, Lookup
     from kshim.coordinator.transactions.coordinator import TransactionCoordinator
     from kshim.history.history import History
@@ -290,9 +290,9 @@ class Cluster:
             )
         return self._history
 
-    def _find_group(self, group_id: str) -> Group | None:
+    def _find_group(self, group_id: str) -> AnyGroup | None:
         shard = self.groups.coordinator.shard_of(group_id)
-        return None if shard is None else shard.classic_groups.get(group_id)
+        return None if shard is None else shard.groups.get(group_id)
 
     def next_group_deadline(self) -> int | None:
         """When the next timer of a coordinator or of the partitions is due (ms, `Now.mono_ms`), or None."""

@@ -157,7 +157,11 @@ class GroupDocument(Output):
 
 
 class RebalanceDocument(Output):
-    """One rebalance. `who` names the member behind it; `duration_ms` and `outcome` are null while it is open."""
+    """One rebalance. `who` names the member behind it; `duration_ms` and `outcome` are null while it is open.
+
+    A classic group has the phases join and sync, one of the new protocol compute, revoke and assign, and epochs for
+    generations.
+    """
 
     epoch: int
     why: str
@@ -168,6 +172,9 @@ class RebalanceDocument(Output):
     started_ms: int
     join_ms: int | None
     sync_ms: int | None
+    compute_ms: int | None
+    revoke_ms: int | None
+    assign_ms: int | None
     duration_ms: int | None
     outcome: str | None
     members: int
@@ -199,7 +206,8 @@ class WaitQuery(Input):
     """What to wait for; all that is named must be true at the same time."""
 
     state: Annotated[
-        Literal["Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Dead"] | UnsetType,
+        Literal["Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Dead"]
+        | UnsetType,
         Meta(
             description="The group's state. Stable includes that every member has its assignment; Empty that the group is gone."
         ),

@@ -16,7 +16,8 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 from kshim.coordinator.groups.classic.state import GroupState
-from kshim.coordinator.groups.events import MemberAdded, MemberRemoved, RebalanceCompleted, Transition
+from kshim.coordinator.groups.events import EpochRaised, MemberAdded, MemberRemoved, RebalanceCompleted, Transition
+from kshim.coordinator.groups.kinds import GroupKind
 
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
@@ -40,12 +41,17 @@ _STATES: Final = {
 }
 
 
+_EPOCH_STATES: Final = ("Empty", "Assigning", "Reconciling", "Stable", "Dead")
+"""Of groups of the new protocol, which Kafka counts in one metric with a label."""
+
+
 class EventCounts:
     """Counts what happened to groups since the brokers started."""
 
     def __init__(self) -> None:
         self.completed_rebalances = 0
         self.rebalances = 0
+        self.epochs = 0
         self.members_added = 0
         self.members_removed = 0
 
@@ -54,6 +60,8 @@ class EventCounts:
         match event:
             case Transition(new=GroupState.PREPARING_REBALANCE):
                 self.rebalances += 1
+            case EpochRaised():
+                self.epochs += 1
             case RebalanceCompleted():
                 self.completed_rebalances += 1
             case MemberAdded():
@@ -122,12 +130,28 @@ class ClusterCollector(Collector):
     def _coordinator(self, groups: list[_Located]) -> Iterator[Metric]:
         manager = "kafka_coordinator_group_groupmetadatamanager"
         states = Counter(located.group.state for located in groups)
-        yield GaugeMetricFamily(f"{manager}_numgroups", "Groups", value=len(groups))
+        kinds = Counter({kind.value: 0 for kind in GroupKind})
+        kinds.update(located.group.kind.value for located in groups)
+        classic_count = kinds[GroupKind.CLASSIC.value]
+        yield GaugeMetricFamily(f"{manager}_numgroups", "Classic groups", value=classic_count)
         for state, name in _STATES.items():
             yield GaugeMetricFamily(f"{manager}_numgroups{name}", f"Groups that are {state}", value=states[state])
         offset_count = sum(shard.offsets.count(group.group_id) for group, shard in groups)
         yield GaugeMetricFamily(f"{manager}_numoffsets", "Committed offsets", value=offset_count)
         coordinator = "kafka_server_group_coordinator_metrics"
+        yield _gauge(f"{coordinator}_group_count", "Groups by the protocol of their members", "protocol", kinds)
+        of_epochs = Counter({state.lower(): 0 for state in _EPOCH_STATES})
+        of_epochs.update(
+            located.group.state.value.lower() for located in groups if located.group.kind is GroupKind.CONSUMER
+        )
+        yield _gauge(
+            f"{coordinator}_consumer_group_count", "Groups of the new protocol by their state", "state", of_epochs
+        )
+        yield CounterMetricFamily(
+            f"{coordinator}_consumer_group_rebalance_count",
+            "New epochs of groups of the new protocol",
+            value=self._counts.epochs,
+        )
         yield CounterMetricFamily(
             f"{coordinator}_group_completed_rebalance_count",
             "Rebalances that were completed",

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kshim.coordinator.groups.classic.rebalance import session_expired, start_rebalance
 from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.consumer import removal
+from kshim.coordinator.groups.consumer.append_plan import append_plan
+from kshim.coordinator.groups.consumer.group import ConsumerGroup
+from kshim.coordinator.groups.consumer.plan import Plan
+from kshim.coordinator.groups.consumer.state import ConsumerGroupState
+from kshim.coordinator.groups.consumer.timers import restart_session
 from kshim.coordinator.groups.events import Cause, Trigger
-from kshim.coordinator.step import Now, RequestContext
+from kshim.coordinator.step import Now, RequestContext, Step
 from kshim.harness.answer import Answer
-from kshim.harness.groups import shard_of
+from kshim.harness.groups import MemberView, group_view, shard_of
 from kshim.history.tracker import ADMIN_LEAVE_REASON
 from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kshim_protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -17,7 +24,6 @@ from kshim_protocol.messages.leave_group import LeaveGroupRequest, MemberIdentit
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
     from kshim.coordinator.groups.classic.group import Group
-    from kshim.coordinator.groups.classic.member import Member
     from kshim.coordinator.groups.shard import Shard
 
 _HOST = "/127.0.0.1"
@@ -34,14 +40,27 @@ def trigger_rebalance(cluster: Cluster, group_id: str, reason: str, now: Now) ->
 
 def _trigger_rebalance(cluster: Cluster, group_id: str, reason: str, now: Now) -> None:
     shard, group = _group(cluster, group_id)
-    if not group.members:
+    if not group.member_count:
         raise LookupError(f"group {group_id} has no members that could rebalance (it is {group.state.value})")
-    if group.state is GroupState.PREPARING_REBALANCE:
+    if group.state in (GroupState.PREPARING_REBALANCE, ConsumerGroupState.ASSIGNING):
         return
     step = cluster.groups.coordinator.begin()
     step.works_on(shard.partition)
-    start_rebalance(shard, group, Trigger(cause=Cause.ADMIN, detail=reason), now, step)
+    trigger = Trigger(cause=Cause.ADMIN, detail=reason)
+    if isinstance(group, ConsumerGroup):
+        plan = Plan(group, shard.hash_of_topics)
+        plan.raise_epoch(trigger)
+        _append(shard, plan, now, step)
+    else:
+        start_rebalance(shard, group, trigger, now, step)
     cluster.apply(step)
+
+
+def _append(
+    shard: Shard, plan: Plan, now: Now, step: Step, written: Callable[[Step], None] = lambda step: None
+) -> None:
+    """What cannot be written has not happened; the log of the broker says so."""
+    append_plan(shard, plan, now, step, written=written, failed=lambda error, step: None)
 
 
 def expel(cluster: Cluster, group_id: str, member: str, now: Now, reason: str = "expelled by the test") -> str:
@@ -54,8 +73,8 @@ def expel(cluster: Cluster, group_id: str, member: str, now: Now, reason: str = 
 
 
 def _expel(cluster: Cluster, group_id: str, member: str, now: Now, reason: str) -> str:
-    _, group = _group(cluster, group_id)
-    found = _member(group, member)
+    _group(cluster, group_id)
+    found = _member(cluster, group_id, member)
     identity = MemberIdentity(member_id=found.member_id, reason=f"{ADMIN_LEAVE_REASON}: {reason}")
     request = LeaveGroupRequest(group_id=group_id, members=(identity,))
     context = RequestContext(5, "kshim", _HOST, now)
@@ -75,17 +94,20 @@ def expire(cluster: Cluster, group_id: str, member: str, now: Now) -> str:
 
 def _expire(cluster: Cluster, group_id: str, member: str, now: Now) -> str:
     shard, group = _group(cluster, group_id)
-    found = _member(group, member)
-    if not found.is_new and (found.member_id in group.parked_joins or found.member_id in group.parked_syncs):
-        raise RuntimeError(
-            f"member {found.member_id} waits for the answer to its JoinGroup or SyncGroup, so that its session cannot expire: "
-            f"wait until group {group_id} is stable"
-        )
+    member_id = _member(cluster, group_id, member).member_id
     step = cluster.groups.coordinator.begin()
     step.works_on(shard.partition)
-    session_expired(shard, group, found.member_id, now, step)
+    if isinstance(group, ConsumerGroup):
+        removal.session_expired(shard, group, member_id, now, step)
+    elif not group.members[member_id].is_new and (member_id in group.parked_joins or member_id in group.parked_syncs):
+        raise RuntimeError(
+            f"member {member_id} waits for the answer to its JoinGroup or SyncGroup, so that its session cannot expire: "
+            f"wait until group {group_id} is stable"
+        )
+    else:
+        session_expired(shard, group, member_id, now, step)
     cluster.apply(step)
-    return found.member_id
+    return member_id
 
 
 def fence(cluster: Cluster, group_id: str, instance_id: str, now: Now) -> str:
@@ -99,11 +121,13 @@ def fence(cluster: Cluster, group_id: str, instance_id: str, now: Now) -> str:
 
 
 def _fence(cluster: Cluster, group_id: str, instance_id: str, now: Now) -> str:
-    _, group = _group(cluster, group_id)
+    shard, group = _group(cluster, group_id)
     member_id = group.static_members.get(instance_id)
     if member_id is None:
         known = ", ".join(sorted(group.static_members)) or "none"
         raise LookupError(f"group {group_id} has no member with the group.instance.id {instance_id} (it has: {known})")
+    if isinstance(group, ConsumerGroup):
+        return _fence_with_epoch(cluster, shard, group, member_id, now)
     member = group.members[member_id]
     request = JoinGroupRequest(
         group_id=group_id,
@@ -120,29 +144,44 @@ def _fence(cluster: Cluster, group_id: str, instance_id: str, now: Now) -> str:
     return group.static_members[instance_id]
 
 
-def _group(cluster: Cluster, group_id: str) -> tuple[Shard, Group]:
+def _fence_with_epoch(cluster: Cluster, shard: Shard, group: ConsumerGroup, member_id: str, now: Now) -> str:
+    """In the new protocol nobody takes over from a member that has not left; so this one leaves for now, unasked."""
+    new_id = shard.new_id()
+    ref = group.members[member_id].ref()
+    occasion = Trigger(cause=Cause.STATIC_MEMBER_REPLACED, detail="fenced by the test", member=ref)
+    plan = Plan(group, shard.hash_of_topics)
+    plan.leave_for_now(member_id, occasion)
+    plan.take_over(member_id, new_id, occasion)
+    plan.reconcile(new_id, (), shard.topics)
+    step = cluster.groups.coordinator.begin()
+    step.works_on(shard.partition)
+    _append(shard, plan, now, step, lambda step: restart_session(shard, group.group_id, new_id, now))
+    cluster.apply(step)
+    return new_id
+
+
+def _group(cluster: Cluster, group_id: str) -> tuple[Shard, Group | ConsumerGroup]:
     """Raises LookupError."""
     shard = shard_of(cluster, group_id)
-    group = None if shard is None else shard.classic_groups.get(group_id)
-    if shard is None or group is None:
+    if shard is None or group_id not in shard.groups:
         raise LookupError(f"there is no group {group_id}")
-    return shard, group
+    return shard, shard.classic_groups.get(group_id) or shard.consumer_group(group_id)
 
 
-def _member(group: Group, name: str) -> Member:
+def _member(cluster: Cluster, group_id: str, name: str) -> MemberView:
     """Raises LookupError."""
-    if name in group.members:
-        return group.members[name]
-    found = [each for each in group.members.values() if name in (each.group_instance_id, each.client_id)]
+    members = group_view(cluster, group_id).members
+    found = [each for each in members if each.member_id == name]
+    found = found or [each for each in members if name in (each.instance_id, each.client_id)]
     if len(found) == 1:
         return found[0]
     if found:
         ids = ", ".join(each.member_id for each in found)
         raise LookupError(
-            f"group {group.group_id} has {len(found)} members with the client id {name!r}: give the member id of one ({ids})"
+            f"group {group_id} has {len(found)} members with the client id {name!r}: give the member id of one ({ids})"
         )
-    known = ", ".join(each.group_instance_id or each.member_id for each in group.members.values()) or "none"
+    known = ", ".join(each.instance_id or each.member_id for each in members) or "none"
     raise LookupError(
-        f"group {group.group_id} has no member {name!r}: give a member id, group.instance.id or client id; its members "
+        f"group {group_id} has no member {name!r}: give a member id, group.instance.id or client id; its members "
         f"are: {known}"
     )

@@ -71,7 +71,7 @@ def group_view(cluster: Cluster, group_id: str) -> GroupView:
     group = None if shard is None else shard.classic_groups.get(group_id)
     if group is None:
         if shard is not None and group_id in shard.groups:
-            return _consumer_group_view(cluster, shard.consumer_group(group_id))
+            return _consumer_group_view(cluster, shard, shard.consumer_group(group_id))
         state = UNKNOWN if shard is None and _is_loading(cluster, group_id) else GroupState.DEAD.value
         return GroupView(group_id, state, 0, None, (), is_synced=False)
     is_synced = group.state is GroupState.STABLE and not group.pending_syncs
@@ -86,20 +86,25 @@ def group_view(cluster: Cluster, group_id: str) -> GroupView:
     )
 
 
-def _consumer_group_view(cluster: Cluster, group: ConsumerGroup) -> GroupView:
+def _consumer_group_view(cluster: Cluster, shard: Shard, group: ConsumerGroup) -> GroupView:
     from kshim.coordinator.groups.consumer.plan import preferred_assignor
 
+    timeout_ms = shard.settings_of(group.group_id).session_timeout_ms
+    is_synced = group.state.value == GroupState.STABLE.value
     return GroupView(
         group.group_id,
         group.state.value,
         group.group_epoch,
         preferred_assignor(group),
-        tuple(_consumer_member_view(cluster, group, member) for member in group.members.values()),
-        is_synced=group.state.value == GroupState.STABLE.value,
+        tuple(_consumer_member_view(cluster, group, member, timeout_ms) for member in group.members.values()),
+        is_synced=is_synced,
+        unassigned=_not_yet_assigned(cluster, group) if is_synced else (),
     )
 
 
-def _consumer_member_view(cluster: Cluster, group: ConsumerGroup, member: ConsumerMember) -> MemberView:
+def _consumer_member_view(
+    cluster: Cluster, group: ConsumerGroup, member: ConsumerMember, session_timeout_ms: int
+) -> MemberView:
     names = [(cluster.topics.topic_name(topic_id), index) for topic_id, index in member.current.assigned]
     return MemberView(
         member.member_id,
@@ -109,7 +114,23 @@ def _consumer_member_view(cluster: Cluster, group: ConsumerGroup, member: Consum
         tuple(sorted((name, index) for name, index in names if name is not None)),
         is_leader=False,
         is_synced=member.current.is_at(group.target_epoch),
-        session_timeout_ms=cluster.config.group_config().group_consumer_session_timeout_ms,
+        session_timeout_ms=session_timeout_ms,
+    )
+
+
+def _not_yet_assigned(cluster: Cluster, group: ConsumerGroup) -> Partitions:
+    """Partitions that are subscribed to and not in a target yet: no heartbeat has come since they were made."""
+    from kshim.coordinator.groups.consumer.subscriptions import subscribed_names
+
+    topics = cluster.topics
+    found = [(name, topics.topic_id(name), topics.partition_count(name) or 0) for name in subscribed_names(group)]
+    return tuple(
+        sorted(
+            (name, index)
+            for name, topic_id, count in found
+            for index in range(count)
+            if topic_id is not None and group.is_free((topic_id, index))
+        )
     )
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.consumer.group import LEFT_FOR_NOW_EPOCH
+from kshim.coordinator.groups.consumer.state import MemberState
 from kshim.harness.groups import GroupView, committed, group_ids, group_view, shard_of
 
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
     from kshim.coordinator.groups.classic.member import Member
+    from kshim.coordinator.groups.consumer.assignors.subscribers import TopicPartition
+    from kshim.coordinator.groups.consumer.group import ConsumerGroup
     from kshim.coordinator.groups.shard import Shard
     from kshim.coordinator.step import Now
 
@@ -68,6 +72,7 @@ def _waiting(cluster: Cluster, group_id: str, now: Now) -> Iterator[str]:
     assert shard is not None
     group = shard.classic_groups.get(group_id)
     if group is None:
+        yield from _reconciling(cluster, shard.consumer_group(group_id))
         return
     for member in group.members.values():
         name = f"Member {member.member_id}"
@@ -88,6 +93,31 @@ def _waiting(cluster: Cluster, group_id: str, now: Now) -> Iterator[str]:
         yield (
             f"Members that were given an id and have not joined with it yet: {', '.join(list(group.pending_joins)[:_LISTED_MAX])}."
         )
+
+
+def _reconciling(cluster: Cluster, group: ConsumerGroup) -> Iterator[str]:
+    """Of a group of the new protocol, what each member has still to do, which it does with a heartbeat."""
+    targets = group.target_epoch == group.group_epoch
+    if group.members and not targets:
+        yield f"No target was computed for epoch {group.group_epoch} yet: a heartbeat of any member does it when it is due."
+    for member_id, member in group.members.items():
+        current = member.current
+        if current.epoch == LEFT_FOR_NOW_EPOCH:
+            yield f"Static member {member.metadata.instance_id} ({member_id}) has left for now, and is waited for."
+        elif current.pending_revocation:
+            yield f"Member {member_id} has still to give up {_listed(cluster, current.pending_revocation)}."
+        elif current.state is MemberState.UNRELEASED_PARTITIONS:
+            target = group.targets.get(member_id, frozenset())
+            missing = [partition for partition in target if partition not in current.assigned]
+            holders = sorted({group.holders[partition] for partition in missing if partition in group.holders})
+            yield f"Member {member_id} waits for {_listed(cluster, missing)} of {', '.join(holders) or 'nobody'}."
+        elif targets and not current.is_at(group.target_epoch):
+            yield f"Member {member_id} is at epoch {current.epoch} and has still to send a heartbeat."
+
+
+def _listed(cluster: Cluster, partitions: Iterable[TopicPartition]) -> str:
+    names = sorted((cluster.topics.topic_name(topic_id) or topic_id.hex(), index) for topic_id, index in partitions)
+    return ", ".join(f"{name}-{index}" for name, index in names[:_LISTED_MAX])
 
 
 def _silent_ms(shard: Shard, member: Member, now: Now) -> int | None:

@@ -6,12 +6,20 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from kshim.harness.groups import shard_of
+
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
     from kshim.coordinator.groups.classic.group import Group
     from kshim.coordinator.groups.classic.member import Member
     from kshim.coordinator.groups.shard import Shard
     from kshim.coordinator.step import Now
+
+
+Names = tuple[str, str, str]
+"""Member, client and instance id of a member."""
+Timer = tuple[tuple[str, ...], int]
+"""The key of a deadline, and how long it lasts (ms)."""
 
 
 class KeepAlive:
@@ -26,10 +34,10 @@ class KeepAlive:
         self._names = list(names)
         self._pattern = re.compile("|".join(".*".join(map(re.escape, name.split("*"))) for name in names), re.DOTALL)
         self._due_ms: int | None = 0 if names else None
-        members = [member for _, _, member in self._members()] if names else []
+        members = [(member_id, names) for _, member_id, names, _ in self._members()] if names else []
         for name in names:
-            if "*" not in name and not any(name in _names_of(member) for member in members):
-                known = ", ".join(sorted(member.member_id for member in members)) or "none"
+            if "*" not in name and not any(name in known for _, known in members):
+                known = ", ".join(sorted(member_id for member_id, _ in members)) or "none"
                 raise LookupError(f"no group has a member {name!r} to be kept alive; the members are: {known}")
 
     def next_deadline(self) -> int | None:
@@ -43,14 +51,10 @@ class KeepAlive:
 
     def _refresh(self, now: Now) -> None:
         self._due_ms = None
-        for shard, group, member in self._members():
-            if not any(map(self._pattern.fullmatch, _names_of(member))):
-                continue
-            self._prolong(shard, member.session_key, now.mono_ms + member.session_timeout_ms)
-            if group.initial_delay is None and member.member_id not in group.parked_joins:
-                self._prolong(shard, group.join_key, now.mono_ms + group.rebalance_timeout_ms)
-            if member.member_id in group.pending_syncs:
-                self._prolong(shard, group.sync_key, now.mono_ms + group.rebalance_timeout_ms)
+        for shard, _, names, timers in self._members():
+            if any(map(self._pattern.fullmatch, names)):
+                for key, duration_ms in timers:
+                    self._prolong(shard, key, now.mono_ms + duration_ms)
 
     def _prolong(self, shard: Shard, key: tuple[str, ...], deadline_ms: int) -> None:
         """Move a deadline later, if there is one."""
@@ -61,12 +65,31 @@ class KeepAlive:
             before_ms = deadline_ms - 1  # and not at the same instant, where what comes first would matter
             self._due_ms = before_ms if self._due_ms is None else min(self._due_ms, before_ms)
 
-    def _members(self) -> Iterator[tuple[Shard, Group, Member]]:
+    def _members(self) -> Iterator[tuple[Shard, str, Names, Iterator[Timer]]]:
+        """Shard, id, names and timers of each member."""
         coordinator = self._cluster.groups.made
-        for shard, group in () if coordinator is None else coordinator.classic_groups():
-            for member in group.members.values():
-                yield shard, group, member
+        for group_id in () if coordinator is None else coordinator.group_ids():
+            shard = shard_of(self._cluster, group_id)
+            if shard is None:
+                continue
+            group = shard.classic_groups.get(group_id)
+            if group is not None:
+                for member in group.members.values():
+                    names = member.member_id, member.client_id, member.group_instance_id or member.member_id
+                    yield shard, member.member_id, names, _timers(group, member)
+                continue
+            settings = shard.settings_of(group_id)
+            for member_id, found in shard.consumer_group(group_id).members.items():
+                names = member_id, found.metadata.client_id, found.metadata.instance_id or member_id
+                session = ("session", group_id, member_id), settings.session_timeout_ms
+                rebalance = ("rebalance", group_id, member_id), found.metadata.rebalance_timeout_ms
+                yield shard, member_id, names, iter((session, rebalance))
 
 
-def _names_of(member: Member) -> tuple[str, str, str]:
-    return member.member_id, member.client_id, member.group_instance_id or member.member_id
+def _timers(group: Group, member: Member) -> Iterator[Timer]:
+    """The deadlines that must not run out for a member of a classic group, and how long each lasts."""
+    yield member.session_key, member.session_timeout_ms
+    if group.initial_delay is None and member.member_id not in group.parked_joins:
+        yield group.join_key, group.rebalance_timeout_ms
+    if member.member_id in group.pending_syncs:
+        yield group.sync_key, group.rebalance_timeout_ms

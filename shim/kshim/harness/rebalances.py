@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kshim.history.event import HistoryEvent, Timeline
+from kshim.history.event import Course, EpochCourse, HistoryEvent, Timeline
 
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
@@ -23,8 +23,17 @@ REASONS: Final = {
     "append_failed": "the assignment could not be written",
     "group_too_large": "the group had more members than group.max.size allows",
     "admin": "an administrator removed {who}",
+    "subscription_changed": "{who} changed its subscription or assignor",
+    "topics_changed": "topics of the group were made, deleted or got partitions",
+    "expression_resolved": "a regular expression stands for other topics",
+    "group_upgraded": "the group went over to the new protocol with {who}",
+    "group_downgraded": "the group went back to the classic protocol",
 }
 """Why a rebalance began: the history's keywords, and what they mean."""
+_WITH_EPOCHS: Final = {
+    "rebalance_timeout": "{who} did not give up its partitions before its rebalance timeout was over"
+}
+"""What some of them mean in groups of the new protocol."""
 
 
 class Rebalance(NamedTuple):
@@ -34,6 +43,10 @@ class Rebalance(NamedTuple):
     to the assignment, so far as it came; None while the rebalance is open. `outcome` is `completed`, `superseded` (by the next one),
     `aborted`, or None while it is open. `kicked` are the members that were removed because they did not come in time. `injected_faults` name
     the faults that acted on requests of the group shortly before it or while it was open.
+
+    A classic group has the phases join and sync. One of the new protocol has a rebalance for each group epoch, with the phases compute,
+    revoke and assign; `last_to_revoke` is the member whose revocation the others waited for longest, and `unowned_ms` how long a partition
+    had no owner at most.
     """
 
     epoch: int
@@ -49,11 +62,19 @@ class Rebalance(NamedTuple):
     joined: tuple[MemberRef, ...]
     kicked: tuple[MemberRef, ...]
     injected_faults: tuple[str, ...] = ()
+    compute_ms: int | None = None
+    revoke_ms: int | None = None
+    assign_ms: int | None = None
+    last_to_revoke: MemberRef | None = None
+    unowned_ms: int | None = None
+    has_epochs: bool = False
 
     @property
     def duration_ms(self) -> int | None:
         """See the class."""
-        return None if self.outcome is None else (self.join_ms or 0) + (self.sync_ms or 0)
+        if self.outcome is None:
+            return None
+        return sum(each or 0 for each in (self.join_ms, self.sync_ms, self.compute_ms, self.revoke_ms, self.assign_ms))
 
     def explain(self) -> str:
         """One sentence or two in plain English."""
@@ -63,11 +84,16 @@ class Rebalance(NamedTuple):
                 return f"{sentence} It is not over yet."
             case "completed":
                 members = f"{len(self.joined)} member{'' if len(self.joined) == 1 else 's'}"
-                sentence = f"{sentence} It took {seconds(self.duration_ms)} and ended in generation {self.to_generation} with {members}."
+                what = "epoch" if self.has_epochs else "generation"
+                sentence = f"{sentence} It took {seconds(self.duration_ms)} and ended in {what} {self.to_generation} with {members}."
             case "superseded":
                 sentence = f"{sentence} After {seconds(self.duration_ms)} the next one began before every member had its assignment."
             case _:
                 sentence = f"{sentence} It ended after {seconds(self.duration_ms)} without an assignment."
+        if self.revoke_ms and self.last_to_revoke is not None:
+            sentence += f" {seconds(self.revoke_ms)} of it was the wait until {name_of(self.last_to_revoke)} had given up its partitions."
+        if self.unowned_ms:
+            sentence += f" Partitions had no owner for up to {seconds(self.unowned_ms)}."
         if self.kicked:
             sentence += f" Removed, because they did not come in time: {', '.join(map(name_of, self.kicked))}."
         if self.injected_faults:
@@ -77,7 +103,8 @@ class Rebalance(NamedTuple):
     def _cause(self) -> str:
         if self.why == "admin" and self.who is None:
             return f"it was asked for ({self.text})"
-        cause = REASONS.get(self.why, self.why.replace("_", " ")).format(who=name_of(self.who))
+        reasons = {**REASONS, **_WITH_EPOCHS} if self.has_epochs else REASONS
+        cause = reasons.get(self.why, self.why.replace("_", " ")).format(who=name_of(self.who))
         return cause + _with_reason(self.who)
 
 
@@ -117,7 +144,7 @@ def rebalances_in(events: Iterable[HistoryEvent]) -> tuple[Rebalance, ...]:
     newest: dict[tuple[str, int], HistoryEvent] = {}
     faults: dict[tuple[str, int], dict[str, None]] = {}
     for event in events:
-        if isinstance(event.why, Timeline):
+        if isinstance(event.why, Course):
             key = event.run, event.why.epoch
             started.setdefault(key, event)
             newest[key] = event
@@ -128,6 +155,8 @@ def rebalances_in(events: Iterable[HistoryEvent]) -> tuple[Rebalance, ...]:
 
 def _rebalance(first: HistoryEvent, last: HistoryEvent, injected_faults: tuple[str, ...]) -> Rebalance:
     timeline = last.why
+    if isinstance(timeline, EpochCourse):
+        return _epoch_rebalance(first, last, timeline, injected_faults)
     assert isinstance(timeline, Timeline)
     outcome = "completed" if last.type == "sync_completed" else last.outcome
     return Rebalance(
@@ -144,6 +173,35 @@ def _rebalance(first: HistoryEvent, last: HistoryEvent, injected_faults: tuple[s
         () if timeline.arrivals is None else timeline.arrivals.members,
         tuple(kicked.member for kicked in timeline.kicked),
         injected_faults,
+    )
+
+
+def _epoch_rebalance(
+    first: HistoryEvent, last: HistoryEvent, course: EpochCourse, injected_faults: tuple[str, ...]
+) -> Rebalance:
+    found = last.reconciliation
+    assert found is not None
+    compute_ms, revoke_ms, assign_ms = found.phases
+    return Rebalance(
+        course.epoch,
+        course.reason,
+        course.reason_text,
+        course.trigger,
+        course.from_generation,
+        course.to_generation,
+        first.now.wall_ms,
+        None,
+        None,
+        last.outcome,
+        tuple(course.settled.values()),
+        tuple(kicked.member for kicked in course.kicked),
+        injected_faults,
+        compute_ms,
+        revoke_ms,
+        assign_ms,
+        None if course.last_to_revoke is None else course.last_to_revoke.member,
+        max((gap.unowned_ms for gap in course.gaps), default=None),
+        has_epochs=True,
     )
 
 
@@ -174,5 +232,17 @@ def timeline_of(cluster: Cluster, group_id: str) -> str:
         member = "" if event.why.trigger is None else f", {name_of(event.why.trigger)}{_with_reason(event.why.trigger)}"
         at = f"+{(event.now.mono_ms - began_ms) / 1_000:.3f} s"
         fault = "" if event.injected_fault is None else f", after the injected fault {event.injected_fault}"
-        lines.append(f"{at:>12}  {event.type:<20} {event.why.reason}{member} [{states}{generation}]{fault}")
+        lines.append(
+            f"{at:>12}  {event.type:<20} {event.why.reason}{member} [{states}{generation}]{_step(event)}{fault}"
+        )
     return "\n".join(lines)
+
+
+def _step(event: HistoryEvent) -> str:
+    """What a member of a group of the new protocol gives up, has given up, and gets."""
+    step = None if event.reconciliation is None else event.reconciliation.step
+    if step is None:
+        return ""
+    lists = {"to revoke": step.to_revoke, "revoked": step.revoked, "received": step.received}
+    parts = [f"{name} {', '.join(f'{topic}-{index}' for topic, index in each)}" for name, each in lists.items() if each]
+    return f": {'; '.join(parts)}"

@@ -210,7 +210,7 @@ class EpochCourse(Course):
         self.revoked_ms: int | None = None
         self.members: dict[str, Progress] = {}
         self.newcomers: set[str] = set()
-        self.settled: set[str] = set()
+        self.settled: dict[str, MemberRef] = {}
         self.last_to_revoke: Arrival | None = None
         self.last_to_assign: Arrival | None = None
         self.gaps: list[Gap] = []

@@ -6,8 +6,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.classic.subscriptions import subscribed_topics
-from kshim.coordinator.groups.events import GroupLoaded, JoinCompleted, MemberAdded, MemberRemoved, MemberReplaced
+from kshim.coordinator.groups.events import (
+    EpochRaised,
+    GroupLoaded,
+    JoinCompleted,
+    MemberAdded,
+    MemberRemoved,
+    MemberReplaced,
+)
 from kshim.coordinator.groups.kinds import CONSUMER_PROTOCOL_TYPE
 from kshim.history.ring import Ring
 from kshim.history.topic import EventsTopic
@@ -16,7 +24,7 @@ from kshim.partitions.internal_topics import EVENTS_TOPIC
 
 if TYPE_CHECKING:
     from kshim.config.broker_config import BrokerConfig
-    from kshim.coordinator.groups.classic.group import Group
+    from kshim.coordinator.groups.kinds import AnyGroup
     from kshim.coordinator.step import Event
     from kshim.history.activity import Activities, Activity
     from kshim.history.event import HistoryEvent
@@ -27,7 +35,7 @@ if TYPE_CHECKING:
 PENDING_MAX_EVENTS: Final = 32
 """So many events of the coordinator wait to be followed: some rebalances, which the processor's caches still hold."""
 
-_TELLING: Final = (JoinCompleted, GroupLoaded)
+_TELLING: Final = (JoinCompleted, GroupLoaded, EpochRaised)
 """Events after which a group may read other topics than before."""
 
 
@@ -48,7 +56,7 @@ class History:
         run: str,
         broker_of: Callable[[int], int],
         initial_delay_ms: int,
-        find_group: Callable[[str], Group | None],
+        find_group: Callable[[str], AnyGroup | None],
         activities: Activities,
         on_defect: Callable[[BaseException, object], None],
     ) -> None:
@@ -82,7 +90,7 @@ class History:
         *,
         run: str,
         broker_of: Callable[[int], int],
-        find_group: Callable[[str], Group | None],
+        find_group: Callable[[str], AnyGroup | None],
         activities: Activities,
         on_defect: Callable[[BaseException, object], None],
     ) -> History:
@@ -157,7 +165,7 @@ class History:
         else:
             return
         group = self._find_group(group_id)
-        if group is None or not group.members:
+        if group is None or not group.member_count:
             return
         if is_reader(group):
             self._readers.add(group_id)
@@ -172,11 +180,13 @@ class History:
             self._readers.discard(event.group_id)
 
 
-def is_reader(group: Group) -> bool:
+def is_reader(group: AnyGroup) -> bool:
     """Whether a member subscribes to the topic of the history; members by pattern name what they have found.
 
-    Before the first vote every protocol that a member offers counts.
+    Before the first vote every protocol that a member of a classic group offers counts.
     """
+    if not isinstance(group, Group):
+        return group.is_subscribed_to(EVENTS_TOPIC)
     if group.topics is not None:
         return EVENTS_TOPIC in group.topics
     if group.protocol_type != CONSUMER_PROTOCOL_TYPE:

@@ -367,7 +367,7 @@ class Tracker:
         group.protocol_type, group.type = CONSUMER_PROTOCOL_TYPE, "consumer"
         reason = _ending(event, group)
         state = _ASSIGNING if event.member_count else ConsumerGroupState.EMPTY.value
-        waiting = set() if group.course is None else group.course.newcomers - group.course.settled
+        waiting = set() if group.course is None else group.course.newcomers - group.course.settled.keys()
         self._end_course(event, group, state, "superseded", reason)
         group.epoch += 1
         course = group.course = EpochCourse(
@@ -601,7 +601,7 @@ def _follow(event: MemberReconciled, course: EpochCourse) -> None:
             progress.assigned_ms = at_ms
     if event.epoch == course.to_generation and event.new is MemberState.STABLE:
         course.last_to_assign = course.arrival(member, now_ms)
-        course.settled.add(member.member_id)
+        course.settled[member.member_id] = member
         course.pending_sync = max(course.expected - len(course.settled), 0)
 
 

@@ -38,7 +38,10 @@ class SeenGroup(ABC):
 
     @property
     def state(self) -> str:
-        """Kafka's word: Empty, PreparingRebalance, CompletingRebalance, Stable; Dead when there is no such group."""
+        """Kafka's word: Empty, PreparingRebalance, CompletingRebalance, Stable; Dead when there is no such group.
+
+        Of the new protocol: Empty, Assigning, Reconciling, Stable.
+        """
         return self.view.state
 
     @property
@@ -88,7 +91,7 @@ class ReadGroup(SeenGroup):
 
     @property
     def generation(self) -> int:
-        """It counts up with each rebalance that completes; 0 at first."""
+        """It counts up with each rebalance that completes; 0 at first. Of the new protocol, the group epoch, which begins with 1."""
         return self.view.generation
 
     @property
@@ -171,6 +174,7 @@ class GroupFace(ReadGroup):
     def trigger_rebalance(self, reason: str = "triggered by the test") -> None:
         """Have the members rejoin, with no other reason than this. Nothing, while they are doing that.
 
+        In the new protocol, raise the group epoch: members come to the new target, most often the one that they had.
         Raises LookupError when there are none.
         """
         check_text("reason", reason)

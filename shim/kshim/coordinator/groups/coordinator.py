@@ -10,7 +10,6 @@ from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.deadlines import Key
 from kshim.coordinator.groups import delete_groups, describe_groups, list_groups
 from kshim.coordinator.groups.classic import join_group, leave_group, rebalance, sync_group
-from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.classic.heartbeat import heartbeat
 from kshim.coordinator.groups.config import GroupConfig, SettingsOf
 from kshim.coordinator.groups.consumer import consumer_group_describe, consumer_group_heartbeat, removal
@@ -210,13 +209,6 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
         """The shard a group lives or would live in, for inspection; None when it has not been used yet."""
         home = self._homes.get(group_id)
         return home if home is not None else self._shards.get(self.partition_for(group_id))
-
-    def classic_groups(self) -> Iterator[tuple[Shard, Group]]:
-        """The classic groups of the shards that are loaded, each with its shard, for inspection."""
-        for group_id, shard in self._homes.items():
-            group = shard.classic_groups.get(group_id)
-            if group is not None:
-                yield shard, group
 
     def group_ids(self) -> list[str]:
         """The groups of the shards that are loaded, for inspection."""

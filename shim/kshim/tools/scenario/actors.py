@@ -85,6 +85,15 @@ class Cast:
         """The scenario's name of a real topic."""
         return real.removeprefix(f"conform-{self.unique}-")
 
+    def plain(self, sentence: str | None) -> str:
+        """A sentence of the broker with the names that a file knows: GROUP for the run's own group."""
+        if not sentence:
+            return "-"
+        ids = {actor.member_id: actor.name for actor in self.actors.values() if actor.member_id} | self.former_ids
+        for member_id, name in ids.items():
+            sentence = sentence.replace(member_id, name)
+        return sentence.replace(self.unique_group, "GROUP").replace(f"conform-{self.unique}-", "")
+
     def learn(self, actor: Actor, member_id: str) -> None:
         """Remember the id `actor` was given."""
         if actor.member_id and actor.member_id != member_id:

@@ -153,6 +153,7 @@ def _describe(step: Step, response: Any, version: int, cast: Cast) -> tuple[int,
         "protocol": group.protocol_data or "-",
         "members": _names((member.member_id for member in group.members), cast),
         "operations": str(group.authorized_operations),
+        "message": cast.plain(getattr(group, "error_message", None)),
     }
     for member in group.members:
         name = cast.name_of(member.member_id)
@@ -187,8 +188,53 @@ def _find_coordinator(step: Step, response: Any, version: int, cast: Cast) -> tu
     return found.error_code, fields
 
 
+def _partitions(topics: Any, cast: Cast) -> str:
+    """`t-0,t-1`; `-` for none."""
+    found = [f"{cast.topic_of('', topic.topic_id)}-{partition}" for topic in topics for partition in topic.partitions]
+    return ",".join(sorted(found)) or "-"
+
+
+def _consumer_heartbeat(step: Step, response: Any, version: int, cast: Cast) -> tuple[int, dict[str, str]]:
+    actor = cast.actor(step.actor)
+    if response.error_code == ErrorCode.NONE:
+        if response.member_id:
+            cast.learn(actor, response.member_id)
+        actor.generation_id = response.member_epoch
+    assignment = response.assignment
+    return response.error_code, {
+        "epoch": str(response.member_epoch),
+        "assigned": "unchanged" if assignment is None else _partitions(assignment.topic_partitions, cast),
+        "id": "null" if response.member_id is None else cast.name_of(response.member_id),
+        "interval": str(response.heartbeat_interval_ms),
+        "message": cast.plain(response.error_message),
+    }
+
+
+def _consumer_describe(step: Step, response: Any, version: int, cast: Cast) -> tuple[int, dict[str, str]]:
+    (group,) = response.groups
+    fields = {
+        "state": group.group_state or "-",
+        "epoch": str(group.group_epoch),
+        "target-epoch": str(group.assignment_epoch),
+        "assignor": group.assignor_name or "-",
+        "members": _names((member.member_id for member in group.members), cast),
+        "message": cast.plain(group.error_message),
+    }
+    for member in group.members:
+        name = cast.name_of(member.member_id)
+        fields[f"{name}.epoch"] = str(member.member_epoch)
+        fields[f"{name}.assigned"] = _partitions(member.assignment.topic_partitions, cast)
+        fields[f"{name}.target"] = _partitions(member.target_assignment.topic_partitions, cast)
+        fields[f"{name}.subscribed"] = ",".join(map(cast.plain_topic, member.subscribed_topic_names)) or "-"
+        fields[f"{name}.instance"] = member.instance_id or "-"
+        fields[f"{name}.rack"] = member.rack_id or "-"
+        fields[f"{name}.type"] = {0: "classic", 1: "consumer"}.get(member.member_type, "unknown")
+    return group.error_code, fields
+
+
 _READERS: dict[str, Callable[[Step, Any, int, Cast], tuple[int, dict[str, str]]]] = {
     "join": _join, "sync": _sync, "heartbeat": _plain, "leave": _leave, "commit": _commit, "fetch": _fetch,
     "offset-delete": _offset_delete, "describe": _describe, "list": _list, "delete": _delete,
-    "find-coordinator": _find_coordinator,
+    "find-coordinator": _find_coordinator, "consumer-heartbeat": _consumer_heartbeat,
+    "consumer-describe": _consumer_describe,
 }  # fmt: skip

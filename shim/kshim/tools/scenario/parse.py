@@ -9,9 +9,12 @@ from kshim.tools.scenario.model import Expectation, Outcome, Scenario, ScenarioE
 
 HEADER_KEYS = ("suite", "rules", "config", "topics", "run", "differs")
 VIRTUAL_ONLY = frozenset({"fail-next-append", "restart", "reload", "reloaded", "unload"})
-ACTORLESS = VIRTUAL_ONLY | {"advance", "describe", "list", "delete", "delete-topic", "create-topic"}
+ACTORLESS = VIRTUAL_ONLY | {
+    "advance", "describe", "list", "delete", "delete-topic", "create-topic", "consumer-describe",
+}  # fmt: skip
 VERBS = ACTORLESS | {
     "join", "sync", "heartbeat", "leave", "commit", "fetch", "offset-delete", "find-coordinator", "close",
+    "consumer-heartbeat",
 }  # fmt: skip
 RECORD_KINDS = ("nothing", "group-metadata", "group-tombstone", "offset", "offset-tombstone")
 ASKS_NOTHING = VIRTUAL_ONLY | {"advance", "delete-topic", "create-topic", "close"}

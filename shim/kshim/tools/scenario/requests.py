@@ -23,6 +23,8 @@ from kshim_protocol.group_requests import (
     offset_fetch,
 )
 from kshim_protocol.internal.consumer import ConsumerProtocolSubscription
+from kshim_protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from kshim_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
 from kshim_protocol.messages.leave_group import MemberIdentity
@@ -34,6 +36,7 @@ from kshim_protocol.schema import Request
 APIS = {
     "join": (11, 9), "sync": (14, 5), "heartbeat": (12, 4), "leave": (13, 5), "commit": (8, 9), "fetch": (9, 9),
     "offset-delete": (47, 0), "describe": (15, 6), "list": (16, 5), "delete": (42, 3), "find-coordinator": (10, 6),
+    "consumer-heartbeat": (68, 1), "consumer-describe": (69, 1),
 }  # fmt: skip
 BY_TOPIC_ID = 10
 """First version of OffsetCommit and OffsetFetch that names topics by id."""
@@ -44,7 +47,7 @@ FIRST_WITH_FIELD = {
     ("join", "type"): 7, ("join", "protocol"): 7, ("join", "skip"): 9, ("join", "instance"): 5,
     ("sync", "type"): 5, ("sync", "protocol"): 5, ("leave", "results"): 3, ("leave", "top"): 3,
     ("fetch", "epoch"): 5, ("describe", "operations"): 3, ("describe", "instance"): 4,
-    ("list", "state"): 4, ("list", "kind"): 5,
+    ("list", "state"): 4, ("list", "kind"): 5, ("describe", "message"): 6,
 }  # fmt: skip
 """First version whose answers have a field that a file may name; (join, protocol) is about null only."""
 
@@ -222,6 +225,51 @@ def _topic_id(cast: Cast, version: int) -> TopicId:
     return cast.topic_id if version >= BY_TOPIC_ID else no_topic_id
 
 
+def _names(step: Step, key: str, default: str | None) -> tuple[str, ...] | None:
+    """A list that may be empty (`-`) or null, which says that nothing has changed."""
+    text = step.options.get(key, default)
+    if text in (None, "null"):
+        return None
+    return () if text == "-" else tuple(text.split(","))
+
+
+def _consumer_heartbeat(step: Step, cast: Cast, version: int) -> Request[Any]:
+    """Who joins sends all of it, who goes on only its epoch, unless the step says otherwise."""
+    actor = cast.actor(step.actor)
+    if "id" not in step.options and not actor.member_id:
+        cast.learn(actor, f"{cast.unique}-{actor.name}")
+    epoch = _number(step, "epoch", max(actor.generation_id, 0))
+    is_joining = epoch == 0
+    if "instance" in step.options:
+        actor.group_instance_id = None if step.options["instance"] == "-" else step.options["instance"]
+    topics = _names(step, "subscribe", None)
+    owned = _names(step, "owned", "-" if is_joining else None)
+    regex = step.options.get("regex")
+    return ConsumerGroupHeartbeatRequest(
+        group_id=cast.group_id(step),
+        member_id=_member_id(step, cast),
+        member_epoch=epoch,
+        instance_id=actor.group_instance_id,
+        rack_id=step.options.get("rack"),
+        rebalance_timeout_ms=_number(step, "timeout", 60_000 if is_joining else -1),
+        subscribed_topic_names=None if topics is None else tuple(map(cast.topic, topics)),
+        subscribed_topic_regex=cast.topic(regex) if regex else regex,
+        server_assignor=step.options.get("assignor"),
+        topic_partitions=None if owned is None else _by_topic(owned, cast),
+    )
+
+
+def _by_topic(partitions: tuple[str, ...], cast: Cast) -> tuple[TopicPartitions, ...]:
+    found: dict[str, list[int]] = {}
+    for partition in partitions:
+        topic, _, index = partition.rpartition("-")
+        found.setdefault(topic, []).append(int(index))
+    return tuple(
+        TopicPartitions(topic_id=cast.topic_id(cast.topic(topic)), partitions=tuple(indexes))
+        for topic, indexes in found.items()
+    )
+
+
 def _commit(step: Step, cast: Cast, version: int) -> Request[Any]:
     offsets = [
         (name, [_committed(step, index, value) for index, value in partitions])
@@ -233,7 +281,8 @@ def _commit(step: Step, cast: Cast, version: int) -> Request[Any]:
 
 def _fetch(step: Step, cast: Cast, version: int) -> Request[Any]:
     partitions = None if "all" in step.words else _indexes(step, cast)
-    of = OffsetsOf(cast.group_id(step), partitions, step.options.get("id"), _number(step, "generation", -1))
+    member_id = cast.member_id(step.options["id"]) if "id" in step.options else None
+    of = OffsetsOf(cast.group_id(step), partitions, member_id, _number(step, "generation", -1))
     is_stable = step.options.get("stable") == "true"
     return offset_fetch(version, [of], topic_id=_topic_id(cast, version), require_stable=is_stable)
 
@@ -260,6 +309,8 @@ _BUILDERS: dict[str, Callable[[Step, Cast, int], Request[Any]]] = {
     "sync": _sync,
     "heartbeat": lambda step, cast, version: _member(step, cast).heartbeat(version),
     "leave": _leave,
+    "consumer-heartbeat": _consumer_heartbeat,
+    "consumer-describe": lambda step, cast, _: ConsumerGroupDescribeRequest(group_ids=(cast.group_id(step),)),
     "commit": _commit,
     "fetch": _fetch,
     "offset-delete": lambda step, cast, _: offset_delete(cast.group_id(step), _indexes(step, cast)),

@@ -25,7 +25,11 @@ Address = tuple[str, int]
 """Host and port."""
 
 METADATA, FIND_COORDINATOR, DESCRIBE_GROUPS, CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_CONFIGS = 3, 10, 15, 19, 20, 32
+API_VERSIONS = 18
+_WHO = ApiVersionsRequest(client_software_name="kshim", client_software_version="conform")
 BROKER_RESOURCE = 4
+NEW_PROTOCOL = frozenset({"consumer-heartbeat", "consumer-describe"})
+"""Verbs that need the feature group.version."""
 MAX_SIZE = "group.max.size"
 ROOM = 10
 """Members that a scenario may have without asking for room."""
@@ -64,6 +68,8 @@ class Setting:
         self.cast.max_versions = {
             api.api_key: min(api.max_version, self.caps.get(api.api_key, api.max_version)) for api in served
         }
+        if any(step.verb in NEW_PROTOCOL for step in scenario.steps):
+            self._check_group_version()
         self.home(self.cast.unique_group)
         self._check_config(scenario.config)
         if scenario.topics:
@@ -160,6 +166,14 @@ class Setting:
                 break
             time.sleep(PAUSE_S)
         raise Unsupported(f"no coordinator: {ErrorCode(error).name}")
+
+    def _check_group_version(self) -> None:
+        """Brokers may know the APIs of the new group protocol without serving it."""
+        version = self._version(API_VERSIONS, 3)
+        answer = None if version != 3 else self.admin.ask(_WHO, 3)
+        features = {} if answer is None else {each.name: each.max_version_level for each in answer.finalized_features}
+        if not features.get("group.version"):
+            raise Unsupported("the broker does not serve the new group protocol (feature group.version)")
 
     def _check_config(self, wanted: Mapping[str, str]) -> None:
         has = {**self._told((*wanted, MAX_SIZE)), **self.assume}

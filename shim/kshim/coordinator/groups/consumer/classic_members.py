@@ -49,5 +49,5 @@ def _leave(plan: Plan, entry: MemberIdentity) -> ErrorCode:
         return error.code
     reason = entry.reason or "not provided"
     detail = f"explicit `LeaveGroup` request for ({member_id}); client reason: {reason}"
-    plan.remove_member(member_id, Trigger(cause=Cause.MEMBER_LEFT, detail=detail, member=member.ref()))
+    plan.remove_member(member_id, Trigger(cause=Cause.MEMBER_LEFT, detail=detail, member=member.ref(entry.reason)))
     return ErrorCode.NONE

@@ -71,7 +71,7 @@ class Member(NamedTuple):
         """Whether it speaks the classic protocol."""
         return self.metadata.classic_member_metadata is not None
 
-    def ref(self) -> MemberRef:
+    def ref(self, client_reason: str | None = None) -> MemberRef:
         """The member as events name it."""
         metadata = self.metadata
         return MemberRef(
@@ -79,6 +79,7 @@ class Member(NamedTuple):
             group_instance_id=metadata.instance_id,
             client_id=metadata.client_id,
             client_host=metadata.client_host,
+            client_reason=client_reason,
         )
 
 

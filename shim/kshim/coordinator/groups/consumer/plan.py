@@ -102,7 +102,8 @@ class Plan:
     def remove_member(self, member_id: str, trigger: Trigger) -> None:
         """A member leaves for good, or is removed."""
         member = self.group.members[member_id]
-        self.removed.append((member.ref(), trigger.cause))
+        client_reason = None if trigger.member is None else trigger.member.client_reason
+        self.removed.append((member.ref(client_reason), trigger.cause))
         self._forget(member_id)
         self._forget_expression(member.metadata.subscribed_topic_regex or "")
         self.raise_epoch(trigger)
