@@ -6,7 +6,9 @@ import heapq
 from collections.abc import Callable
 
 Key = tuple[str, ...]
-"""What a deadline belongs to: ("join", group), ("sync", group), ("session", group, member), ("expiry", partition)."""
+"""What a deadline belongs to: ("join", group), ("sync", group), ("session", group, member), ("expiry", partition).
+
+In a group of the new protocol a member has its own: ("rebalance", group, member), ("join", ...) and ("sync", ...)."""
 
 _NEVER = 1 << 63
 

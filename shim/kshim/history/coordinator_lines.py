@@ -87,7 +87,8 @@ def _text(event: Event) -> str | None:
             kind = "consumer" if isinstance(state, ConsumerGroupState) else "classic"
             return f"Loaded {kind} group {group} with {count} members in state {state}."
         case GroupConverted(group_id=group):
-            return f"[GroupId {group}] Converted the empty {event.from_kind} group to a {event.to_kind} group."
+            empty = "" if event.member_count else "empty "
+            return f"[GroupId {group}] Converted the {empty}{event.from_kind} group to a {event.to_kind} group."
         case EpochRaised() | TargetComputed() | MemberReconciled() | MemberRefused():
             return _with_epoch(event)
         case OffsetsRemoved():

@@ -463,7 +463,8 @@ class Tracker:
 
     def _converted(self, event: GroupConverted, group: GroupHistory) -> None:
         reason = _CONVERTED[event.to_kind]
-        state = (ConsumerGroupState if event.to_kind == "consumer" else GroupState).EMPTY
+        states = ConsumerGroupState if event.to_kind == "consumer" else GroupState
+        state: AnyGroupState = states.STABLE if event.member_count else states.EMPTY
         ending = Ending(reason, f"the group went over to the {event.to_kind} protocol", None)
         self._end_open(event, group, state, "aborted", ending)
         self._end_course(event, group, state.value, "aborted", ending)

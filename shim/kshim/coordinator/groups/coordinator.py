@@ -276,5 +276,9 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
                 removal.session_expired(shard, shard.consumer_group(group_id), member_id, now, step)
             case ("rebalance", group_id, member_id):
                 removal.rebalance_expired(shard, shard.consumer_group(group_id), member_id, now, step)
+            case ("join", group_id, member_id):
+                removal.join_expired(shard, shard.consumer_group(group_id), member_id, now, step)
+            case ("sync", group_id, member_id):
+                removal.sync_expired(shard, shard.consumer_group(group_id), member_id, now, step)
             case _:
                 raise AssertionError(f"deadline of nothing: {key}")

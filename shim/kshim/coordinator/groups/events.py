@@ -318,10 +318,14 @@ class GroupLoaded(GroupEvent):
 
 
 class GroupConverted(GroupEvent):
-    """A group went over to another protocol, `classic` or `consumer`; its offsets stayed."""
+    """A group went over to another protocol, `classic` or `consumer`; its offsets stayed, and so did its members.
+
+    `member_count` is how many it had before, those included that went with it.
+    """
 
     from_kind: str
     to_kind: str
+    member_count: int = 0
 
 
 class AppendFailed(GroupEvent):

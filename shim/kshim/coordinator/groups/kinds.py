@@ -26,10 +26,12 @@ class GroupKind(Enum):
 
 
 def converted(group: AnyGroup, kind: GroupKind, now: Now) -> GroupConverted:
-    """The event of an empty group that becomes one of another kind because a member of that kind joins."""
+    """The event of a group that becomes one of another kind."""
     from kshim.coordinator.groups.events import GroupConverted
 
-    return GroupConverted(**group.event(now), from_kind=group.kind.value, to_kind=kind.value)
+    return GroupConverted(
+        **group.event(now), from_kind=group.kind.value, to_kind=kind.value, member_count=group.member_count
+    )
 
 
 class Sender(NamedTuple):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.classic.rebalance import restart_session, start_rebalance
-from kshim.coordinator.groups.classic.replies import join_error, sync_error
+from kshim.coordinator.groups.classic.replies import refuse_parked
 from kshim.coordinator.groups.consumer.group import ConsumerGroup
 from kshim.coordinator.groups.consumer.timers import restart_timers
 from kshim.coordinator.groups.events import Cause, GroupLoaded, RecordsSkipped, Trigger
@@ -48,9 +48,4 @@ def _load_classic(shard: Shard, group: Group, now: Now, step: Step) -> None:
 def release_parked(shard: Shard, error: ErrorCode, step: Step) -> None:
     """Answer everything that waits in this shard with `error`, so that clients look up the coordinator again."""
     for group in shard.classic_groups.values():
-        for member_id, join in group.parked_joins.items():
-            step.reply(join.ticket, join_error(error, member_id, join.api_version))
-        for sync in group.parked_syncs.values():
-            step.reply(sync.ticket, sync_error(error))
-        group.parked_joins.clear()
-        group.parked_syncs.clear()
+        refuse_parked(group, error, step)

@@ -112,7 +112,7 @@ class GroupSim:
         return self.heartbeat(member_id, 0, owned=(), metadata=metadata)
 
     def remove(self, member_id: str) -> None:
-        self.change(lambda plan: plan.remove_member(member_id, TRIGGER))
+        self.change(lambda plan: plan.remove_members({member_id: TRIGGER}))
 
     def pass_interval(self) -> None:
         self.now_ms += INTERVAL_MS

@@ -23,8 +23,6 @@ from kshim_protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
-from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
-from kshim_protocol.messages.heartbeat import HeartbeatRequest
 from kshim_protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kshim_protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -42,7 +40,7 @@ SESSION_MS = 45_000
 class World(Sim):
     """Members are named by their ids; all are in group `g`."""
 
-    def __init__(self, topics: dict[str, int] | None = None, **config: int) -> None:
+    def __init__(self, topics: dict[str, int] | None = None, **config: Any) -> None:
         super().__init__(topics or {"t": 3, "u": 4}, **config)
 
     def heartbeat(
@@ -484,19 +482,6 @@ def test_an_empty_group_of_the_new_protocol_becomes_classic() -> None:
     assert refusal(world.heartbeat("a", 5))[1] == "Group g is not a consumer group."
     world.restart()
     assert world.group.generation_id == 0
-
-
-def test_members_of_both_protocols_do_not_meet_in_one_group_yet() -> None:
-    world = World()
-    world.join("a", "t")
-    classic = Peer(world, "c")
-    assert classic.join().error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    assert world.send(HeartbeatRequest(group_id="g", generation_id=1, member_id="a"), 4).error is (
-        ErrorCode.UNKNOWN_MEMBER_ID
-    )
-    assert world.send(DescribeGroupsRequest(groups=("g",)), 6).reply.groups[0].error_message == (
-        "Group g is not a classic group."
-    )
 
 
 def test_an_administrator_removes_members_with_leave_group() -> None:

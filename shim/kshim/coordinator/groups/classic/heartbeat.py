@@ -6,6 +6,8 @@ Source: Kafka's classicGroupHeartbeatToClassicGroup.
 from __future__ import annotations
 
 from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.consumer import classic_members
+from kshim.coordinator.groups.consumer.group import ConsumerGroup
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import Now
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -26,7 +28,7 @@ def heartbeat(shard: Shard, request: HeartbeatRequest, now: Now) -> HeartbeatRes
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     group = shard.classic_groups.get(request.group_id)
     if group is None or shard.is_loading:
-        return _without_group(shard)
+        return _without_group(shard, request, now)
     member = group.require_member(request.member_id, request.group_instance_id)
     if request.generation_id != group.generation_id:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
@@ -41,7 +43,11 @@ def heartbeat(shard: Shard, request: HeartbeatRequest, now: Now) -> HeartbeatRes
     return response
 
 
-def _without_group(shard: Shard) -> HeartbeatResponse:
+def _without_group(shard: Shard, request: HeartbeatRequest, now: Now) -> HeartbeatResponse:
+    """Where there is no classic group, or nobody knows yet."""
     if shard.is_loading:
         return _NONE
+    group = shard.groups.get(request.group_id)
+    if isinstance(group, ConsumerGroup):
+        return HeartbeatResponse(error_code=classic_members.heartbeat(shard, group, request, now))
     raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)

@@ -23,6 +23,8 @@ from kshim.coordinator.groups.classic.rebalance import (
 )
 from kshim.coordinator.groups.classic.replies import join_error, sync_error
 from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.consumer import classic_members
+from kshim.coordinator.groups.consumer.group import ConsumerGroup
 from kshim.coordinator.groups.events import (
     Cause,
     MemberAdded,
@@ -53,16 +55,16 @@ def join_group(shard: Shard, request: JoinGroupRequest, context: RequestContext,
     """Answer or park a Join.
 
     Raises KafkaError: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, INCONSISTENT_GROUP_PROTOCOL,
-    INVALID_REQUEST (a name too long for a record), COORDINATOR_LOAD_IN_PROGRESS, UNKNOWN_MEMBER_ID.
-    Every other refusal is a reply.
+    INVALID_REQUEST (a name too long for a record), COORDINATOR_LOAD_IN_PROGRESS, UNKNOWN_MEMBER_ID, and those of
+    `classic_members.join`. Every other refusal is a reply.
     """
     _check(shard, request, context)
     shard.require_loaded()
-    group = shard.classic_groups.get(request.group_id)
-    if group is not None:
+    group = shard.groups.get(request.group_id)
+    if isinstance(group, Group):
         _Join(shard, group, request, context, ticket).handle(step)
-    elif request.group_id in shard.groups and not shard.groups[request.group_id].is_empty:
-        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)  # members of both protocols in one group are to come
+    elif isinstance(group, ConsumerGroup) and not group.is_empty:
+        classic_members.join(shard, group, request, context, ticket, step, wants_id=_wants_id(request, context))
     elif request.member_id:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     else:

@@ -11,6 +11,7 @@ from kshim.coordinator.append_errors import append_error
 from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.classic.rebalance import rebalance_or_complete_join, remove_member, remove_pending
 from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.consumer import classic_members
 from kshim.coordinator.groups.events import Cause, MemberRef, Trigger
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import Now, RequestContext, Step, Ticket
@@ -68,7 +69,6 @@ def _leave_consumer_group(
     step: Step,
 ) -> None:
     """The same in a group of the new protocol."""
-    from kshim.coordinator.groups.consumer.classic_members import leave
 
     def answered(errors: Sequence[ErrorCode], step: Step) -> None:
         has_many = context.api_version >= _MANY_MEMBERS_SINCE
@@ -78,7 +78,7 @@ def _leave_consumer_group(
         step.reply(ticket, request.error_response(append_error(error), context.api_version))
 
     group = shard.consumer_group(request.group_id)
-    leave(shard, group, leaving, context.now, step, answered=answered, failed=failed)
+    classic_members.leave(shard, group, leaving, context.now, step, answered=answered, failed=failed)
 
 
 def _leave(shard: Shard, group: Group, entry: MemberIdentity, gone: list[MemberRef], now: Now, step: Step) -> ErrorCode:

@@ -12,6 +12,8 @@ from kshim.coordinator.groups.classic.member import Member, ParkedSync
 from kshim.coordinator.groups.classic.rebalance import append_failed, fail_syncs, restart_session, start_rebalance
 from kshim.coordinator.groups.classic.replies import sync_error
 from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.consumer import classic_members
+from kshim.coordinator.groups.consumer.group import ConsumerGroup
 from kshim.coordinator.groups.events import AssignmentReceived, Cause, RebalanceCompleted, SyncCompleted, Trigger
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import Now, RequestContext, Step, Ticket
@@ -35,8 +37,12 @@ def sync_group(shard: Shard, request: SyncGroupRequest, context: RequestContext,
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     shard.require_loaded()
-    group, member = _require(shard, request)
     now = context.now
+    of_any_kind = shard.groups.get(request.group_id)
+    if isinstance(of_any_kind, ConsumerGroup):
+        step.reply(ticket, classic_members.sync(shard, of_any_kind, request, now))
+        return
+    group, member = _require(shard, request)
     match group.state:
         case GroupState.EMPTY | GroupState.DEAD:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)

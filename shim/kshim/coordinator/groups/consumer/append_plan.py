@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Set
 
 from kshim.coordinator.catalog import TopicCatalog
+from kshim.coordinator.groups.classic.replies import refuse_parked
 from kshim.coordinator.groups.consumer.assignors.subscribers import TopicPartition
 from kshim.coordinator.groups.consumer.group import LEFT_FOR_NOW_EPOCH, ConsumerGroup
 from kshim.coordinator.groups.consumer.plan import Plan, preferred_assignor
 from kshim.coordinator.groups.consumer.reconciliation import Current
-from kshim.coordinator.groups.consumer.timers import forget_timers, watch_revocation
+from kshim.coordinator.groups.consumer.timers import forget_timers, restart_classic_session, watch_revocation
 from kshim.coordinator.groups.consumer.updates import (
     MemberCurrent,
     MemberMetadata,
@@ -47,13 +48,17 @@ def append_plan(
     group_id = plan.group.group_id
 
     def applied(_base_offset: int, step: Step) -> None:
-        before = _Before(shard, plan)
+        before = _Before(plan)
         if plan.replaces is not None:
+            refuse_parked(plan.replaces, ErrorCode.REBALANCE_IN_PROGRESS, step)
             shard.end_group(group_id)
             step.events.append(converted(plan.replaces, GroupKind.CONSUMER, now))
         for update in plan.updates:
             shard.apply_update(group_id, update)
         group = shard.consumer_group(group_id)
+        if plan.replaces is not None:
+            for member_id in plan.replaces.members.keys() & group.members.keys():
+                restart_classic_session(shard, group_id, group.members[member_id], now)
         if plan.topics_version is not None:
             group.topics_version = plan.topics_version
         _move_timers(shard, group, plan, now)
@@ -86,9 +91,8 @@ def _move_timers(shard: Shard, group: ConsumerGroup, plan: Plan, now: Now) -> No
 class _Before:
     """What a plan changes, as it was. `targets` and `currents` are of the members that have other ones then."""
 
-    def __init__(self, shard: Shard, plan: Plan) -> None:
-        found = shard.groups.get(plan.group.group_id)
-        group = found if isinstance(found, ConsumerGroup) else ConsumerGroup(plan.group.group_id)
+    def __init__(self, plan: Plan) -> None:
+        group = plan.base
         self.state = group.state
         self.epoch = group.group_epoch
         self.targets: dict[str, Set[TopicPartition]] = {}

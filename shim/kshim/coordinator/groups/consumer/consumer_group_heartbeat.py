@@ -9,6 +9,7 @@ from typing import Final
 
 from kshim.coordinator.append_errors import append_error
 from kshim.coordinator.groups.consumer.append_plan import append_plan
+from kshim.coordinator.groups.consumer.conversion import upgraded
 from kshim.coordinator.groups.consumer.group import (
     JOIN_EPOCH,
     LEFT_EPOCH,
@@ -19,10 +20,10 @@ from kshim.coordinator.groups.consumer.group import (
 from kshim.coordinator.groups.consumer.lookups import look_up_if_due
 from kshim.coordinator.groups.consumer.plan import Plan
 from kshim.coordinator.groups.consumer.reconciliation import Current, Owned, require_epoch
-from kshim.coordinator.groups.consumer.removal import removed_plan
-from kshim.coordinator.groups.consumer.static_members import require_owner, take_over_or_join
+from kshim.coordinator.groups.consumer.removal import remove_members
+from kshim.coordinator.groups.consumer.static_members import require_owner, require_room, take_over_or_join
 from kshim.coordinator.groups.consumer.timers import restart_session
-from kshim.coordinator.groups.consumer.updates import by_topic
+from kshim.coordinator.groups.consumer.updates import Update, by_topic
 from kshim.coordinator.groups.consumer.validation import require_valid
 from kshim.coordinator.groups.events import Cause, MemberRef, MemberRefused, Trigger
 from kshim.coordinator.groups.shard import Shard
@@ -125,7 +126,7 @@ def _ref(request: ConsumerGroupHeartbeatRequest, member_id: str, context: Reques
 class _Heartbeat:
     """One heartbeat on its way through the rules."""
 
-    __slots__ = ("context", "group", "member_id", "now", "request", "shard", "ticket")
+    __slots__ = ("context", "group", "member_id", "now", "request", "shard", "ticket", "upgrade")
 
     def __init__(
         self, shard: Shard, request: ConsumerGroupHeartbeatRequest, context: RequestContext, ticket: Ticket
@@ -136,15 +137,19 @@ class _Heartbeat:
         self.ticket = ticket
         self.now = context.now
         self.member_id = request.member_id
+        self.upgrade: list[Update] = []
         self.group = self.find_group()
 
     def find_group(self) -> ConsumerGroup:
         """The group; a new one, which nobody knows before its first record is written, when a member joins."""
         group_id = self.request.group_id
-        other = self.shard.classic_groups.get(group_id)
-        is_free = group_id not in self.shard.groups or (other is not None and other.is_empty)
-        if self.request.member_epoch == JOIN_EPOCH and is_free:
-            return ConsumerGroup(group_id, self.shard.partition)
+        if self.request.member_epoch == JOIN_EPOCH:
+            classic = self.shard.classic_groups.get(group_id)
+            if classic is not None and not classic.is_empty:
+                group, self.upgrade = upgraded(self.shard, classic)
+                return group
+            if classic is not None or group_id not in self.shard.groups:
+                return ConsumerGroup(group_id, self.shard.partition)
         if self.request.member_epoch > JOIN_EPOCH and group_id not in self.shard.groups:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
         return self.shard.consumer_group(group_id)
@@ -157,9 +162,10 @@ class _Heartbeat:
         is_joining = request.member_epoch == JOIN_EPOCH
         if is_joining and not self.member_id:
             self.member_id = self.shard.new_id()
-        self.require_room()
+        require_room(self.shard, group, self.member_id, request.instance_id)
         plan = Plan(group, self.shard.hash_of_topics, occasion=self.trigger(Cause.RECONCILED))
         plan.replaces = self.shard.classic_groups.get(group.group_id)
+        plan.updates += self.upgrade
         before = self.find_current()
         if is_joining and request.instance_id is not None:
             take_over_or_join(plan, request, self.member_id, self.metadata, self.trigger)
@@ -170,7 +176,7 @@ class _Heartbeat:
                 require_epoch(group.require_member(self.member_id).current, request.member_epoch, self.owned)
             plan.put_member(self.member_id, self.metadata(plan.group), self.trigger(Cause.MEMBER_JOINED))
         is_new = self.require_expression(plan)
-        self.look_at_topics(plan)
+        plan.look_at_topics(self.shard.topics.version)
         interval_ms = self.shard.settings_of(group.group_id).assignment_interval_ms
         plan.compute_target(self.shard.topics, self.now.wall_ms, interval_ms)
         plan.reconcile(self.member_id, self.owned, self.shard.topics)
@@ -191,15 +197,6 @@ class _Heartbeat:
             return False
         self.shard.require_expression(expression)
         return True
-
-    def require_room(self) -> None:
-        """Raises KafkaError: GROUP_MAX_SIZE_REACHED."""
-        max_size = self.shard.config.group_consumer_max_size
-        if len(self.group.members) >= max_size and self.member_id not in self.group.members:
-            raise KafkaError(
-                ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"The consumer group has reached its maximum capacity of {max_size} members.",
-            )
 
     def find_current(self) -> Current:
         """Where the member is before this heartbeat."""
@@ -248,15 +245,6 @@ class _Heartbeat:
             detail = f"static member {member_id} with instance id {self.request.instance_id} joined again"
         return Trigger(cause=cause, detail=detail, member=_ref(self.request, member_id, self.context))
 
-    def look_at_topics(self, plan: Plan) -> None:
-        """Topics may have changed since the group was last compared with them."""
-        version = self.shard.topics.version
-        if self.group.topics_version != version:
-            plan.look_at_topics(Trigger(cause=Cause.TOPICS_CHANGED, detail="topics of the group have changed"))
-            plan.topics_version = version
-            if plan.trigger is None:
-                self.group.topics_version = version
-
     # Leaving
 
     def leave(self, step: Step) -> None:
@@ -264,8 +252,8 @@ class _Heartbeat:
         if self.request.instance_id is not None:
             require_owner(self.group, self.request.instance_id, self.member_id)
         self.group.require_member(self.member_id)
-        plan = removed_plan(self.shard, self.group, self.member_id, self.trigger(Cause.MEMBER_LEFT))
-        append_plan(self.shard, plan, self.now, step, written=self.answer_left, failed=self.failed)
+        leaving = {self.member_id: self.trigger(Cause.MEMBER_LEFT)}
+        remove_members(self.shard, self.group, leaving, self.now, step, written=self.answer_left, failed=self.failed)
 
     def leave_for_now(self, step: Step) -> None:
         """A static member will be back."""

@@ -44,6 +44,8 @@ LEFT_FOR_NOW_EPOCH: Final = -2
 _LEFT: Final = Current(LEFT_EPOCH, LEFT_EPOCH)
 _MEMBER_EPOCHS_SINCE: Final = 9
 """The version of OffsetCommit that can say a member epoch."""
+TIMERS: Final = ("session", "rebalance", "join", "sync")
+"""The deadlines that a member may have; the last two are of members that speak the classic protocol."""
 _PARTITION_METADATA: Final = 4
 """A record type that is only ended, since Kafka 4.1: what it said is a hash in the group's own record now."""
 _NOTHING_SAID: Final = ConsumerGroupMemberMetadataValue(
@@ -147,6 +149,15 @@ class ConsumerGroup(GroupWithEvents):
             )
         return member
 
+    def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
+        """Whether a member of the classic protocol with these may join: one name that all others of its kind offer."""
+        classic = [
+            {protocol.name for protocol in member.metadata.classic_member_metadata.supported_protocols}
+            for member in self.members.values()
+            if member.metadata.classic_member_metadata is not None
+        ]
+        return protocol_type == CONSUMER_PROTOCOL_TYPE and bool(set(names).intersection(*classic))
+
     def is_free(self, partition: TopicPartition) -> bool:
         """Whether a partition is in nobody's hands."""
         return partition not in self.holders
@@ -222,8 +233,10 @@ class ConsumerGroup(GroupWithEvents):
         members = list(self.members)
         ends: list[Update] = [MemberCurrent(member_id, None) for member_id in members]
         ends += [MemberTarget(member_id, None) for member_id in members]
+        ends.append(TargetEpoch(None))
         ends += [MemberMetadata(member_id, None) for member_id in members]
-        pairs = [build_update(self.group_id, update) for update in (*ends, TargetEpoch(None))]
+        ends += [ExpressionTopics(expression, None) for expression in self.expressions]
+        pairs = [build_update(self.group_id, update) for update in ends]
         pairs.append((build_key_of_texts(RECORD_TYPES[_PARTITION_METADATA], self.group_id), None))
         return [*pairs, build_update(self.group_id, GroupEpoch(None))]
 
@@ -249,8 +262,8 @@ class ConsumerGroup(GroupWithEvents):
     def deadline_keys(self) -> Iterable[Key]:
         """The keys of all deadlines that it may have."""
         for member_id in self.members:
-            yield ("session", self.group_id, member_id)
-            yield ("rebalance", self.group_id, member_id)
+            for name in TIMERS:
+                yield (name, self.group_id, member_id)
 
     # What records mean
 

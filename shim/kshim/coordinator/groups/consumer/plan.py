@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from kshim.coordinator.catalog import TopicCatalog
+from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.consumer.assignors.range import assign_ranges
 from kshim.coordinator.groups.consumer.assignors.subscribers import Assignor, Subscriber
 from kshim.coordinator.groups.consumer.assignors.uniform import assign_uniformly
@@ -24,7 +25,6 @@ from kshim.coordinator.groups.consumer.updates import (
     Update,
 )
 from kshim.coordinator.groups.events import Cause, MemberRef, Trigger
-from kshim.coordinator.groups.kinds import AnyGroup
 from kshim_protocol.internal.consumer_group import (
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataValue,
@@ -42,7 +42,7 @@ _NO_WISH: Final = frozenset[str](), None
 class Plan:
     """The updates of one input, in the order of their records; nothing else changes until they are in the log.
 
-    `group` is how the group will be. `trigger` is why its epoch rises, None as long as it does not; `occasion` what else
+    `base` is the group as it is, `group` how it will be. `trigger` is why its epoch rises, None as long as it does not; `occasion` what else
     happened that the epoch does not tell. `joined`, `replaced`
     (with the id before) and `removed` (with the cause) are the members that it is about.
     """
@@ -54,6 +54,7 @@ class Plan:
         *,
         occasion: Trigger | None = None,
     ) -> None:
+        self.base = group
         self.group = group.draft()
         self.updates: list[Update] = []
         self.trigger: Trigger | None = None
@@ -61,8 +62,8 @@ class Plan:
         self.joined: list[MemberRef] = []
         self.replaced: list[tuple[MemberRef, str]] = []
         self.removed: list[tuple[MemberRef, Cause]] = []
-        self.replaces: AnyGroup | None = None
-        """The empty group of another kind that ends with it."""
+        self.replaces: Group | None = None
+        """The classic group that ends with it; its members, if it has some, are in `base` already."""
         self.topics_version: int | None = None  # of the topics that the group was compared with
         self._hash_of_topics = hash_of_topics
 
@@ -79,10 +80,17 @@ class Plan:
             topics_hash = self._hash_of_topics(subscribed_names(group))
             self.add(GroupEpoch(ConsumerGroupMetadataValue(epoch=group.group_epoch + 1, metadata_hash=topics_hash)))
 
-    def look_at_topics(self, trigger: Trigger) -> None:
-        """Topics may have been made, deleted or grown: a new epoch, if they are any of the group's."""
+    def look_at_topics(self, version: int) -> None:
+        """Topics may have been made, deleted or grown since the group was compared with them: a new epoch, if they are
+        any of the group's. `version` is that of all topics now.
+        """
+        if self.base.topics_version == version:
+            return
         if self._hash_of_topics(subscribed_names(self.group)) != self.group.metadata_hash:
-            self.raise_epoch(trigger)
+            self.raise_epoch(Trigger(cause=Cause.TOPICS_CHANGED, detail="topics of the group have changed"))
+        self.topics_version = version
+        if self.trigger is None:
+            self.base.topics_version = version
 
     def put_member(self, member_id: str, metadata: ConsumerGroupMemberMetadataValue, trigger: Trigger) -> None:
         """A member joins, or says what it wants. Only what matters to an assignor raises the epoch."""
@@ -99,14 +107,16 @@ class Plan:
         if is_other or changes_topics(self.group.expressions, expression, after):
             self.raise_epoch(trigger)
 
-    def remove_member(self, member_id: str, trigger: Trigger) -> None:
-        """A member leaves for good, or is removed."""
-        member = self.group.members[member_id]
-        client_reason = None if trigger.member is None else trigger.member.client_reason
-        self.removed.append((member.ref(client_reason), trigger.cause))
-        self._forget(member_id)
-        self._forget_expression(member.metadata.subscribed_topic_regex or "")
-        self.raise_epoch(trigger)
+    def remove_members(self, leaving: Mapping[str, Trigger]) -> None:
+        """Members, at least one, leave for good or are removed; why each does."""
+        gone = [self.group.members[member_id] for member_id in leaving]
+        for member, trigger in zip(gone, leaving.values(), strict=True):
+            client_reason = None if trigger.member is None else trigger.member.client_reason
+            self.removed.append((member.ref(client_reason), trigger.cause))
+            self._forget(member.member_id)
+        for member in gone:
+            self._forget_expression(member.metadata.subscribed_topic_regex or "")
+        self.raise_epoch(next(iter(leaving.values())))
         if next(iter(self.group.members), None) is None:
             # There is nothing left to assign; and who joins next gets a target at once.
             self._set_target_epoch(0)
@@ -130,11 +140,10 @@ class Plan:
         What it wants itself comes after that, as in Kafka.
         """
         self.occasion = occasion
-        old, target = self.group.members[old_id], self.group.targets.get(old_id)
+        old, target = self.group.members[old_id], self.group.targets.get(old_id, frozenset())
         self._forget(old_id)
         self.add(MemberMetadata(new_id, old.metadata))
-        if target is not None:
-            self.add(MemberTarget(new_id, target))
+        self.add(MemberTarget(new_id, target))
         self.add(MemberCurrent(new_id, old.current._replace(epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)))
         self.replaced.append((self.group.members[new_id].ref(), old_id))
 

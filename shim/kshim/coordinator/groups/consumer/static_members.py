@@ -1,4 +1,4 @@
-"""Static members: who owns a group instance id, and how another process takes it over.
+"""Who may join: whether there is room, and, of static members, who owns a group instance id, and how another process takes it over.
 
 Source: Kafka's GroupMetadataManager.getOrMaybeSubscribeStaticConsumerMember; KIP-345, KIP-848.
 """
@@ -10,9 +10,20 @@ from collections.abc import Callable
 from kshim.coordinator.groups.consumer.group import LEFT_FOR_NOW_EPOCH, ConsumerGroup
 from kshim.coordinator.groups.consumer.plan import Plan
 from kshim.coordinator.groups.events import Cause, Trigger
+from kshim.coordinator.groups.shard import Shard
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.internal.consumer_group import ConsumerGroupMemberMetadataValue
 from kshim_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+
+def require_room(shard: Shard, group: ConsumerGroup, member_id: str, instance_id: str | None) -> None:
+    """Raises KafkaError: GROUP_MAX_SIZE_REACHED, unless the member is in the group or takes a place there."""
+    max_size = shard.config.group_consumer_max_size
+    if instance_id in group.static_members or member_id in group.members or len(group.members) < max_size:
+        return
+    raise KafkaError(
+        ErrorCode.GROUP_MAX_SIZE_REACHED, f"The consumer group has reached its maximum capacity of {max_size} members."
+    )
 
 
 def require_owner(group: ConsumerGroup, instance_id: str, member_id: str) -> None:
@@ -34,7 +45,8 @@ def take_over_or_join(
     metadata: Callable[[ConsumerGroup], ConsumerGroupMemberMetadataValue],
     trigger: Callable[[Cause], Trigger],
 ) -> None:
-    """A static member joins. What one of its instance id has left for now is its.
+    """A static member joins. What one of its instance id has left for now is its, or has at all if that speaks the classic
+    protocol.
 
     Raises KafkaError: UNRELEASED_INSTANCE_ID as long as that one is there, even if it is the same member.
     """
@@ -44,7 +56,8 @@ def take_over_or_join(
     if owner_id is None:
         plan.put_member(member_id, metadata(group), trigger(Cause.MEMBER_JOINED))
         return
-    if group.members[owner_id].current.epoch != LEFT_FOR_NOW_EPOCH:
+    owner = group.members[owner_id]
+    if owner.current.epoch != LEFT_FOR_NOW_EPOCH and not owner.is_classic:
         raise KafkaError(
             ErrorCode.UNRELEASED_INSTANCE_ID,
             f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id is "
