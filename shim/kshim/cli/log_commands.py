@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 
+from kshim.cli.command_config import read_command_config
 from kshim.cli.exit_codes import EXIT_FAILURE, EXIT_UNAVAILABLE, CommandError
 from kshim.cli.options import DumpOffsetsOptions, ImportOptions, WhyOptions
 from kshim.tools.logs import SourceError
@@ -38,10 +39,12 @@ def _printed(run: Callable[[], int]) -> int:
 def _dump(options: DumpOffsetsOptions) -> int:
     from kshim.tools.dump_offsets.run import run_dump_offsets
 
+    security = read_command_config(options.command_config)
     return _printed(
         lambda: run_dump_offsets(
             directories=options.data_dirs,
             bootstrap_server=options.bootstrap_server,
+            security=security,
             group=options.group,
             partition=options.partition,
             start=options.from_offset,
@@ -55,10 +58,12 @@ def _import(options: ImportOptions) -> int:
     from kshim.tools.import_logs.run import run_import
     from kshim.tools.import_logs.target import TargetError
 
+    security = read_command_config(options.command_config)
     try:
         run_import(
             directories=options.from_dirs,
             bootstrap_server=options.bootstrap_server,
+            security=security,
             data_dir=options.data_dir,
             topics=options.topics,
         )
@@ -72,10 +77,12 @@ def _import(options: ImportOptions) -> int:
 def _why(options: WhyOptions) -> int:
     from kshim.tools.why.run import run_why
 
+    security = read_command_config(options.command_config)
     return _printed(
         lambda: run_why(
             directories=options.data_dirs,
             bootstrap_server=options.bootstrap_server,
+            security=security,
             group=options.group,
             at_ms=options.at_ms,
             since_ms=options.since_ms,

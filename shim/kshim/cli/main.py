@@ -73,9 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _conform(options: ConformOptions) -> int:
+    from kshim.cli.command_config import read_command_config
     from kshim.tools.client import BrokerGone
     from kshim.tools.conform.run import UnknownName, run_conform
 
+    security = read_command_config(options.command_config)
     try:
         return run_conform(
             *options.bootstrap_server,
@@ -85,6 +87,7 @@ def _conform(options: ConformOptions) -> int:
             jobs=options.jobs,
             output=options.output,
             files=options.scenarios,
+            security=security,
         )
     except UnknownName as error:
         raise CommandError(str(error), EXIT_USAGE) from None

@@ -95,6 +95,7 @@ class ConformOptions(NamedTuple):
     jobs: int
     scenarios: tuple[str, ...] = ()
     """Files to play instead of the suites."""
+    command_config: str | None = None
 
 
 class ConformClientOptions(NamedTuple):
@@ -128,6 +129,7 @@ class DumpOffsetsOptions(NamedTuple):
     from_offset: int
     to_offset: int | None
     output: Literal["text", "json"]
+    command_config: str | None = None
 
 
 class WhyOptions(NamedTuple):
@@ -141,6 +143,7 @@ class WhyOptions(NamedTuple):
     since_ms: int | None
     broker_logs: tuple[str, ...]
     output: Literal["text", "json"]
+    command_config: str | None = None
 
 
 class ImportOptions(NamedTuple):
@@ -150,6 +153,7 @@ class ImportOptions(NamedTuple):
     bootstrap_server: Address | None
     data_dir: str
     topics: tuple[str, ...]
+    command_config: str | None = None
 
 
 class ReplayOptions(NamedTuple):
@@ -241,8 +245,13 @@ _SERVE = (
 
 _DEMO = (Option("--plain", "print plain lines, which is the default if the output is not a terminal", default=False),)
 
+_COMMAND_CONFIG = Option(
+    "--command-config", "properties of a client as Kafka's own tools take them, for brokers with TLS or SASL", "FILE"
+)
+
 _CONFORM = (
     Option("--bootstrap-server", "the broker to check", "HOST:PORT", address, is_required=True),
+    _COMMAND_CONFIG,
     Option("--suite", "check only this suite; may be repeated", "NAME", is_repeated=True),
     Option("--scenario", "check what this scenario file says instead, such as one of `kshim replay --to-test`; may be repeated",
            "FILE", is_repeated=True),
@@ -278,6 +287,7 @@ _DUMP_OFFSETS = (
     Option("--data-dir", "read from this directory; may be repeated, for brokers with several log.dirs",
            "DIR", is_repeated=True, is_source=True),
     Option("--bootstrap-server", "read from this broker", "HOST:PORT", address, is_source=True),
+    _COMMAND_CONFIG,
     Option("--group", "print only the records of this group", "GROUP"),
     Option("--partition", "print only this partition", "N", number(0)),
     Option("--from-offset", "print only records from this offset on, in each partition", "N", number(0), default=0),
@@ -287,6 +297,7 @@ _DUMP_OFFSETS = (
 
 _IMPORT = (
     Option("--bootstrap-server", "read from this broker", "HOST:PORT", address, is_source=True),
+    _COMMAND_CONFIG,
     Option("--from-dir", "read from one of the log.dirs of a stopped broker; may be repeated",
            "DIR", is_repeated=True, is_source=True),
     Option("--data-dir", "the directory to create; must be empty or not exist", "DIR", is_required=True),
@@ -296,6 +307,7 @@ _IMPORT = (
 _WHY = (
     Option("group", "the group", "GROUP", is_optional=True),
     Option("--bootstrap-server", "read from this broker", "HOST:PORT", address, is_source=True),
+    _COMMAND_CONFIG,
     Option("--data-dir", "read from this directory, of a broker that need not run; may be repeated, for brokers with several "
            "log.dirs", "DIR", is_repeated=True, is_source=True),
     Option("--all", "explain all groups", default=False),
@@ -404,6 +416,7 @@ def _conform_options(found: argparse.Namespace, _environment: Mapping[str, str])
         caps=dict(given["max_version"]),
         jobs=given["jobs"],
         scenarios=tuple(given["scenario"]),
+        command_config=given["command_config"],
     )
 
 
@@ -427,7 +440,10 @@ def _health_options(found: argparse.Namespace, environment: Mapping[str, str]) -
 def _dump_offsets_options(found: argparse.Namespace, _environment: Mapping[str, str]) -> DumpOffsetsOptions:
     given = Given(_DUMP_OFFSETS, found)
     fields = ("bootstrap_server", "group", "partition", "from_offset", "to_offset", "output")
-    return DumpOffsetsOptions(tuple(given["data_dir"]), **{field: given[field] for field in fields})
+    config = _command_config(given)
+    return DumpOffsetsOptions(
+        tuple(given["data_dir"]), **{field: given[field] for field in fields}, command_config=config
+    )
 
 
 def _why_options(found: argparse.Namespace, _environment: Mapping[str, str]) -> WhyOptions:
@@ -442,13 +458,24 @@ def _why_options(found: argparse.Namespace, _environment: Mapping[str, str]) -> 
         since_ms=given["since"],
         broker_logs=tuple(given["broker_log"]),
         output=given["output"],
+        command_config=_command_config(given),
     )
 
 
 def _import_options(found: argparse.Namespace, _environment: Mapping[str, str]) -> ImportOptions:
     given = Given(_IMPORT, found)
     topics = tuple(dict.fromkeys(given["topic"]))
-    return ImportOptions(tuple(given["from_dir"]), given["bootstrap_server"], given["data_dir"], topics)
+    return ImportOptions(
+        tuple(given["from_dir"]), given["bootstrap_server"], given["data_dir"], topics, _command_config(given)
+    )
+
+
+def _command_config(given: Given) -> str | None:
+    """Raises CommandError where there is nothing to connect to."""
+    path: str | None = given["command_config"]
+    if path is not None and given["bootstrap_server"] is None:
+        raise CommandError("--command-config says how to connect: it needs --bootstrap-server", EXIT_USAGE)
+    return path
 
 
 def _replay_options(found: argparse.Namespace, _environment: Mapping[str, str]) -> ReplayOptions:

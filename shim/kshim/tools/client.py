@@ -8,32 +8,53 @@ import struct
 import time
 from typing import Any
 
+from kshim.tools.client_security import AuthenticationFailed, Security, authenticate
 from kshim_protocol.apis import API_TABLE
 from kshim_protocol.codec import codec
 from kshim_protocol.frame import build_request_frame
 from kshim_protocol.schema import Request
 
 API_VERSIONS = 18
+PLAINTEXT = Security()
+_RENEW = 0.8
+"""When so much of a session's lifetime is over, the client authenticates again (KIP-368)."""
 
 
 class BrokerGone(Exception):
-    """The broker closed the connection, or cannot be reached."""
+    """The broker closed the connection, cannot be reached, or does not let us in."""
 
 
 class Client:
-    """One connection. Requests are answered in order; `send` and `receive` may be far apart."""
+    """One connection, authenticated as `security` says. Requests are answered in order; `send` and `receive` may be far apart.
 
-    def __init__(self, host: str, port: int, *, client_id: str, timeout_s: float = 10.0) -> None:
-        try:
-            self._sock = socket.create_connection((host, port), timeout=timeout_s)
-        except OSError as error:
-            raise BrokerGone(f"cannot connect to {host}:{port}: {error.strerror or error}") from None
-        self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    Raises BrokerGone.
+    """
+
+    def __init__(
+        self, host: str, port: int, *, client_id: str, timeout_s: float = 10.0, security: Security = PLAINTEXT
+    ) -> None:
         self._client_id = client_id
         self._timeout_s = timeout_s
         self._correlation_id = 0
         self._awaited: list[tuple[int, int, int]] = []  # (correlation id, api key, version)
         self._buffer = b""
+        self._sasl = security.sasl
+        self._renew_s: float | None = None
+        try:
+            self._sock = socket.create_connection((host, port), timeout=timeout_s)
+        except OSError as error:
+            raise BrokerGone(f"cannot connect to {host}:{port}: {error.strerror or error}") from None
+        self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            if security.tls is not None:
+                self._sock = security.tls.wrap_socket(self._sock, server_hostname=host)
+            self._authenticate()
+        except OSError as error:
+            self._sock.close()
+            raise BrokerGone(f"no TLS connection to {host}:{port}: {error.strerror or error}") from None
+        except BaseException:
+            self._sock.close()
+            raise
 
     @property
     def is_waiting(self) -> bool:
@@ -42,6 +63,22 @@ class Client:
 
     def ask(self, request: Request[Any], version: int) -> Any:
         """Send and wait for the answer. Raises BrokerGone, TimeoutError, ProtocolError."""
+        if self._renew_s is not None and not self._awaited and time.monotonic() >= self._renew_s:
+            self._authenticate()
+        return self._ask(request, version)
+
+    def _authenticate(self) -> None:
+        if self._sasl is None:
+            return
+        self._renew_s = None
+        try:
+            lifetime_ms = authenticate(self._ask, self._sasl)
+        except AuthenticationFailed as error:
+            raise BrokerGone(str(error)) from None
+        if lifetime_ms:
+            self._renew_s = time.monotonic() + _RENEW * lifetime_ms / 1_000
+
+    def _ask(self, request: Request[Any], version: int) -> Any:
         self.send(request, version)
         response = self.receive(self._timeout_s)
         if response is None:
@@ -67,7 +104,7 @@ class Client:
         deadline = time.monotonic() + timeout_s
         while (frame := self._whole_frame()) is None:
             left_s = deadline - time.monotonic()
-            if left_s < 0 or not select.select([self._sock], [], [], left_s)[0]:
+            if left_s < 0 or not (self._is_buffered() or select.select([self._sock], [], [], left_s)[0]):
                 return None
             try:
                 data = self._sock.recv(1 << 16)
@@ -88,6 +125,11 @@ class Client:
     def close(self) -> None:
         """Close the connection, whatever is owed."""
         self._sock.close()
+
+    def _is_buffered(self) -> bool:
+        """Whether TLS has decrypted more than was taken so far, of which the socket shows nothing."""
+        pending = getattr(self._sock, "pending", None)
+        return pending is not None and pending() > 0
 
     def _whole_frame(self) -> bytes | None:
         if len(self._buffer) < 4:

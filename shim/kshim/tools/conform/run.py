@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal, TextIO
 
-from kshim.tools.client import Client
+from kshim.tools.client import PLAINTEXT, Client
+from kshim.tools.client_security import Security
 from kshim.tools.conform.report import entry_of, heading_of, note_of
 from kshim.tools.report import REPORTS, Verdict
 from kshim.tools.scenario.library import load_scenarios
@@ -36,6 +37,7 @@ def run_conform(
     output: OutputFormat = "text",
     stream: TextIO | None = None,
     files: Sequence[str] = (),
+    security: Security = PLAINTEXT,
 ) -> int:
     """Check a broker and write the report to `stream` (default: stdout).
 
@@ -48,10 +50,10 @@ def run_conform(
     scenarios = list(map(_read, files)) if files else load_scenarios()
     wanted = select(scenarios, suites)
     keyed = _caps(caps or {})
-    Client(host, port, client_id="conform").close()
+    Client(host, port, client_id="conform", security=security).close()
     report = REPORTS[output](heading_of(f"{host}:{port}"), stream or sys.stdout)
     results = []
-    for result in conform(wanted, host, port, assume=assume or {}, caps=keyed, jobs=jobs):
+    for result in conform(wanted, host, port, assume=assume or {}, caps=keyed, jobs=jobs, security=security):
         report.add(entry_of(result))
         results.append(result)
     unplayed = sum(scenario.limit_ms is None for scenario in scenarios) if not suites else 0
@@ -103,6 +105,7 @@ def conform(
     caps: Mapping[int, int] | None = None,
     jobs: int = 8,
     is_kshim: bool = False,
+    security: Security = PLAINTEXT,
 ) -> Iterator[Result]:
     """The results in the order of `scenarios`, each as soon as it is known; up to `jobs` are played at a time."""
     executor = ThreadPoolExecutor(jobs)
@@ -110,7 +113,9 @@ def conform(
         # The longest begin first, so that none is left over at the end.
         by_length = sorted(scenarios, key=lambda scenario: -(scenario.limit_ms or 0))
         futures = {
-            scenario.name: executor.submit(play, scenario, host, port, assume=assume, caps=caps, is_kshim=is_kshim)
+            scenario.name: executor.submit(
+                play, scenario, host, port, assume=assume, caps=caps, is_kshim=is_kshim, security=security
+            )
             for scenario in by_length
         }
         for scenario in scenarios:

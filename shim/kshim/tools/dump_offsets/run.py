@@ -4,46 +4,29 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from typing import Literal, Protocol, TextIO
+from collections.abc import Sequence
+from typing import Literal, TextIO
 
+from kshim.tools.client import PLAINTEXT
+from kshim.tools.client_security import Security
 from kshim.tools.dump_offsets.records import PartitionDump, Tally
 from kshim.tools.dump_offsets.text import lines_of
 from kshim.tools.logs import SourceError
+from kshim.tools.logs.broker import BrokerLogs
 from kshim.tools.logs.folder import FolderLogs
+from kshim.tools.logs.source import opened
 from kshim.wording import counted
 from kshim_protocol.internal.record_types import RECORD_TYPES
-from kshim_protocol.records.scan import Batch, Damage
 
 OFFSETS_TOPIC = "__consumer_offsets"
 OutputFormat = Literal["text", "json"]
-
-
-class Logs(Protocol):
-    """A place where logs are: folders or a broker."""
-
-    def partitions(self, topic: str) -> list[int]:
-        """The partitions there are, in order. Raises SourceError when there are none."""
-        ...
-
-    def read(self, topic: str, partition: int, start: int = 0) -> Iterator[Batch | Damage]:
-        """A partition's log from `start` on. Raises SourceError."""
-        ...
-
-
-def _open_logs(directories: Sequence[str], bootstrap_server: tuple[str, int] | None) -> Logs:
-    """The folders, or the broker when there is one. Raises SourceError."""
-    if bootstrap_server is None:
-        return FolderLogs(directories)
-    from kshim.tools.logs.broker import BrokerLogs
-
-    return BrokerLogs(*bootstrap_server, client_id="dump-offsets")
 
 
 def run_dump_offsets(
     *,
     directories: Sequence[str] = (),
     bootstrap_server: tuple[str, int] | None = None,
+    security: Security = PLAINTEXT,
     group: str | None = None,
     partition: int | None = None,
     start: int = 0,
@@ -58,7 +41,23 @@ def run_dump_offsets(
     """
     stream, messages = stream or sys.stdout, messages or sys.stderr
     tally = Tally()
-    logs = _open_logs(directories, bootstrap_server)
+    with opened(directories, bootstrap_server, client_id="dump-offsets", security=security) as logs:
+        _dump(logs, tally, stream, group=group, partition=partition, start=start, end=end, output=output)
+    _tell(tally, messages)
+    return 1 if tally.problem_count else 0
+
+
+def _dump(
+    logs: BrokerLogs | FolderLogs,
+    tally: Tally,
+    stream: TextIO,
+    *,
+    group: str | None,
+    partition: int | None,
+    start: int,
+    end: int | None,
+    output: OutputFormat,
+) -> None:
     wanted = logs.partitions(OFFSETS_TOPIC)
     if partition is not None:
         if partition not in wanted:
@@ -73,8 +72,6 @@ def run_dump_offsets(
                 for line in lines_of(document):
                     stream.write(line + "\n")
     stream.flush()
-    _tell(tally, messages)
-    return 1 if tally.problem_count else 0
 
 
 def _tell(tally: Tally, messages: TextIO) -> None:

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
+from kshim.tools.client import PLAINTEXT
+from kshim.tools.client_security import Security
 from kshim.tools.import_logs.identity import (
     KEPT_FOR_EVER,
     OFFSETS_CONFIGS,
@@ -18,6 +20,7 @@ from kshim.tools.import_logs.target import PartitionWriter, Target
 from kshim.tools.logs import SourceError
 from kshim.tools.logs.broker import BrokerLogs
 from kshim.tools.logs.folder import FolderLogs
+from kshim.tools.logs.source import opened
 from kshim_protocol.records.scan import Damage
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -36,6 +39,7 @@ def run_import(
     *,
     directories: Sequence[str] = (),
     bootstrap_server: tuple[str, int] | None = None,
+    security: Security = PLAINTEXT,
     data_dir: str,
     topics: Sequence[str] = (),
     messages: TextIO | None = None,
@@ -46,11 +50,12 @@ def run_import(
     Raises SourceError, TargetError.
     """
     messages = messages or sys.stderr
-    logs: BrokerLogs | FolderLogs
-    if bootstrap_server is None:
-        logs = FolderLogs(directories)
-    else:
-        logs = BrokerLogs(*bootstrap_server, client_id="import")
+    with opened(directories, bootstrap_server, client_id="import", security=security) as logs:
+        _import(logs, data_dir, topics, messages)
+        print(f"imported from {logs}; start it with: kshim serve --data-dir {data_dir}", file=messages)
+
+
+def _import(logs: BrokerLogs | FolderLogs, data_dir: str, topics: Sequence[str], messages: TextIO) -> None:
     wanted = list(dict.fromkeys((OFFSETS_TOPIC, *topics)))
     partitions = {topic: _all_partitions(logs, topic) for topic in wanted}
     target = Target(data_dir)
@@ -71,7 +76,6 @@ def run_import(
     except BaseException:
         target.abandon()
         raise
-    print(f"imported from {logs}; start it with: kshim serve --data-dir {data_dir}", file=messages)
 
 
 def _all_partitions(logs: BrokerLogs | FolderLogs, topic: str) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kshim.tools.client import BrokerGone, Client
+from kshim.tools.client import PLAINTEXT, BrokerGone, Client
+from kshim.tools.client_security import Security
 from kshim.tools.logs import NoTopic, SourceError
 from kshim.tools.logs.ids import uuid_text
 from kshim_protocol.apis import API_TABLE
@@ -35,9 +36,12 @@ _DYNAMIC_TOPIC_CONFIG = 1
 class BrokerLogs:
     """The partitions of a cluster, each read from its leader. Raises SourceError when `host:port` is no broker."""
 
-    def __init__(self, host: str, port: int, *, client_id: str, timeout_s: float = 30.0) -> None:
+    def __init__(
+        self, host: str, port: int, *, client_id: str, timeout_s: float = 30.0, security: Security = PLAINTEXT
+    ) -> None:
         self._client_id = client_id
         self._timeout_s = timeout_s
+        self._security = security
         self._name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self._clients: dict[tuple[str, int], Client] = {}
         self._bootstrap = (host, port)
@@ -166,7 +170,7 @@ class BrokerLogs:
     def _client(self, node: tuple[str, int]) -> Client:
         client = self._clients.get(node)
         if client is None:
-            client = Client(*node, client_id=self._client_id, timeout_s=self._timeout_s)
+            client = Client(*node, client_id=self._client_id, timeout_s=self._timeout_s, security=self._security)
             self._clients[node] = client
             answer = client.ask(ApiVersionsRequest(), 0)
             self._require(answer.error_code, "its API versions")

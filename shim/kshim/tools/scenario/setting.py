@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
-from kshim.tools.client import BrokerGone, Client
+from kshim.tools.client import PLAINTEXT, BrokerGone, Client
+from kshim.tools.client_security import Security
 from kshim.tools.scenario.actors import Cast
 from kshim.tools.scenario.model import Scenario
 from kshim.tools.scenario.requests import Unsupported
@@ -43,9 +44,17 @@ COORDINATOR_ERRORS = frozenset(
 class Setting:
     """One cluster, made ready for one run. Everything raises Unsupported for what the brokers cannot give."""
 
-    def __init__(self, address: Address, cast: Cast, assume: Mapping[str, str], caps: Mapping[int, int]) -> None:
+    def __init__(
+        self,
+        address: Address,
+        cast: Cast,
+        assume: Mapping[str, str],
+        caps: Mapping[int, int],
+        security: Security = PLAINTEXT,
+    ) -> None:
         """Connects to `address`. `caps`: newest version to speak of an API, by key. Raises BrokerGone."""
-        self.admin = Client(*address, client_id="conform")
+        self.security = security
+        self.admin = Client(*address, client_id="conform", security=security)
         self.cast = cast
         self.assume = assume
         self.caps = caps
@@ -142,7 +151,7 @@ class Setting:
     def at(self, address: Address) -> Client:
         """The connection that belongs to no actor, to the broker at `address`."""
         if address not in self.nodes:
-            self.nodes[address] = Client(*address, client_id="conform")
+            self.nodes[address] = Client(*address, client_id="conform", security=self.security)
         return self.nodes[address]
 
     def _find_coordinator(self, group_id: str) -> Address:

@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from kshim.tools.client import BrokerGone, Client
+from kshim.tools.client import PLAINTEXT, BrokerGone, Client
+from kshim.tools.client_security import Security
 from kshim.tools.report import Verdict
 from kshim.tools.scenario.actors import Cast
 from kshim.tools.scenario.answers import observe
@@ -35,6 +36,7 @@ def play(
     caps: Mapping[int, int] | None = None,
     is_kshim: bool = False,
     advance: Callable[[float], object] | None = None,
+    security: Security = PLAINTEXT,
 ) -> Result:
     """Run one scenario. Never raises for what the broker does.
 
@@ -55,7 +57,7 @@ def play(
     if scenario.differs and not is_kshim:
         return result(Verdict.SKIPPED, f"kshim differs from Kafka on purpose: {scenario.differs}")
     try:
-        player = _Player(scenario, host, port, assume or {}, caps or {}, advance)
+        player = _Player(scenario, host, port, assume or {}, caps or {}, advance, security)
     except BrokerGone as error:
         return result(Verdict.FAILED, failure=Failure(0, "connect", "a connection", str(error), ()))
     try:
@@ -104,11 +106,12 @@ class _Player:
         assume: Mapping[str, str],
         caps: Mapping[int, int],
         advance: Callable[[float], object] | None,
+        security: Security,
     ) -> None:
         self.scenario = scenario
         self.advance = advance
         self.cast = Cast(scenario, secrets.token_hex(4))
-        self.setting = Setting((host, port), self.cast, assume, caps)
+        self.setting = Setting((host, port), self.cast, assume, caps, security)
         self.clients: dict[str, dict[Address, Client]] = {}
         self.parked: dict[str, _Asked] = {}
         self.step: Step | None = None
@@ -130,7 +133,7 @@ class _Player:
             return self.setting.at(home)
         connections = self.clients.setdefault(name, {})
         if home not in connections:
-            connections[home] = Client(*home, client_id=f"conform-{name}")
+            connections[home] = Client(*home, client_id=f"conform-{name}", security=self.setting.security)
         return connections[home]
 
     def play_all(self) -> None:

@@ -64,6 +64,8 @@ class Read(NamedTuple):
     since_ms: int | None
     damaged: tuple[str, ...] = ()
     """Where something could not be read, `topic-partition`, besides the torn end of a log that is being written."""
+    has_group: bool = False
+    """Whether there are records of the group, even if they say of nothing that has happened: older ones are compacted."""
 
 
 def read(
@@ -102,7 +104,12 @@ def read(
             inferred += facts_of_records(list(snapshots), offsets.commits.get(name, {}))
     sources = [name for name, facts in (("events", events), ("log", lines), ("records", inferred)) if facts]
     facts = sorted([*events, *lines, *inferred], key=lambda fact: fact.ts_ms)
-    return Read(Known(tuple(facts), of_members, tuple(sources)), scan.since_ms, tuple(scan.damaged))
+    return Read(
+        Known(tuple(facts), of_members, tuple(sources)),
+        scan.since_ms,
+        tuple(scan.damaged),
+        bool(offsets.snapshots or offsets.commits),
+    )
 
 
 class _Offsets:

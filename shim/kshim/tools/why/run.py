@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
 from typing import Literal, TextIO
 
 from kshim.explain import Incident, explain
 from kshim.explain.document import document
 from kshim.explain.words import paragraph, time_text
+from kshim.tools.client import PLAINTEXT
+from kshim.tools.client_security import Security
 from kshim.tools.logs import SourceError
 from kshim.tools.logs.folder import FolderLogs
-from kshim.tools.why.read import EVENTS_TOPIC, OFFSETS_TOPIC, Logs, read
+from kshim.tools.logs.source import opened
+from kshim.tools.why.read import EVENTS_TOPIC, OFFSETS_TOPIC, read
 from kshim.wording import counted
 
 OutputFormat = Literal["text", "json"]
@@ -23,6 +25,7 @@ def run_why(
     *,
     directories: Sequence[str] = (),
     bootstrap_server: tuple[str, int] | None = None,
+    security: Security = PLAINTEXT,
     group: str | None = None,
     at_ms: int | None = None,
     since_ms: int | None = None,
@@ -32,9 +35,11 @@ def run_why(
 ) -> int:
     """Write why `group`, or all groups, rebalanced. Returns 0. Raises SourceError: there is nothing to read."""
     stream = stream or sys.stdout
-    with _opened(directories, bootstrap_server) as logs:
+    with opened(directories, bootstrap_server, client_id="why", security=security) as logs:
+        if isinstance(logs, FolderLogs) and not any(map(logs.has, (OFFSETS_TOPIC, EVENTS_TOPIC))):
+            raise SourceError(f"{logs} has no partition of {OFFSETS_TOPIC} or {EVENTS_TOPIC}")
         found = read(logs, group=group, broker_logs=broker_logs)
-    if group is not None and not found.known.facts:
+    if group is not None and not found.known.facts and not found.has_group:
         raise SourceError(f"nothing is known of a group {group}")
     incidents = [each for each in explain(found.known) if _is_wanted(each, at_ms, since_ms)]
     if output == "json":
@@ -60,17 +65,3 @@ def _is_wanted(incident: Incident, at_ms: int | None, since_ms: int | None) -> b
 
 def _end_ms(incident: Incident) -> int:
     return max(incident.to_ms, *(each.fact.ts_ms for each in incident.disturbances))
-
-
-@contextmanager
-def _opened(directories: Sequence[str], bootstrap_server: tuple[str, int] | None) -> Iterator[Logs]:
-    if bootstrap_server is None:
-        folders = FolderLogs(directories)
-        if not any(folders.has(topic) for topic in (OFFSETS_TOPIC, EVENTS_TOPIC)):
-            raise SourceError(f"{folders} has no partition of {OFFSETS_TOPIC} or {EVENTS_TOPIC}")
-        yield folders
-        return
-    from kshim.tools.logs.broker import BrokerLogs
-
-    with closing(BrokerLogs(*bootstrap_server, client_id="why")) as logs:
-        yield logs
