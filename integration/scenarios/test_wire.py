@@ -19,13 +19,8 @@ from kshim.tools.scenario.verdict import Result
 MIN_SESSION = {"group.min.session.timeout.ms": "500"}
 SETTINGS: dict[str, dict[str, str]] = {
     "plain": {"group.initial.rebalance.delay.ms": "0", "offset.metadata.max.bytes": "4096", **MIN_SESSION},
-    "delay": {"group.initial.rebalance.delay.ms": "1000", **MIN_SESSION},
-    "small": {
-        "group.initial.rebalance.delay.ms": "0",
-        "group.max.size": "2",
-        "group.consumer.max.size": "2",
-        **MIN_SESSION,
-    },
+    "delay": {"group.initial.rebalance.delay.ms": "1000", "group.consumer.max.size": "2", **MIN_SESSION},
+    "small": {"group.initial.rebalance.delay.ms": "0", "group.max.size": "2", **MIN_SESSION},
 }
 """One broker is started for each; a scenario is played on the first that has all it needs."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final
 
 
 class Subject(Enum):
@@ -52,3 +53,11 @@ class Cause(Enum):
 
     def __str__(self) -> str:
         return self.keyword
+
+
+TOLD_BY_BROKER: Final = {
+    "subscription_changed": (Cause.SUBSCRIPTION_CHANGED, "it changed what it subscribes to"),
+    "topics_changed": (Cause.PARTITIONS_ADDED, "topics of the group were made, deleted or got partitions"),
+    "expression_resolved": (Cause.TOPIC_CREATED, "a regular expression stands for other topics"),
+}
+"""Reasons of new epochs that leave no doubt, for in the new group protocol the broker knows subscriptions and topics."""

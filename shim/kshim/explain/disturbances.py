@@ -8,6 +8,7 @@ from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
 
+from kshim.explain.causes import TOLD_BY_BROKER
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.facts import Fact, Kind, Known, Member, Phases
 from kshim.explain.lives import Group, Life
@@ -102,7 +103,13 @@ def _requests(group: Group, known: Known) -> Iterator[Disturbance]:
         within_ms = session_ms if "cooperative" in protocol or not protocol else min(session_ms, _VIEW_MS)
         follows = changed_ms is not None and fact.ts_ms - changed_ms <= within_ms
         is_changed = fact.subscription is not None and bool(fact.subscription.added or fact.subscription.removed)
-        if follows and not is_changed and says(fact.client_reason) in (Says.NOTHING, Says.GOES_ON, Says.BEGINS):
+        is_told = fact.reason in TOLD_BY_BROKER
+        if (
+            follows
+            and not is_changed
+            and not is_told
+            and says(fact.client_reason) in (Says.NOTHING, Says.GOES_ON, Says.BEGINS)
+        ):
             continue
         yield Disturbance(What.REQUESTED, group.name, fact.ts_ms, fact.ts_ms, fact, group.life_of(fact.member))
 

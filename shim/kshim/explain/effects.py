@@ -22,6 +22,8 @@ class Effect(NamedTuple):
     unowned_ms: int | None
     """From the time when a departed member was last heard of to the assignment of its partitions to others."""
     is_observed: bool
+    has_epochs: bool = False
+    """A group of the new protocol, whose phase revoke takes the place of JOIN in these fields."""
 
 
 def effects(explained: Iterable[Disturbance], groups: Mapping[str, Group]) -> Iterator[Effect]:
@@ -55,6 +57,7 @@ def _effect(name: str, mine: list[Disturbance], rebalances: list[Fact], complete
         sync_ms=max((each.sync_ms for each in phases if each.sync_ms is not None), default=None),
         last_to_join=slowest.last_to_join.name if slowest is not None and slowest.last_to_join is not None else None,
         last_wait_ms=None if slowest is None else slowest.last_wait_ms,
-        unowned_ms=max(unowned, default=None),
+        unowned_ms=max([*unowned, *(each.unowned_ms for each in phases if each.unowned_ms)], default=None),
         is_observed=all(fact.is_observed for fact in rebalances),
+        has_epochs=any(each.has_epochs for each in phases),
     )

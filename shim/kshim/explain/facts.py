@@ -92,6 +92,10 @@ class Phases(NamedTuple):
     """How long `last_to_join` let the others wait; None if it was new."""
     other_wait_ms: int | None = None
     """The longest of the other members that were not new; None: there was none."""
+    has_epochs: bool = False
+    """Of a group of the new protocol: `join_ms` is its phase revoke, in which members give up partitions, and there is no SYNC."""
+    unowned_ms: int | None = None
+    """For how long a partition had no owner at most, where the source says so."""
 
 
 class Fact(NamedTuple):

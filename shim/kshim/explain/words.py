@@ -128,7 +128,8 @@ def effect_text(effect: Effect) -> str:
     parts = [f"{effect.group}: {counted(effect.rebalance_count, 'rebalance')}"]
     if effect.join_ms is not None:
         last = f" (last: {effect.last_to_join})" if effect.last_to_join is not None else ""
-        parts.append(f"JOIN took {seconds(effect.join_ms)}{last}")
+        phase = "REVOKE" if effect.has_epochs else "JOIN"
+        parts.append(f"{phase} took {seconds(effect.join_ms)}{last}")
     if effect.sync_ms is not None:
         parts.append(f"SYNC took {seconds(effect.sync_ms)}")
     if effect.unowned_ms is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from kshim.coordinator.groups.events import Arrivals, MemberRef, Offer, TopicPartitions
+from kshim.coordinator.groups.events import Arrivals, MemberRef, Offer, TopicPartitions, Wish
 from kshim.coordinator.step import Now
 from kshim.history.activity import Activity, activity_json
 from kshim.history.subscription import subscription_json
@@ -337,7 +337,7 @@ class HistoryEvent(NamedTuple):
     injected_fault: str | None = None
     activity: Activity | None = None
     reconciliation: Reconciliation | None = None
-    offer: Offer | None = None
+    offer: Offer | Wish | None = None
     """Whose subscription is read when the JSON is."""
 
     @property
@@ -347,7 +347,7 @@ class HistoryEvent(NamedTuple):
         if self.reconciliation is not None:
             size_bytes += self.reconciliation.size_bytes
         if self.offer is not None:  # what was before may be shared with another event, and the names with the group
-            size_bytes += 200 + sum(map(len, self.offer.protocols.values()))
+            size_bytes += 200 + self.offer.size_bytes
         return size_bytes + self.why.size_bytes if self.outcome and isinstance(self.why, Course) else size_bytes
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from kshim.coordinator.groups.classic.subscriptions import subscribed_topics
-from kshim.coordinator.groups.events import Offer
+from kshim.coordinator.groups.events import Offer, Wish
 
 TOPICS_MAX: Final = 500
 """So many names, in order, are in each list of an event; records of 1 MB are the usual limit of topics."""
@@ -23,21 +23,28 @@ class Subscription(NamedTuple):
     omitted: int
 
 
-def subscription_of(offer: Offer) -> Subscription | None:
-    """The subscription of a JoinGroup; None if it cannot be read."""
+def subscription_of(offer: Offer | Wish) -> Subscription | None:
+    """The subscription of a JoinGroup or ConsumerGroupHeartbeat; None if it cannot be read."""
+    if isinstance(offer, Wish):
+        assignors = () if offer.assignor is None else (offer.assignor,)
+        before = None if offer.before is None else frozenset(offer.before)
+        return _compared(frozenset(offer.topics), before, assignors)
     topics = _topics(offer.protocols)
     if topics is None:
         return None
-    before = None if offer.before is None else _topics(offer.before)
+    return _compared(topics, None if offer.before is None else _topics(offer.before), tuple(offer.protocols))
+
+
+def _compared(topics: frozenset[str], before: frozenset[str] | None, assignors: tuple[str, ...]) -> Subscription:
     if before is None:
         before = topics
     lists = [sorted(each) for each in (topics, topics - before, before - topics)]
     kept = [tuple(each[:TOPICS_MAX]) for each in lists]
     omitted = sum(map(len, lists)) - sum(map(len, kept))
-    return Subscription(kept[0], kept[1], kept[2], tuple(offer.protocols), omitted)
+    return Subscription(kept[0], kept[1], kept[2], assignors, omitted)
 
 
-def subscription_json(offer: Offer | None) -> str:
+def subscription_json(offer: Offer | Wish | None) -> str:
     """As in an event."""
     found = None if offer is None else subscription_of(offer)
     return "null" if found is None else json.dumps(found._asdict(), separators=(",", ":"), ensure_ascii=False)

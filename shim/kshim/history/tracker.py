@@ -385,7 +385,14 @@ class Tracker:
         if event.cause is Cause.MEMBER_JOINED and event.member is not None:
             course.newcomers.add(event.member.member_id)
         self._emit_event(
-            "rebalance_started", event, group, course, event.previous.value, state, reconciliation=Reconciliation()
+            "rebalance_started",
+            event,
+            group,
+            course,
+            event.previous.value,
+            state,
+            reconciliation=Reconciliation(),
+            offer=event.offer,
         )
 
     def _target_computed(self, event: TargetComputed, group: GroupHistory) -> None:

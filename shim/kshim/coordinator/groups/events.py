@@ -102,6 +102,24 @@ class Offer(NamedTuple):
     protocols: Mapping[str, bytes]
     before: Mapping[str, bytes] | None = None
 
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory it holds."""
+        return sum(map(len, self.protocols.values()))
+
+
+class Wish(NamedTuple):
+    """What a member of the new protocol subscribes to by name, and the assignor it asks for; `before` as in `Offer`."""
+
+    topics: tuple[str, ...]
+    assignor: str | None
+    before: tuple[str, ...] | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory it holds."""
+        return sum(map(len, self.topics))
+
 
 class Trigger(ValueObject):
     """Why something is done: the cause, a sentence, the member that caused it, and what its JoinGroup offered."""
@@ -109,7 +127,7 @@ class Trigger(ValueObject):
     cause: Cause
     detail: str
     member: MemberRef | None = None
-    offer: Offer | None = None
+    offer: Offer | Wish | None = None
 
 
 class GroupEventFields(TypedDict):
@@ -159,7 +177,7 @@ class Transition(GroupEvent):
     member_count: int
     protocol_type: str | None = None
     pending_sync_count: int = 0
-    offer: Offer | None = None
+    offer: Offer | Wish | None = None
 
 
 class MemberIdIssued(GroupEvent):
@@ -178,7 +196,7 @@ class MemberAdded(GroupEvent):
     state: AnyGroupState
     member: MemberRef
     had_id: bool
-    offer: Offer | None = None
+    offer: Offer | Wish | None = None
 
 
 class MemberReplaced(GroupEvent):
@@ -187,7 +205,7 @@ class MemberReplaced(GroupEvent):
     state: AnyGroupState
     member: MemberRef
     replaced_member_id: str
-    offer: Offer | None = None
+    offer: Offer | Wish | None = None
 
 
 class MemberRemoved(GroupEvent):
@@ -214,6 +232,7 @@ class EpochRaised(GroupEvent):
     detail: str
     member: MemberRef | None
     member_count: int
+    offer: Wish | None = None
 
 
 class TargetChange(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kshim.explain.candidate import Candidate
-from kshim.explain.causes import Cause
+from kshim.explain.causes import TOLD_BY_BROKER, Cause
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.disturbances import Disturbance, What
 from kshim.explain.facts import Known
@@ -21,7 +21,14 @@ def candidates_of_other(disturbance: Disturbance, group: Group, known: Known) ->
         case What.REQUESTED:
             yield from _request(disturbance)
         case What.SLOW_JOIN:
-            yield _only(Cause.SLOW_POLL, disturbance, "all members waited for it to join again")
+            phases = disturbance.fact.phases
+            has_epochs = phases is not None and phases.has_epochs
+            what = (
+                "members waited for the partitions that it had to give up"
+                if has_epochs
+                else ("all members waited for it to join again")
+            )
+            yield _only(Cause.SLOW_POLL, disturbance, what)
         case What.SLOW_SYNC:
             yield _only(Cause.SLOW_LEADER, disturbance, "all members waited for its assignment")
         case _:
@@ -67,6 +74,10 @@ def _arrival(disturbance: Disturbance, group: Group, known: Known) -> Iterator[C
 
 
 def _request(disturbance: Disturbance) -> Iterator[Candidate]:
+    if disturbance.fact.reason in TOLD_BY_BROKER:
+        cause, text = TOLD_BY_BROKER[disturbance.fact.reason]
+        yield Candidate(cause, (disturbance,), (Evidence(text, Step.MUST),))
+        return
     reason = says(disturbance.fact.client_reason)
     subscription = disturbance.fact.subscription
     changed = subscription is not None and bool(subscription.added or subscription.removed)

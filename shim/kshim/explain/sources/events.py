@@ -1,10 +1,11 @@
-"""Events of kshim's topic `__kshim_events`, version 1 (docs/design/events.md), to facts."""
+"""Events of kshim's topic `__kshim_events`, versions 1 and 2 (docs/design/events.md), to facts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from kshim.explain.causes import TOLD_BY_BROKER
 from kshim.explain.facts import Activity, Fact, Kind, Member, Phases, Subscription
 
 Event = Mapping[str, Any]
@@ -14,7 +15,9 @@ _DEPARTURES = {
     "rebalance_timeout": Kind.REMOVED,
     "sync_timeout": Kind.REMOVED,
 }
-_REQUESTS = ("leader_rejoined", "metadata_changed")
+_REQUESTS = ("leader_rejoined", "metadata_changed", *TOLD_BY_BROKER)
+_STATIC_LEFT = "static_left"
+"""A static member of the new protocol that is stopped says so, and stays a member, as a classic one does without a word."""
 _KINDS = {
     "member_joined": Kind.JOINED,
     "member_fenced": Kind.REPLACED,
@@ -52,6 +55,8 @@ def fact_of_event(event: Event) -> Fact | None:
 
 def _kind(event: Event) -> Kind | None:
     match event["type"]:
+        case "member_left" if event["reason"] == _STATIC_LEFT:
+            return None
         case "member_left":
             return _DEPARTURES.get(event["reason"], Kind.LEFT)
         case "rebalance_started":
@@ -65,6 +70,8 @@ def _member(row: Mapping[str, Any]) -> Member:
 
 
 def _phases(event: Event) -> Phases:
+    if event.get("reconciliation") is not None:
+        return _phases_of_epoch(event["protocol"], event["reconciliation"])
     waits = [wait for wait in event["waits"] or () if not wait["is_new"]]
     waits.sort(key=lambda wait: -int(wait["wait_ms"]))
     slowest = waits[0] if waits else None
@@ -76,6 +83,27 @@ def _phases(event: Event) -> Phases:
         last_to_join=None if slowest is None else _member(slowest),
         last_wait_ms=None if slowest is None else slowest["wait_ms"],
         other_wait_ms=waits[1]["wait_ms"] if len(waits) > 1 else None,
+    )
+
+
+def _phases_of_epoch(assignor: str | None, course: Mapping[str, Any]) -> Phases:
+    """Of the new protocol: who took longest from being told to give up partitions until it had."""
+    waits = [
+        (each["revoked_ms"] - each["told_ms"], each)
+        for each in course["members"] or ()
+        if each["told_ms"] is not None and each["revoked_ms"] is not None
+    ]
+    waits.sort(key=lambda wait: -int(wait[0]))
+    return Phases(
+        join_ms=course["revoke_ms"],
+        sync_ms=None,
+        protocol=assignor,
+        leader_id=None,
+        last_to_join=_member(waits[0][1]) if waits else None,
+        last_wait_ms=waits[0][0] if waits else None,
+        other_wait_ms=waits[1][0] if len(waits) > 1 else None,
+        has_epochs=True,
+        unowned_ms=max((gap["unowned_ms"] for gap in course["unowned"]), default=None),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from itertools import count
 
 from kshim.tools.client import PLAINTEXT, BrokerGone, Client
 from kshim.tools.client_security import Security
@@ -15,18 +16,22 @@ from kshim_protocol.apis import API_TABLE
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.messages.api_versions import ApiVersionsRequest
+from kshim_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kshim_protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
 from kshim_protocol.messages.delete_topics import DeleteTopicsRequest
 from kshim_protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
 from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
 from kshim_protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
+from kshim_protocol.partitioner import partition_for
 
 Address = tuple[str, int]
 """Host and port."""
 
 METADATA, FIND_COORDINATOR, DESCRIBE_GROUPS, CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_CONFIGS = 3, 10, 15, 19, 20, 32
 API_VERSIONS = 18
+USUAL_OFFSETS_PARTITIONS = 50
 _WHO = ApiVersionsRequest(client_software_name="kshim", client_software_version="conform")
 BROKER_RESOURCE = 4
 NEW_PROTOCOL = frozenset({"consumer-heartbeat", "consumer-describe"})
@@ -77,12 +82,49 @@ class Setting:
         self.cast.max_versions = {
             api.api_key: min(api.max_version, self.caps.get(api.api_key, api.max_version)) for api in served
         }
-        if any(step.verb in NEW_PROTOCOL for step in scenario.steps):
+        has_epochs = any(step.verb in NEW_PROTOCOL for step in scenario.steps)
+        if has_epochs:
             self._check_group_version()
         self.home(self.cast.unique_group)
         self._check_config(scenario.config)
         if scenario.topics:
             self.create_topics(scenario.topics)
+            if has_epochs:
+                self._wait_until_assignable(scenario.topics)
+
+    def _wait_until_assignable(self, topics: Mapping[str, int]) -> None:
+        """Wait until the coordinator knows the topics, too, which in Kafka hears of them later than clients do.
+
+        A group of the same partition of the offsets topic has to get them, if that has as many partitions as usual.
+        """
+        own = partition_for(self.cast.unique_group, USUAL_OFFSETS_PARTITIONS)
+        probe = next(
+            name
+            for number in count()
+            if partition_for(name := f"{self.cast.unique_group}-probe-{number}", USUAL_OFFSETS_PARTITIONS) == own
+        )
+        client, epoch = self.at(self.home(probe)), 0
+        wanted, seen = sum(topics.values()), 0
+        for _ in range(TRIES):
+            request = ConsumerGroupHeartbeatRequest(
+                group_id=probe,
+                member_id="probe",
+                member_epoch=epoch,
+                rebalance_timeout_ms=60_000,
+                subscribed_topic_names=tuple(map(self.cast.topic, topics)),
+                topic_partitions=(),
+            )
+            answer = client.ask(request, 1)
+            epoch = answer.member_epoch
+            if answer.assignment is not None:
+                seen = sum(len(topic.partitions) for topic in answer.assignment.topic_partitions)
+            if seen >= wanted:
+                leave = ConsumerGroupHeartbeatRequest(group_id=probe, member_id="probe", member_epoch=-1)
+                client.ask(leave, 1)
+                client.ask(DeleteGroupsRequest(groups_names=(probe,)), 0)
+                return
+            time.sleep(PAUSE_S)
+        raise Unsupported(f"the coordinator assigns no partitions of {', '.join(topics)}")
 
     def create_topics(self, topics: Mapping[str, int]) -> None:
         """Make topics and wait until the broker shows them; one that cannot create them may do so when asked."""

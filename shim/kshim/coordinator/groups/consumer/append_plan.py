@@ -134,7 +134,8 @@ class _Report:
         """Who came and went."""
         plan, fields, state = self._plan, self._fields, self._state
         for member in plan.joined:
-            self._step.events.append(MemberAdded(**fields, state=state, member=member, had_id=False))
+            wish = plan.wishes.get(member.member_id)
+            self._step.events.append(MemberAdded(**fields, state=state, member=member, had_id=False, offer=wish))
         for member, old_id in plan.replaced:
             self._step.events.append(MemberReplaced(**fields, state=state, member=member, replaced_member_id=old_id))
         for member, cause in plan.removed:
@@ -157,6 +158,7 @@ class _Report:
                     detail=trigger.detail,
                     member=trigger.member,
                     member_count=self._group.member_count,
+                    offer=None if trigger.member is None else self._plan.wishes.get(trigger.member.member_id),
                 )
             )
         return self

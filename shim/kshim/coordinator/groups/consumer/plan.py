@@ -24,7 +24,7 @@ from kshim.coordinator.groups.consumer.updates import (
     TargetEpoch,
     Update,
 )
-from kshim.coordinator.groups.events import Cause, MemberRef, Trigger
+from kshim.coordinator.groups.events import Cause, MemberRef, Trigger, Wish
 from kshim_protocol.internal.consumer_group import (
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataValue,
@@ -62,6 +62,8 @@ class Plan:
         self.joined: list[MemberRef] = []
         self.replaced: list[tuple[MemberRef, str]] = []
         self.removed: list[tuple[MemberRef, Cause]] = []
+        self.wishes: dict[str, Wish] = {}
+        """What members that joined, or that changed it, subscribe to."""
         self.replaces: Group | None = None
         """The classic group that ends with it; its members, if it has some, are in `base` already."""
         self.topics_version: int | None = None  # of the topics that the group was compared with
@@ -98,6 +100,11 @@ class Plan:
         if before is not None and before.metadata == metadata:
             return
         self.add(MemberMetadata(member_id, metadata))
+        self.wishes[member_id] = Wish(
+            metadata.subscribed_topic_names,
+            metadata.server_assignor,
+            None if before is None else before.metadata.subscribed_topic_names,
+        )
         if before is None:
             self.joined.append(self.group.members[member_id].ref())
         expression = "" if before is None else before.metadata.subscribed_topic_regex or ""
