@@ -296,7 +296,7 @@ def test_a_restart_begins_a_new_run_and_tells_of_the_groups_it_found(tmp_path: P
     node.pass_ms(LINGER_MS)
     *before, loaded = written(node)
     node.close()
-    assert types(before) == ONE_REBALANCE
+    assert types(before) == [*ONE_REBALANCE, "broker_stopping"]
     assert (loaded["type"], loaded["seq"], loaded["epoch"], loaded["to_generation"]) == ("coordinator_loaded", 1, 0, 1)
     assert loaded["run"] != before[0]["run"]
 
@@ -306,5 +306,17 @@ def test_what_still_waits_is_written_when_the_broker_closes(tmp_path: Path) -> N
     Member(node).work()
     node.close()
     node = a_telling_node(files_in(tmp_path))
-    assert types(written(node)) == ONE_REBALANCE
+    assert types(written(node)) == [*ONE_REBALANCE, "broker_stopping"]
+    node.close()
+
+
+def test_a_broker_that_is_stopped_in_good_order_says_so_to_the_groups_with_members(tmp_path: Path) -> None:
+    node = a_telling_node(files_in(tmp_path))
+    Member(node, "empty").work().leave()
+    Member(node).work()
+    node.close()
+    node = a_telling_node(files_in(tmp_path))
+    (stopping,) = [event for event in written(node) if event["type"] == "broker_stopping"]
+    assert (stopping["group"], stopping["state_to"], stopping["members"]["expected"]) == ("g", "Stable", 1)
+    assert problems(stopping) == []
     node.close()

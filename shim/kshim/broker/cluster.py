@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kshim.broker.client_activity import ClientActivity
@@ -116,6 +116,7 @@ class Cluster:
         )
         self._random_ids = random_ids
         self._history: History | None = None
+        self._now: Callable[[], Now] | None = None
         self.on_event, self.on_corrupt = on_event, on_corrupt
         self.event_listeners: list[Callable[[Event], None]] = []
         """Further ones, called with each event after `on_event`."""
@@ -156,6 +157,7 @@ class Cluster:
         accepts connections, and warms up codecs in idle turns after that. `close` ends all in the opposite order.
         Raises LogError.
         """
+        self._now = now
         make_events_topic(self.topics, self.config)
         for host in self.coordinators.values():
             host.loader.begin(now)
@@ -294,6 +296,10 @@ class Cluster:
         shard = self.groups.coordinator.shard_of(group_id)
         return None if shard is None else shard.groups.get(group_id)
 
+    def _groups_in_memory(self) -> Iterator[AnyGroup]:
+        coordinator = self.groups.coordinator
+        return (group for id_ in coordinator.group_ids() if (group := self._find_group(id_)) is not None)
+
     def next_group_deadline(self) -> int | None:
         """When the next timer of a coordinator or of the partitions is due (ms, `Now.mono_ms`), or None."""
         partitions = self.partitions
@@ -402,6 +408,8 @@ class Cluster:
     def close(self) -> None:
         """Close every log and give up the storage. Requests that still wait for a sync are not answered."""
         if self._history is not None:
+            if self._now is not None:
+                self._history.stopping(self._groups_in_memory(), self._now())
             self._history.close()
         try:
             self.partitions.close()

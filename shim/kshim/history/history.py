@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.classic.subscriptions import subscribed_topics
 from kshim.coordinator.groups.events import (
+    BrokerStopping,
     EpochRaised,
     GroupLoaded,
     JoinCompleted,
@@ -25,7 +26,7 @@ from kshim.partitions.internal_topics import EVENTS_TOPIC
 if TYPE_CHECKING:
     from kshim.config.broker_config import BrokerConfig
     from kshim.coordinator.groups.kinds import AnyGroup
-    from kshim.coordinator.step import Event
+    from kshim.coordinator.step import Event, Now
     from kshim.history.activity import Activities, Activity
     from kshim.history.event import HistoryEvent
     from kshim.partitions.topics import Topics
@@ -129,6 +130,21 @@ class History:
         self._pending.append((InjectedFault(group_id, name), -1, None))
         if len(self._pending) >= PENDING_MAX_EVENTS:
             self._follow()
+
+    def stopping(self, groups: Iterable[AnyGroup], now: Now) -> None:
+        """The broker is being stopped in good order: say so in the topic of each group that has members."""
+        if self.topic is None:
+            return
+        for group in groups:
+            if group.member_count:
+                self.observe(
+                    BrokerStopping(
+                        **group.event(now),
+                        state=group.state,
+                        member_count=group.member_count,
+                        protocol_type=group.protocol_type,
+                    )
+                )
 
     def close(self) -> None:
         """Write what still waits."""

@@ -14,6 +14,7 @@ from kshim.coordinator.groups.consumer.state import ConsumerGroupState, MemberSt
 from kshim.coordinator.groups.events import (
     AnyGroupState,
     Arrivals,
+    BrokerStopping,
     Cause,
     EpochRaised,
     GroupConverted,
@@ -89,11 +90,12 @@ _REFUSED: Final = {
     ErrorCode.UNRELEASED_INSTANCE_ID: "unreleased_instance_id",
 }
 KEYWORDS: Final = frozenset(
-    {*REASONS.values(), "coordinator_loaded", _STATIC_LEFT, *_CONVERTED.values(), *_REFUSED.values()}
+    {*REASONS.values(), "coordinator_loaded", "broker_stopping", _STATIC_LEFT, *_CONVERTED.values(), *_REFUSED.values()}
 )
 """Every reason there is."""
 
 _LOADED: Final = "coordinator_loaded"
+_STOPPING: Final = "broker_stopping"
 _PREPARING: Final = GroupState.PREPARING_REBALANCE.value
 _COMPLETING: Final = GroupState.COMPLETING_REBALANCE.value
 _STABLE: Final = GroupState.STABLE.value
@@ -191,6 +193,7 @@ class Tracker:
             RebalanceCompleted: self._completed,
             SyncCompleted: self._sync_completed,
             GroupLoaded: self._loaded,
+            BrokerStopping: self._stopping,
             EpochRaised: self._epoch_raised,
             TargetComputed: self._target_computed,
             MemberReconciled: self._member_reconciled,
@@ -528,6 +531,12 @@ class Tracker:
             to_generation=event.generation_id,
             expected=event.member_count,
         )
+
+    def _stopping(self, event: BrokerStopping, group: GroupHistory) -> None:
+        group.protocol_type, group.type = event.protocol_type, _TYPES[type(event.state)]
+        why = self._why(event, group, _STOPPING, "the broker is being stopped", None)
+        state = event.state.value
+        self._emit_event(_STOPPING, event, group, why, state, state, expected=event.member_count)
 
     # Emitting
 

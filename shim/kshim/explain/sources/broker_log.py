@@ -31,6 +31,10 @@ def facts_of_log(
     groups: dict[str, _Group] = {}
     new_ids = _new_ids(rows, profiles)
     for row in rows:
+        if row["type"] == "stopping":
+            for name in groups:
+                yield Fact(row["ts_ms"], name, Kind.STOPPING, f"log line {row['line']}")
+            continue
         group_id = row["group_id"]
         if group_id not in groups:
             groups[group_id] = _Group(group_id, profiles, protocols, new_ids)
@@ -46,6 +50,8 @@ def _new_ids(rows: Sequence[Mapping[str, Any]], profiles: Mapping[str, Profile])
     following: dict[tuple[str, str | None], str | None] = {}
     found: dict[int, str] = {}
     for row in reversed(rows):
+        if "group_id" not in row:
+            continue
         member_id = row.get("member_id", "")
         profile = profiles.get(member_id)
         instance = row.get("group_instance_id") or (profile.member.instance_id if profile is not None else None)
@@ -103,6 +109,8 @@ class _Group:
                 self._stabilized_ms = row["ts_ms"]
             case "assignment_received":
                 yield self._completed(row, member_id)
+            case "loaded" if row["members"]:
+                yield Fact(row["ts_ms"], self._group, Kind.LOADED, self._source(row))
             case "emptied":
                 yield Fact(row["ts_ms"], self._group, Kind.EMPTIED, self._source(row))
             case _:

@@ -84,6 +84,16 @@ _PATTERNS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
         ),
     )
 )
+# A broker that stops, and what it, or the next one, reads when it starts.
+_OF_BROKER: Final = (
+    ("stopping", re.compile(r"\[BrokerServer id=\d+\] Transition from STARTED to SHUTTING_DOWN$")),
+    (
+        "loaded",
+        re.compile(
+            r"Loaded \w+ group (?P<group_id>.+) with (?P<members>\d+) members(?: in state (?P<state>\w+))?\.?$",
+        ),
+    ),
+)
 # What Kafka's default layout puts behind the message: " (org.apache.kafka.coordinator.group.GroupMetadataManager)".
 _LOGGER: Final = re.compile(r" \((?:\w+\.)+[\w$]+\)$")
 _CLIENT_REASON: Final = re.compile(r"; client reason: (.*)$")
@@ -97,6 +107,19 @@ def parse_line(text: str, zone: ZoneInfo) -> dict[str, Any] | None:
         return None
     text = _LOGGER.sub("", text)
     for kind, pattern in _PATTERNS:
+        found = pattern.search(text, time.end())
+        if found is not None:
+            row: dict[str, Any] = {"type": kind, "ts_ms": _ts_ms(time, zone)}
+            return row | _columns(found.groupdict())
+    return None
+
+
+def parse_broker_line(text: str, zone: ZoneInfo) -> dict[str, Any] | None:
+    """`type`, `ts_ms` and, of `loaded`, the group, in a line about a broker's start or end; None: it is about something else."""
+    if ("Loaded " not in text and "SHUTTING_DOWN" not in text) or (time := _TIME.search(text)) is None:
+        return None
+    text = _LOGGER.sub("", text)
+    for kind, pattern in _OF_BROKER:
         found = pattern.search(text, time.end())
         if found is not None:
             row: dict[str, Any] = {"type": kind, "ts_ms": _ts_ms(time, zone)}

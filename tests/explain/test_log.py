@@ -1,0 +1,35 @@
+"""Lines of a broker's log to facts."""
+
+from __future__ import annotations
+
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from kshim.explain.facts import Kind
+from kshim.explain.sources.broker_log import facts_of_log
+from kshim.explain.sources.log_lines import parse_broker_line, parse_line
+
+UTC = ZoneInfo("UTC")
+LINES = (
+    "[2026-11-18 12:00:00,000] INFO [GroupCoordinator id=1] Pending dynamic member with id a-1 joins group billing in Empty "
+    "state. Adding to the group now. (org.apache.kafka.coordinator.group.GroupMetadataManager)",
+    "[2026-11-18 12:30:00,000] INFO [BrokerServer id=1] Transition from STARTED to SHUTTING_DOWN (kafka.server.BrokerServer)",
+    "[2026-11-18 12:30:40,000] INFO [GroupCoordinator id=1] Loaded classic group billing with 1 members. "
+    "(org.apache.kafka.coordinator.group.GroupMetadataManager)",
+    "[2026-11-18 12:30:40,001] INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=3] Loaded classic group orders "
+    "with 0 members in state Empty.",
+)
+
+
+def rows() -> list[dict[str, Any]]:
+    found = (parse_line(line, UTC) or parse_broker_line(line, UTC) for line in LINES)
+    return [row | {"line": number} for number, row in enumerate(found, 1) if row is not None]
+
+
+def test_a_restart_of_the_broker_is_in_the_facts_of_the_groups_that_had_members() -> None:
+    facts = list(facts_of_log(rows(), {}, {}))
+    assert [(fact.group, fact.kind) for fact in facts] == [
+        ("billing", Kind.JOINED),
+        ("billing", Kind.STOPPING),
+        ("billing", Kind.LOADED),
+    ]
