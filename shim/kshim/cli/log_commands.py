@@ -75,9 +75,20 @@ def _import(options: ImportOptions) -> int:
 
 
 def _why(options: WhyOptions) -> int:
-    from kshim.tools.why.run import run_why
+    from kshim.tools.why.run import run_follow, run_why
 
     security = read_command_config(options.command_config)
+    if options.interval_s is not None and options.bootstrap_server is not None:
+        server, interval_s = options.bootstrap_server, options.interval_s
+        return _printed(
+            lambda: run_follow(
+                bootstrap_server=server,
+                security=security,
+                group=options.group,
+                interval_s=interval_s,
+                output=options.output,
+            )
+        )
     return _printed(
         lambda: run_why(
             directories=options.data_dirs,

@@ -144,6 +144,8 @@ class WhyOptions(NamedTuple):
     broker_logs: tuple[str, ...]
     output: Literal["text", "json"]
     command_config: str | None = None
+    interval_s: int | None = None
+    """How often to look, for `--follow`; None: answer once."""
 
 
 class ImportOptions(NamedTuple):
@@ -311,6 +313,10 @@ _WHY = (
     Option("--data-dir", "read from this directory, of a broker that need not run; may be repeated, for brokers with several "
            "log.dirs", "DIR", is_repeated=True, is_source=True),
     Option("--all", "explain all groups", default=False),
+    Option("--follow", "go on watching, and explain each incident when it has ended", default=False),
+    Option("--interval", "with --follow, seconds between two looks: each is a request to the coordinator of the group, or one to each "
+           "broker and one for every hundred groups that rebalance, and two for each partition that is read (default: 5)", "SECONDS",
+           number(1), default=5),
     Option("--at", "only what happened at this time: ISO 8601, UTC unless it says otherwise", "TIME", time_ms),
     Option("--since", "only what happened since this time", "TIME", time_ms),
     Option("--broker-log", "a log of a broker, for clusters without --events-topic; may be repeated, in order of time", "FILE",
@@ -450,6 +456,11 @@ def _why_options(found: argparse.Namespace, _environment: Mapping[str, str]) -> 
     given = Given(_WHY, found)
     if (given["group"] is None) != bool(found.all):
         raise CommandError("why needs the name of a group, or --all", EXIT_USAGE)
+    if found.follow and (given["bootstrap_server"] is None or given["at"] is not None or given["broker_log"]):
+        raise CommandError(
+            "--follow watches a running broker: it needs --bootstrap-server, and takes no --at or --broker-log",
+            EXIT_USAGE,
+        )
     return WhyOptions(
         data_dirs=tuple(given["data_dir"]),
         bootstrap_server=given["bootstrap_server"],
@@ -459,6 +470,7 @@ def _why_options(found: argparse.Namespace, _environment: Mapping[str, str]) -> 
         broker_logs=tuple(given["broker_log"]),
         output=given["output"],
         command_config=_command_config(given),
+        interval_s=given["interval"] if found.follow else None,
     )
 
 

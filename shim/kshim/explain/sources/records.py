@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kshim.explain.facts import Fact, Kind, Member, Phases, Profile
+from kshim.explain.sources.samples import Presence
 from kshim_protocol.codec import codec
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription
@@ -50,19 +51,23 @@ def profiles(snapshots: Iterable[Snapshot]) -> dict[str, Profile]:
     }
 
 
-def facts_of_records(snapshots: Sequence[Snapshot], commits: Commits) -> Iterator[Fact]:
-    """What happened to one group between its records, in order of time."""
+def facts_of_records(
+    snapshots: Sequence[Snapshot], commits: Commits, presence: Presence | None = None
+) -> Iterator[Fact]:
+    """What happened to one group between its records, in order of time; `presence`: what samples show of it."""
     if snapshots and snapshots[0].members:
         first = snapshots[0]
         yield from (_fact(first, Kind.JOINED, each) for each in first.members)
     most = 0
     for before, after in pairwise(snapshots):
         most = max(most, _assigned(before))
-        found = list(_between(before, after, commits, most))
+        found = list(_between(before, after, commits, most, presence))
         yield from sorted(found, key=lambda fact: fact.ts_ms)
 
 
-def _between(before: Snapshot, after: Snapshot, commits: Commits, most: int) -> Iterator[Fact]:
+def _between(
+    before: Snapshot, after: Snapshot, commits: Commits, most: int, presence: Presence | None
+) -> Iterator[Fact]:
     """`most`: the most partitions that the group had until then; cooperative members give some back between two rebalances."""
     old = {each.member_id: each for each in before.members}
     new = {each.member_id: each for each in after.members}
@@ -78,7 +83,8 @@ def _between(before: Snapshot, after: Snapshot, commits: Commits, most: int) -> 
         else:
             yield _fact(after, Kind.JOINED, each)
     for each in gone:
-        yield _departure(before, after, each, commits)
+        seen_ms = None if presence is None else presence.gone_ms(each.member_id, before.ts_ms, after.ts_ms)
+        yield _departure(before, after, each, commits, seen_ms)
     if after.value is None or not after.members:
         yield Fact(after.ts_ms, after.group, Kind.EMPTIED, after.source, is_observed=False)
         return
@@ -99,7 +105,8 @@ def _between(before: Snapshot, after: Snapshot, commits: Commits, most: int) -> 
         )
     began_ms = after.value.current_state_timestamp
     sync_ms = after.ts_ms - began_ms if 0 < began_ms <= after.ts_ms else None
-    phases = Phases(None, sync_ms, after.value.protocol, after.value.leader, None, None)
+    join_ms = None if presence is None or sync_ms is None else presence.join_ms(before.ts_ms, began_ms)
+    phases = Phases(join_ms, sync_ms, after.value.protocol, after.value.leader, None, None)
     yield Fact(after.ts_ms, after.group, Kind.COMPLETED, after.source, is_observed=False, phases=phases)
 
 
@@ -107,7 +114,12 @@ def _assigned(snapshot: Snapshot) -> int:
     return sum(len(_partitions(each)) for each in snapshot.members)
 
 
-def _departure(before: Snapshot, after: Snapshot, member: MemberMetadata, commits: Commits) -> Fact:
+def _departure(
+    before: Snapshot, after: Snapshot, member: MemberMetadata, commits: Commits, seen_ms: int | None
+) -> Fact:
+    """`seen_ms`: when a sample showed that it was gone; else that is known when the next record is written."""
+    if seen_ms is not None:
+        after = after._replace(ts_ms=seen_ms)
     session_ms = member.session_timeout
     rebalance_ms = max(member.rebalance_timeout, session_ms)
     seen = [at for part in _partitions(member) if (at := _last_before(commits.get(part, ()), after.ts_ms)) is not None]

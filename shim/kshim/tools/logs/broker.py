@@ -24,7 +24,9 @@ from kshim_protocol.schema import ZERO_UUID, Request
 EARLIEST = -2
 LATEST = -1
 
-_NEWEST_BY_NAME = {"Fetch": 12, "Metadata": 12, "ListOffsets": 7, "DescribeConfigs": 4}
+_NEWEST_BY_NAME = {
+    "Fetch": 12, "Metadata": 12, "ListOffsets": 7, "DescribeConfigs": 4, "ListGroups": 5, "DescribeGroups": 5, "FindCoordinator": 3,
+}  # fmt: skip
 """The newest version of each API that is asked for: Fetch takes topics by name up to 12."""
 
 _PARTITION_MAX_BYTES = 1 << 20
@@ -125,6 +127,15 @@ class BrokerLogs:
         """Where a log ends that holds nothing. Raises SourceError."""
         return self._offset(topic, partition, LATEST)
 
+    def nodes(self) -> list[tuple[str, int]]:
+        """Where the brokers of the cluster listen. Raises SourceError."""
+        answer = self._ask(self._bootstrap, MetadataRequest(topics=(), allow_auto_topic_creation=False))
+        return [(broker.host, broker.port) for broker in answer.brokers]
+
+    def ask(self, node: tuple[str, int] | None, request: Request[Any]) -> Any:
+        """The answer of a broker, of any one if it is None. Raises SourceError, also if it does not speak any version of that."""
+        return self._ask(node or self._bootstrap, request)
+
     def close(self) -> None:
         """Close all connections."""
         for client in self._clients.values():
@@ -164,6 +175,8 @@ class BrokerLogs:
             client = self._client(node)
             return client.ask(request, self._version(node, request.info.api_key))
         except (BrokerGone, ProtocolError, TimeoutError) as error:
+            if node in self._clients:
+                self._clients.pop(node).close()  # the next request makes another one
             address, reason = f"{node[0]}:{node[1]}", str(error)
             raise SourceError(reason if address in reason else f"{address}: {reason}") from None
 

@@ -7,7 +7,7 @@ import json
 import struct
 from array import array
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 from zoneinfo import ZoneInfo
 
@@ -15,8 +15,9 @@ from kshim.explain import Known
 from kshim.explain.facts import Fact
 from kshim.explain.sources.broker_log import facts_of_log
 from kshim.explain.sources.events import fact_of_event
-from kshim.explain.sources.log_lines import parse_line
+from kshim.explain.sources.log_lines import parse_broker_line, parse_line
 from kshim.explain.sources.records import Snapshot, facts_of_records, profiles
+from kshim.explain.sources.samples import Presence
 from kshim.tools.logs import NoTopic, SourceError
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.group_metadata import GroupMetadataValue
@@ -33,6 +34,10 @@ NEWEST_RECORDS = 1_000_000
 """At most so many records are read of the offsets topic, and of the events topic, for one group."""
 NEWEST_OF_ALL = 300_000
 """For all groups, of which each record has to be decoded; both take a few seconds."""
+EVENTS_KEPT = NEWEST_RECORDS
+"""Events of which facts are kept, the newest."""
+COMMITS_KEPT = 10_000
+"""Times of commits that are kept of each partition, the newest; twice as many before the others are dropped."""
 SNAPSHOTS_OF_A_GROUP = 2_000
 """The newest of a group that are kept: a crash loop for hours fits, and memory stays bounded."""
 
@@ -77,39 +82,91 @@ def read(
     newest: int | None = None,
 ) -> Read:
     """Read what is known of `group`, or of all. Raises SourceError: the cluster or a file cannot be read."""
-    if newest is None:
-        newest = NEWEST_OF_ALL if group is None else NEWEST_RECORDS
-    scan = _Scan(logs, newest)
-    offsets = _Offsets(group)
-    for partitions in _likely(scan.partitions(OFFSETS_TOPIC), group):
-        for _, record in scan.newest(OFFSETS_TOPIC, partitions):
-            offsets.add(record)
-        if offsets.snapshots or offsets.commits:
-            break
-    of_members = profiles(snapshot for mine in offsets.snapshots.values() for snapshot in mine)
-    events = _events(scan, group)
-    told = {fact.group for fact in events}
-    rows = [row for row in _rows(broker_logs, ZoneInfo(time_zone)) if group in (None, row["group_id"])]
-    protocols = {
-        (name, snapshot.value.generation): snapshot.value.protocol
-        for name, mine in offsets.snapshots.items()
-        for snapshot in mine
-        if snapshot.value is not None
-    }
-    lines = [fact for fact in facts_of_log(rows, of_members, protocols) if fact.group not in told]
-    told |= {fact.group for fact in lines}
-    inferred: list[Fact] = []
-    for name, snapshots in offsets.snapshots.items():
-        if name not in told:
-            inferred += facts_of_records(list(snapshots), offsets.commits.get(name, {}))
-    sources = [name for name, facts in (("events", events), ("log", lines), ("records", inferred)) if facts]
-    facts = sorted([*events, *lines, *inferred], key=lambda fact: fact.ts_ms)
-    return Read(
-        Known(tuple(facts), of_members, tuple(sources)),
-        scan.since_ms,
-        tuple(scan.damaged),
-        bool(offsets.snapshots or offsets.commits),
-    )
+    reading = Reading(logs, group, broker_logs=broker_logs, time_zone=time_zone, newest=newest)
+    reading.more()
+    return reading.result()
+
+
+class Reading:
+    """What was read so far, and `more` of it each time. `presence` has what samples show of the groups."""
+
+    def __init__(
+        self,
+        logs: Logs,
+        group: str | None,
+        *,
+        broker_logs: Sequence[str] = (),
+        time_zone: str = "UTC",
+        newest: int | None = None,
+        presence: Mapping[str, Presence] | None = None,
+    ) -> None:
+        if newest is None:
+            newest = NEWEST_OF_ALL if group is None else NEWEST_RECORDS
+        self._scan = _Scan(logs, newest)
+        self._group = group
+        self._broker_logs = broker_logs
+        self._zone = ZoneInfo(time_zone)
+        self._presence = {} if presence is None else presence
+        self._offsets = _Offsets(group)
+        self._events: deque[Fact] = deque(maxlen=EVENTS_KEPT)
+
+    def more(self) -> None:
+        """Read what there is since the last time. Raises SourceError."""
+        offsets = self._offsets
+        for partitions in _likely(self._scan.partitions(OFFSETS_TOPIC), self._group):
+            for _, record in self._scan.newest(OFFSETS_TOPIC, partitions):
+                offsets.add(record)
+            if offsets.snapshots or offsets.commits:
+                break
+        self._read_events()
+
+    def result(self) -> Read:
+        """What is known by now. Raises SourceError: a file of the broker's log cannot be read."""
+        group, offsets, events = self._group, self._offsets, self._events
+        of_members = profiles(snapshot for mine in offsets.snapshots.values() for snapshot in mine)
+        told = {fact.group for fact in events}
+        rows = [
+            row for row in _rows(self._broker_logs, self._zone) if group is None or row.get("group_id", group) == group
+        ]
+        protocols = {
+            (name, snapshot.value.generation): snapshot.value.protocol
+            for name, mine in offsets.snapshots.items()
+            for snapshot in mine
+            if snapshot.value is not None
+        }
+        lines = [fact for fact in facts_of_log(rows, of_members, protocols) if fact.group not in told]
+        told |= {fact.group for fact in lines}
+        inferred: list[Fact] = []
+        for name, snapshots in offsets.snapshots.items():
+            if name not in told:
+                commits = offsets.commits.get(name, {})
+                inferred += facts_of_records(list(snapshots), commits, self._presence.get(name))
+        sources = [name for name, facts in (("events", events), ("log", lines), ("records", inferred)) if facts]
+        if inferred and self._presence:
+            sources.append("samples")
+        facts = sorted([*events, *lines, *inferred], key=lambda fact: fact.ts_ms)
+        return Read(
+            Known(tuple(facts), of_members, tuple(sources)),
+            self._scan.since_ms,
+            tuple(self._scan.damaged),
+            bool(offsets.snapshots or offsets.commits),
+        )
+
+    def _read_events(self) -> None:
+        key = None if self._group is None else self._group.encode()
+        for partitions in _likely(self._scan.partitions(EVENTS_TOPIC), self._group):
+            for partition, record in self._scan.newest(EVENTS_TOPIC, partitions):
+                if record.value is None or (key is not None and record.key != key):
+                    continue
+                try:
+                    fact = fact_of_event(json.loads(record.value))
+                except (ValueError, LookupError, TypeError):  # no event: of somebody else, or of a later version
+                    self._scan.damaged[f"{EVENTS_TOPIC}-{partition}"] = None
+                    continue
+                if fact is not None:
+                    self._events.append(fact)
+            if self._events:
+                break
 
 
 class _Offsets:
@@ -142,7 +199,10 @@ class _Offsets:
             mine = self.commits[group]
             if (topic, partition) not in mine:
                 mine[topic, partition] = array("q")
-            mine[topic, partition].append(record.timestamp_ms)
+            times = mine[topic, partition]
+            times.append(record.timestamp_ms)
+            if len(times) >= 2 * COMMITS_KEPT:
+                del times[:-COMMITS_KEPT]
 
     def _add_snapshot(self, group: str, record: Record) -> None:
         value: GroupMetadataValue | None = None
@@ -163,11 +223,12 @@ def _likely(partitions: list[int], group: str | None) -> Iterator[list[int]]:
 
 
 class _Scan:
-    """The newest records of topics, and what was left out of them."""
+    """The newest records of topics, later what was added, and what was left out of them."""
 
     def __init__(self, logs: Logs, newest: int) -> None:
         self._logs = logs
         self._newest = newest
+        self._next: dict[tuple[str, int], int] = {}
         self.since_ms: int | None = None
         self.damaged: dict[str, None] = {}
 
@@ -182,6 +243,11 @@ class _Scan:
         """An equal share of each partition, with its number. Raises SourceError."""
         for partition in partitions:
             first, end = self._logs.offsets(topic, partition)
+            start = self._next.get((topic, partition))
+            if start is not None:
+                for record in self._records(topic, partition, start) if start < end else ():
+                    yield partition, record
+                continue
             start = max(first, end - max(self._newest // len(partitions), 1))
             oldest_ms = None
             for record in self._records(topic, partition, start):
@@ -203,29 +269,11 @@ class _Scan:
                 for record in iter_records(piece.data):
                     if record.offset >= start:
                         yield record
+                self._next[topic, partition] = piece.header.last_offset + 1
             except ProtocolError:
                 self.damaged[f"{topic}-{partition}"] = None
             except CompressionUnavailableError as error:
                 raise SourceError(f"{topic}-{partition} cannot be read: {error}") from None
-
-
-def _events(scan: _Scan, group: str | None) -> list[Fact]:
-    key = None if group is None else group.encode()
-    found: list[Fact] = []
-    for partitions in _likely(scan.partitions(EVENTS_TOPIC), group):
-        for partition, record in scan.newest(EVENTS_TOPIC, partitions):
-            if record.value is None or (key is not None and record.key != key):
-                continue
-            try:
-                fact = fact_of_event(json.loads(record.value))
-            except (ValueError, LookupError, TypeError):  # no event: of somebody else, or of a version after this one
-                scan.damaged[f"{EVENTS_TOPIC}-{partition}"] = None
-                continue
-            if fact is not None:
-                found.append(fact)
-        if found:
-            break
-    return found
 
 
 def _rows(paths: Sequence[str], zone: ZoneInfo) -> Iterator[dict[str, Any]]:
@@ -234,7 +282,8 @@ def _rows(paths: Sequence[str], zone: ZoneInfo) -> Iterator[dict[str, Any]]:
         try:
             with opened(path, "rt", encoding="utf-8", errors="replace") as lines:
                 for number, line in enumerate(lines, 1):
-                    row = parse_line(line.rstrip("\r\n"), zone)
+                    text = line.rstrip("\r\n")
+                    row = parse_line(text, zone) or parse_broker_line(text, zone)
                     if row is not None:
                         yield row | {"line": number}
         except OSError as error:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Sequence
-from typing import Literal, TextIO
+from contextlib import closing
+from typing import Literal, NoReturn, TextIO
 
 from kshim.explain import Incident, explain
 from kshim.explain.document import document
@@ -55,6 +57,56 @@ def run_why(
     damage = "" if not found.damaged else f"; damaged and read in part: {', '.join(found.damaged)}"
     stream.write(f"{counted(len(incidents), 'incident')}, from {sources}{limit}{damage}\n")
     return 0
+
+
+def run_follow(
+    *,
+    bootstrap_server: tuple[str, int],
+    security: Security = PLAINTEXT,
+    group: str | None = None,
+    interval_s: float = 5.0,
+    output: OutputFormat = "text",
+    stream: TextIO | None = None,
+    messages: TextIO | None = None,
+) -> NoReturn:
+    """Write each incident of `group`, or of all groups, when it has ended, until it is interrupted.
+
+    Polls every `interval_s`. While the cluster cannot be reached it says so once, and goes on. Raises SourceError when it
+    cannot be reached to begin with.
+    """
+    from kshim.tools.logs.broker import BrokerLogs
+    from kshim.tools.why.follow import Follower
+
+    stream, messages = stream or sys.stdout, messages or sys.stderr
+    with closing(BrokerLogs(*bootstrap_server, client_id="why", security=security)) as logs:
+        follower = Follower(logs, group)
+        follower.poll(_now_ms())
+        print(f"watching {group or 'all groups'} of {logs} every {interval_s:g} s", file=messages, flush=True)
+        is_lost = False
+        while True:
+            time.sleep(interval_s)
+            try:
+                ended = follower.poll(_now_ms())
+            except SourceError as error:
+                if not is_lost:
+                    print(f"kshim: {error}; trying again", file=messages, flush=True)
+                is_lost = True
+                continue
+            is_lost = False
+            for incident in ended:
+                text = (
+                    paragraph(incident) + "\n"
+                    if output == "text"
+                    else json.dumps(
+                        document([incident], follower.known.sources, None)["incidents"][0], ensure_ascii=False
+                    )
+                )
+                stream.write(text + "\n")
+            stream.flush()
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1_000)
 
 
 def _is_wanted(incident: Incident, at_ms: int | None, since_ms: int | None) -> bool:

@@ -1,0 +1,206 @@
+"""`kshim why --follow`: what samples show, and what is told of incidents when they have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from kshim.cli.main import main
+from kshim.explain.facts import Kind
+from kshim.explain.sources.records import Snapshot, facts_of_records
+from kshim.explain.sources.samples import Presence, Sample
+from kshim.testing import Kshim
+from kshim.tools.client import Client
+from kshim.tools.logs.broker import BrokerLogs
+from kshim.tools.why.follow import Follower
+from kshim.tools.why.sampling import Sampler
+from kshim_protocol.codec import codec
+from kshim_protocol.internal.consumer import ConsumerProtocolSubscription
+from kshim_protocol.internal.group_metadata import GroupMetadataValue, MemberMetadata
+from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kshim_protocol.messages.leave_group import LeaveGroupRequest
+from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+
+SESSION_MS = 6_000
+MINUTE = 60_000
+SUBSCRIPTION = b"\0\0" + codec(ConsumerProtocolSubscription, 0).build(ConsumerProtocolSubscription(topics=("orders",)))
+
+
+class Peer:
+    """A member without a client library: it does what it is told."""
+
+    def __init__(self, address: tuple[str, int], name: str) -> None:
+        self.client = Client(*address, client_id=name)
+        self.member_id = ""
+
+    def send_join(self) -> None:
+        protocol = JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION)
+        request = JoinGroupRequest(
+            group_id="billing",
+            session_timeout_ms=SESSION_MS,
+            rebalance_timeout_ms=MINUTE,
+            member_id=self.member_id,
+            protocol_type="consumer",
+            protocols=(protocol,),
+        )
+        self.client.send(request, 3)
+
+    def work(self) -> Peer:
+        """Join an empty group, and sync."""
+        self.send_join()
+        joined = self.client.receive(10)
+        self.member_id = joined.member_id
+        assignment = SyncGroupRequestAssignment(member_id=self.member_id, assignment=b"")
+        self.client.ask(
+            SyncGroupRequest(
+                group_id="billing",
+                generation_id=joined.generation_id,
+                member_id=self.member_id,
+                assignments=(assignment,),
+            ),
+            2,
+        )
+        return self
+
+    def leave(self) -> None:
+        self.client.ask(LeaveGroupRequest(group_id="billing", member_id=self.member_id), 2)
+
+
+@pytest.fixture
+def address() -> Iterator[tuple[str, int]]:
+    with Kshim(topics={"orders": 1}) as kshim:
+        host, _, port = kshim.bootstrap_servers.rpartition(":")
+        yield host, int(port)
+
+
+@pytest.fixture
+def logs(address: tuple[str, int]) -> Iterator[BrokerLogs]:
+    with closing(BrokerLogs(*address, client_id="test")) as logs:
+        yield logs
+
+
+@pytest.fixture
+def one(address: tuple[str, int]) -> Iterator[Peer]:
+    peer = Peer(address, "one")
+    yield peer
+    peer.client.close()
+
+
+@pytest.fixture
+def two(address: tuple[str, int]) -> Iterator[Peer]:
+    peer = Peer(address, "two")
+    yield peer
+    peer.client.close()
+
+
+def latest_ms(follower: Follower) -> int:
+    """When the newest thing happened that is known."""
+    return max(fact.ts_ms for fact in follower.known.facts)
+
+
+def test_an_incident_is_told_once_when_it_has_ended(logs: BrokerLogs, one: Peer) -> None:
+    one.work()
+    follower = Follower(logs, "billing")
+    assert follower.poll(0) == []
+    one.leave()
+    follower.poll(0)
+    left_ms = latest_ms(follower)
+    assert follower.poll(left_ms + SESSION_MS - 1) == []
+    (incident,) = follower.poll(left_ms + SESSION_MS)
+    assert str(incident.cause) == "scale_down"
+    assert follower.poll(left_ms + MINUTE) == []
+    assert follower.known.sources == ("records", "samples")
+
+
+def test_nothing_is_told_while_a_group_rebalances(logs: BrokerLogs, one: Peer, two: Peer) -> None:
+    one.work()
+    follower = Follower(logs, None)
+    follower.poll(0)
+    one.leave()
+    two.work()
+    one.member_id = ""
+    one.send_join()  # waits for the other one
+    assert follower.poll(10**15) == []
+
+
+def test_a_group_that_does_not_exist_yet_is_waited_for(logs: BrokerLogs, one: Peer) -> None:
+    follower = Follower(logs, "billing")
+    assert follower.poll(0) == []
+    one.work()
+    assert [str(incident.cause) for incident in follower.poll(10**15)] == ["one_by_one_start"]
+
+
+@pytest.mark.parametrize("group", ["billing", None])
+def test_samples_show_who_is_there_while_a_group_rebalances(
+    group: str | None, logs: BrokerLogs, one: Peer, two: Peer
+) -> None:
+    one.work()
+    sampler = Sampler(logs, group)
+    (stable,) = sampler.take(1)
+    assert stable.state == "Stable"
+    assert stable.members == frozenset({one.member_id})
+    two.send_join()
+    while True:
+        (sample,) = sampler.take(2)
+        if sample.state != "Stable":
+            break
+    assert sample.state == "PreparingRebalance"
+    assert sample.members is not None
+    assert {one.member_id} < sample.members
+
+
+def test_members_of_stable_groups_are_asked_for_once(logs: BrokerLogs, one: Peer) -> None:
+    one.work()
+    sampler = Sampler(logs, None)
+    assert [sample.members is None for _ in range(2) for sample in sampler.take(1)] == [False, True]
+
+
+# What samples add to records
+
+
+def record(ts_ms: int, generation: int, *ids: str, began_ms: int = 0) -> Snapshot:
+    members = tuple(
+        MemberMetadata(
+            member_id=each,
+            client_id=each,
+            client_host="/h",
+            rebalance_timeout=5 * MINUTE,
+            session_timeout=45_000,
+            subscription=SUBSCRIPTION,
+            assignment=b"",
+        )
+        for each in ids
+    )
+    value = GroupMetadataValue(
+        protocol_type="consumer",
+        generation=generation,
+        protocol="range",
+        leader="a",
+        current_state_timestamp=began_ms or ts_ms,
+        members=members,
+    )
+    return Snapshot(ts_ms, "g", "record", value)
+
+
+def test_a_departure_has_the_time_at_which_it_was_seen_and_a_join_phase_its_length() -> None:
+    presence = Presence()
+    for ts_ms, state, ids in (
+        (0, "Stable", "ab"),
+        (10_000, "PreparingRebalance", "a"),
+        (40_000, "CompletingRebalance", "a"),
+        (45_000, "Stable", "a"),
+    ):
+        presence.add(Sample(ts_ms, "g", state, frozenset(ids)))
+    facts = list(facts_of_records([record(1, 1, "a", "b"), record(42_000, 2, "a", began_ms=39_000)], {}, presence))
+    left = next(fact for fact in facts if fact.kind is Kind.LEFT)
+    completed = next(fact for fact in facts if fact.kind is Kind.COMPLETED)
+    assert left.ts_ms == 10_000
+    assert completed.phases is not None
+    assert (completed.phases.join_ms, completed.phases.sync_ms) == (29_000, 3_000)
+
+
+def test_following_needs_a_broker(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "--all", "--data-dir", ".", "--follow"]) == 2
+    assert "it needs --bootstrap-server" in capsys.readouterr().err
