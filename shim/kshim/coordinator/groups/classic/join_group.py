@@ -55,8 +55,8 @@ def join_group(shard: Shard, request: JoinGroupRequest, context: RequestContext,
     """Answer or park a Join.
 
     Raises KafkaError: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, INCONSISTENT_GROUP_PROTOCOL,
-    INVALID_REQUEST (a name too long for a record), COORDINATOR_LOAD_IN_PROGRESS, UNKNOWN_MEMBER_ID, and those of
-    `classic_members.join`. Every other refusal is a reply.
+    INVALID_REQUEST (a name too long for a record), COORDINATOR_LOAD_IN_PROGRESS, UNKNOWN_MEMBER_ID.
+    Every other refusal is a reply.
     """
     _check(shard, request, context)
     shard.require_loaded()
@@ -64,7 +64,10 @@ def join_group(shard: Shard, request: JoinGroupRequest, context: RequestContext,
     if isinstance(group, Group):
         _Join(shard, group, request, context, ticket).handle(step)
     elif isinstance(group, ConsumerGroup) and not group.is_empty:
-        classic_members.join(shard, group, request, context, ticket, step, wants_id=_wants_id(request, context))
+        try:
+            classic_members.join(shard, group, request, context, ticket, step, wants_id=_wants_id(request, context))
+        except KafkaError as error:  # as in Kafka, these refusals do not say which member they are for
+            step.reply(ticket, join_error(error.code, "", context.api_version))
     elif request.member_id:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     else:
