@@ -71,14 +71,16 @@ def test_records_alone_show_a_start_and_a_new_member(tmp_path: Path, capsys: pyt
     assert (found["version"], found["sources"], found["since_ms"]) == (1, ["records"], None)
     start, added = found["incidents"]
     assert (start["cause"], start["clients"]) == ("one_by_one_start", ["one@10.0.0.1", "two@10.0.0.1"])
-    assert (added["cause"], added["clients"], added["basis"]) == ("scale_up", ["three@10.0.0.1"], "inferred")
+    assert (added["cause"], added["clients"], added["basis"]) == ("unknown", ["three@10.0.0.1"], "inferred")
+    assert [each["cause"] for each in added["alternatives"]] == ["scale_up"]
+    assert "--broker-log" in added["would_tell"]
     assert added["effects"][0]["sync_ms"] == 40
 
 
 def test_only_what_happened_since_a_time_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a_scaled_group(tmp_path)
     found = why_json(capsys, "--all", "--data-dir", str(tmp_path), "--since", "2026-11-18T11:30:00")
-    assert [incident["cause"] for incident in found["incidents"]] == ["scale_up"]
+    assert [incident["clients"] for incident in found["incidents"]] == [["three@10.0.0.1"]]
 
 
 def test_lines_of_kafkas_log_tell_why_a_member_was_gone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -109,7 +109,8 @@ def test_an_incident_is_told_once_when_it_has_ended(logs: BrokerLogs, one: Peer)
     left_ms = latest_ms(follower)
     assert follower.poll(left_ms + SESSION_MS - 1) == []
     (incident,) = follower.poll(left_ms + SESSION_MS)
-    assert str(incident.cause) == "scale_down"
+    assert incident.clients == ("one@127.0.0.1",)
+    assert str(incident.alternatives[0].cause) == "scale_down"
     assert follower.poll(left_ms + MINUTE) == []
     assert follower.known.sources == ("records", "samples")
 

@@ -11,7 +11,7 @@ from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause, Subject
 from kshim.explain.disturbances import Disturbance, Key, What, disturbances
 from kshim.explain.effects import Effect, effects
-from kshim.explain.facts import Fact, Known
+from kshim.explain.facts import Fact, Kind, Known
 from kshim.explain.hypotheses.departures import DEPARTURES, candidates_of_departure
 from kshim.explain.hypotheses.fleet import broker_restarts, host_failures
 from kshim.explain.hypotheses.groups import candidates_of_group
@@ -21,6 +21,11 @@ from kshim.explain.weigh import Evidence, shares
 
 _UNKNOWN_WEIGHT = -1.0
 """What no hypothesis explains better than this stays unknown: a prior, with evidence against it and none for it."""
+
+
+CERTAIN_ENOUGH = 0.9
+"""What follows from who is in one record and not in the next, and is less probable than this, is called unknown, and its cause
+is the first alternative. Sessions that expired are excepted: commits that stop are evidence of their own."""
 
 
 _INCIDENT = -2.0
@@ -148,7 +153,11 @@ def _span_ms(candidate: Candidate) -> int:
 def _choose_single(each: Disturbance, candidates: Sequence[Candidate]) -> _Chosen:
     unknown = Candidate(Cause.UNKNOWN, (each,), (), _UNKNOWN_WEIGHT)
     winner = max([unknown, *candidates], key=lambda one: one.weight)
-    return _Chosen(winner, _probabilities([(one.cause, one.weight, one.evidence) for one in [*candidates, unknown]]))
+    probable = _probabilities([(one.cause, one.weight, one.evidence) for one in [*candidates, unknown]])
+    is_guess = not each.fact.is_observed and each.fact.kind is not Kind.EXPIRED
+    if is_guess and probable[0][1] < CERTAIN_ENOUGH:
+        winner = unknown
+    return _Chosen(winner, probable)
 
 
 def _probabilities(

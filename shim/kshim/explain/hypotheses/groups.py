@@ -291,7 +291,7 @@ def _starts(group: Group, found: Sequence[Disturbance], known: Known) -> Iterato
         first = chain[0]
         if first.life is None or group.before(first.life) or len(chain) < 2:
             continue
-        evidence = [Evidence("the group had no members", Step.LIKELY)]
+        evidence = [Evidence("the group had no members", Step.MUST)]
         evidence += [Evidence(f"{each.name} joined after it", Step.LIKELY) for each in chain[1:]]
         yield Candidate(Cause.ONE_BY_ONE_START, tuple(chain), tuple(evidence), prior=-0.5)
 

@@ -28,15 +28,17 @@ def candidates_of_other(disturbance: Disturbance, group: Group, known: Known) ->
                 if has_epochs
                 else ("all members waited for it to join again")
             )
-            yield _only(Cause.SLOW_POLL, disturbance, what)
+            # Where nobody is known to be the last, a slow network or broker explains a long phase as well.
+            yield _only(Cause.SLOW_POLL, disturbance, what, prior=0.0 if disturbance.name else -1.0)
         case What.SLOW_SYNC:
-            yield _only(Cause.SLOW_LEADER, disturbance, "all members waited for its assignment")
+            prior = -0.5 if disturbance.fact.is_observed else -1.5
+            yield _only(Cause.SLOW_LEADER, disturbance, "all members waited for its assignment", prior)
         case _:
             yield _only(Cause.BROKER_RESTARTED, disturbance, "the coordinator read the group from its log")
 
 
-def _only(cause: Cause, disturbance: Disturbance, text: str) -> Candidate:
-    return Candidate(cause, (disturbance,), (Evidence(text, Step.LIKELY),))
+def _only(cause: Cause, disturbance: Disturbance, text: str, prior: float = 0.0) -> Candidate:
+    return Candidate(cause, (disturbance,), (Evidence(text, Step.LIKELY),), prior)
 
 
 def is_foreign(life: Life, others: list[Life], known: Known) -> bool | None:
@@ -60,12 +62,13 @@ def _arrival(disturbance: Disturbance, group: Group, known: Known) -> Iterator[C
     life = disturbance.life
     assert life is not None
     others = group.before(life)
-    is_first = Evidence("the group had no members", Step.LIKELY if not others else Step.MUST_NOT)
+    is_first = Evidence("the group had no members", Step.MUST if not others else Step.MUST_NOT)
     yield Candidate(Cause.ONE_BY_ONE_START, (disturbance,), (is_first,))
     evidence = [Evidence("a client joined that had not been a member", Step.LIKELY)]
     if not others:
         evidence.append(Evidence("the group had no members", Step.MUST_NOT))
-    yield Candidate(Cause.SCALE_UP, (disturbance,), tuple(evidence))
+    # A new name says little: processes that are replaced, or come back late, may have one as well.
+    yield Candidate(Cause.SCALE_UP, (disturbance,), tuple(evidence), prior=-1.5)
     foreign = is_foreign(life, others, known)
     if foreign is not None:
         text = "it subscribes to none of the others' topics" if foreign else "it subscribes to the others' topics"
