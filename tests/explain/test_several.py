@@ -237,3 +237,11 @@ def test_a_process_that_was_replaced_while_a_broker_restarts_was_killed() -> Non
     story = a_group_of_three().loads(HOUR).expires(HOUR + SESSION_MS, "one")
     story.joins(HOUR + SESSION_MS + SECOND, "one", says="beginning to manage the group lifecycle")
     assert sorted(causes_of(story)) == ["broker_restarted", "killed", "one_by_one_start"]
+
+
+def test_a_new_client_that_joins_and_leaves_in_a_loop_is_flapping_from_its_first_join_to_its_end() -> None:
+    story = a_group_of_three()
+    for number in range(5):
+        story.joins(HOUR + number * 20 * SECOND, "job", host="10.0.0.9", says="")
+        story.leaves(HOUR + number * 20 * SECOND + 5 * SECOND, "job", says="the consumer is being closed")
+    assert story.causes()[1:] == [("flapping", ("job@10.0.0.9",))]

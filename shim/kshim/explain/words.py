@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from kshim.explain.causes import Cause
+from kshim.explain.disturbances import What
 from kshim.explain.effects import Effect
 from kshim.explain.incidents import Incident
 from kshim.wording import counted
@@ -78,7 +79,7 @@ def sentence(incident: Incident) -> str:
         host=incident.host,
         count=counted(count, "member"),
         count_verb=f"{counted(count, 'member')} {'was' if count == 1 else 'were'}",
-        times=len(incident.disturbances),
+        times=sum(each.what in (What.DEPARTED, What.REPLACED) for each in incident.disturbances),
     )
 
 

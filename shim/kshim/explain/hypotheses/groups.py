@@ -6,7 +6,7 @@ so that two restarts of one client may be two restarts, and six are a loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -229,18 +229,21 @@ def _loops(found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
     for each in found:
         if each.what in (What.DEPARTED, What.REPLACED) and each.life is not None:
             of_clients.setdefault(id(each.life.first), []).append(each)
+    arrived = {id(each.life): each for each in found if each.what is What.ARRIVED}
     for mine in of_clients.values():
         for chain in chains(mine, known):
             if len(chain) >= 2:
-                yield from _loop(chain, known)
+                yield from _loop(chain, arrived, known)
 
 
-def _loop(chain: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
+def _loop(chain: Sequence[Disturbance], arrived: Mapping[int, Disturbance], known: Known) -> Iterator[Candidate]:
     yield from (
         candidate
         for candidate in (
-            _repeated(Cause.CRASH_LOOP, chain, known, lambda each: each.fact.kind in (Kind.EXPIRED, Kind.REPLACED)),
-            _repeated(Cause.FLAPPING, chain, known, lambda each: each.fact.kind is Kind.LEFT),
+            _repeated(
+                Cause.CRASH_LOOP, chain, arrived, known, lambda each: each.fact.kind in (Kind.EXPIRED, Kind.REPLACED)
+            ),
+            _repeated(Cause.FLAPPING, chain, arrived, known, lambda each: each.fact.kind is Kind.LEFT),
             _duplicates(chain, known),
         )
         if candidate is not None
@@ -255,17 +258,27 @@ _REPEATED = {
 
 
 def _repeated(
-    cause: Cause, chain: Sequence[Disturbance], known: Known, fits: Callable[[Disturbance], bool]
+    cause: Cause,
+    chain: Sequence[Disturbance],
+    arrived: Mapping[int, Disturbance],
+    known: Known,
+    fits: Callable[[Disturbance], bool],
 ) -> Candidate | None:
     mine = [each for each in chain if fits(each)]
     if len(mine) < 2:
         return None
     verb = "ended without leaving" if cause is Cause.CRASH_LOOP else "left in order"
-    evidence = [one for each in mine for one in evidence_for(each, known, *_REPEATED[cause])]
+    # When a loop has ended, nobody joins again: that says nothing against the rest of it.
+    ends = cause is Cause.FLAPPING and mine[-1].life is not None and mine[-1].life.next is None
+    evidence = [one for each in (mine[:-1] if ends else mine) for one in evidence_for(each, known, *_REPEATED[cause])]
     # Once is no loop, and twice may be chance.
     evidence += [Evidence(f"{each.name} {verb} again", Step.LIKELY) for each in mine[1:]]
     if len({each.member.host for each in mine if each.member is not None}) > 1 and cause is Cause.CRASH_LOOP:
         evidence.append(Evidence("its processes are on different hosts", Step.UNLIKELY))
+    first = arrived.get(id(mine[0].life))
+    if first is not None and mine[0].from_ms - first.from_ms <= RETURN_MS:
+        mine.insert(0, first)
+        evidence.append(Evidence(f"{first.name} had joined for the first time just before", Step.NEUTRAL))
     return Candidate(cause, tuple(mine), tuple(evidence), prior=-4.0)
 
 
