@@ -107,7 +107,7 @@ class World:
 
     def listed_type(self) -> str:
         groups = self.client.ask(ListGroupsRequest(), 5).groups
-        return next(group.group_type for group in groups if group.group_id == self.group_id)
+        return next(str(group.group_type) for group in groups if group.group_id == self.group_id)
 
     def leave(self, *members: MemberIdentity) -> list[int]:
         """The errors of one LeaveGroup."""

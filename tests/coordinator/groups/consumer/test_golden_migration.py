@@ -12,7 +12,7 @@ import pytest
 
 from kshim.coordinator.groups.coordinator import GroupCoordinator
 from kshim_protocol.errors import ErrorCode
-from kshim_protocol.internal.group_metadata import GroupMetadataValue
+from kshim_protocol.internal.group_metadata import GroupMetadataKey
 from kshim_protocol.internal.records import build_group_metadata_value, parse_key, parse_value
 from kshim_protocol.records.batch import build_key_value_batch
 from kshim_protocol.records.record import iter_records
@@ -78,8 +78,9 @@ def without_times(key: bytes, value: bytes | None) -> bytes | None:
         case _, None:
             return None
         case 2, found:
-            parsed = parse_value(parse_key(key), found)
-            assert isinstance(parsed, GroupMetadataValue)
+            parsed_key = parse_key(key)
+            assert isinstance(parsed_key, GroupMetadataKey)
+            parsed = parse_value(parsed_key, found)
             return build_group_metadata_value(replace(parsed, current_state_timestamp=0))
         case 6, found if len(found) > 8:
             return found[:-8] + bytes(8)
