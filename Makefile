@@ -39,7 +39,7 @@ BENCHMARKS = $(basename $(notdir $(shell grep -l __main__ bench/*.py)))
 # Every test that starts a Python would compile what it imports, where the machine says so to keep folders clean.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help check check-lint check-tests test test-all matrix mutation lint sizes demo demo-pipeline docs lock bench clients clean
+.PHONY: help check check-lint check-tests test test-tests test-all matrix mutation lint sizes demo demo-pipeline docs lock bench clients clean
 .DEFAULT_GOAL := help
 
 help:
@@ -58,8 +58,11 @@ check-lint:
 check-tests:
 	$(BIN)/pytest --numprocesses 2 $(BY_FILE) --quiet --quick tests
 
-# Four workers for two cores: tests of real clients wait for nearly half of their time.
-test: lint $(VENV)/.docs $(VENV)/.java $(VENV)/.spark $(VENV)/.clients
+# Both at once, as above. Four workers for two cores: tests of real clients wait for nearly half of their time.
+test: $(VENV)/.dev $(VENV)/.docs $(VENV)/.java $(VENV)/.spark $(VENV)/.clients
+	@$(MAKE) --no-print-directory --jobs 2 lint test-tests
+
+test-tests:
 	$(BIN)/pytest --numprocesses 4 $(BY_FILE) --durations=25 tests integration docs/examples
 
 test-all: $(VENV)/.docs $(VENV)/.java $(VENV)/.spark $(VENV)/.clients $(VENV)/.mutation

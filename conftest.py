@@ -13,6 +13,7 @@ pytest_plugins = [
     "tests.gate.folder_times",
     "tests.gate.order",
     "tests.gate.quick",
+    "tests.gate.spark_sockets",
 ]
 
 # A busy machine makes anything slow; pytest-timeout is what limits a test.

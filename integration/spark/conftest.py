@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from integration.support.fixtures import available
@@ -24,11 +22,3 @@ def spark_jars() -> None:
             raise Unavailable(str(error)) from error
 
     available(found)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """pyspark leaves it to the garbage collector to close the socket that a result came through."""
-    here = Path(__file__).parent
-    for item in items:
-        if item.path.is_relative_to(here):
-            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))

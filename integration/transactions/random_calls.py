@@ -183,6 +183,11 @@ class Played(NamedTuple):
     is_different: bool
     errors: Counter[str]
 
+    @property
+    def calls(self) -> int:
+        """How many were made, up to and with the one that was answered differently."""
+        return self.errors.total()
+
 
 def play(brokers: Sequence[Broker], calls: Sequence[Call]) -> Played:
     """Make the calls to both brokers, up to the first that they answer differently."""
@@ -205,9 +210,11 @@ def play(brokers: Sequence[Broker], calls: Sequence[Call]) -> Played:
 
 
 def shortest(brokers: Sequence[Broker], calls: Sequence[Call]) -> Played:
-    """The same difference with as few calls as are found by leaving out one after the other."""
+    """The same difference with as few calls as are found by leaving out one after the other; all when it does not return."""
     calls = list(calls)
     played = play(brokers, calls)
+    if not played.is_different:
+        return played
     at = len(calls) - 1
     while at >= 0:
         fewer = calls[:at] + calls[at + 1 :]
@@ -228,7 +235,10 @@ def compare(brokers: Sequence[Broker], level: int, calls: int, seed: int) -> tup
         played = play(brokers, sequence)
         errors += played.errors
         if played.is_different:
-            found.append([f"sequence {level}.{seed}.{number}", *shortest(brokers, sequence[: len(played.lines)]).lines])
+            fewest = shortest(brokers, sequence[: played.calls])
+            note = "" if fewest.is_different else ", not seen again when its calls were repeated"
+            lines = fewest.lines if fewest.is_different else played.lines
+            found.append([f"sequence {level}.{seed}.{number}{note}", *lines])
             print("\n".join(found[-1]), file=sys.stderr, flush=True)
         elif number % 20 == 19:
             print(f"  {errors.total()} calls, {len(found)} differences", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Runs the tests against mutants: one process that has everything loaded but the coordinator forks once for each.
+"""Runs the tests against mutants: a process for each core that has everything loaded but the coordinator forks once for each.
 
 First the tests run unchanged, and which functions of the coordinator each of them calls is written down; a mutant is
 then only shown to the tests that call its function, quickest first, up to the first that fails. Runs in a copy of the
@@ -237,28 +237,60 @@ def _unchanged(directory: Path) -> list[Test]:
     return sorted(recorder.tests, key=lambda test: test.seconds)
 
 
+class _Trials:
+    """Tries mutants one after the other, and writes one line a result."""
+
+    def __init__(self, directory: Path, tests: list[Test], results_file: str) -> None:
+        self._directory = directory
+        self._tests = tests
+        self._results_file = results_file
+        self._limit_s = max(LEAST_CPU_LIMIT_S, round(2 * time.process_time()))
+        self._verdicts: dict[str, int] = defaultdict(int)
+
+    def run(self, jobs: Sequence[dict[str, str]]) -> None:
+        """Try these. Raises SystemExit when one of known verdict is judged wrongly."""
+        for index, job in enumerate(jobs, 1):
+            trial = _try(job, self._directory, self._tests, self._limit_s)
+            if job["name"] in CONTROLS and trial.verdict != job["name"]:
+                raise SystemExit(f"the run judges wrongly: {trial}")
+            self._verdicts[trial.verdict] += 1
+            with Path(self._results_file).open("a", encoding="utf-8") as results:
+                results.write(json.dumps(trial._asdict()) + "\n")
+            if trial.verdict != "killed" or index % 50 == 0:
+                counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(self._verdicts.items()))
+                print(f"{index}/{len(jobs)}: {counts}; {trial.name} {trial.verdict}", flush=True)
+
+
+def _side_by_side(trials: _Trials, jobs: Sequence[dict[str, str]], count: int) -> None:
+    """Share the jobs out among so many processes. Raises SystemExit when one of them fails."""
+    children = []
+    for first in range(count):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                trials.run(jobs[first::count])
+                status = 0
+            finally:
+                os._exit(status)
+        children.append(child)
+    statuses = [os.waitpid(child, 0)[1] for child in children]
+    if any(statuses):
+        raise SystemExit("not all mutants were tried")
+
+
 def main(jobs_file: str, results_file: str) -> None:
-    """Try all jobs in order; one line a result."""
+    """Try all jobs, on all cores."""
     found = importlib.util.find_spec(PACKAGE)
     assert found is not None
     assert found.origin is not None
     directory = Path(found.origin).parent
     assert directory.is_relative_to(Path.cwd()), f"{directory} is not in the copy"
-    tests = _unchanged(directory)
-    limit_s = max(LEAST_CPU_LIMIT_S, round(2 * time.process_time()))
+    trials = _Trials(directory, _unchanged(directory), results_file)
     jobs = [json.loads(line) for line in Path(jobs_file).read_text(encoding="utf-8").splitlines()]
-    verdicts: dict[str, int] = defaultdict(int)
-    with Path(results_file).open("a", encoding="utf-8") as results:
-        for index, job in enumerate(jobs, 1):
-            trial = _try(job, directory, tests, limit_s)
-            if job["name"] in CONTROLS and trial.verdict != job["name"]:
-                raise SystemExit(f"the run judges wrongly: {trial}")
-            verdicts[trial.verdict] += 1
-            results.write(json.dumps(trial._asdict()) + "\n")
-            results.flush()
-            if trial.verdict != "killed" or index % 50 == 0:
-                counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
-                print(f"{index}/{len(jobs)}: {counts}; {trial.name} {trial.verdict}", flush=True)
+    controls = [job for job in jobs if job["name"] in CONTROLS]
+    trials.run(controls)
+    _side_by_side(trials, [job for job in jobs if job not in controls], len(os.sched_getaffinity(0)))
 
 
 if __name__ == "__main__":
