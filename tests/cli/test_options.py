@@ -179,8 +179,8 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("command", ["conform", "dump-offsets", "import --data-dir=new", "why --all"])
-@pytest.mark.parametrize("option", ["--command-config=x", "--ssl=x", "--sasl=x"])
-def test_commands_that_ask_a_broker_have_no_options_of_tls_and_sasl(command: str, option: str) -> None:
+@pytest.mark.parametrize("option", ["--ssl=x", "--sasl=x"])
+def test_commands_that_ask_a_broker_take_tls_and_sasl_from_a_file_only(command: str, option: str) -> None:
     arguments = [*command.split(), "--bootstrap-server=localhost:9092"]
     parse_command(arguments, {})
     with pytest.raises(CommandError, match=option.partition("=")[0]):

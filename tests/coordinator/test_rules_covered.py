@@ -13,8 +13,7 @@ ELSEWHERE = {
     "versions.": "the tables of kshim_protocol and the registry of handlers",
     "find.": "tests/broker",
     "check.find-coordinator.": "tests/broker",
-    "check.consumer-group-describe.": "an API of the new protocol, not served yet",
-    "describe.new-protocol-group": "there are no groups of the new protocol yet",
+    "consumer.": "the scenarios, which tests/transcripts plays on the coordinator",
 }
 """Prefixes of rules that are not this folder's, and whose they are."""
 

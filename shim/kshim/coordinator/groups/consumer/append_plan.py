@@ -93,7 +93,7 @@ class _Before:
 
     def __init__(self, plan: Plan) -> None:
         group = plan.base
-        self.state = group.state
+        self.group_state = group.state
         self.epoch = group.group_epoch
         self.targets: dict[str, Set[TopicPartition]] = {}
         self.currents: dict[str, Current] = {}
@@ -152,7 +152,7 @@ class _Report:
             self._step.events.append(
                 EpochRaised(
                     **self._fields,
-                    previous=self._before.state,
+                    previous=self._before.group_state,
                     previous_epoch=self._before.epoch,
                     cause=trigger.cause,
                     detail=trigger.detail,
@@ -201,7 +201,7 @@ class _Report:
 
     def state(self) -> None:
         """The group's, if it is another one."""
-        before, after = self._before.state, self._state
+        before, after = self._before.group_state, self._state
         if after is not before:
             trigger = self._plan.trigger or self._plan.occasion
             assert trigger is not None, f"{self._group.group_id}: {before} -> {after} without a cause"
