@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
+import pytest
+
 from kshim.coordinator.deadlines import Deadlines, Key
 from kshim.coordinator.runtime import (
     CoordinatorRuntime,
@@ -16,9 +18,9 @@ from kshim.coordinator.runtime import (
 )
 from kshim.coordinator.step import Append, Now, RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode
-from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
+from kshim_protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from kshim_protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from kshim_protocol.messages.list_groups import ListGroupsRequest
+from kshim_protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 TOPIC = "__counts"
 NOW = Now(1_000, 5_000)
@@ -66,12 +68,17 @@ def count(shard: CountShard, request: HeartbeatRequest, context: RequestContext,
 def look(
     find: FindShard[CountShard], request: DeleteGroupsRequest, context: RequestContext, ticket: Ticket, step: Step
 ) -> None:
-    step.reply(ticket, [find(key).counts.get(key, 0) for key in request.groups_names])
+    shards = [(key, find(key)) for key in request.groups_names]
+    for _, shard in shards:
+        shard.require_loaded()
+    step.reply(ticket, [shard.counts.get(key, 0) for key, shard in shards])
 
 
 def total(
     shards: list[CountShard], request: ListGroupsRequest, context: RequestContext, ticket: Ticket, step: Step
 ) -> None:
+    for shard in shards:
+        shard.require_loaded()
     step.reply(ticket, sum(sum(shard.counts.values()) for shard in shards))
 
 
@@ -175,6 +182,23 @@ def test_a_loading_shard_refuses_and_serves_what_its_log_says_afterwards() -> No
     assert coordinator.next_deadline() == NOW.mono_ms + SECOND_MS
 
 
+def test_what_is_about_many_keys_or_all_waits_for_every_shard_that_it_is_about() -> None:
+    coordinator = a_coordinator()
+    coordinator.begin_load(coordinator.partition_for("a"))
+    assert seen(coordinator, "b") == [0]
+    (refused,) = apply(coordinator.look(DeleteGroupsRequest(groups_names=("b", "a")), context(), Ticket()))
+    assert isinstance(refused, DeleteGroupsResponse)
+    assert [result.error_code for result in refused.results] == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 2
+    (refused,) = apply(coordinator.total(ListGroupsRequest(), context(), Ticket()))
+    assert isinstance(refused, ListGroupsResponse)
+    assert refused.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+def test_an_api_has_the_name_of_what_it_does() -> None:
+    entries = (CountCoordinator.count, CountCoordinator.look, CountCoordinator.total)
+    assert [entry.__name__ for entry in entries] == ["count", "look", "total"]
+
+
 def test_a_shard_that_was_given_up_answers_why_until_it_is_loaded_again() -> None:
     coordinator = a_coordinator()
     home = coordinator.partition_for("a")
@@ -199,6 +223,15 @@ def test_timers_of_different_shards_do_not_share_a_step() -> None:
     assert seen(coordinator, "a", "b") == [0, 0]
 
 
+def test_a_timer_fires_once_wherever_the_clock_on_the_wall_was_set() -> None:
+    coordinator = a_coordinator()
+    assert counted(coordinator, "a") is ErrorCode.NONE
+    set_back = Now(LATER.mono_ms, 0)
+    assert list(coordinator.advance(set_back).partitions) == [coordinator.partition_for("a")]
+    assert coordinator.next_deadline() is None
+    assert not coordinator.advance(set_back).partitions
+
+
 def test_a_timer_of_a_shard_that_was_given_up_does_not_keep_the_others_from_firing() -> None:
     coordinator = a_coordinator()
     step = coordinator.count(HeartbeatRequest(group_id="a", generation_id=0, member_id=""), context(), Ticket())
@@ -209,11 +242,12 @@ def test_a_timer_of_a_shard_that_was_given_up_does_not_keep_the_others_from_firi
     assert coordinator.next_deadline() is None
 
 
-def test_a_shard_that_was_given_up_is_not_at_work_any_more() -> None:
+@pytest.mark.parametrize(("key", "other"), [("a", "b"), ("b", "a")])
+def test_a_shard_that_was_given_up_is_not_at_work_any_more(key: str, other: str) -> None:
     coordinator = a_coordinator()
-    step = coordinator.count(HeartbeatRequest(group_id="a", generation_id=0, member_id=""), context(), Ticket())
-    assert step.at_work == coordinator.partition_for("a")
-    coordinator.unload(coordinator.partition_for("b"))
-    assert step.at_work == coordinator.partition_for("a")
-    coordinator.unload(coordinator.partition_for("a"))
+    step = coordinator.count(HeartbeatRequest(group_id=key, generation_id=0, member_id=""), context(), Ticket())
+    assert step.at_work == coordinator.partition_for(key)
+    coordinator.unload(coordinator.partition_for(other))
+    assert step.at_work == coordinator.partition_for(key)
+    coordinator.unload(coordinator.partition_for(key))
     assert step.at_work is None

@@ -131,5 +131,7 @@ def test_a_failed_write_is_reported_before_its_consequences() -> None:
 def test_events_compare_and_print_by_what_they_say() -> None:
     first, second = MemberRef(member_id="a"), MemberRef(member_id="a")
     assert first == second
-    assert first != MemberRef(member_id="b")
+    for other in (MemberRef(member_id="b"), MemberRef(member_id="A"), MemberRef(member_id="a", client_id="c")):
+        assert first != other
+        assert other != first
     assert repr(MemberRef(member_id="a", client_id="c")) == "MemberRef(member_id='a', client_id='c')"

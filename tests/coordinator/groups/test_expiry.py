@@ -340,3 +340,25 @@ def test_tombstones_that_do_not_fit_in_one_batch_are_written_in_several(error: E
     assert list(sim.shard().offsets.group_ids()) == []
     assert tombstones_by_batch(sim) == [3, 1, 1]
     assert not any(isinstance(event, AppendFailed) for event in sim.events)
+
+
+def test_a_single_tombstone_that_is_too_large_is_not_tried_again() -> None:
+    sim = a_group()
+    sim.peer("a").commit({ORDERS: 1})
+    del sim.topics.topics["orders"]
+    sim.fail_appends(ErrorCode.MESSAGE_TOO_LARGE)
+    topics_deleted(sim, "orders")
+    assert list(fetched(sim)) == [ORDERS]
+    (event,) = (event for event in sim.events if isinstance(event, AppendFailed))
+    assert (event.error, event.group_id, event.generation_id) == (ErrorCode.MESSAGE_TOO_LARGE, "", -1)
+
+
+def test_the_history_says_how_many_offsets_of_how_many_groups_went_with_a_topic() -> None:
+    sim = a_group()
+    for name in ("a", "b", "c"):
+        sim.peer(name, group_id="g" if name != "c" else "other").commit({ORDERS: 1, ("orders", 1): 1})
+    del sim.topics.topics["orders"]
+    topics_deleted(sim, "orders")
+    removed = [event for event in sim.events if isinstance(event, OffsetsRemoved)]
+    assert sum(event.group_count for event in removed) == 2
+    assert sum(event.offset_count for event in removed) == 4

@@ -185,6 +185,12 @@ def test_issued_ids_are_forgotten() -> None:
     assert peer.send_join().error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_a_group_that_is_just_full_comes_back_stable() -> None:
+    sim = a_group(group_max_size=2).stable("a", "b")
+    sim.restart()
+    assert sim.group.state is GroupState.STABLE
+
+
 @covers("load.over-size")
 def test_a_group_that_is_too_large_by_now_rebalances() -> None:
     sim = a_group().stable("a", "b", "c")

@@ -53,6 +53,7 @@ from kshim_protocol.records.control import (
     build_end_transaction_batch,
     parse_control_record,
 )
+from kshim_protocol.records.layout import HEADER_BYTES
 from kshim_protocol.records.record import Record, iter_records
 from tests.coordinator.groups.consumer.members import facts as consumer_group_facts
 from tests.coordinator.harness import Topics
@@ -324,6 +325,71 @@ def test_what_is_replaced_later_is_never_decoded() -> None:
     offset = shard.offsets.get("g", "t", 0)
     assert offset is not None
     assert (offset.offset, offset.record_offset) == (5, 1)
+
+
+def agree(*records: tuple[bytes, bytes | None]) -> Shard:
+    """The shard of a log of these records, each a batch; fed at once or one by one, it is as if each was applied."""
+    batches = [plain(record, offset=offset) for offset, record in enumerate(records)]
+    shard = in_runs(batches, len(batches))
+    assert facts(shard) == facts(in_runs(batches, 1)) == facts(one_after_the_other(batches))
+    return shard
+
+
+OFFSET = build_offset_commit_key("g", "t", 0)
+OTHER_KIND = build_update("other", GroupEpoch(ConsumerGroupMetadataValue(epoch=2)))
+"""Its kind makes replay put what it has kept so far into the shard."""
+
+
+def test_a_group_whose_offset_is_gone_again_is_there_until_its_own_tombstone() -> None:
+    assert list(agree((OFFSET, commit(5)), (OFFSET, None)).groups) == ["g"]
+    ended = (build_group_metadata_key("g"), None)
+    assert list(agree((OFFSET, commit(5)), (OFFSET, None), ended).groups) == []
+    assert list(agree(ended, (OFFSET, commit(5)), (OFFSET, None)).groups) == ["g"]
+    later = agree((OFFSET, commit(5)), (OFFSET, None), OTHER_KIND, ended, OTHER_KIND)
+    assert list(later.groups) == ["other"]
+
+
+def test_a_group_is_of_the_kind_that_its_last_record_says() -> None:
+    value = GroupMetadataValue(protocol_type="", generation=0, protocol=None, leader=None, members=())
+    classic = (build_group_metadata_key("g"), build_group_metadata_value(value))
+    new = build_update("g", GroupEpoch(ConsumerGroupMetadataValue(epoch=2)))
+    assert isinstance(agree(classic, new).groups["g"], ConsumerGroup)
+    assert list(agree(new, classic).classic_groups) == ["g"]
+
+
+def test_tombstones_of_members_make_no_group() -> None:
+    gone: list[Update] = [MemberTarget("m", None), MemberCurrent("m", None), GroupEpoch(None)]
+    assert agree(*(build_update("g", update) for update in gone)).groups == {}
+
+
+def test_values_of_any_length_come_back_whole() -> None:
+    for length in range(260):
+        value = build_offset_commit_value(offset=length, leader_epoch=-1, metadata="m" * length, commit_timestamp_ms=1)
+        found = agree((OFFSET, value)).offsets.get("g", "t", 0)
+        assert found is not None
+        assert (found.offset, found.metadata) == (length, "m" * length)
+
+
+def test_long_records_of_other_kinds_are_not_taken_for_offsets() -> None:
+    """Where a record and its key are long, what tells its kind is further behind than in most batches."""
+    group, metadata = "g" * 100, "m" * 9_000
+    value = build_offset_commit_value(offset=5, leader_epoch=-1, metadata=metadata, commit_timestamp_ms=1)
+    key = build_offset_commit_key(group, "t", 0)
+    shard = agree((key, value), (b"\0\x0b" + key[2:], value), (b"\0\x11" + key[2:], value))
+    assert shard.skipped == {11: 1, 17: 1}
+    assert shard.offsets.count(group) == 1
+
+
+def test_a_record_that_ends_with_its_key_is_an_error() -> None:
+    batch = bytearray(plain((OFFSET, b"")))
+    assert batch[HEADER_BYTES] == 2 * (
+        4 + len(OFFSET) + 2
+    )  # attributes, deltas, length of the key; no value, no headers
+    batch[HEADER_BYTES] = 2 * (4 + len(OFFSET))
+    batch = batch[:-2]
+    batch[8:12] = (len(batch) - 12).to_bytes(4, "big")
+    with pytest.raises(ProtocolError):
+        replay(a_shard(), [bytes(batch) + plain((OFFSET, commit(5)), offset=1)])
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,7 @@ def test_a_pending_id_may_leave() -> None:
     assert not sim.group.pending_joins
     assert sim.shard().deadlines.get(("session", "g", "a-uuid-1")) is None
     assert sim.group.state is GroupState.EMPTY
+    assert sim.transitions() == []
 
 
 def test_a_pending_id_that_leaves_a_stable_group_rebalances_it_as_in_kafka() -> None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from kshim.coordinator.groups.classic.state import GroupState
-from kshim.coordinator.groups.events import AssignmentReceived, Cause, MemberRemoved, RebalanceCompleted, Transition
+from kshim.coordinator.groups.events import (
+    AssignmentReceived,
+    Cause,
+    MemberRemoved,
+    RebalanceCompleted,
+    SyncCompleted,
+    Transition,
+)
 from kshim_protocol.errors import ErrorCode
 from tests.coordinator.peers import a_group
 from tests.coordinator.rules import covers
@@ -246,3 +253,29 @@ def test_the_history_says_how_long_joining_and_syncing_took() -> None:
     sim.settle()
     event = [event for event in sim.events if isinstance(event, RebalanceCompleted)][-1]
     assert (event.generation_id, event.member_count, event.join_ms, event.sync_ms) == (3, 2, 700, 300)
+
+
+@pytest.mark.parametrize("later_ms", [0, 300])
+def test_the_history_names_the_leader_as_the_last_to_sync_because_the_others_wait_for_it(later_ms: int) -> None:
+    sim = a_group().completing("a", "b")
+    sim.pass_ms(100)
+    sim["b"].send_sync()
+    sim.pass_ms(later_ms)
+    sim["a"].send_sync({})
+    (event,) = (event for event in sim.events if isinstance(event, RebalanceCompleted))
+    assert event.last_to_sync is not None
+    assert (event.last_to_sync.member_id, event.last_sync_ms) == (sim["a"].member_id, 100 + later_ms)
+
+
+def test_the_history_says_when_the_last_straggler_has_synced() -> None:
+    sim = a_group().completing("a", "b", "c")
+    sim["a"].send_sync({})
+    sim.pass_ms(300)
+    sim["b"].send_sync()
+    assert not any(isinstance(event, SyncCompleted) for event in sim.events)
+    sim.pass_ms(100)
+    for _ in range(2):
+        sim["c"].send_sync()
+        (event,) = (event for event in sim.events if isinstance(event, SyncCompleted))
+        assert event.member is not None
+        assert (event.member.member_id, event.sync_ms) == (sim["c"].member_id, 400)

@@ -140,6 +140,15 @@ def test_uniform_passes_partitions_on_to_a_member_that_the_largest_shares_no_top
     assert {name: len(partitions) for name, partitions in target.items()} == {"a": 5, "b": 5, "c": 5}
 
 
+def test_uniform_gives_what_is_free_to_the_smallest_subscriber_so_that_nothing_else_moves() -> None:
+    one, two = TOPICS[:2]
+    members = {
+        "a": Subscriber(frozenset({one}), frozenset({(one, 0), (one, 1)})),
+        "b": Subscriber(frozenset({one, two})),
+    }
+    assert assign_uniformly(members, {one: 3}) == {"a": {(one, 0), (one, 1)}, "b": {(one, 2)}}
+
+
 @given(group=groups())
 def test_ranges_have_no_gaps_and_differ_by_one_at_most(group: tuple[Members, PartitionCounts]) -> None:
     members, counts = group

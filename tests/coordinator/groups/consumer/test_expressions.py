@@ -21,6 +21,7 @@ from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from tests.coordinator.groups.consumer.test_heartbeat import INTERVAL_MS, World
 from tests.coordinator.harness import Call, topic_id
+from tests.coordinator.peers import Peer
 
 MIN_INTERVAL_MS = 10_000
 REFRESH_MS = 600_000
@@ -89,6 +90,23 @@ def test_a_member_with_an_expression_that_is_resolved_raises_the_epoch_at_once()
     sim.subscribe("b", ".*")
     assert sim.state()[1] == 3
     assert sim.asked() == []
+
+
+def test_a_member_with_an_expression_that_is_known_has_nothing_looked_up() -> None:
+    sim = Expressions()
+    sim.stable()
+    sim.pass_ms(MIN_INTERVAL_MS + 1)
+    sim.subscribe("b", ".*")
+    assert sim.asked() == []
+
+
+def test_a_full_request_with_an_expression_is_answered_with_the_assignment() -> None:
+    sim = Expressions()
+    sim.stable()
+    owned = {"t": [0, 1, 2], "u": [0, 1, 2, 3]}
+    full = sim.heartbeat("a", 2, subscribed_topic_regex=".*", owned=owned, timeout_ms=60_000)
+    assert sim.told(full) == (2, owned)
+    assert sim.told(sim.heartbeat("a", 2, subscribed_topic_regex=".*", owned=owned)) == (2, None)
 
 
 def test_another_expression_waits_until_ten_seconds_after_the_last_look_up() -> None:
@@ -197,6 +215,17 @@ def test_a_result_for_a_group_that_is_gone_does_not_count() -> None:
     sim.coordinator = Expressions().coordinator
     sim.apply(sim.coordinator.expressions_resolved(lookup, {".*": frozenset({"t"})}))
     assert len(sim.updates()) == 1
+
+
+def test_a_result_for_a_group_that_is_classic_by_now_does_not_count() -> None:
+    sim = Expressions()
+    sim.subscribe("a", ".*")
+    sim.heartbeat("a", -1)
+    classic = Peer(sim, "c")
+    classic.take(classic.join())
+    written = len(sim.updates())
+    sim.resolve(any={"t", "u"})
+    assert (len(sim.updates()), list(sim.group.members)) == (written, [classic.member_id])
 
 
 def test_a_result_that_cannot_be_written_is_asked_for_again() -> None:

@@ -15,7 +15,14 @@ from kshim.coordinator.groups.consumer.updates import (
     Update,
     parse_update,
 )
-from kshim.coordinator.groups.events import GroupConverted, MemberAdded, MemberRemoved, MemberReplaced, Transition
+from kshim.coordinator.groups.events import (
+    Cause,
+    GroupConverted,
+    MemberAdded,
+    MemberRemoved,
+    MemberReplaced,
+    Transition,
+)
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest, DescribedGroup
 from kshim_protocol.messages.consumer_group_heartbeat import (
@@ -30,8 +37,9 @@ from kshim_protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from kshim_protocol.records.record import iter_records
-from tests.coordinator.harness import Call, Sim
+from tests.coordinator.harness import Call, Sim, Topics
 from tests.coordinator.peers import Peer, fetched
+from tests.coordinator.rules import covers
 
 INTERVAL_MS = 1_000
 SESSION_MS = 45_000
@@ -53,6 +61,7 @@ class World(Sim):
         timeout_ms: int = -1,
         version: int = 1,
         group_id: str = "g",
+        client_id: str | None = "client",
         **fields: Any,
     ) -> Call[ConsumerGroupHeartbeatResponse]:
         partitions = None
@@ -69,7 +78,7 @@ class World(Sim):
             topic_partitions=partitions,
             **fields,
         )
-        return self.send(request, version)
+        return self.send(request, version, client_id=client_id)
 
     def join(self, member_id: str, *names: str, **fields: Any) -> Call[ConsumerGroupHeartbeatResponse]:
         return self.heartbeat(member_id, 0, **{"owned": {}, "names": names, "timeout_ms": 60_000, **fields})
@@ -274,6 +283,38 @@ def test_a_topic_that_is_made_later_is_assigned_with_the_next_heartbeat() -> Non
     assert world.told(world.heartbeat("a", 2)) == (3, {"t": [0, 1, 2], "later": [0]})
 
 
+def test_a_topic_that_is_made_is_noticed_with_the_next_heartbeat_and_named_as_the_cause() -> None:
+    world = World()
+    world.join("a", "t", "later")
+    world.topics.topics["later"] = (1, 0)
+    world.heartbeat("a", 2)
+    assert world.state() == ("Assigning", 3, 2)
+    assert world.transitions()[-1] == "Stable -> Assigning topics-changed"
+
+
+def test_each_of_many_topics_that_are_made_one_after_the_other_is_noticed() -> None:
+    world = World()
+    names = [f"later-{number}" for number in range(10)]
+    assert world.told(world.join("a", *names)) == (2, {})
+    for number, name in enumerate(names):
+        world.pass_ms(INTERVAL_MS)
+        world.topics.topics[name] = (1, 0)
+        told = world.told(world.heartbeat("a", 2 + number))
+        assert told == (3 + number, {found: [0] for found in names[: number + 1]})
+
+
+def test_a_topic_that_grew_while_nobody_led_the_group_is_noticed() -> None:
+    class Catalog(Topics):
+        version = 0  # as of a broker that has just started
+
+    world = World()
+    world.join("a", "t")
+    world.topics = Catalog({"t": 4})
+    world.restart()
+    world.heartbeat("a", 2)
+    assert world.state() == ("Assigning", 3, 2)
+
+
 # Several members
 
 
@@ -447,6 +488,19 @@ def test_a_static_member_that_comes_back_with_another_wish_raises_the_epoch() ->
     assert world.state() == ("Assigning", 3, 2)
 
 
+def test_who_leaves_with_the_instance_id_of_another_member_is_fenced() -> None:
+    world = World()
+    world.join("a", "t", instance_id="i")
+    world.join("b", "t")
+    fenced = (ErrorCode.FENCED_INSTANCE_ID, "Static member b with instance id i was fenced by member a.")
+    assert refusal(world.heartbeat("b", -1, instance_id="i")) == fenced
+    assert refusal(world.heartbeat("b", -1, instance_id="j")) == (
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        "Instance id j is unknown.",
+    )
+    assert world.told(world.heartbeat("a", -1, instance_id="i")) == (-1, None)
+
+
 # Both protocols
 
 
@@ -468,6 +522,7 @@ def test_an_empty_classic_group_becomes_one_of_the_new_protocol_and_keeps_its_of
     world.send(commit, 9)
     assert world.told(world.join("a", "t")) == (2, {"t": [0, 1, 2]})
     assert [type(event) for event in world.events][:1] == [GroupConverted]
+    assert list(world.coordinator.classic_groups()) == []
     world.restart()
     assert world.state() == ("Stable", 2, 2)
     assert fetched(world)["t", 0].committed_offset == 5
@@ -479,9 +534,16 @@ def test_an_empty_group_of_the_new_protocol_becomes_classic() -> None:
     world.heartbeat("a", -1)
     classic = Peer(world, "c", instance_id="i")
     assert classic.take(classic.join()).generation_id == 1
+    assert [event.to_kind for event in world.events if isinstance(event, GroupConverted)] == ["classic"]
+    assert list(world.coordinator.classic_groups()) == [(world.shard(), world.group)]
     assert refusal(world.heartbeat("a", 5))[1] == "Group g is not a consumer group."
     world.restart()
     assert world.group.generation_id == 0
+
+
+@covers("check.consumer-group-describe.empty-group-id")
+def test_a_group_without_an_id_cannot_be_described() -> None:
+    assert World().described("").error_code == ErrorCode.INVALID_GROUP_ID
 
 
 def test_an_administrator_removes_members_with_leave_group() -> None:
@@ -507,12 +569,55 @@ def test_members_and_states_are_reported_with_their_cause() -> None:
     world.heartbeat("a", -2, instance_id="i")
     world.join("b", "t", instance_id="i")
     world.heartbeat("b", -1)
-    seen = [type(event) for event in world.events if isinstance(event, MemberAdded | MemberReplaced | MemberRemoved)]
-    assert seen == [MemberAdded, MemberReplaced, MemberRemoved]
+    seen = [event for event in world.events if isinstance(event, MemberAdded | MemberReplaced | MemberRemoved)]
+    assert [type(event) for event in seen] == [MemberAdded, MemberReplaced, MemberRemoved]
+    assert isinstance(seen[0], MemberAdded)
+    assert not seen[0].had_id  # it made its id itself
     states = [f"{event.previous} {event.new} {event.cause}" for event in world.events if isinstance(event, Transition)]
     assert states == [
         "Empty Stable member-joined",
         "Stable Reconciling member-left",
         "Reconciling Stable static-member-replaced",
         "Stable Empty member-left",
+    ]
+
+
+def test_a_removal_is_reported_with_the_time_that_was_over() -> None:
+    world = World()
+    world.join("a", "t", timeout_ms=1_500)
+    world.join("b", "t")
+    world.pass_ms(INTERVAL_MS)
+    world.heartbeat("a", 2)  # it is to give up a partition, and does not
+    world.pass_ms(SESSION_MS)
+    removed = [(event.member.member_id, event.cause) for event in world.events if isinstance(event, MemberRemoved)]
+    assert removed == [("a", Cause.REBALANCE_TIMEOUT), ("b", Cause.SESSION_EXPIRED)]
+
+
+def test_a_description_says_whose_the_members_are() -> None:
+    world = World()
+    world.join("a", "t", client_id="billing")
+    world.join("b", "t", client_id=None)
+    members = world.described().members
+    assert [(member.member_id, member.client_id, member.client_host) for member in members] == [
+        ("a", "billing", "/127.0.0.1"),
+        ("b", "", "/127.0.0.1"),
+    ]
+
+
+@pytest.mark.parametrize(("is_asked", "operations"), [(True, 3400), (False, -2147483648)])
+def test_operations_are_described_to_those_who_ask(is_asked: bool, operations: int) -> None:
+    world = World()
+    world.join("a", "t")
+    request = ConsumerGroupDescribeRequest(group_ids=("g",), include_authorized_operations=is_asked)
+    assert world.ask(request, 1).groups[0].authorized_operations == operations
+
+
+def test_groups_without_an_id_are_described_first() -> None:
+    world = World()
+    world.join("a", "t")
+    groups = world.ask(ConsumerGroupDescribeRequest(group_ids=("g", "", "h")), 1).groups
+    assert [(group.group_id, group.error_code) for group in groups] == [
+        ("", ErrorCode.INVALID_GROUP_ID),
+        ("g", ErrorCode.NONE),
+        ("h", ErrorCode.GROUP_ID_NOT_FOUND),
     ]

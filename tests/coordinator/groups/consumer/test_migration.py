@@ -26,6 +26,7 @@ from kshim_protocol.records.record import iter_records
 from tests.coordinator.groups.consumer.test_heartbeat import INTERVAL_MS, SESSION_MS, World, refusal
 from tests.coordinator.groups.consumer.test_records import STABLE, UNREVOKED, row
 from tests.coordinator.peers import Peer
+from tests.coordinator.rules import covers
 
 Owned = Mapping[str, Sequence[int]]
 NONE, REBALANCE = ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS
@@ -654,6 +655,7 @@ def test_conversions_are_reported_with_both_kinds_and_the_cause_of_what_follows(
     assert member.heartbeat() is REBALANCE
 
 
+@covers("describe.new-protocol-group")
 def test_the_classic_apis_know_members_of_the_new_protocol_only_by_their_group() -> None:
     world = World()
     world.join("a", "t")

@@ -196,6 +196,7 @@ def test_a_draft_shows_its_changes_and_leaves_its_base_alone() -> None:
     assert (dict(draft), len(draft), base) == ({"a": 10, "c": 3}, 2, {"a": 1, "b": 2})
     draft["b"] = 4
     del draft["c"]
+    assert "c" not in draft
     assert dict(draft) == {"a": 10, "b": 4}
     with pytest.raises(KeyError):
         del draft["c"]

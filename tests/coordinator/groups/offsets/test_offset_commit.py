@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.step import RequestContext
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.internal.offset_commit import OffsetCommitKey
 from kshim_protocol.messages.offset_commit import (
@@ -12,11 +13,22 @@ from kshim_protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from tests.coordinator.harness import topic_id
+from tests.coordinator.harness import Call, topic_id
 from tests.coordinator.peers import a_group, commit_errors, fetched
 from tests.coordinator.rules import covers
 
 ORDERS = ("orders", 0)
+
+
+def of_orders(*indexes: int) -> OffsetCommitRequestTopic:
+    """Offset 1 in partitions of orders."""
+    return OffsetCommitRequestTopic(
+        name="orders",
+        partitions=tuple(
+            OffsetCommitRequestPartition(partition_index=index, committed_offset=1, committed_metadata="")
+            for index in indexes
+        ),
+    )
 
 
 @covers("commit.unknown-topic", "commit.result-order")
@@ -30,6 +42,12 @@ def test_topics_and_partitions_that_do_not_exist_fail_alone() -> None:
         ("unheard-of", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
     assert [record.key.partition for record in sim.records() if isinstance(record.key, OffsetCommitKey)] == [0]
+
+
+def test_what_does_not_exist_keeps_nothing_behind_it_from_being_stored() -> None:
+    sim = a_group()
+    sim.peer("a").commit({("orders", 4): 1, ORDERS: 2, ("unheard-of", 0): 3, ("audit", 1): 4})
+    assert {key: row.committed_offset for key, row in fetched(sim).items()} == {ORDERS: 2, ("audit", 1): 4}
 
 
 @covers("commit.unknown-topic-id")
@@ -264,6 +282,20 @@ def test_only_a_retention_of_minus_one_leaves_it_to_the_broker(retention_ms: int
     sim = a_group()
     sim.peer("a").send_commit({ORDERS: 5}, retention_ms=retention_ms, version=4)
     assert sim.records()[0].value.expire_timestamp == sim.wall_ms + retention_ms
+
+
+def test_the_longest_retention_ends_with_the_last_time_there_is() -> None:
+    sim = a_group()
+    sim.peer("a").send_commit({ORDERS: 5}, retention_ms=(1 << 63) - 1, version=4)
+    assert sim.records()[0].value.expire_timestamp == (1 << 63) - 1
+
+
+def test_what_a_group_writes_is_no_sign_of_a_producer() -> None:
+    sim = a_group()
+    request = OffsetCommitRequest(group_id="g", member_id="", topics=(of_orders(0),))
+    context = RequestContext(9, "client", "/127.0.0.1", sim.now)
+    step = sim.coordinator.offset_commit(request, context, Call(request, 9))
+    assert [append.now_ms for append in step.appends] == [-1]
 
 
 def test_a_commit_that_cannot_be_written_changes_nothing() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from kshim.coordinator.groups.classic.state import GroupState
-from kshim.coordinator.step import RequestContext
+from kshim.coordinator.step import RequestContext, Step
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -102,18 +102,29 @@ def commit_by_id(sim: Sim, *topics: tuple[bytes, tuple[int, ...]]) -> list[tuple
     ]
 
 
-def end(sim: Sim, *, is_commit: bool, group_id: str = "g", producer: tuple[int, int] = PRODUCER) -> None:
-    """Its marker arrives."""
-    step = sim.coordinator.end_transaction(
+def ended(
+    sim: Sim,
+    *,
+    is_commit: bool,
+    group_id: str = "g",
+    producer: tuple[int, int] = PRODUCER,
+    heard: list[ErrorCode] | None = None,
+) -> Step:
+    """Its marker is about to be written."""
+    return sim.coordinator.end_transaction(
         sim.coordinator.partition_for(group_id),
         producer_id=producer[0],
         producer_epoch=producer[1],
         is_commit=is_commit,
         coordinator_epoch=0,
         now=sim.now,
-        ended=lambda _error: None,
+        ended=([] if heard is None else heard).append,
     )
-    sim.apply(step)
+
+
+def end(sim: Sim, *, is_commit: bool, group_id: str = "g", producer: tuple[int, int] = PRODUCER) -> None:
+    """Its marker arrives."""
+    sim.apply(ended(sim, is_commit=is_commit, group_id=group_id, producer=producer))
 
 
 def offset(sim: Sim, group_id: str = "g") -> int | None:
@@ -250,9 +261,11 @@ def test_a_commit_may_come_while_the_group_rebalances() -> None:
 
 
 @covers("check.txn-offset-commit.empty-group-id")
-def test_a_generation_of_a_group_that_is_not_there_is_none() -> None:
+@pytest.mark.parametrize("generation_id", [0, 1, 3])
+def test_a_generation_of_a_group_that_is_not_there_is_none(generation_id: int) -> None:
     sim = a_group()
-    assert commit(sim, {ORDERS: 1}, group_id="new", generation_id=3) == {ORDERS: ErrorCode.ILLEGAL_GENERATION}
+    told = commit(sim, {ORDERS: 1}, group_id="new", generation_id=generation_id)
+    assert told == {ORDERS: ErrorCode.ILLEGAL_GENERATION}
     assert commit(sim, {ORDERS: 1}, group_id="") == {ORDERS: ErrorCode.INVALID_GROUP_ID}
 
 
@@ -261,6 +274,21 @@ def test_what_could_not_be_written_is_not_pending() -> None:
     sim.fail_appends(ErrorCode.KAFKA_STORAGE_ERROR)
     assert commit(sim, {ORDERS: 1}) == {ORDERS: ErrorCode.NOT_COORDINATOR}
     assert not is_pending(sim)
+
+
+@pytest.mark.parametrize("error", [ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR])
+def test_whoever_ends_a_transaction_hears_whether_the_marker_was_written(error: ErrorCode) -> None:
+    sim = a_group()
+    commit(sim, {ORDERS: 1})
+    if error is not ErrorCode.NONE:
+        sim.fail_appends(error)
+    heard: list[ErrorCode] = []
+    step = ended(sim, is_commit=True, heard=heard)
+    assert heard == []
+    assert [append.now_ms for append in step.appends] == [sim.wall_ms]  # when the producer was heard of
+    sim.apply(step)
+    assert heard == [error]
+    assert (offset(sim), is_pending(sim)) == ((1, False) if error is ErrorCode.NONE else (None, True))
 
 
 def test_a_loading_shard_takes_neither_commits_nor_markers() -> None:
