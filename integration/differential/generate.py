@@ -574,4 +574,4 @@ EPOCH_WEIGHTS: dict[str, float] = {
     "delete": 2,
     "heartbeat": 1,
 }
-"""Of sequences about groups of the new protocol. No JoinGroup: groups of both are played in `integration/librdkafka` and rolling."""
+"""Of sequences about groups of the new protocol. No JoinGroup: groups with members of both are not compared here."""
