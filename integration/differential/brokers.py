@@ -19,6 +19,8 @@ CONFIG = {
     "group.min.session.timeout.ms": "100",
     "group.initial.rebalance.delay.ms": "0",
     "group.max.size": "4",
+    "group.consumer.max.size": "4",
+    "group.consumer.assignment.interval.ms": "0",  # targets depend on requests alone
     "offsets.topic.num.partitions": "5",
     "offsets.retention.check.interval.ms": "86400000",  # each broker's own clock says when empty groups go
     "auto.create.topics.enable": "false",

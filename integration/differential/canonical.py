@@ -32,11 +32,19 @@ _UNORDERED = frozenset(
         "OffsetFetchResponseTopic.partitions",
         "OffsetFetchResponseTopics.partitions",
         "OffsetDeleteResponse.topics",
+        "ConsumerGroupDescribeResponse.groups",
+        "Assignment.topic_partitions",
+        "TopicPartitions.partitions",
+        "Member.subscribed_topic_names",
         "OffsetDeleteResponseTopic.partitions",
     }
 )
 
 _MEMBER_ID = re.compile(r"(.*)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.DOTALL)
+
+
+_SHORT_ID = re.compile(r"[A-Za-z0-9_-]{22}")
+"""Of a member of the new protocol that brought none."""
 
 
 class Malformed(Exception):
@@ -61,6 +69,8 @@ def parse_answer(frame: bytes, *, api_key: int, version: int, correlation_id: in
 def id_prefix(member_id: str) -> str:
     """A member id without its UUID."""
     match = _MEMBER_ID.fullmatch(member_id)
+    if match is None and _SHORT_ID.fullmatch(member_id):
+        return "short"
     return match[1] if match else f"not an id of a member: {member_id}"
 
 

@@ -23,6 +23,8 @@ _KEYS = {
     "list": 16,
     "delete": 42,
     "find-coordinator": 10,
+    "consumer-heartbeat": 68,
+    "consumer-describe": 69,
 }
 _METADATA = ("sub:t", "sub:t,u", "sub:u", "sub:", "no subscription", "")
 _STATES = (
@@ -50,6 +52,8 @@ class Generator:
 
     def next_step(self) -> Step:
         """A step of any kind."""
+        if self.profile.has_epochs:
+            return self.of_kind(self.rnd.choices(list(EPOCH_WEIGHTS), list(EPOCH_WEIGHTS.values()))[0])
         if self.rnd.random() < 0.62:
             return self.sensible()
         kind = self.rnd.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
@@ -186,6 +190,79 @@ class Generator:
     def _add_instance(self, step: Step, slot: Slot, since: int) -> None:
         if slot.instance is not None and step.options["v"] >= since and self.rnd.random() < 0.85:
             step.options["instance"] = slot.instance
+
+    # The new protocol
+
+    def consumer_heartbeat(self, group: GroupModel, slot: Slot) -> Step:
+        """What the member in a slot would say next: it joins, or does as it was told."""
+        rnd = self.rnd
+        step = Step("consumer-heartbeat", group.name, slot.name, v=self._version("consumer-heartbeat"))
+        options = step.options
+        if slot.status == "new":
+            if not slot.member or rnd.random() < 0.5:
+                slot.runs += 1
+                options["id"] = f"m-{slot.name}-{slot.runs}"
+            # `uniform` decides between equal members by the order of hash tables.
+            options.update(generation=0, owned=[], timeout=LONG_MS, names=self._names(), assignor="range")
+            if self._instance(slot) is not None:
+                options["instance"] = self._instance(slot)
+            return step
+        if rnd.random() < 0.75:
+            options["owned"] = slot.owned
+        if rnd.random() < 0.15:
+            options["names"] = self._names()
+        if rnd.random() < 0.1:
+            options["timeout"] = LONG_MS
+        if rnd.random() < 0.05:
+            options["assignor"] = "range"
+        if slot.instance is not None and rnd.random() < 0.8:
+            options["instance"] = slot.instance
+        return step
+
+    def _names(self) -> list[str]:
+        # Never nothing: when the heartbeat with which such a member joins computes a target, Kafka 4.4 takes all members for
+        # equal, and gives partitions to nobody, or to that member.
+        return list(self.rnd.choice((("t",), ("t",), ("t", "u"), ("u",), ("t", "missing"))))
+
+    def consumer_leave(self, group: GroupModel, slot: Slot) -> Step:
+        """Leave for good, or for now."""
+        step = Step("consumer-heartbeat", group.name, slot.name, v=self._version("consumer-heartbeat"))
+        step.options["generation"] = -2 if slot.instance is not None and self.rnd.random() < 0.7 else -1
+        if slot.instance is not None:
+            step.options["instance"] = slot.instance
+        return step
+
+    def odd_consumer_heartbeat(self, group: GroupModel, slot: Slot) -> Step:
+        """A heartbeat with something unusual in it."""
+        step = self.consumer_heartbeat(group, slot)
+        rnd, options = self.rnd, step.options
+        match rnd.randrange(9):
+            case 0 | 1:
+                options["generation"] = rnd.choice(("-1", "+1", 0, -1, -2, -3, 99))
+            case 2:
+                options["id"] = rnd.choice(("@'", f"@{rnd.choice(SLOTS)}", "nobody"))
+            case 3:
+                options["instance"] = rnd.choice(("same", "static-e", "static-d", "other", ""))
+            case 4:
+                options["owned"] = rnd.choice(
+                    (None, [], [["t", [0, 1, 2]]], [["u", [0]]], [["missing", [0]]], [["t", [7]]])
+                )
+            case 5:
+                options["assignor"] = rnd.choice(("", "sticky", "range"))
+            case 6:
+                options["rack"] = rnd.choice(("", "r1", "r2"))
+            case 7:
+                options["timeout"] = rnd.choice((-1, LONG_MS, 10**9))
+            case _:
+                step.group, options["generation"] = rnd.choice((("", 0), ("unknown", 7)))  # which all sequences share
+        return step
+
+    def consumer_describe(self, group: GroupModel, slot: Slot) -> Step:
+        """Epochs, members and assignments."""
+        names = [group.name, *self.rnd.choice(([], [], ["unknown"], list(self.profile.groups), [""]))]
+        names = list(dict.fromkeys(names)) if self.rnd.random() < 0.95 else names
+        version = self._version("consumer-describe")
+        return Step("consumer-describe", "", "", v=version, groups=names, ops=self.rnd.random() < 0.3)
 
     # Requests that may not
 
@@ -449,6 +526,10 @@ MAKERS: dict[str, Callable[[Generator, GroupModel, Slot], Step]] = {
     "damaged": Generator.damaged,
     "queued": Generator.queued,
     "close": Generator.close,
+    "consumer-heartbeat": Generator.consumer_heartbeat,
+    "consumer-leave": Generator.consumer_leave,
+    "odd-consumer-heartbeat": Generator.odd_consumer_heartbeat,
+    "consumer-describe": Generator.consumer_describe,
     "wait": Generator.wait,
     "keep": Generator.keep,
 }
@@ -476,3 +557,21 @@ WEIGHTS: dict[str, float] = {
     "wait": 1,
     "keep": 1.5,
 }
+
+EPOCH_WEIGHTS: dict[str, float] = {
+    "consumer-heartbeat": 40,
+    "consumer-leave": 4,
+    "odd-consumer-heartbeat": 12,
+    "consumer-describe": 8,
+    "commit": 6,
+    "odd-commit": 4,
+    "fetch": 5,
+    "leave": 1.5,
+    "odd-leave": 1.5,
+    "describe": 2,
+    "list": 2,
+    "offset-delete": 2,
+    "delete": 2,
+    "heartbeat": 1,
+}
+"""Of sequences about groups of the new protocol. No JoinGroup: groups with members of both are not compared here."""

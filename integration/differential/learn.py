@@ -33,6 +33,8 @@ def learn(model: Model, group: GroupModel, step: Step, request: Any, tree: Tree 
             _followed(slot, tree["error_code"], is_sync=step.verb == "sync")
         case "leave":
             _left(group, request, tree)
+        case "consumer-heartbeat":
+            _reconciled(slot, request, tree)
         case _:
             pass
 
@@ -98,3 +100,23 @@ def _left(group: GroupModel, request: Any, tree: Tree) -> None:
             is_it = slot.member == member if member else slot.instance == instance is not None
             if error == ErrorCode.NONE and slot.member and is_it:
                 slot.forget()
+
+
+def _reconciled(slot: Slot, request: Any, tree: Tree) -> None:
+    error = tree["error_code"]
+    if error in (*_OUT, ErrorCode.FENCED_MEMBER_EPOCH) and request.member_id == slot.member:
+        slot.generation, slot.owned, slot.status = 0, [], "new"
+    if error != ErrorCode.NONE:
+        return
+    if request.member_epoch < 0:
+        if request.member_id == slot.member:
+            slot.forget()
+            slot.owned = []
+        return
+    slot.has_new_id(request.member_id)
+    slot.instance = request.instance_id or (slot.instance if request.member_epoch else None)
+    slot.generation, slot.status = tree["member_epoch"], "synced"
+    if tree["assignment"] is not None:
+        slot.owned = [
+            [topic["topic_id"].rstrip("."), topic["partitions"]] for topic in tree["assignment"]["topic_partitions"]
+        ]

@@ -21,7 +21,8 @@ class Slot:
     """A place for a member: a client that remembers what it was told.
 
     `status` guides the generation of sensible steps: new, pending (was given an id), joined (must sync), synced,
-    rejoin (was told to). `waiting` counts its requests that are parked.
+    rejoin (was told to). `waiting` counts its requests that are parked. Of the new protocol: `runs` counts the processes that
+    were started in it, `owned` are the partitions that it was told to own, by topic, and the epoch stands for the generation.
     """
 
     def __init__(self, name: str) -> None:
@@ -37,6 +38,8 @@ class Slot:
         self.status = "new"
         self.waiting = 0
         self.join: dict[str, Any] | None = None
+        self.runs = 0
+        self.owned: list[list[Any]] = []
 
     def has_new_id(self, member: str) -> None:
         """The broker named the slot's member."""

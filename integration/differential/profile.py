@@ -9,6 +9,8 @@ SHORT_REBALANCE_MS = 1_500
 LONG_MS = 120_000
 
 SLOTS = "abcde"
+EPOCHS_SHARE = 0.3
+"""How many sequences are about groups of the new protocol."""
 _NAMES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
 
@@ -17,6 +19,7 @@ class Profile:
 
     `timing` of a group: "long" (no timer fires), "session" (some members have short sessions), "rebalance" (all have
     short rebalance timeouts), "both". `order`: whether members agree on the order of protocols, so that votes cannot tie.
+    `has_epochs`: its groups are of the new protocol.
     """
 
     def __init__(self, rnd: random.Random) -> None:
@@ -30,3 +33,4 @@ class Profile:
         self.same_instance = rnd.random() < 0.4
         self.slots = SLOTS[: rnd.choice((2, 3, 4, 5))] + "e"
         self.newest_only = rnd.random() < 0.25
+        self.has_epochs = rnd.random() < EPOCHS_SHARE

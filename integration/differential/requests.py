@@ -19,6 +19,8 @@ from kshim_protocol.group_requests import (
     offset_delete,
     offset_fetch,
 )
+from kshim_protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from kshim_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
 from kshim_protocol.messages.leave_group import MemberIdentity
@@ -167,11 +169,39 @@ def _list(_place: _Place, options: dict[str, Any]) -> Request[Any]:
     return for_version(ListGroupsRequest(states_filter=states, types_filter=types), options["v"])
 
 
+def _consumer_heartbeat(place: _Place, options: dict[str, Any]) -> Request[Any]:
+    owned, names = options.get("owned"), options.get("names")
+    partitions = None
+    if owned is not None:
+        partitions = tuple(
+            TopicPartitions(topic_id=topic_symbol(topic), partitions=tuple(indexes)) for topic, indexes in owned
+        )
+    return ConsumerGroupHeartbeatRequest(
+        group_id=place.group_id,
+        member_id=place.member(options),
+        member_epoch=place.generation(options),
+        instance_id=options.get("instance"),
+        rack_id=options.get("rack"),
+        rebalance_timeout_ms=options.get("timeout", -1),
+        subscribed_topic_names=None if names is None else tuple(names),
+        server_assignor=options.get("assignor"),
+        topic_partitions=partitions,
+    )
+
+
+def _consumer_describe(place: _Place, options: dict[str, Any]) -> Request[Any]:
+    return ConsumerGroupDescribeRequest(
+        group_ids=place.group_ids(options["groups"]), include_authorized_operations=options.get("ops", False)
+    )
+
+
 BUILDERS: dict[str, Callable[[_Place, dict[str, Any]], Request[Any]]] = {
     "join": _join,
     "sync": _sync,
     "heartbeat": lambda place, options: _member(place, options).heartbeat(options["v"]),
     "leave": _leave,
+    "consumer-heartbeat": _consumer_heartbeat,
+    "consumer-describe": _consumer_describe,
     "commit": _commit,
     "fetch": _fetch,
     "offset-delete": lambda place, options: offset_delete(place.group_id, options["topics"]),

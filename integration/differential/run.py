@@ -64,11 +64,14 @@ class Totals:
         return "\n".join(lines)
 
 
-def play_random(pair: Pair, seed: str, requests: int, prefix: str) -> tuple[Play, list[Step], str | None]:
+def play_random(
+    pair: Pair, seed: str, requests: int, prefix: str, *, only_epochs: bool = False
+) -> tuple[Play, list[Step], str | None]:
     """One sequence: what was played, its steps, and the difference if there is one. Raises TimingLost."""
     rnd = random.Random(seed)
     play = Play(pair, prefix, load_rules())
     generator = Generator(rnd, play.model)
+    generator.profile.has_epochs |= only_epochs
     steps: list[Step] = []
     try:
         while play.counts["requests"] < requests:
@@ -83,7 +86,16 @@ def play_random(pair: Pair, seed: str, requests: int, prefix: str) -> tuple[Play
     return play, steps, None
 
 
-def run(pair: Pair, *, seed: int, sequences: int, requests: int, at_once: int, stop_after: int) -> Totals:
+def run(
+    pair: Pair,
+    *,
+    seed: int,
+    sequences: int,
+    requests: int,
+    at_once: int,
+    stop_after: int,
+    only_epochs: bool = False,
+) -> Totals:
     """Play sequences on both brokers until all are done or `stop_after` differences are found."""
     totals = Totals()
     run_id = f"{seed}x{int(time.time()) % 1_000_000}"
@@ -94,7 +106,7 @@ def run(pair: Pair, *, seed: int, sequences: int, requests: int, at_once: int, s
                 return
             try:
                 prefix = f"d{run_id}-{index}-{attempt}"
-                play, steps, text = play_random(pair, f"{seed}.{index}", requests, prefix)
+                play, steps, text = play_random(pair, f"{seed}.{index}", requests, prefix, only_epochs=only_epochs)
             except TimingLost:
                 totals.inconclusive += 1
                 continue
@@ -144,6 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--keep", type=Path, default=Path(".cache/differences"), help="where steps of differences are written"
     )
+    parser.add_argument("--only-epochs", action="store_true", help="only sequences about groups of the new protocol")
     parser.add_argument("--replay", type=Path, help="play the steps of this file")
     parser.add_argument(
         "--kshim", help="HOST:PORT of a running kshim (both brokers must be configured as brokers.py does)"
@@ -162,6 +175,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             requests=options.requests,
             at_once=options.at_once,
             stop_after=options.stop_after,
+            only_epochs=options.only_epochs,
         )
         for found in totals.found[: options.stop_after]:
             print(report(pair, found, options.keep), flush=True)

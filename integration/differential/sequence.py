@@ -343,12 +343,13 @@ class Sequence:
 
     def _name_members(self, ticket: Ticket) -> None:
         """Member ids are named by the order in which Joins were sent, whatever the order of their answers."""
-        if ticket.api.name != "JoinGroup" or len(ticket.answers) < len(self.sides):
+        if ticket.api.name not in ("JoinGroup", "ConsumerGroupHeartbeat") or len(ticket.answers) < len(self.sides):
             return
         number = max(len(side.symbols) for side in self.sides) + 1
         for side in self.sides:
             response = ticket.response(side)
-            if response is not None and response.error_code in _NAMES_A_MEMBER:
+            is_given = ticket.api.name == "JoinGroup" or not ticket.request.member_id
+            if is_given and response is not None and response.error_code in _NAMES_A_MEMBER and response.member_id:
                 side.name_member(response.member_id, number)
 
     def _count(self, ticket: Ticket, tree: Tree | None) -> None:

@@ -245,3 +245,16 @@ def test_a_new_client_that_joins_and_leaves_in_a_loop_is_flapping_from_its_first
         story.joins(HOUR + number * 20 * SECOND, "job", host="10.0.0.9", says="")
         story.leaves(HOUR + number * 20 * SECOND + 5 * SECOND, "job", says="the consumer is being closed")
     assert story.causes()[1:] == [("flapping", ("job@10.0.0.9",))]
+
+
+def test_a_member_that_joins_minutes_later_on_another_host_is_no_successor() -> None:
+    story = (
+        a_group_of_three()
+        .joins(900, "api-1", host="10.0.0.4")
+        .leaves(HOUR, "api-1", says="the consumer is being closed")
+    )
+    for number, client in enumerate(("one", "two")):
+        at_ms = HOUR + MINUTE + number * 10 * SECOND
+        story.leaves(at_ms, client).joins(at_ms + 5 * SECOND, client, host=f"10.0.0.{number + 1}")
+    story.joins(HOUR + 3 * MINUTE, "api-2", host="10.0.0.9")
+    assert ("scale_down", ("api-1@10.0.0.4",)) in story.causes()

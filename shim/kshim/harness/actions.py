@@ -146,7 +146,7 @@ def _fence(cluster: Cluster, group_id: str, instance_id: str, now: Now) -> str:
 
 def _fence_with_epoch(cluster: Cluster, shard: Shard, group: ConsumerGroup, member_id: str, now: Now) -> str:
     """In the new protocol nobody takes over from a member that has not left; so this one leaves for now, unasked."""
-    new_id = shard.new_id()
+    new_id = shard.new_short_id()
     ref = group.members[member_id].ref()
     occasion = Trigger(cause=Cause.STATIC_MEMBER_REPLACED, detail="fenced by the test", member=ref)
     plan = Plan(group, shard.hash_of_topics)

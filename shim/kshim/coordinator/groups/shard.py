@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from binascii import b2a_base64
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.deadlines import Deadlines
@@ -19,6 +21,9 @@ from kshim.coordinator.step import OFFSETS_TOPIC, Append, Now, Step
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.internal.group_metadata import GroupMetadataValue
 from kshim_protocol.records.batch import build_key_value_batch
+
+_UUID_DIGITS: Final = 32
+_URL_SAFE: Final = str.maketrans("+/", "-_")
 
 
 class Shard(CoordinatorShard):
@@ -88,6 +93,14 @@ class Shard(CoordinatorShard):
             return group
         sentence = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a consumer group."
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, sentence)
+
+    def new_short_id(self) -> str:
+        """An id of a member that brings none, as Kafka makes it in groups of the new protocol: a UUID in URL-safe base64."""
+        text = self.new_id()
+        digits = text.replace("-", "")
+        if len(digits) != _UUID_DIGITS:
+            return text
+        return b2a_base64(bytes.fromhex(digits), newline=False).decode().rstrip("=").translate(_URL_SAFE)
 
     # What records mean
 

@@ -128,13 +128,19 @@ def _turnovers(group: Group, found: Sequence[Disturbance], known: Known) -> Iter
             yield _Turnover(gone, new)
 
 
+def _is_alike(new: Disturbance, gone: Disturbance) -> bool:
+    """Whether two have a name or a host in common."""
+    hosts = [each.member.host for each in (new, gone) if each.member is not None]
+    return new.name == gone.name or (len(hosts) == 2 and hosts[0] is not None and hosts[0] == hosts[1])
+
+
 def _take_successor(
     gone: Disturbance, came: list[Disturbance], starting: Collection[Key], known: Known
 ) -> Disturbance | None:
     """Who took the place of one that left for good: a process of the same kind that came before or after it left.
 
     It is younger than the one it replaces, and has not come when the group of both started. One of the same name is
-    preferred, then one on the same host.
+    preferred, then one on the same host; another comes within a minute.
     """
     old = gone.life
     assert old is not None
@@ -143,7 +149,7 @@ def _take_successor(
         new
         for new in came
         if new.member is not None
-        and abs(new.from_ms - gone.from_ms) <= within_ms
+        and abs(new.from_ms - gone.from_ms) <= (within_ms if _is_alike(new, gone) else RETURN_MS)
         and new.from_ms > old.began_ms
         and (new.from_ms > gone.from_ms or new.key not in starting)
         and stem(new.member.client_id) == stem(old.member.client_id)

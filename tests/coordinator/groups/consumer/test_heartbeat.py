@@ -206,6 +206,15 @@ def test_a_heartbeat_without_news_is_not_written_and_answered_without_an_assignm
     assert len(world.updates()) == 1
 
 
+def test_a_member_that_speaks_with_another_client_id_has_that_from_then_on() -> None:
+    world = World()
+    world.join("a", "t")
+    request = ConsumerGroupHeartbeatRequest(group_id="g", member_id="a", member_epoch=2)
+    assert world.told(world.send(request, 1, client_id="another")) == (2, None)
+    assert world.described().members[0].client_id == "another"
+    assert world.state() == ("Stable", 2, 2)
+
+
 def test_a_full_request_is_answered_with_the_assignment_and_a_join_is_repeatable() -> None:
     world = World()
     world.join("a", "t")
@@ -235,6 +244,20 @@ def test_rack_and_timeout_are_written_without_an_epoch_and_an_assignor_with_one(
     world.heartbeat("a", 2, server_assignor="range")
     assert world.state() == ("Assigning", 3, 2)
     assert world.described().assignor_name == "range"
+
+
+def test_an_assignor_raises_the_epoch_only_if_the_group_does_not_use_it() -> None:
+    world = World()
+    world.join("a", "t")
+    world.heartbeat("a", 2, server_assignor="uniform")
+    assert world.state()[1] == 2
+    world.heartbeat("a", 2, server_assignor="range")
+    assert world.state()[1] == 3
+    world.join("b", "t")
+    world.heartbeat("b", 2, server_assignor="range")
+    assert world.state()[1] == 4
+    world.heartbeat("b", 2, server_assignor="uniform")
+    assert world.state()[1] == 5
 
 
 def test_epochs_that_are_not_the_members_are_fenced() -> None:
@@ -334,6 +357,18 @@ def test_two_members_share_step_by_step_as_on_a_live_kafka() -> None:
     assert world.told(world.heartbeat("a", 2, owned={"t": [0, 1]})) == (3, None)
     assert world.told(world.heartbeat("b", 3, owned={})) == (3, {"t": [2]})
     assert world.state() == ("Stable", 3, 3)
+
+
+def test_a_partition_given_up_for_a_member_that_is_gone_comes_back_at_once() -> None:
+    world = World()
+    world.join("a", "t")
+    world.join("b", "t")
+    world.pass_ms(INTERVAL_MS)
+    assert world.told(world.heartbeat("a", 2)) == (2, {"t": [0, 1]})
+    world.heartbeat("b", -1)
+    world.pass_ms(INTERVAL_MS)
+    assert world.told(world.heartbeat("a", 2, owned={"t": [0, 1]})) == (4, {"t": [0, 1, 2]})
+    assert world.state() == ("Stable", 4, 4)
 
 
 def test_a_member_that_leaves_is_told_so_and_the_others_get_its_partitions() -> None:

@@ -66,7 +66,7 @@ def join(
     """
     require_migration(shard, group.group_id)
     has_id, instance_id = bool(request.member_id), request.group_instance_id
-    member_id = request.member_id or shard.new_id()
+    member_id = request.member_id or shard.new_short_id()
     require_room(shard, group, member_id, instance_id)
     if not group.supports(request.protocol_type, [protocol.name for protocol in request.protocols]):
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Member {member_id}'s protocols are not supported.")

@@ -51,7 +51,7 @@ def consumer_group_heartbeat(
     FENCED_INSTANCE_ID, INVALID_REGULAR_EXPRESSION.
     """
     try:
-        if not shard.is_loading and _changes_nothing(shard, request):
+        if not shard.is_loading and _changes_nothing(shard, request, context):
             restart_session(shard, request.group_id, request.member_id, context.now)
             step.reply(ticket, _response(shard, request.group_id, request.member_id, request.member_epoch))
             group = shard.consumer_group(request.group_id)
@@ -73,7 +73,7 @@ def consumer_group_heartbeat(
         step.reply(ticket, request.error_response(error.code, context.api_version, error.message))
 
 
-def _changes_nothing(shard: Shard, request: ConsumerGroupHeartbeatRequest) -> bool:
+def _changes_nothing(shard: Shard, request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> bool:
     """Whether a member only says that it is alive, and nothing waits for it: most heartbeats, which have to be fast."""
     group = shard.groups.get(request.group_id)
     if (
@@ -93,6 +93,8 @@ def _changes_nothing(shard: Shard, request: ConsumerGroupHeartbeatRequest) -> bo
         member is not None
         and member.current.epoch == request.member_epoch
         and member.current.is_at(group.target_epoch)
+        and member.metadata.client_id == (context.client_id or "")
+        and member.metadata.client_host == context.client_host
         and not member.is_classic
     )
 
@@ -161,7 +163,7 @@ class _Heartbeat:
         request, group = self.request, self.group
         is_joining = request.member_epoch == JOIN_EPOCH
         if is_joining and not self.member_id:
-            self.member_id = self.shard.new_id()
+            self.member_id = self.shard.new_short_id()
         require_room(self.shard, group, self.member_id, request.instance_id)
         plan = Plan(group, self.shard.hash_of_topics, occasion=self.trigger(Cause.RECONCILED))
         plan.replaces = self.shard.classic_groups.get(group.group_id)

@@ -11,7 +11,7 @@ from kshim.coordinator.groups.consumer.assignors.range import assign_ranges
 from kshim.coordinator.groups.consumer.assignors.subscribers import Assignor, Subscriber
 from kshim.coordinator.groups.consumer.assignors.uniform import assign_uniformly
 from kshim.coordinator.groups.consumer.expressions import changes_topics
-from kshim.coordinator.groups.consumer.group import JOIN_EPOCH, LEFT_FOR_NOW_EPOCH, ConsumerGroup
+from kshim.coordinator.groups.consumer.group import JOIN_EPOCH, LEFT_FOR_NOW_EPOCH, ConsumerGroup, Member
 from kshim.coordinator.groups.consumer.reconciliation import Owned, reconcile
 from kshim.coordinator.groups.consumer.subscriptions import names_of, subscribed_ids, subscribed_names
 from kshim.coordinator.groups.consumer.updates import (
@@ -36,7 +36,6 @@ ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": assign_uniformly, "range"
 
 HashOfTopics = Callable[[frozenset[str]], int]
 """From the names of topics to what changes when these topics do."""
-_NO_WISH: Final = frozenset[str](), None
 
 
 class Plan:
@@ -99,6 +98,7 @@ class Plan:
         before = self.group.members.get(member_id)
         if before is not None and before.metadata == metadata:
             return
+        preferred = preferred_assignor(self.group)
         self.add(MemberMetadata(member_id, metadata))
         self.wishes[member_id] = Wish(
             metadata.subscribed_topic_names,
@@ -110,9 +110,21 @@ class Plan:
         expression = "" if before is None else before.metadata.subscribed_topic_regex or ""
         after = metadata.subscribed_topic_regex or ""
         self._forget_expression(expression)
-        is_other = _wish(metadata) != (_NO_WISH if before is None else _wish(before.metadata))
-        if is_other or changes_topics(self.group.expressions, expression, after):
+        if self._is_other_wish(before, metadata, preferred) or changes_topics(
+            self.group.expressions, expression, after
+        ):
             self.raise_epoch(trigger)
+
+    @staticmethod
+    def _is_other_wish(before: Member | None, metadata: ConsumerGroupMemberMetadataValue, preferred: str) -> bool:
+        """Whether a target may depend on what is new: other names, or an assignor that the group does not use yet.
+
+        Asked of a live 4.4: only the member's own assignor is compared with the `preferred` one, whatever the votes say then.
+        """
+        names = () if before is None else before.metadata.subscribed_topic_names
+        assignor = None if before is None else before.metadata.server_assignor
+        is_other_assignor = metadata.server_assignor not in (None, assignor, preferred)
+        return is_other_assignor or frozenset(metadata.subscribed_topic_names) != frozenset(names)
 
     def remove_members(self, leaving: Mapping[str, Trigger]) -> None:
         """Members, at least one, leave for good or are removed; why each does."""
@@ -229,8 +241,3 @@ def preferred_assignor(group: ConsumerGroup) -> str:
         if member.metadata.server_assignor is not None:
             votes[member.metadata.server_assignor] += 1
     return max(votes, key=lambda name: votes[name])
-
-
-def _wish(metadata: ConsumerGroupMemberMetadataValue) -> tuple[object, ...]:
-    """What a target depends on."""
-    return frozenset(metadata.subscribed_topic_names), metadata.server_assignor

@@ -70,7 +70,8 @@ def reconcile(
     if to_revoke and _may_still_own(owned, to_revoke):
         return Current(current.epoch, current.epoch, MemberState.UNREVOKED_PARTITIONS, kept, to_revoke)
     missing = target - kept.keys()
-    free = {partition for partition in missing if is_free(partition)}
+    given_up = current.pending_revocation  # by this member, just now: it may have them again at once
+    free = {partition for partition in missing if partition in given_up or is_free(partition)}
     state = MemberState.STABLE if len(free) == len(missing) else MemberState.UNRELEASED_PARTITIONS
     return Current(target_epoch, current.epoch, state, {**kept, **dict.fromkeys(sorted(free), target_epoch)})
 

@@ -13,7 +13,7 @@ from kshim.coordinator.groups.offsets.offset_values import NEVER, Errors, Offset
 from kshim.coordinator.groups.offsets.requested_topics import (
     RequestedTopic,
     any_exists,
-    existing_partitions,
+    partitions_to_commit,
     requested_topics,
 )
 from kshim.coordinator.groups.shard import Shard
@@ -74,7 +74,8 @@ def _check_group(shard: Shard, request: OffsetCommitRequest, topics: _Topics, co
     sender = Sender(
         request.member_id, request.group_instance_id, generation_id, context.api_version, is_transactional=False
     )
-    group.require_may_commit(sender, lambda: existing_partitions(topics))
+    max_size = shard.config.offset_metadata_max_bytes
+    group.require_may_commit(sender, lambda: partitions_to_commit(topics, max_size))
     group.has_committed(request.member_id, shard.deadlines, context.now)
 
 

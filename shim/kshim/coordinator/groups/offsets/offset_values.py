@@ -54,7 +54,7 @@ class OffsetValues:
             if not 0 <= index < partition_count:
                 continue
             metadata = partition.committed_metadata or ""
-            if len(metadata) * 2 > max_size and _utf16_units(metadata) > max_size:
+            if is_too_large(metadata, max_size):
                 self.errors[metadata] = ErrorCode.OFFSET_METADATA_TOO_LARGE
                 continue
             # Keys of one topic differ in their last four bytes. All text that travels fits in a record.
@@ -87,6 +87,10 @@ class OffsetValues:
             put(self._group_id, topic, partition.partition_index, offset)
 
 
+def is_too_large(metadata: str, max_size: int) -> bool:
+    """Whether metadata exceed `offset.metadata.max.bytes`, which really counts UTF-16 units."""
+    return len(metadata) * 2 > max_size and _utf16_units(metadata) > max_size
+
+
 def _utf16_units(text: str) -> int:
-    """What Kafka's "bytes" limit really counts."""
     return len(text) + sum(1 for character in text if character > "\uffff")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
 from kshim.coordinator.catalog import TopicCatalog
+from kshim.coordinator.groups.offsets.offset_values import is_too_large
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.offset_commit import OffsetCommitRequestTopic
 from kshim_protocol.messages.txn_offset_commit import TxnOffsetCommitRequestTopic
@@ -44,11 +45,12 @@ def requested_topics(catalog: TopicCatalog, topics: Iterable[T], *, by_id: bool)
     return found
 
 
-def existing_partitions(topics: Iterable[RequestedTopic[T]]) -> Iterator[tuple[bytes, int]]:
-    """Topic id and index of each partition that exists."""
+def partitions_to_commit(topics: Iterable[RequestedTopic[T]], max_metadata_size: int) -> Iterator[tuple[bytes, int]]:
+    """Topic id and index of each partition that exists and whose metadata is not too large: Kafka checks no other's epoch."""
     for topic in topics:
         for partition in topic.requested.partitions:
-            if topic.has(partition.partition_index):
+            metadata = partition.committed_metadata or ""
+            if topic.has(partition.partition_index) and not is_too_large(metadata, max_metadata_size):
                 yield topic.topic_id, partition.partition_index
 
 

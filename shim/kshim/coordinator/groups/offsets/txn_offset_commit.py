@@ -11,7 +11,7 @@ from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.groups.kinds import Sender
 from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset
 from kshim.coordinator.groups.offsets.offset_values import Errors, OffsetValues
-from kshim.coordinator.groups.offsets.requested_topics import RequestedTopic, existing_partitions, requested_topics
+from kshim.coordinator.groups.offsets.requested_topics import RequestedTopic, partitions_to_commit, requested_topics
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -54,7 +54,8 @@ def txn_offset_commit(
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     group = shard.groups.get(request.group_id)
     if group is not None:
-        group.require_may_commit(_sender(request, context), lambda: existing_partitions(topics))
+        max_size = shard.config.offset_metadata_max_bytes
+        group.require_may_commit(_sender(request, context), lambda: partitions_to_commit(topics, max_size))
     elif request.generation_id_or_member_epoch >= 0:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
     values = OffsetValues(shard, request.group_id, context.now)
