@@ -557,7 +557,7 @@ def test_an_empty_classic_group_becomes_one_of_the_new_protocol_and_keeps_its_of
     world.send(commit, 9)
     assert world.told(world.join("a", "t")) == (2, {"t": [0, 1, 2]})
     assert [type(event) for event in world.events][:1] == [GroupConverted]
-    assert list(world.coordinator.classic_groups()) == []
+    assert world.shard().classic_groups == {}
     world.restart()
     assert world.state() == ("Stable", 2, 2)
     assert fetched(world)["t", 0].committed_offset == 5
@@ -570,7 +570,7 @@ def test_an_empty_group_of_the_new_protocol_becomes_classic() -> None:
     classic = Peer(world, "c", instance_id="i")
     assert classic.take(classic.join()).generation_id == 1
     assert [event.to_kind for event in world.events if isinstance(event, GroupConverted)] == ["classic"]
-    assert list(world.coordinator.classic_groups()) == [(world.shard(), world.group)]
+    assert world.shard().classic_groups == {"g": world.group}
     assert refusal(world.heartbeat("a", 5))[1] == "Group g is not a consumer group."
     world.restart()
     assert world.group.generation_id == 0
