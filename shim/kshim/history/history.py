@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.classic.subscriptions import subscribed_topics
 from kshim.coordinator.groups.events import (
-    BrokerStopping,
     EpochRaised,
     GroupLoaded,
     JoinCompleted,
@@ -20,7 +19,7 @@ from kshim.coordinator.groups.events import (
 from kshim.coordinator.groups.kinds import CONSUMER_PROTOCOL_TYPE
 from kshim.history.ring import Ring
 from kshim.history.topic import EventsTopic
-from kshim.history.tracker import InjectedFault, Tracker
+from kshim.history.tracker import BrokerStopping, InjectedFault, Tracker
 from kshim.partitions.internal_topics import EVENTS_TOPIC
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from kshim.coordinator.groups.consumer.state import ConsumerGroupState, MemberSt
 from kshim.coordinator.groups.events import (
     AnyGroupState,
     Arrivals,
-    BrokerStopping,
     Cause,
     EpochRaised,
     GroupConverted,
@@ -111,6 +110,14 @@ _MEMBER_STATES: Final = {
     MemberState.UNRELEASED_PARTITIONS: "UnreleasedPartitions",
     MemberState.UNKNOWN: "Unknown",
 }
+
+
+class BrokerStopping(GroupEvent):
+    """After the last event of the coordinator: its broker is being stopped in good order, while the group has members."""
+
+    state: AnyGroupState
+    member_count: int
+    protocol_type: str | None = None
 
 
 class InjectedFault(NamedTuple):

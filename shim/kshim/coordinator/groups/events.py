@@ -336,14 +336,6 @@ class GroupLoaded(GroupEvent):
     protocol_type: str | None = None
 
 
-class BrokerStopping(GroupEvent):
-    """The broker of the group's coordinator is being stopped in good order, while the group has members."""
-
-    state: AnyGroupState
-    member_count: int
-    protocol_type: str | None = None
-
-
 class GroupConverted(GroupEvent):
     """A group went over to another protocol, `classic` or `consumer`; its offsets stayed, and so did its members.
 
