@@ -186,5 +186,4 @@ def test_records_that_are_skipped_are_named(key_type: int, what: str) -> None:
 def test_no_event_is_forgotten_here() -> None:
     classes = {found for found in vars(events).values() if isinstance(found, type) and issubclass(found, Event)}
     told = {type(event) for event, _ in AS_IN_KAFKA} | {type(event) for event in OTHERS}
-    made_by_history = {events.BrokerStopping}  # never logged: the coordinator does not report it
-    assert classes - made_by_history - {Event, GroupEvent, SyncCompleted} == told
+    assert classes - {Event, GroupEvent, SyncCompleted} == told
