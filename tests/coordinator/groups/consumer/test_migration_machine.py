@@ -134,6 +134,7 @@ class MigrationMachine(RuleBasedStateMachine):
         client = self.clients.pop(name, None)
         if client is not None:
             client.leave()
+            self.epochs_never_go_back_while_there_are_members()  # the group may be empty now, and begin again
 
     @rule(name=names, is_classic=st.booleans(), seconds=st.integers(1, 6))
     def roll(self, name: str, is_classic: bool, seconds: int) -> None:
