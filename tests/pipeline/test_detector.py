@@ -89,7 +89,7 @@ def test_spark_keeps_the_state_of_a_group_and_writes_alerts_when_its_timeout_pas
         an_event(1, now_ms - 90_000, "rebalance_started"),
         an_event(0, now_ms - 95_000, "rebalance_completed", event_id="g-0", outcome="completed"),
         an_event(2, now_ms - 59_000, "rebalance_started", group="h", event_id="h-1", trigger=None),
-        {**an_event(3, now_ms, "rebalance_started"), "v": 2},
+        {**an_event(3, now_ms, "rebalance_started"), "v": 9},
     )
     alerts = open_rebalances(spark.readStream.schema(RECORDS).parquet(str(source)), open_after_ms=AFTER_MS)
     query = (

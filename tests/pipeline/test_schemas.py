@@ -43,7 +43,7 @@ def test_the_events_are_those_of_their_design() -> None:
     documented = {name: kinds.get(kind, "parts") for name, kind in rows}
     ours: dict[str, str] = {}
     part_names = {"trigger": "member", "members": "counts", "waits": "wait", "last_to_join": "wait",
-                  "last_to_sync": "wait", "kicked": "kicked", "ended_by": "end", "activity": "activity",
+                  "last_to_sync": "wait", "kicked": "kicked", "ended_by": "end", "activity": "activity", "subscription": "subscription",
                   "reconciliation": "course", "reconciliation.members": "progress", "reconciliation.unowned": "gap",
                   "reconciliation.step": "step", "reconciliation.last_to_revoke": "wait",
                   "reconciliation.last_to_assign": "wait"}  # fmt: skip

@@ -15,7 +15,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from kshim_pipeline.detector.state_column import repair
 from kshim_pipeline.detector.watching import NOTHING, Alert, Watched, after_events, after_time
-from kshim_pipeline.model.events import EVENT_VERSION, parsed
+from kshim_pipeline.model.events import EVENT_VERSIONS, parsed
 from kshim_pipeline.topics import EVENTS_TOPIC
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def open_rebalances(records: DataFrame, *, open_after_ms: int) -> DataFrame:
     """
     rows = (
         parsed(records.where(F.col("topic") == EVENTS_TOPIC))
-        .where((F.col("event.v") == EVENT_VERSION) & F.col("event.run").isNotNull() & F.col("event.seq").isNotNull())
+        .where(F.col("event.v").isin(*EVENT_VERSIONS) & F.col("event.run").isNotNull() & F.col("event.seq").isNotNull())
         .where(F.col("event.ts_ms").isNotNull() & F.col("event.type").isNotNull() & F.col("event.group").isNotNull())
         .select(
             F.col("event.group").alias("group"),

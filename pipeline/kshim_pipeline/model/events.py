@@ -15,7 +15,8 @@ from kshim_pipeline.topics import EVENTS_TOPIC
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-EVENT_VERSION: Final = 1
+EVENT_VERSIONS: Final = (1, 2)
+"""Version 2 has added fields, and groups of the new protocol."""
 
 _IN_JSON: Final = StructType([field for field in EVENTS.fields if field.name != "evidence"])
 
@@ -23,7 +24,7 @@ _IN_JSON: Final = StructType([field for field in EVENTS.fields if field.name != 
 def parsed(records: DataFrame) -> DataFrame:
     """One row a record: `event` (a struct, its fields null where the JSON is malformed) and `evidence`.
 
-    Keeps no state, so it works on streams, too. Fields that version 1 does not have are skipped.
+    Keeps no state, so it works on streams, too. Fields that the newest of `EVENT_VERSIONS` does not have are skipped.
     """
     return records.select(
         F.from_json(F.col("value").cast("string"), _IN_JSON).alias("event"),
@@ -34,10 +35,12 @@ def parsed(records: DataFrame) -> DataFrame:
 def events(records: DataFrame) -> DataFrame:
     """The table events, from `records` (columns of RECORDS) of the topic of events; other records are ignored.
 
-    An event that was delivered or read twice is one row. Malformed values and versions other than 1 are left out, and
-    counted by `unreadable_events`.
+    An event that was delivered or read twice is one row. Malformed values and versions that are not in
+    `EVENT_VERSIONS` are left out, and counted by `unreadable_events`; so are groups of the new protocol, whose rebalances
+    have other phases, but uncounted.
     """
-    rows = parsed(_of_the_topic(records)).where(_readable()).select("event.*", "evidence")
+    classic = F.coalesce(F.col("event.group_type"), F.lit("classic")) == "classic"
+    rows = parsed(_of_the_topic(records)).where(_readable() & classic).select("event.*", "evidence")
     once = Window.partitionBy("group", "event_id").orderBy("evidence.partition", "evidence.offset")
     first = rows.withColumn("_n", F.row_number().over(once)).where("_n = 1")
     return shaped(first, EVENTS)
@@ -47,7 +50,7 @@ def unreadable_events(records: DataFrame) -> DataFrame:
     """`problem`, `count`: records of the topic that `events` leaves out, by reason."""
     problem = (
         F.when(F.col("event.v").isNull(), "malformed")
-        .when(F.col("event.v") != EVENT_VERSION, F.concat(F.lit("version "), F.col("event.v").cast("string")))
+        .when(~F.col("event.v").isin(*EVENT_VERSIONS), F.concat(F.lit("version "), F.col("event.v").cast("string")))
         .otherwise("incomplete")
     )
     rows = parsed(_of_the_topic(records)).where(~_readable())
@@ -60,7 +63,7 @@ def _of_the_topic(records: DataFrame) -> DataFrame:
 
 def _readable() -> Column:
     needed = ("event_id", "run", "seq", "ts_ms", "group", "epoch", "type")
-    readable = F.coalesce(F.col("event.v") == EVENT_VERSION, F.lit(False))
+    readable = F.coalesce(F.col("event.v").isin(*EVENT_VERSIONS), F.lit(False))
     for name in needed:
         readable &= F.col(f"event.{name}").isNotNull()
     return readable
