@@ -37,7 +37,7 @@ def unequal_pair(tmp_path: Path) -> Iterator[Pair]:
 
 
 def test_a_broker_that_behaves_differently_is_found_and_the_transcript_is_short(unequal_pair: Pair) -> None:
-    totals = run(unequal_pair, seed=1, sequences=50, requests=50, at_once=2, stop_after=1)
+    totals = run(unequal_pair, seed=2, sequences=50, requests=50, at_once=2, stop_after=1)
     assert totals.found
     shrunk = shortest(unequal_pair, load_rules(), totals.found[0].steps, limit_s=8)
     assert shrunk is not None
