@@ -290,6 +290,23 @@ def test_a_classic_member_takes_the_place_of_the_last_new_one(world: World) -> N
     assert static.send().error_message == f"Group {world.group_id} is not a consumer group."
 
 
+def test_what_others_are_still_to_get_then_does_not_reach_them(world: World) -> None:
+    """Kafka rebalances only when the last member leaves: one that waits for partitions is never told of them."""
+    New(world, "s", instance_id="i").join()
+    time.sleep(INTERVAL_S)
+    waiting = Classic(world)
+    waiting.join()
+    assert waiting.synced() == (1, {})
+    time.sleep(INTERVAL_S)
+    assert waiting.heartbeat() == NONE
+    assert world.state()[0] == "Reconciling"
+    assert Classic(world, instance_id="i").join().generation_id == waiting.generation_id
+    for _ in range(2):
+        assert world.classic_state() == ("Stable", "range", 2)
+        assert waiting.heartbeat() == NONE
+        time.sleep(INTERVAL_S)
+
+
 def test_with_another_subscription_it_rebalances(world: World) -> None:
     New(world, "s", instance_id="i").join()
     classic = Classic(world, "u", instance_id="i")
