@@ -36,19 +36,21 @@ class Story:
         opened_ms: int | None = None,
         topics: tuple[str, ...] = ("orders",),
         assignor: str = "range",
+        session_ms: int | None = None,
+        completes: bool = True,
     ) -> Story:
-        """A client becomes a member."""
+        """A client becomes a member. `completes`: the rebalance is over soon after it."""
         self._ids += 1
         member = Member(f"{client}-{self._ids}", client if static else None, client, host)
         self._members.setdefault((group, client), []).append(member)
-        self._profiles[member.member_id] = Profile(member, *self._timeouts, topics)
+        timeouts = (session_ms or self._timeouts[0], self._timeouts[1])
+        self._profiles[member.member_id] = Profile(member, *timeouts, topics)
         activity = (
             None if connection is None else _activity(connection, at_ms, opened_ms if opened_ms is not None else at_ms)
         )
         subscription = Subscription(topics, assignors=(assignor,))
-        return self._add(
-            at_ms, group, Kind.JOINED, member, client_reason=says, activity=activity, subscription=subscription
-        ).completes(at_ms + 100, group=group, protocol=assignor)
+        self._add(at_ms, group, Kind.JOINED, member, client_reason=says, activity=activity, subscription=subscription)
+        return self.completes(at_ms + 100, group=group, protocol=assignor) if completes else self
 
     def replaces(self, at_ms: int, client: str, *, host: str = "10.0.0.1", activity: Activity | None = None) -> Story:
         """A process joins with the instance id of a member."""
@@ -89,6 +91,10 @@ class Story:
             at_ms + 3_000, group=group
         )
 
+    def expires_again(self, at_ms: int, member: Member) -> Story:
+        """The session of a member times out that was gone already, as a broker that had forgotten it sees it."""
+        return self._add(at_ms, "billing", Kind.EXPIRED, member)
+
     def requests(
         self,
         at_ms: int,
@@ -108,6 +114,10 @@ class Story:
         """A coordinator reads the group from its log."""
         return self._add(at_ms, group, Kind.LOADED, None)
 
+    def stops(self, at_ms: int, *, group: str = "billing") -> Story:
+        """The broker is stopped in good order."""
+        return self._add(at_ms, group, Kind.STOPPING, None)
+
     def completes(
         self,
         at_ms: int,
@@ -117,12 +127,13 @@ class Story:
         wait_ms: int = 0,
         protocol: str = "range",
         join_ms: int | None = None,
+        partitions: dict[str, int] | None = None,
     ) -> Story:
         """A rebalance ends."""
         last = None if waited_for is None else self._members[group, waited_for][-1]
         phases = Phases(
             wait_ms if join_ms is None else join_ms, 10, protocol, None, last, None if last is None else wait_ms
-        )
+        )._replace(partitions=partitions)
         return self._add(at_ms, group, Kind.COMPLETED, None, phases=phases)
 
     def incidents(self) -> list[Incident]:

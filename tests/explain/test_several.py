@@ -258,3 +258,157 @@ def test_a_member_that_joins_minutes_later_on_another_host_is_no_successor() -> 
         story.leaves(at_ms, client).joins(at_ms + 5 * SECOND, client, host=f"10.0.0.{number + 1}")
     story.joins(HOUR + 3 * MINUTE, "api-2", host="10.0.0.9")
     assert ("scale_down", ("api-1@10.0.0.4",)) in story.causes()
+
+
+def a_group_of_three_until(stop_ms: int) -> Story:
+    return a_group_of_three().stops(stop_ms)
+
+
+def test_a_member_that_joined_twice_while_a_broker_started_and_whose_first_id_expires_was_there_all_the_time() -> None:
+    story = a_group_of_three_until(HOUR).loads(HOUR + 10 * SECOND)
+    story.joins(HOUR + 12 * SECOND, "one", connection="new", opened_ms=HOUR + 11 * SECOND)
+    speaks_anew = activity(connection="new", last_request_ms=HOUR + 12 * SECOND)
+    story.expires(HOUR + 10 * SECOND + SESSION_MS, "one", activity=speaks_anew)
+    assert causes_of(story) == ["one_by_one_start", "broker_restarted"]
+
+
+def test_a_member_that_left_just_before_the_broker_stopped_is_not_gone_once_more_when_its_session_expires() -> None:
+    story = a_group_of_three().leaves(HOUR, "one", says="the consumer is being closed").stops(HOUR + SECOND)
+    one = story.incidents()[-1].disturbances[0].member
+    assert one is not None
+    story.loads(HOUR + 10 * SECOND).expires_again(HOUR + 10 * SECOND + SESSION_MS, one)
+    assert causes_of(story) == ["one_by_one_start", "scale_down", "broker_restarted"]
+
+
+def test_a_process_that_goes_on_is_not_added_to_its_group_when_it_joins_after_a_restart_of_the_broker() -> None:
+    story = a_group_of_three_until(HOUR).loads(HOUR + 10 * SECOND)
+    story.joins(
+        HOUR + 12 * SECOND, "four", host="10.0.0.4", says="rejoining after we previously errored and backed off"
+    )
+    assert causes_of(story) == ["one_by_one_start", "broker_restarted"]
+
+
+def test_a_session_that_expired_before_the_broker_stopped_is_no_consequence_of_that() -> None:
+    silent = activity(connection="one", last_request_ms=HOUR - 5 * SECOND - SESSION_MS)
+    story = a_group_of_three().expires(HOUR - 5 * SECOND, "one", activity=silent).stops(HOUR).loads(HOUR + 10 * SECOND)
+    story.joins(HOUR + 12 * SECOND, "one", connection="one", opened_ms=0)
+    assert causes_of(story) == ["one_by_one_start", "paused", "broker_restarted"]
+
+
+def test_a_deploy_soon_after_another_changes_the_assignor_alone() -> None:
+    story = a_group_of_three()
+    for begin_ms, assignor in ((HOUR, "range"), (HOUR + 30 * SECOND, "sticky")):
+        for number, client in enumerate(("one", "two", "three")):
+            story.leaves(begin_ms, client)
+            story.joins(begin_ms + (4 + number) * SECOND, client, host=f"10.0.0.{number + 1}", assignor=assignor)
+    assert causes_of(story) == ["one_by_one_start", "deploy", "assignor_changed"]
+
+
+def test_a_process_that_was_added_during_a_deploy_and_leaves_again_and_again_is_no_part_of_it() -> None:
+    story = a_group_of_three()
+    for number, client in enumerate(("one", "two", "three")):
+        at_ms = HOUR + number * 5 * SECOND
+        story.leaves(at_ms, client).joins(at_ms + 4 * SECOND, client, host=f"10.0.0.{number + 1}")
+    for number in range(4):
+        at_ms = HOUR + (25 + number * 8) * SECOND
+        story.joins(at_ms, "job", host="10.0.0.9", says="").leaves(at_ms + 4 * SECOND, "job")
+    assert story.causes()[1:] == [
+        ("deploy", ("one@10.0.0.1", "three@10.0.0.3", "two@10.0.0.2")),
+        ("flapping", ("job@10.0.0.9",)),
+    ]
+
+
+def test_static_members_that_are_stopped_and_return_when_the_broker_is_there_again_are_a_deploy() -> None:
+    story = Story(session_ms=6 * SECOND).joins(0, "one", static=True).joins(300, "two", static=True)
+    for client in ("one", "two"):
+        stopped = activity(last_request_ms=HOUR, closed_ms=HOUR + 1, closed_by="client", last_api="OffsetCommit")
+        story.expires(HOUR + 6 * SECOND, client, activity=stopped)
+    story.stops(HOUR + 20 * SECOND, group="orders").loads(HOUR + 10 * MINUTE, group="orders").loads(HOUR + 10 * MINUTE)
+    for client in ("one", "two"):
+        story.joins(HOUR + 10 * MINUTE + 2 * SECOND, client, static=True)
+    assert [cause for cause in causes_of(story) if cause != "broker_restarted"] == ["one_by_one_start", "deploy"]
+
+
+def test_two_that_joined_in_one_rebalance_do_not_replace_each_other() -> None:
+    story = a_group_of_three()
+    story.joins(HOUR, "api-1", host="10.0.0.4", completes=False).joins(HOUR + 50, "api-2", host="10.0.0.5")
+    story.leaves(HOUR + 20 * SECOND, "api-1")
+    story.leaves(HOUR + 25 * SECOND, "one").joins(HOUR + 29 * SECOND, "one")
+    assert ("scale_down", ("api-1@10.0.0.4",)) in story.causes()
+
+
+def test_more_partitions_than_before_are_why_a_leader_without_reasons_joined_again_just_after_a_rebalance() -> None:
+    story = a_group_of_three().completes(HOUR, partitions={"orders": 6}).requests(HOUR + 3 * SECOND, "one")
+    story.completes(HOUR + 4 * SECOND, partitions={"orders": 8})
+    assert causes_of(story) == ["one_by_one_start", "partitions_added"]
+
+
+def test_partitions_that_are_added_twice_are_two_incidents() -> None:
+    story = a_group_of_three().completes(HOUR, partitions={"orders": 6})
+    for number in (1, 2):
+        story.requests(HOUR + number * MINUTE, "one")
+        story.completes(HOUR + number * MINUTE + SECOND, partitions={"orders": 6 + number})
+    assert causes_of(story) == ["one_by_one_start", "partitions_added", "partitions_added"]
+
+
+def test_partitions_that_are_noticed_in_a_rebalance_of_another_cause_are_named_besides_it() -> None:
+    story = a_group_of_three().completes(HOUR, partitions={"orders": 6}).joins(HOUR + MINUTE, "four", host="10.0.0.4")
+    story.completes(HOUR + MINUTE + SECOND, partitions={"orders": 8})
+    assert causes_of(story) == ["one_by_one_start", "scale_up", "partitions_added"]
+
+
+def test_another_topic_with_more_partitions_has_not_grown() -> None:
+    story = a_group_of_three().completes(HOUR, partitions={"orders": 6})
+    story.completes(HOUR + MINUTE, partitions={"orders": 6, "mails": 12})
+    assert causes_of(story) == ["one_by_one_start"]
+
+
+def two_groups_on_a_host(session_ms: int = 6 * SECOND) -> Story:
+    story = Story(session_ms=session_ms)
+    for group in ("billing", "orders"):
+        story.joins(0, f"{group}-a", group=group, host="10.0.0.7", connection=group)
+        story.joins(300, f"{group}-b", group=group, host="10.0.0.8")
+    return story
+
+
+def test_processes_of_a_host_that_go_on_where_they_were_stood_still_with_it() -> None:
+    story = two_groups_on_a_host()
+    for group in ("billing", "orders"):
+        silent = activity(last_request_ms=HOUR, connection=group)
+        story.expires(HOUR + 6 * SECOND, f"{group}-a", group=group, activity=silent)
+        story.joins(
+            HOUR + 10 * SECOND, f"{group}-a", group=group, host="10.0.0.7", connection=f"{group} 2", opened_ms=500
+        )
+    incident = story.incidents()[-1]
+    assert (str(incident.cause), incident.host, incident.groups) == ("host_stalled", "10.0.0.7", ("billing", "orders"))
+
+
+def test_a_member_with_a_longer_session_says_nothing_against_a_host_that_stood_still() -> None:
+    story = two_groups_on_a_host().joins(600, "patient", host="10.0.0.7", session_ms=SESSION_MS, group="mails")
+    for group in ("billing", "orders"):
+        silent = activity(last_request_ms=HOUR, connection=group)
+        story.expires(HOUR + 6 * SECOND, f"{group}-a", group=group, activity=silent)
+        story.joins(HOUR + 10 * SECOND, f"{group}-a", group=group, host="10.0.0.7", connection=group, opened_ms=500)
+    incident = story.incidents()[-1]
+    assert str(incident.cause) == "host_stalled"
+    assert not [each for each in incident.evidence if "went on" in each.text]
+
+
+def test_a_member_of_a_stalled_host_that_others_waited_for_meanwhile_stood_still_with_it() -> None:
+    story = two_groups_on_a_host().joins(600, "patient", host="10.0.0.7", session_ms=SESSION_MS, group="mails")
+    for group in ("billing", "orders"):
+        silent = activity(last_request_ms=HOUR, connection=group)
+        story.expires(HOUR + 6 * SECOND, f"{group}-a", group=group, activity=silent)
+        story.joins(HOUR + 10 * SECOND, f"{group}-a", group=group, host="10.0.0.7", connection=group, opened_ms=500)
+    story.completes(HOUR + 10 * SECOND, group="mails", waited_for="patient", wait_ms=9 * SECOND)
+    incident = story.incidents()[-1]
+    assert (str(incident.cause), incident.groups) == ("host_stalled", ("billing", "mails", "orders"))
+
+
+def test_members_that_fell_silent_more_than_a_heartbeat_apart_are_two_pauses() -> None:
+    story = two_groups_on_a_host(session_ms=SESSION_MS)
+    for group, at_ms in (("billing", HOUR), ("orders", HOUR + 15 * SECOND)):
+        silent = activity(last_request_ms=at_ms, connection=group)
+        story.expires(at_ms + SESSION_MS, f"{group}-a", group=group, activity=silent)
+        story.joins(at_ms + MINUTE, f"{group}-a", group=group, host="10.0.0.7", connection=group, opened_ms=0)
+    assert causes_of(story)[-2:] == ["paused", "paused"]

@@ -38,6 +38,8 @@ class What(Enum):
     SLOW_JOIN = "slow join"
     SLOW_SYNC = "slow sync"
     LOADED = "loaded"
+    GREW = "topics grew"
+    """More partitions of a topic were assigned than ever before."""
 
 
 class Disturbance(NamedTuple):
@@ -78,7 +80,7 @@ def _of_lives(group: Group, known: Known) -> Iterator[Disturbance]:
             what = What.REPLACED if life.gone.kind is Kind.REPLACED else What.DEPARTED
             from_ms = life.silent_ms(known)
             to_ms = life.gone.ts_ms
-            if life.next is not None and life.next.began_ms - to_ms <= known.return_ms(life.member.member_id):
+            if life.next is not None and life.away_ms <= known.return_ms(life.member.member_id):
                 to_ms = max(to_ms, life.next.began_ms)
             yield Disturbance(what, group.name, from_ms, to_ms, life.gone, life)
         if life.previous is None and life.joined is not None:
@@ -86,17 +88,23 @@ def _of_lives(group: Group, known: Known) -> Iterator[Disturbance]:
 
 
 def _requests(group: Group, known: Known) -> Iterator[Disturbance]:
-    """Requests, except those that follow from an earlier rebalance, and have no reason of their own.
+    """Requests, except those that follow from an earlier rebalance, and have no reason of their own; and topics that have grown.
 
     A cooperative member joins again when it has revoked partitions: at most a session timeout after a rebalance. A leader
     whose view of topics is older than the group's does when it has got it, which takes a few requests.
     """
     protocol, changed_ms = "", None
-    for fact in group.facts:
+    grown = _grown(group)
+    asking = {id(fact) for fact in grown.values()}
+    for number, fact in enumerate(group.facts):
         if fact.kind in (Kind.COMPLETED, Kind.JOINED, Kind.REPLACED):
             changed_ms = fact.ts_ms
             protocol = (fact.phases.protocol if fact.phases is not None else None) or protocol
-        if fact.kind is not Kind.REQUESTED:
+        if number in grown:
+            # Whoever asked for the rebalance did it for that, and whoever did not ask had not yet.
+            request = grown[number]
+            yield Disturbance(What.GREW, group.name, request.ts_ms, fact.ts_ms, fact, group.life_of(request.member))
+        if fact.kind is not Kind.REQUESTED or id(fact) in asking:
             continue
         session_ms = known.session_ms(fact.member.member_id if fact.member else None)
         # Without its name, it may be a cooperative one.
@@ -112,6 +120,24 @@ def _requests(group: Group, known: Known) -> Iterator[Disturbance]:
         ):
             continue
         yield Disturbance(What.REQUESTED, group.name, fact.ts_ms, fact.ts_ms, fact, group.life_of(fact.member))
+
+
+def _grown(group: Group) -> dict[int, Fact]:
+    """The rebalances in which a topic had more partitions than ever before, by place, with what began them: a request, if there was one."""
+    found: dict[int, Fact] = {}
+    most: dict[str, int] = {}
+    request: Fact | None = None
+    for number, fact in enumerate(group.facts):
+        if fact.kind is Kind.REQUESTED:
+            request = request or fact
+        if fact.kind is not Kind.COMPLETED or fact.phases is None:
+            continue
+        partitions = fact.phases.partitions or {}
+        if any(count > most.get(topic, count) for topic, count in partitions.items()):
+            found[number] = request or fact
+        most |= {topic: max(count, most.get(topic, 0)) for topic, count in partitions.items()}
+        request = None
+    return found
 
 
 def _long_phases(group: Group, known: Known) -> Iterator[Disturbance]:

@@ -96,6 +96,9 @@ class Phases(NamedTuple):
     """Of a group of the new protocol: `join_ms` is its phase revoke, in which members give up partitions, and there is no SYNC."""
     unowned_ms: int | None = None
     """For how long a partition had no owner at most, where the source says so."""
+    generation_id: int | None = None
+    partitions: Mapping[str, int] | None = None
+    """How many partitions of each topic were assigned, as far as a record of the generation is there."""
 
 
 class Fact(NamedTuple):

@@ -100,7 +100,8 @@ def _groups(known: Known) -> Mapping[str, Group]:
     facts: dict[str, list[Fact]] = defaultdict(list)
     for fact in known.facts:
         facts[fact.group].append(fact)
-    return {name: Group(name, mine, known) for name, mine in facts.items()}
+    stops_ms = sorted({fact.ts_ms for fact in known.facts if fact.kind is Kind.STOPPING})
+    return {name: Group(name, mine, known, stops_ms) for name, mine in facts.items()}
 
 
 def _singles(each: Disturbance, group: Group, known: Known) -> Iterable[Candidate]:
@@ -209,7 +210,7 @@ def _belong_together(part: Sequence[_Chosen], each: _Chosen, known: Known) -> bo
         return begins_ms <= ended_ms and not groups & {one.group for one in each.best.explains}
     first = each.best.explains[0]
     member_id = first.member.member_id if first.member is not None else None
-    is_quick = each.best.cause in (Cause.SCALE_UP, Cause.SCALE_DOWN)
+    is_quick = each.best.cause in (Cause.SCALE_UP, Cause.SCALE_DOWN, Cause.PARTITIONS_ADDED)
     return begins_ms - ended_ms <= (known.session_ms(member_id) if is_quick else known.rebalance_ms(member_id))
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.facts import Activity, Fact, Kind, Known, Member
@@ -30,6 +31,8 @@ class Life:
         self.next: Life | None = None
         """The life of the same client that took its place."""
         self.previous: Life | None = None
+        self.away_ms = 0
+        """How long it took until `next` was there, without the time in which no coordinator was."""
 
     def __repr__(self) -> str:
         return f"Life({self.group}, {self.member.name}, {self.began_ms}-{self.gone and self.gone.ts_ms})"
@@ -87,7 +90,8 @@ class Life:
 class Group:
     """The lives of one group, in the order in which they began."""
 
-    def __init__(self, name: str, facts: Iterable[Fact], known: Known) -> None:
+    def __init__(self, name: str, facts: Iterable[Fact], known: Known, stops_ms: Sequence[int] = ()) -> None:
+        """`stops_ms`: when brokers were stopped, as other groups have it: of an empty group there is no word of it."""
         self.name = name
         self.facts = tuple(facts)
         self.lives: list[Life] = []
@@ -97,7 +101,12 @@ class Group:
             self._add(fact)
         self._places = {id(life): place for place, life in enumerate(self.lives)}
         self._attendance = _Attendance(self.lives)
+        self._down = list(_down(self.facts, stops_ms))
+        self._completed_ms = [fact.ts_ms for fact in self.facts if fact.kind is Kind.COMPLETED]
         self._link()
+        for life in self.lives:
+            if life.gone is not None and life.next is not None:
+                life.away_ms = self.up_ms(life.gone.ts_ms, life.next.began_ms)
 
     def alive_at(self, ts_ms: int) -> list[Life]:
         """Members at a time."""
@@ -107,6 +116,16 @@ class Group:
         """Members when a life began."""
         place = self._places[id(life)]
         return [other for other in self.alive_at(life.began_ms) if self._places[id(other)] < place]
+
+    def up_ms(self, from_ms: int, to_ms: int) -> int:
+        """The time between two times without that in which the broker was stopped, when nobody can join."""
+        down_ms = sum(max(min(end_ms, to_ms) - max(begin_ms, from_ms), 0) for begin_ms, end_ms in self._down)
+        return to_ms - from_ms - down_ms
+
+    def settled_ms(self, after_ms: int) -> int | None:
+        """When the first rebalance after a time ended; None: none has."""
+        place = bisect_right(self._completed_ms, after_ms)
+        return self._completed_ms[place] if place < len(self._completed_ms) else None
 
     def life_with(self, member_id: str | None) -> Life | None:
         """The life of a member id."""
@@ -128,7 +147,9 @@ class Group:
                 new = self._begin(fact)
                 old.next, new.previous = new, old
             case kind if kind in _DEPARTURES:
-                self._life(fact.member).gone = fact
+                life = self._life(fact.member)
+                if life.gone is None:  # else a broker that was stopped meanwhile had forgotten that it was gone
+                    life.gone = fact
             case _:
                 self._life(fact.member)
 
@@ -147,7 +168,10 @@ class Group:
         return life
 
     def _link(self) -> None:
-        """Find for each life that ended the one that took its place: of the same client, while it was silent or later."""
+        """Find for each life that ended the one that took its place: of the same client, while it was silent or later.
+
+        It may have begun at the same time: with the last request of the old one's connection, or in the same record.
+        """
         free: dict[str, list[Life]] = defaultdict(list)
         for life in self.lives:
             if life.previous is None and life.joined is not None:
@@ -158,7 +182,7 @@ class Group:
             later = [
                 new
                 for new in free[life.member.name]
-                if new is not life and new.began_ms > since_ms and new.began_ms > life.began_ms
+                if new is not life and new.began_ms >= since_ms and new.began_ms > life.began_ms
             ]
             if later:
                 # Where several processes share a client id and host, a connection tells which one came back.
@@ -181,6 +205,15 @@ class Group:
                 if is_alike and new is not life and new.previous is None and since_ms < new.began_ms <= until_ms:
                     life.next, new.previous = new, life
                     break
+
+
+def _down(facts: Sequence[Fact], stops_ms: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """From when to when the group had no coordinator, because its broker was stopped in good order."""
+    for before, fact in pairwise(facts):
+        if fact.kind is Kind.LOADED:
+            stopped = [ts_ms for ts_ms in stops_ms if before.ts_ms <= ts_ms <= fact.ts_ms]
+            if stopped:
+                yield stopped[-1], fact.ts_ms
 
 
 class _Attendance:

@@ -85,7 +85,7 @@ def _seen(life: Life, known: Known) -> _Seen:
         has_overlap=back is not None and back.ts_ms < gone.ts_ms,
         is_same=life.is_same_process_as_next(known),
         is_back=back is not None,
-        is_back_soon=back is not None and back.ts_ms - gone.ts_ms <= known.return_ms(member_id),
+        is_back_soon=back is not None and life.away_ms <= known.return_ms(member_id),
         was_assigning=gone.state == "CompletingRebalance",
     )
 

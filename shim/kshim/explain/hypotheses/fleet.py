@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause
 from kshim.explain.client_reasons import Says, says
-from kshim.explain.disturbances import Disturbance, What
+from kshim.explain.disturbances import HEARTBEAT_MS, Disturbance, What
 from kshim.explain.facts import Kind, Known
 from kshim.explain.hypotheses.departures import evidence_for
 from kshim.explain.lives import Group, Life
@@ -34,47 +34,75 @@ def broker_restarts(found: Sequence[Disturbance], known: Known) -> Iterator[Cand
 
 def _follows(each: Disturbance, began_ms: int, ended_ms: int, known: Known) -> bool:
     """Whether it may be a consequence: of clients that were members before, and come back by themselves."""
-    if each.what in (What.LOADED, What.ARRIVED):
+    if each.what in (What.LOADED, What.GREW) or (
+        each.what is What.ARRIVED and says(each.fact.client_reason) is not Says.GOES_ON
+    ):
         return False
     if says(each.fact.client_reason) in (Says.ENFORCED, Says.SUBSCRIPTION_CHANGED, Says.CLOSES, Says.POLL_TIMEOUT):
         return False
     session_ms = known.session_ms(each.member.member_id if each.member else None)
     activity = each.fact.activity
     if each.fact.kind is Kind.EXPIRED:
-        if activity is not None and activity.last_request_ms > ended_ms:
+        if activity is not None and activity.last_request_ms > ended_ms and not _has_new_id(each):
             return False  # it had returned
         if activity is not None and activity.closed_ms is not None and activity.closed_ms < began_ms - session_ms:
             return False
         if each.life is not None and each.life.is_same_process_as_next(known) is False:
             return False  # it was gone for good, and another one was started
-        return began_ms - session_ms <= each.fact.ts_ms <= ended_ms + 1.25 * session_ms
+        return began_ms <= each.fact.ts_ms <= ended_ms + 1.25 * session_ms
     return began_ms <= each.fact.ts_ms <= ended_ms + session_ms
 
 
+def _has_new_id(each: Disturbance) -> bool:
+    """Whether its process had joined again before, as another member: it had not got the answer to an earlier JoinGroup."""
+    new = each.life.next if each.life is not None else None
+    if (
+        each.life is None
+        or new is None
+        or new.joined is None
+        or each.fact.activity is None
+        or new.joined.activity is None
+    ):
+        return False
+    return new.began_ms <= each.fact.ts_ms and new.joined.activity.connection_id == each.fact.activity.connection_id
+
+
 def host_failures(found: Sequence[Disturbance], groups: Mapping[str, Group], known: Known) -> Iterator[Candidate]:
-    """Sessions of one host's members that began to run out at the same time: within a heartbeat interval."""
-    expired: dict[str, list[Disturbance]] = {}
-    for each in found:
-        if each.fact.kind is Kind.EXPIRED and each.member is not None and each.member.host is not None:
-            expired.setdefault(each.member.host, []).append(each)
-    for together in _together(sorted((each for all_ in expired.values() for each in all_), key=_begin), known):
-        if len({each.member.host for each in together if each.member is not None}) > 1:
-            yield from _of_host(None, together, groups, known)
-    for host, all_ in expired.items():
-        for together in _together(sorted(all_, key=_begin), known):
-            if len({each.name for each in together}) >= _MEMBERS_OF_A_HOST:
-                yield from _of_host(host, together, groups, known)
+    """Members of one host, or of several, that fell silent at the same time: within a heartbeat interval."""
+    silent = sorted((each for each in found if _fell_silent(each)), key=_begin)
+    by_host: dict[str | None, list[Disturbance]] = {}
+    for each in silent:
+        by_host.setdefault(_host(each), []).append(each)
+    slow = [each for each in found if each.what is What.SLOW_JOIN and each.life is not None]
+    for together in _together(silent, known):
+        if len({_host(each) for each in together}) > 1:
+            yield from _of_hosts(None, together, slow, groups, known)
+    for host, mine in by_host.items():
+        for together in _together(mine, known):
+            waited_for = [each for each in slow if _host(each) == host and _is_meanwhile(each, together)]
+            if len({each.name for each in (*together, *waited_for)}) >= _MEMBERS_OF_A_HOST:
+                yield from _of_hosts(host, together, slow, groups, known)
 
 
 def _begin(each: Disturbance) -> int:
     return each.from_ms
 
 
-def _together(expired: Sequence[Disturbance], known: Known) -> Iterator[list[Disturbance]]:
+def _host(each: Disturbance) -> str | None:
+    return None if each.member is None else each.member.host
+
+
+def _fell_silent(each: Disturbance) -> bool:
+    return each.fact.kind is Kind.EXPIRED and each.life is not None and _host(each) is not None
+
+
+def _together(silent: Sequence[Disturbance], known: Known) -> Iterator[list[Disturbance]]:
+    """Commits, from which records show when a member was last heard of, are rarer than heartbeats."""
     part: list[Disturbance] = []
-    for each in expired:
+    for each in silent:
         session_ms = known.session_ms(each.member.member_id if each.member else None)
-        if part and each.from_ms - part[0].from_ms > session_ms / 2:
+        within_ms = min(session_ms / 2, HEARTBEAT_MS) if each.fact.is_observed else session_ms / 2
+        if part and each.from_ms - part[0].from_ms > within_ms:
             yield part
             part = []
         part.append(each)
@@ -82,45 +110,70 @@ def _together(expired: Sequence[Disturbance], known: Known) -> Iterator[list[Dis
         yield part
 
 
-def _of_host(
-    host: str | None, together: Sequence[Disturbance], groups: Mapping[str, Group], known: Known
+def _is_meanwhile(slow: Disturbance, together: Sequence[Disturbance]) -> bool:
+    """Whether a member let others wait that was perhaps silent for the same time, but for less than its session timeout."""
+    begin_ms, end_ms = min(each.from_ms for each in together), max(each.to_ms for each in together)
+    return slow.name not in [each.name for each in together] and begin_ms <= slow.to_ms and slow.from_ms <= end_ms
+
+
+def _of_hosts(
+    host: str | None,
+    together: Sequence[Disturbance],
+    slow: Sequence[Disturbance],
+    groups: Mapping[str, Group],
+    known: Known,
 ) -> Iterator[Candidate]:
-    lives = [each.life for each in together if each.life is not None]
-    at_ms = min(each.from_ms for each in together)
-    others = [
-        life
-        for group in groups.values()
-        for life in group.alive_at(at_ms)
-        if host in (None, life.member.host) and life not in lives and not _fell_silent(life, at_ms, known)
+    """`host` None: of the hosts of all these."""
+    hosts = {_host(each) for each in together}
+    waited_for = [each for each in slow if _host(each) in hosts and _is_meanwhile(each, together)]
+    explained = (*together, *waited_for)
+    lives = [each.life for each in explained if each.life is not None]
+    others = [life for group in groups.values() for life in _that_went_on(group, together, known)]
+    where = "on the same host" if host is not None else "on another host"
+    shared = [Evidence(f"{each.name} {where} fell silent at the same time", Step.LIKELY) for each in together]
+    shared += [Evidence(f"{each.name} {where} let others wait at the same time", Step.LIKELY) for each in waited_for]
+    shared += [
+        Evidence(f"{life.member.name} on the same host went on", Step.UNLIKELY)
+        for life in others
+        if life.member.host in hosts and life not in lives
     ]
-    shared = [
-        Evidence(f"{life.member.name} on the same host fell silent at the same time", Step.LIKELY) for life in lives
-    ]
-    shared += [Evidence(f"{life.member.name} on the same host went on", Step.UNLIKELY) for life in others]
     shared += [one for each in together for one in evidence_for(each, known, Cause.NETWORK_CUT, Cause.PAUSED)]
-    kept = [_kept_connection(life) for life in lives]
+    kept = [_kept_connection(each.life, known) for each in together if each.life is not None]
     anew = Evidence("its clients came back on new connections", Step.LIKELY)
     same = Evidence("its clients came back on the same connections", Step.LIKELY)
     # Clients give up connections that do not answer; a process that stood still finds its connections as they were.
     # A host that stands still for longer than a session is rarer than a network that does.
     cut = [anew] if kept and all(each is False for each in kept) else []
     stalled = [same] if kept and all(kept) else []
-    yield Candidate(Cause.NETWORK_CUT, tuple(together), (*shared, *cut), prior=-2.0, host=host)
+    yield Candidate(Cause.NETWORK_CUT, explained, (*shared, *cut), prior=-2.0, host=host)
     if host is not None:
-        yield Candidate(Cause.HOST_STALLED, tuple(together), (*shared, *stalled), prior=-3.0, host=host)
+        yield Candidate(Cause.HOST_STALLED, explained, (*shared, *stalled), prior=-3.0, host=host)
 
 
-def _fell_silent(life: Life, at_ms: int, known: Known) -> bool:
+def _that_went_on(group: Group, together: Sequence[Disturbance], known: Known) -> Iterator[Life]:
+    """Members that would have expired, too, or were in a rebalance meanwhile. Of others it is unknown: their sessions are longer."""
+    at_ms = min(each.from_ms for each in together)
+    until_ms = min(each.fact.ts_ms for each in together)
+    settled_ms = group.settled_ms(at_ms + HEARTBEAT_MS)
+    for life in group.alive_at(until_ms):
+        if life.began_ms > at_ms:
+            continue
+        session_ms = known.session_ms(life.member.member_id)
+        has_rebalanced = settled_ms is not None and settled_ms < until_ms
+        if has_rebalanced or (session_ms <= until_ms - at_ms and not _expires_with(life, at_ms, known)):
+            yield life
+
+
+def _expires_with(life: Life, at_ms: int, known: Known) -> bool:
     """Whether a life ended by silence from about that time on."""
-    session_ms = known.session_ms(life.member.member_id)
-    return (
-        life.gone is not None
-        and life.gone.kind is Kind.EXPIRED
-        and abs(life.silent_ms(known) - at_ms) <= session_ms / 2
-    )
+    gone = life.gone
+    is_silent = gone is not None and gone.kind is Kind.EXPIRED
+    return is_silent and abs(life.silent_ms(known) - at_ms) <= known.session_ms(life.member.member_id) / 2
 
 
-def _kept_connection(life: Life) -> bool | None:
+def _kept_connection(life: Life, known: Known) -> bool | None:
+    """Whether it came back on a connection that it had had before."""
     if life.next is None or life.next.joined is None or life.activity is None or life.next.joined.activity is None:
         return None
-    return life.next.joined.activity.connection_id == life.activity.connection_id
+    new = life.next.joined.activity
+    return new.connection_id == life.activity.connection_id or new.opened_ms < life.silent_ms(known)

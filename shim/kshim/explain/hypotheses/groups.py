@@ -63,6 +63,10 @@ class _Turnover(NamedTuple):
     def name(self) -> str:
         return self.gone.name
 
+    def was_there(self, ts_ms: int) -> bool:
+        """Whether the process that was stopped had been a member at a time. What was added later is new already."""
+        return self.gone.life is not None and self.gone.life.began_ms <= ts_ms
+
     @property
     def parts(self) -> tuple[Disturbance, ...]:
         return (self.gone,) if self.came is None else (self.gone, self.came)
@@ -78,16 +82,16 @@ class _Turnover(NamedTuple):
 
 def _deploys(group: Group, found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
     """Processes were stopped in order and started again, or others in their place."""
-    for chain in _steady(sorted(_turnovers(group, found, known), key=lambda one: one.from_ms), known):
+    for chain in _steady(group, sorted(_turnovers(group, found, known), key=lambda one: one.from_ms), known):
         for turned in _rounds(chain):
             yield from _deploy(group, turned, known)
 
 
 def _deploy(group: Group, turned: Sequence[_Turnover], known: Known) -> Iterator[Candidate]:
+    begin_ms = turned[0].from_ms
     names = {one.name for one in turned}
     if len(names) < 2:
         return
-    begin_ms = turned[0].from_ms
     before = {life.member.name for life in group.alive_at(begin_ms - 1)}
     evidence = [
         each
@@ -106,7 +110,7 @@ def _deploy(group: Group, turned: Sequence[_Turnover], known: Known) -> Iterator
     evidence += [Evidence(f"{name} was not replaced", Step.UNLIKELY) for name in sorted(before - names)]
     ordered = tuple(sorted((each for one in turned for each in one.parts), key=lambda each: each.from_ms))
     yield Candidate(Cause.DEPLOY, ordered, tuple(evidence), prior=-1.0)
-    changed = _change_of_assignor(group, ordered, known)
+    changed = _change_of_assignor(group, ordered)
     if changed is not None:
         yield Candidate(Cause.ASSIGNOR_CHANGED, ordered, (*evidence, Evidence(changed, Step.MUST)), prior=-2.0)
 
@@ -122,9 +126,9 @@ def _turnovers(group: Group, found: Sequence[Disturbance], known: Known) -> Iter
         if gone.life is None or not _is_orderly(gone):
             continue
         if gone.life.next is not None:
-            if gone.life.next.began_ms - gone.fact.ts_ms <= known.return_ms(gone.life.member.member_id):
+            if gone.life.away_ms <= known.return_ms(gone.life.member.member_id):
                 yield _Turnover(gone, None)
-        elif (new := _take_successor(gone, came, starting, known)) is not None:
+        elif (new := _take_successor(group, gone, came, starting, known)) is not None:
             yield _Turnover(gone, new)
 
 
@@ -135,7 +139,7 @@ def _is_alike(new: Disturbance, gone: Disturbance) -> bool:
 
 
 def _take_successor(
-    gone: Disturbance, came: list[Disturbance], starting: Collection[Key], known: Known
+    group: Group, gone: Disturbance, came: list[Disturbance], starting: Collection[Key], known: Known
 ) -> Disturbance | None:
     """Who took the place of one that left for good: a process of the same kind that came before or after it left.
 
@@ -145,12 +149,16 @@ def _take_successor(
     old = gone.life
     assert old is not None
     within_ms = known.return_ms(old.member.member_id)
+    # Who joined in the same rebalance was started together with it.
+    settled_ms = group.settled_ms(old.began_ms)
+    if settled_ms is None:
+        return None
     fitting = [
         new
         for new in came
         if new.member is not None
         and abs(new.from_ms - gone.from_ms) <= (within_ms if _is_alike(new, gone) else RETURN_MS)
-        and new.from_ms > old.began_ms
+        and new.from_ms >= settled_ms
         and (new.from_ms > gone.from_ms or new.key not in starting)
         and stem(new.member.client_id) == stem(old.member.client_id)
     ]
@@ -164,12 +172,12 @@ def _take_successor(
     return best
 
 
-def _steady(turned: Sequence[_Turnover], known: Known) -> Iterator[list[_Turnover]]:
+def _steady(group: Group, turned: Sequence[_Turnover], known: Known) -> Iterator[list[_Turnover]]:
     """Parts without a pause that is much longer than the others: a deploy goes on when the process before is back."""
     pauses: list[int] = []
     end_ms = 0
     for one in turned:
-        pauses.append(max(one.from_ms - end_ms, 0))
+        pauses.append(max(group.up_ms(end_ms, one.from_ms), 0))
         end_ms = max(end_ms, one.to_ms)
     usual_ms = median([*pauses[1:], *(one.to_ms - one.from_ms for one in turned)]) if turned else 0
     part: list[_Turnover] = []
@@ -184,16 +192,19 @@ def _steady(turned: Sequence[_Turnover], known: Known) -> Iterator[list[_Turnove
         yield part
 
 
-def _rounds(chain: Sequence[_Turnover]) -> Iterator[list[_Turnover]]:
-    """Parts in which each client is replaced once, as one deploy does: the longest ones, which may overlap."""
-    begin = 0
-    last: dict[str, int] = {}
-    for place, one in enumerate(chain):
-        if last.get(one.name, -1) >= begin:
-            yield list(chain[begin:place])
-            begin = last[one.name] + 1
-        last[one.name] = place
-    yield list(chain[begin:])
+def _rounds(chain: Sequence[_Turnover]) -> Iterator[Sequence[_Turnover]]:
+    """The longest parts in which each client is replaced once, and was there when the part began, as of one deploy. They may overlap."""
+    end = longest = 0
+    names: set[str] = set()
+    for begin, first in enumerate(chain):
+        while end < len(chain) and chain[end].name not in names and chain[end].was_there(first.from_ms):
+            names.add(chain[end].name)
+            end += 1
+        if end > longest:
+            yield chain[begin:end]
+            longest = end
+        names.discard(first.name)
+        end = max(end, begin + 1)
 
 
 def _is_orderly(each: Disturbance) -> bool:
@@ -205,10 +216,21 @@ def _is_orderly(each: Disturbance) -> bool:
     return is_static and life is not None and life.next is not None and each.fact.kind in (Kind.EXPIRED, Kind.REPLACED)
 
 
-def _change_of_assignor(group: Group, chain: Sequence[Disturbance], known: Known) -> str | None:
-    """What changed between the rebalance before and the last one of the chain."""
+def _change_of_assignor(group: Group, chain: Sequence[Disturbance]) -> str | None:
+    """What changed: in what a process offers, or, where that is unknown, from the rebalance before to that of the last process."""
+    offered = [
+        (each.name, old.subscription.assignors, new.subscription.assignors)
+        for each in chain
+        if each.life is not None
+        and each.life.next is not None
+        and (old := each.life.joined) is not None
+        and (new := each.life.next.joined) is not None
+        and old.subscription is not None
+        and new.subscription is not None
+    ]
+    if offered:
+        return next((f"{name} came back with other assignors" for name, old, new in offered if old != new), None)
     begin_ms, end_ms = chain[0].from_ms, chain[-1].to_ms
-    session_ms = known.session_ms(chain[0].member.member_id if chain[0].member is not None else None)
     protocols = [
         (fact.ts_ms, fact.phases.protocol)
         for fact in group.facts
@@ -216,16 +238,9 @@ def _change_of_assignor(group: Group, chain: Sequence[Disturbance], known: Known
     ]
     before = [protocol for ts_ms, protocol in protocols if ts_ms <= begin_ms]
     # A later change is that of another deploy.
-    after = [protocol for ts_ms, protocol in protocols if begin_ms < ts_ms <= end_ms + session_ms]
-    if before and after and before[-1] != after[-1]:
-        return f"the group's assignor changed from {before[-1]} to {after[-1]}"
-    for each in chain:
-        old = each.life.joined if each.life is not None else None
-        new = each.life.next.joined if each.life is not None and each.life.next is not None else None
-        if old is None or new is None or old.subscription is None or new.subscription is None:
-            continue
-        if new.subscription.assignors != old.subscription.assignors:
-            return f"{each.name} came back with other assignors"
+    after = next((protocol for ts_ms, protocol in protocols if ts_ms >= end_ms), None)
+    if before and after is not None and before[-1] != after:
+        return f"the group's assignor changed from {before[-1]} to {after}"
     return None
 
 

@@ -30,6 +30,9 @@ def candidates_of_other(disturbance: Disturbance, group: Group, known: Known) ->
             )
             # Where nobody is known to be the last, a slow network or broker explains a long phase as well.
             yield _only(Cause.SLOW_POLL, disturbance, what, prior=0.0 if disturbance.name else -1.0)
+        case What.GREW:
+            text = "more partitions of its topics were assigned than before"
+            yield Candidate(Cause.PARTITIONS_ADDED, (disturbance,), (Evidence(text, Step.MUST),))
         case What.SLOW_SYNC:
             prior = -0.5 if disturbance.fact.is_observed else -1.5
             yield _only(Cause.SLOW_LEADER, disturbance, "all members waited for its assignment", prior)
@@ -67,6 +70,8 @@ def _arrival(disturbance: Disturbance, group: Group, known: Known) -> Iterator[C
     evidence = [Evidence("a client joined that had not been a member", Step.LIKELY)]
     if not others:
         evidence.append(Evidence("the group had no members", Step.MUST_NOT))
+    if says(disturbance.fact.client_reason) is Says.GOES_ON:
+        evidence.append(Evidence("it said that it had been a member before", Step.MUST_NOT))
     # A new name says little: processes that are replaced, or come back late, may have one as well.
     yield Candidate(Cause.SCALE_UP, (disturbance,), tuple(evidence), prior=-1.5)
     foreign = is_foreign(life, others, known)

@@ -135,8 +135,9 @@ class _Group:
         at_ms, prepared_ms, stabilized_ms = row["ts_ms"], self._preparing_ms, self._stabilized_ms
         join_ms = None if prepared_ms is None or stabilized_ms is None else stabilized_ms - prepared_ms
         sync_ms = None if stabilized_ms is None else at_ms - stabilized_ms
-        protocol = self._protocols.get((self._group, row["generation_id"]))
-        phases = Phases(join_ms, sync_ms, protocol, leader_id, None, None)
+        generation_id = row["generation_id"]
+        protocol = self._protocols.get((self._group, generation_id))
+        phases = Phases(join_ms, sync_ms, protocol, leader_id, None, None, generation_id=generation_id)
         return Fact(at_ms, self._group, Kind.COMPLETED, self._source(row), phases=phases)
 
     def _fact(self, row: Mapping[str, Any], kind: Kind, member_id: str) -> Fact:

@@ -83,6 +83,7 @@ def _phases(event: Event) -> Phases:
         last_to_join=None if slowest is None else _member(slowest),
         last_wait_ms=None if slowest is None else slowest["wait_ms"],
         other_wait_ms=waits[1]["wait_ms"] if len(waits) > 1 else None,
+        generation_id=event["to_generation"],
     )
 
 

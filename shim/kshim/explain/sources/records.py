@@ -51,6 +51,15 @@ def profiles(snapshots: Iterable[Snapshot]) -> dict[str, Profile]:
     }
 
 
+def partitions(snapshot: Snapshot) -> dict[str, int]:
+    """How many partitions each topic has, as far as they are assigned: one more than the highest of them."""
+    found: dict[str, int] = {}
+    for each in snapshot.members:
+        for topic, number in _partitions(each):
+            found[topic] = max(found.get(topic, 0), number + 1)
+    return found
+
+
 def facts_of_records(
     snapshots: Sequence[Snapshot], commits: Commits, presence: Presence | None = None
 ) -> Iterator[Fact]:
@@ -58,17 +67,12 @@ def facts_of_records(
     if snapshots and snapshots[0].members:
         first = snapshots[0]
         yield from (_fact(first, Kind.JOINED, each) for each in first.members)
-    most = 0
     for before, after in pairwise(snapshots):
-        most = max(most, _assigned(before))
-        found = list(_between(before, after, commits, most, presence))
+        found = list(_between(before, after, commits, presence))
         yield from sorted(found, key=lambda fact: fact.ts_ms)
 
 
-def _between(
-    before: Snapshot, after: Snapshot, commits: Commits, most: int, presence: Presence | None
-) -> Iterator[Fact]:
-    """`most`: the most partitions that the group had until then; cooperative members give some back between two rebalances."""
+def _between(before: Snapshot, after: Snapshot, commits: Commits, presence: Presence | None) -> Iterator[Fact]:
     old = {each.member_id: each for each in before.members}
     new = {each.member_id: each for each in after.members}
     instances = {each.group_instance_id: each for each in before.members if each.group_instance_id is not None}
@@ -95,23 +99,15 @@ def _between(
         asking = changed[0] if changed else new.get(after.value.leader or "", after.members[0])
         yield _fact(after, Kind.REQUESTED, asking)._replace(
             reason="metadata_changed" if changed else "",
-            client_reason=(
-                "subscription has changed"
-                if changed
-                else "cached metadata has changed"
-                if _assigned(after) > most > 0
-                else None
-            ),
+            client_reason="subscription has changed" if changed else None,
         )
     began_ms = after.value.current_state_timestamp
     sync_ms = after.ts_ms - began_ms if 0 < began_ms <= after.ts_ms else None
     join_ms = None if presence is None or sync_ms is None else presence.join_ms(before.ts_ms, began_ms)
-    phases = Phases(join_ms, sync_ms, after.value.protocol, after.value.leader, None, None)
+    phases = Phases(
+        join_ms, sync_ms, after.value.protocol, after.value.leader, None, None, partitions=partitions(after)
+    )
     yield Fact(after.ts_ms, after.group, Kind.COMPLETED, after.source, is_observed=False, phases=phases)
-
-
-def _assigned(snapshot: Snapshot) -> int:
-    return sum(len(_partitions(each)) for each in snapshot.members)
 
 
 def _departure(

@@ -16,7 +16,7 @@ from kshim.explain.facts import Fact
 from kshim.explain.sources.broker_log import facts_of_log
 from kshim.explain.sources.events import fact_of_event
 from kshim.explain.sources.log_lines import parse_broker_line, parse_line
-from kshim.explain.sources.records import Snapshot, facts_of_records, profiles
+from kshim.explain.sources.records import Snapshot, facts_of_records, partitions, profiles
 from kshim.explain.sources.samples import Presence
 from kshim.tools.logs import NoTopic, SourceError
 from kshim_protocol.frame import ProtocolError
@@ -113,8 +113,8 @@ class Reading:
     def more(self) -> None:
         """Read what there is since the last time. Raises SourceError."""
         offsets = self._offsets
-        for partitions in _likely(self._scan.partitions(OFFSETS_TOPIC), self._group):
-            for _, record in self._scan.newest(OFFSETS_TOPIC, partitions):
+        for likely in _likely(self._scan.partitions(OFFSETS_TOPIC), self._group):
+            for _, record in self._scan.newest(OFFSETS_TOPIC, likely):
                 offsets.add(record)
             if offsets.snapshots or offsets.commits:
                 break
@@ -122,19 +122,26 @@ class Reading:
 
     def result(self) -> Read:
         """What is known by now. Raises SourceError: a file of the broker's log cannot be read."""
-        group, offsets, events = self._group, self._offsets, self._events
+        group, offsets = self._group, self._offsets
+        events: Sequence[Fact] = self._events
         of_members = profiles(snapshot for mine in offsets.snapshots.values() for snapshot in mine)
         told = {fact.group for fact in events}
         rows = [
             row for row in _rows(self._broker_logs, self._zone) if group is None or row.get("group_id", group) == group
         ]
-        protocols = {
-            (name, snapshot.value.generation): snapshot.value.protocol
+        generations = {
+            (name, snapshot.value.generation): snapshot
             for name, mine in offsets.snapshots.items()
             for snapshot in mine
             if snapshot.value is not None
         }
-        lines = [fact for fact in facts_of_log(rows, of_members, protocols) if fact.group not in told]
+        protocols = {key: snapshot.value.protocol for key, snapshot in generations.items() if snapshot.value}
+        events = [_with_partitions(fact, generations) for fact in events]
+        lines = [
+            _with_partitions(fact, generations)
+            for fact in facts_of_log(rows, of_members, protocols)
+            if fact.group not in told
+        ]
         told |= {fact.group for fact in lines}
         inferred: list[Fact] = []
         for name, snapshots in offsets.snapshots.items():
@@ -154,8 +161,8 @@ class Reading:
 
     def _read_events(self) -> None:
         key = None if self._group is None else self._group.encode()
-        for partitions in _likely(self._scan.partitions(EVENTS_TOPIC), self._group):
-            for partition, record in self._scan.newest(EVENTS_TOPIC, partitions):
+        for likely in _likely(self._scan.partitions(EVENTS_TOPIC), self._group):
+            for partition, record in self._scan.newest(EVENTS_TOPIC, likely):
                 if record.value is None or (key is not None and record.key != key):
                     continue
                 try:
@@ -167,6 +174,15 @@ class Reading:
                     self._events.append(fact)
             if self._events:
                 break
+
+
+def _with_partitions(fact: Fact, generations: Mapping[tuple[str, int], Snapshot]) -> Fact:
+    """Adds to the end of a rebalance what the record of its generation says was assigned."""
+    phases = fact.phases
+    snapshot = None if phases is None else generations.get((fact.group, phases.generation_id or 0))
+    if phases is None or snapshot is None:
+        return fact
+    return fact._replace(phases=phases._replace(partitions=partitions(snapshot)))
 
 
 class _Offsets:
