@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 
 from kshim.coordinator.groups.events import Arrivals, Cause, MemberRef
 from kshim.coordinator.step import Now
-from kshim.history.event import LIST_MAX_BYTES, Arrival, Ending, HistoryEvent, Kicked, Timeline
-from kshim.history.tracker import KEYWORDS as ALL_KEYWORDS
-from kshim.history.tracker import REASONS
+from kshim.history.course import Arrival, Ending, Kicked
+from kshim.history.event import HistoryEvent
+from kshim.history.json_parts import LIST_MAX_BYTES
+from kshim.history.keywords import KEYWORDS as ALL_KEYWORDS
+from kshim.history.keywords import REASONS
+from kshim.history.timeline import Timeline
 from tests.coordinator.peers import a_group
 from tests.history.page import KEYWORDS, problems
 from tests.history.told import told
@@ -31,7 +34,19 @@ def an_end(
     """A rebalance that was completed."""
     ending = Ending("assignment_received", text, text)
     count = len(arrivals.members)
-    timeline = Timeline(group_id, "consumer", 2, 4, Ending("member_joined", text, None), trigger, 100, count, None)
+    timeline = Timeline(
+        group_id=group_id,
+        protocol_type="consumer",
+        group_type="classic",
+        epoch=2,
+        from_generation=4,
+        reason="member_joined",
+        reason_text=text,
+        trigger=trigger,
+        started_ms=100,
+        expected=count,
+        initial_delay_ms=None,
+    )
     timeline.join_ms, timeline.arrivals, timeline.last_to_join = 5, arrivals, last_to_join
     timeline.leader_id = timeline.protocol = text
     timeline.kicked += kicked

@@ -17,7 +17,7 @@ from kshim.coordinator.groups.events import Cause, Trigger
 from kshim.coordinator.step import Now, RequestContext, Step
 from kshim.harness.answer import Answer
 from kshim.harness.groups import MemberView, group_view, shard_of
-from kshim.history.tracker import ADMIN_LEAVE_REASON
+from kshim.history.keywords import ADMIN_LEAVE_REASON
 from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kshim_protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 

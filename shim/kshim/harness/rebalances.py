@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kshim.history.event import Course, EpochCourse, HistoryEvent, Timeline
+from kshim.history.course import Course
+from kshim.history.epoch_course import EpochCourse
+from kshim.history.event import HistoryEvent
+from kshim.history.timeline import Timeline
 
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster

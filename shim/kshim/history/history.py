@@ -17,9 +17,10 @@ from kshim.coordinator.groups.events import (
     MemberReplaced,
 )
 from kshim.coordinator.groups.kinds import CONSUMER_PROTOCOL_TYPE
+from kshim.history.emitter import InjectedFault
 from kshim.history.ring import Ring
 from kshim.history.topic import EventsTopic
-from kshim.history.tracker import BrokerStopping, InjectedFault, Tracker
+from kshim.history.tracker import BrokerStopping, Tracker
 from kshim.partitions.internal_topics import EVENTS_TOPIC
 
 if TYPE_CHECKING:

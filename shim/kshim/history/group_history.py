@@ -1,0 +1,77 @@
+"""What the history knows of one group while it follows it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kshim.coordinator.groups.classic.state import GroupState
+from kshim.coordinator.groups.consumer.state import ConsumerGroupState
+from kshim.coordinator.groups.events import AnyGroupState, Cause, EpochRaised, GroupEvent, MemberRef, Transition
+from kshim.history.course import Ending, Why, WhyFields
+from kshim.history.epoch_course import EpochCourse
+from kshim.history.keywords import ADMIN, REASONS
+from kshim.history.timeline import Timeline
+
+_TYPES: Final = {GroupState: "classic", ConsumerGroupState: "consumer"}
+
+
+class GroupHistory:
+    """What is known of one group. `rebalance` is the open one, `last` the one that was completed last.
+
+    Of the new protocol: `course` is the open rebalance, `unowned` the partitions that nobody has, with the monotonic time since
+    when, and the id of who had them before.
+    """
+
+    __slots__ = (
+        "admin_removed_id",
+        "course",
+        "epoch",
+        "group_id",
+        "last",
+        "protocol_type",
+        "rebalance",
+        "seq",
+        "type",
+        "unowned",
+    )
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.seq = 0
+        self.epoch = 0
+        self.protocol_type: str | None = None
+        self.type = "classic"
+        self.course: EpochCourse | None = None
+        self.unowned: dict[tuple[str, int], tuple[int, str]] = {}
+        self.rebalance: Timeline | None = None
+        self.last: Timeline | None = None
+        self.admin_removed_id: str | None = None
+
+    def is_in(self, state: AnyGroupState) -> None:
+        """The group is of the type that has this state."""
+        self.type = _TYPES[type(state)]
+
+    def about(self, from_generation: int, reason: str, text: str, trigger: MemberRef | None) -> WhyFields:
+        """What an event of the group is about, as it is now."""
+        return {
+            "group_id": self.group_id,
+            "protocol_type": self.protocol_type,
+            "group_type": self.type,
+            "epoch": self.epoch,
+            "from_generation": from_generation,
+            "reason": reason,
+            "reason_text": text,
+            "trigger": trigger,
+        }
+
+    def why(self, event: GroupEvent, reason: str, text: str = "", trigger: MemberRef | None = None) -> Why:
+        """What an event is about that is none of a rebalance."""
+        return Why(**self.about(event.generation_id, reason, text, trigger))
+
+    def ending(self, event: Transition | EpochRaised) -> Ending:
+        """Why a transition happened, as the history puts it."""
+        member_id = None if event.member is None else event.member.member_id
+        reason = REASONS[event.cause]
+        if event.cause is Cause.MEMBER_LEFT and member_id is not None and member_id == self.admin_removed_id:
+            reason = ADMIN
+        return Ending(reason, event.detail, member_id)
