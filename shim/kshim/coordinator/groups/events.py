@@ -5,6 +5,7 @@ Events are facts for logs, history and metrics; nothing in the protocol depends 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from enum import Enum
 from typing import Final, NamedTuple, TypedDict
@@ -146,16 +147,16 @@ class GroupEvent(Event):
     generation_id: int
 
 
-class GroupWithEvents:
+class GroupWithEvents(ABC):
     """What a group of any kind has for its events: `**group.event(now)` are the fields that all of them have."""
 
     group_id: str
     partition: int
 
     @property
+    @abstractmethod
     def epoch(self) -> int:
         """Its generation or group epoch."""
-        raise NotImplementedError
 
     def event(self, now: Now) -> GroupEventFields:
         """The fields that every event of this group has: `MemberAdded(**group.event(now), ...)`."""
