@@ -5,9 +5,9 @@ Producer ids are brought to agree; times are not compared.
 
 from __future__ import annotations
 
-import time
 from typing import Any, Protocol
 
+from integration.support.broker import Deadline
 from kshim.tools.client import Client as WireClient
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
@@ -41,7 +41,7 @@ class Side:
         self.node = node
 
     def ask(self, request: Request[Any], version: int) -> Any:
-        deadline = time.monotonic() + _TIMEOUT_S
+        deadline = Deadline(_TIMEOUT_S)
         while True:
             answer = self.peer.ask(request, version)
             if self.node is not None:
@@ -49,9 +49,7 @@ class Side:
                 self.node.run_background_tasks()
             if getattr(answer, "error_code", 0) not in _RETRIABLE:
                 return answer
-            assert time.monotonic() < deadline, answer
-            if self.node is None:
-                time.sleep(0.005)
+            deadline.check(f"another answer than {answer!r}")
 
     def init(self, transactional_id: str | None, timeout_ms: int = 60_000) -> InitProducerIdResponse:
         if transactional_id is not None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
+from integration.support.broker import Deadline
 from kshim.tools.client import Client as WireClient
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.create_topics import (
@@ -61,10 +61,9 @@ class Both:
             assert created.error_code == ErrorCode.NONE, created
             ids[created.topic_id] = name
         asked = MetadataRequest(topics=(MetadataRequestTopic(name=name),), allow_auto_topic_creation=False)
-        deadline = time.monotonic() + 30
+        deadline = Deadline(30)
         while any(topic.error_code for topic in self.kafka.ask(asked, 12).topics):
-            assert time.monotonic() < deadline, f"{name} does not appear in Kafka"
-            time.sleep(0.01)
+            deadline.check(f"{name} appears in Kafka")
 
 
 def facts(value: Any, ids: dict[bytes, str]) -> Any:

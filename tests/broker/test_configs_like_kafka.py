@@ -5,12 +5,12 @@ Texts are left out of the comparison.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from integration.support.broker import Deadline
 from integration.support.kafka import RealKafka
 from kshim.tools.client import Client as WireClient
 from kshim_protocol.errors import ErrorCode
@@ -66,13 +66,12 @@ class Altered(Both):
 
     def same(self, kind: int, name: str) -> dict[str, Any]:
         """What was altered, as both tell it once Kafka has heard of it: value, source, synonyms, type, ..."""
-        deadline = time.monotonic() + ARE_THE_SAME_AFTER_S
+        deadline = Deadline(ARE_THE_SAME_AFTER_S)
         while True:
             theirs, ours = (altered(peer, kind, name) for peer in (self.kafka, self.node))
-            if ours == theirs or time.monotonic() > deadline:
+            if ours == theirs or not deadline.left_s():
                 assert ours == theirs
                 return ours
-            time.sleep(0.01)
 
 
 def altered(peer: Any, kind: int, name: str) -> dict[str, Any]:

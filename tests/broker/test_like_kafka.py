@@ -7,13 +7,13 @@ batches cut in the middle (Kafka fills an answer up to the last byte).
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Iterator
 from itertools import count
 from typing import Any, Protocol
 
 import pytest
 
+from integration.support.broker import Deadline
 from integration.support.kafka import RealKafka
 from kshim.tools.client import BrokerGone
 from kshim.tools.client import Client as WireClient
@@ -85,15 +85,13 @@ class Both:
         return self.kafka, self.node
 
     def _wait_for_leaders(self, name: str, partitions: int) -> None:
-        deadline = time.monotonic() + 30
+        deadline = Deadline(30)
         waiting_for = list(range(partitions))
         while waiting_for:
-            assert time.monotonic() < deadline, f"Kafka made no leader for {name}-{waiting_for[0]}"
+            deadline.check(f"Kafka makes a leader for {name}-{waiting_for[0]}")
             (topic,) = self.kafka.ask(offsets_of(name, waiting_for[0], -1), 7).topics
             if topic.partitions[0].error_code == ErrorCode.NONE:
                 del waiting_for[0]
-            else:
-                time.sleep(0.01)
 
 
 def plain(answer: Any, topic_ids: dict[str, bytes]) -> Any:

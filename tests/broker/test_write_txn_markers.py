@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from integration.support.broker import Deadline
 from integration.support.kafka import RealKafka
 from kshim.tools.client import Client as WireClient
 from kshim_protocol.errors import ErrorCode
@@ -149,16 +149,14 @@ def both(real_kafka: RealKafka) -> Iterator[Both]:
 @pytest.mark.parametrize("version", [1, 2])
 def test_markers_to_groups_are_taken_and_refused_alike(both: Both, version: int) -> None:
     asked = FindCoordinatorRequest(key="markers-like-kafka", key_type=0)
-    deadline = time.monotonic() + 30
+    deadline = Deadline(30)
     for side in (both.kafka, both.node):
         while side.ask(asked, 3).error_code != ErrorCode.NONE:
-            assert time.monotonic() < deadline, "the offsets topic does not appear"
-            time.sleep(0.1)
+            deadline.check("the offsets topic appears")
     while both.kafka.ask(DescribeGroupsRequest(groups=("markers-like-kafka",)), 5).groups[0].error_code != (
         ErrorCode.NONE
     ):
-        assert time.monotonic() < deadline, "the shard is not loaded"
-        time.sleep(0.1)
+        deadline.check("the shard is loaded")
     home = partition_for("markers-like-kafka", 50)
     for epoch, coordinator_epoch, commit in MARKERS:
         row = marker(
