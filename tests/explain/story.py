@@ -16,7 +16,11 @@ MINUTE = 60 * SECOND
 class Story:
     """What happened, in the order of calls. Times are ms from its beginning."""
 
-    def __init__(self, *, session_ms: int = SESSION_MS, rebalance_ms: int = REBALANCE_MS) -> None:
+    def __init__(
+        self, *, session_ms: int = SESSION_MS, rebalance_ms: int = REBALANCE_MS, source: str | None = None
+    ) -> None:
+        """`source`: of all facts, instead of one for each."""
+        self._source = source
         self._timeouts = (session_ms, rebalance_ms)
         self._facts: list[Fact] = []
         self._profiles: dict[str, Profile] = {}
@@ -69,12 +73,12 @@ class Story:
         group: str = "billing",
         says: str | None = None,
         activity: Activity | None = None,
+        reason: str = "",
     ) -> Story:
         """A member sends LeaveGroup."""
         member = self._members[group, client].pop(0)
-        return self._add(at_ms, group, Kind.LEFT, member, client_reason=says, activity=activity).completes(
-            at_ms + 3_000, group=group
-        )
+        self._add(at_ms, group, Kind.LEFT, member, client_reason=says, activity=activity, reason=reason)
+        return self.completes(at_ms + 3_000, group=group)
 
     def expires(
         self,
@@ -136,17 +140,18 @@ class Story:
         )._replace(partitions=partitions)
         return self._add(at_ms, group, Kind.COMPLETED, None, phases=phases)
 
-    def incidents(self) -> list[Incident]:
-        """What explains the story."""
-        facts = tuple(sorted(self._facts, key=lambda fact: fact.ts_ms))
-        return explain(Known(facts, self._profiles, ("events",)))
+    def incidents(self, *, is_observed: bool = True, until_ms: int = 0) -> list[Incident]:
+        """What explains the story. `until_ms`: until when it is known that nothing more happened."""
+        facts = [fact._replace(is_observed=is_observed) for fact in self._facts]
+        facts.sort(key=lambda fact: fact.ts_ms)
+        return explain(Known(tuple(facts), self._profiles, ("events",), until_ms))
 
     def causes(self) -> list[tuple[str, tuple[str, ...]]]:
         """The causes in order of time, each with its clients."""
         return [(str(each.cause), each.clients) for each in self.incidents()]
 
     def _add(self, at_ms: int, group: str, kind: Kind, member: Member | None, **fields: Any) -> Story:
-        source = f"event {len(self._facts)}"
+        source = self._source or f"event {len(self._facts)}"
         self._facts.append(Fact(at_ms, group, kind, source, member)._replace(**fields))
         return self
 

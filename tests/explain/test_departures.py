@@ -99,3 +99,10 @@ def test_an_expired_session_of_which_nothing_else_is_known_is_no_certain_kill() 
     incident = story.incidents()[-1]
     assert incident.confidence < 0.6
     assert {str(each.cause) for each in incident.alternatives} & {"killed", "paused"}
+
+
+def test_an_absence_tells_nothing_before_it_has_lasted_as_long_as_the_silence() -> None:
+    story = a_group_of_three().expires(HOUR, "one")
+    assert story.incidents()[-1].confidence < 0.6
+    later = story.incidents(until_ms=HOUR + MINUTE)[-1]
+    assert (str(later.cause), later.confidence > 0.8) == ("killed", True)

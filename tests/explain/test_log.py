@@ -33,3 +33,15 @@ def test_a_restart_of_the_broker_is_in_the_facts_of_the_groups_that_had_members(
         ("billing", Kind.STOPPING),
         ("billing", Kind.LOADED),
     ]
+
+
+def test_why_a_member_joined_is_in_the_line_about_the_rebalance_that_it_began() -> None:
+    joins = "Pending dynamic member with id a-2 joins group billing in Stable state. Adding to the group now."
+    begins = (
+        "Preparing to rebalance group billing in state PreparingRebalance with old generation 3 (reason: Adding new member "
+        "a-2 with group instance id null; client reason: rejoining after we previously errored and backed off)."
+    )
+    lines = [f"[2026-11-18 12:00:00,000] INFO [GroupCoordinator id=1] {text}" for text in (joins, begins)]
+    found = [row | {"line": number} for number, line in enumerate(lines) if (row := parse_line(line, UTC)) is not None]
+    (joined,) = facts_of_log(found, {}, {})
+    assert joined.client_reason == "rejoining after we previously errored and backed off"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kshim.explain.facts import Subscription
+from kshim.explain import Incident
+from kshim.explain.facts import UNSEEN, Subscription
 from tests.explain.story import MINUTE, SECOND, SESSION_MS, Story, a_group_of_three, activity
 
 HOUR = 60 * MINUTE
@@ -412,3 +413,73 @@ def test_members_that_fell_silent_more_than_a_heartbeat_apart_are_two_pauses() -
         story.expires(at_ms + SESSION_MS, f"{group}-a", group=group, activity=silent)
         story.joins(at_ms + MINUTE, f"{group}-a", group=group, host="10.0.0.7", connection=group, opened_ms=0)
     assert causes_of(story)[-2:] == ["paused", "paused"]
+
+
+def test_a_client_that_left_and_joins_again_much_later_was_added_again() -> None:
+    story = a_group_of_three().leaves(HOUR, "three").joins(2 * HOUR, "three", host="10.0.0.3", says="")
+    assert story.causes()[1:] == [("scale_down", ("three@10.0.0.3",)), ("scale_up", ("three@10.0.0.3",))]
+
+
+def test_a_process_that_was_silent_for_long_and_goes_on_was_not_added() -> None:
+    silent = activity(connection="one", last_request_ms=HOUR)
+    story = a_group_of_three().expires(HOUR + SESSION_MS, "one", activity=silent)
+    story.joins(2 * HOUR, "one", connection="one", opened_ms=0)
+    assert causes_of(story) == ["one_by_one_start", "paused"]
+
+
+def test_a_client_of_an_unknown_name_is_more_certainly_new_than_one_that_had_been_there() -> None:
+    new = a_group_of_three().joins(HOUR, "four", host="10.0.0.4").incidents()[-1]
+    known = a_group_of_three().leaves(HOUR, "three").joins(2 * HOUR, "three", host="10.0.0.3").incidents()[-1]
+    assert new.cause is known.cause
+    assert new.confidence > 0.9 > known.confidence
+
+
+def test_processes_of_one_start_may_be_slower_than_a_short_session() -> None:
+    story = Story(session_ms=6 * SECOND).joins(0, "one").joins(9 * SECOND, "two", host="10.0.0.2")
+    assert causes_of(story) == ["one_by_one_start"]
+
+
+def test_two_static_members_that_were_gone_one_after_the_other_are_hardly_a_deploy() -> None:
+    story = Story().joins(0, "one", static=True).joins(300, "two", static=True, host="10.0.0.2")
+    story.expires(HOUR, "one").joins(HOUR + 20 * SECOND, "one", static=True)
+    story.replaces(HOUR + 40 * SECOND, "two", host="10.0.0.2")
+    incident = story.incidents()[-1]
+    assert incident.confidence < 0.9 or str(incident.cause) != "deploy"
+
+
+def from_records(story: Story) -> list[Incident]:
+    """What explains the story, if only the difference of records tells it."""
+    return story.incidents(is_observed=False)
+
+
+def test_members_of_one_record_are_told_apart() -> None:
+    story = Story(source="record 1").joins(0, "one").joins(0, "two", host="10.0.0.2")
+    story.joins(HOUR, "three", host="10.0.0.3").joins(HOUR, "four", host="10.0.0.4")
+    assert story.incidents()[-1].clients == ("four@10.0.0.4", "three@10.0.0.3")
+
+
+def test_nobody_knows_from_records_alone_how_a_member_was_gone_that_had_committed_nothing() -> None:
+    story = a_group_of_three().leaves(HOUR, "one", reason=UNSEEN).joins(HOUR + 10 * SECOND, "one")
+    incident = from_records(story)[-1]
+    assert str(incident.cause) == "unknown"
+    assert {str(each.cause) for each in incident.alternatives} <= {"restart", "killed", "paused"}
+
+
+def test_a_loop_of_which_records_alone_tell_is_no_flapping_for_certain() -> None:
+    story = a_group_of_three()
+    for number in range(4):
+        at_ms = HOUR + number * MINUTE
+        story.leaves(at_ms, "one", reason=UNSEEN).joins(at_ms + 20 * SECOND, "one")
+    incident = from_records(story)[-1]
+    assert str(incident.cause) == "unknown"
+    assert {str(each.cause) for each in incident.alternatives} >= {"flapping", "crash_loop"}
+
+
+def test_what_is_unknown_is_told_for_each_client() -> None:
+    story = a_group_of_three().leaves(HOUR, "one", reason=UNSEEN).leaves(HOUR + SECOND, "two", reason=UNSEEN)
+    assert [each.clients for each in from_records(story)[1:]] == [("one@10.0.0.1",), ("two@10.0.0.2",)]
+
+
+def test_a_long_absence_that_only_records_show_may_be_slow_polling() -> None:
+    story = a_group_of_three().leaves(HOUR, "one", says="consumer poll timeout has expired (inferred)")
+    assert from_records(story)[-1].confidence < 0.9

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kshim.explain.causes import TOLD_BY_BROKER
 from kshim.explain.client_reasons import Says, says
-from kshim.explain.facts import Fact, Kind, Known, Member, Phases
+from kshim.explain.facts import HEARTBEAT_MS, Fact, Kind, Known, Member, Phases
 from kshim.explain.lives import Group, Life
 
 _USUAL_COUNT = 3
@@ -21,11 +21,7 @@ _UNUSUAL = 2
 _VIEW_MS = 10_000
 """How long a new leader may take to learn of its topics: its first metadata, and the poll in which it joins again."""
 
-HEARTBEAT_MS = 3_000
-"""Default of `heartbeat.interval.ms` in Java, librdkafka, kafka-python and franz-go, and a third of the session at most."""
-
-
-Key = tuple[str, str, str, int]
+Key = tuple[str, str, str, str, int]
 
 
 class What(Enum):
@@ -64,8 +60,9 @@ class Disturbance(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """Identifies it."""
-        return (self.group, self.what.value, self.fact.source, self.from_ms)
+        """Identifies it. One record or line may be about several members."""
+        member_id = "" if self.member is None else self.member.member_id
+        return (self.group, self.what.value, self.fact.source, member_id, self.from_ms)
 
 
 def disturbances(group: Group, known: Known) -> list[Disturbance]:
@@ -83,8 +80,15 @@ def _of_lives(group: Group, known: Known) -> Iterator[Disturbance]:
             if life.next is not None and life.away_ms <= known.return_ms(life.member.member_id):
                 to_ms = max(to_ms, life.next.began_ms)
             yield Disturbance(what, group.name, from_ms, to_ms, life.gone, life)
-        if life.previous is None and life.joined is not None:
+        if life.joined is not None and (life.previous is None or _is_added_again(life.previous, known)):
             yield Disturbance(What.ARRIVED, group.name, life.began_ms, life.began_ms, life.joined, life)
+
+
+def _is_added_again(before: Life, known: Known) -> bool:
+    """Whether the successor of a life is none: it had left, and its client was not started again before much later."""
+    is_late = before.away_ms > known.return_ms(before.member.member_id)
+    has_left = before.gone is not None and before.gone.kind is Kind.LEFT
+    return is_late and has_left and before.is_same_process_as_next(known) is not True
 
 
 def _requests(group: Group, known: Known) -> Iterator[Disturbance]:

@@ -13,9 +13,19 @@ DEFAULT_SESSION_MS = 45_000
 DEFAULT_REBALANCE_MS = 300_000
 """Defaults of Kafka's consumers: `session.timeout.ms`, and `max.poll.interval.ms`, which is sent as rebalance timeout."""
 
+HEARTBEAT_MS = 3_000
+"""Default of `heartbeat.interval.ms` in Java, librdkafka, kafka-python and franz-go, and a third of the session at most."""
 
 RETURN_MS = 60_000
 """How long a process that is started again may take to be back: an image is pulled, a JVM starts."""
+
+
+START_MS = 15_000
+"""How much later than another a process may be there that was started at the same time: a JVM takes seconds on a busy host."""
+
+
+UNSEEN = "unseen"
+"""Reason of a departure of which nothing is known but that the member was gone: whether it left or its session expired."""
 
 
 class Kind(Enum):
@@ -136,6 +146,13 @@ class Known(NamedTuple):
     profiles: Mapping[str, Profile]
     sources: tuple[str, ...]
     """Where the facts are from: `events`, `log`, `records`."""
+    until_ms: int = 0
+    """When a running cluster was read. What happened after the last fact of files is unknown."""
+
+    @property
+    def end_ms(self) -> int:
+        """Until when it is known that nothing more happened."""
+        return max(self.until_ms, self.facts[-1].ts_ms if self.facts else 0)
 
     def session_ms(self, member_id: str | None) -> int:
         """`session.timeout.ms` of a member; Kafka's default where it is unknown."""

@@ -16,7 +16,7 @@ from kshim.explain.hypotheses.departures import DEPARTURES, candidates_of_depart
 from kshim.explain.hypotheses.fleet import broker_restarts, host_failures
 from kshim.explain.hypotheses.groups import candidates_of_group
 from kshim.explain.hypotheses.others import candidates_of_other
-from kshim.explain.lives import Group
+from kshim.explain.lives import Group, downtimes
 from kshim.explain.weigh import Evidence, shares
 
 _UNKNOWN_WEIGHT = -1.0
@@ -100,8 +100,8 @@ def _groups(known: Known) -> Mapping[str, Group]:
     facts: dict[str, list[Fact]] = defaultdict(list)
     for fact in known.facts:
         facts[fact.group].append(fact)
-    stops_ms = sorted({fact.ts_ms for fact in known.facts if fact.kind is Kind.STOPPING})
-    return {name: Group(name, mine, known, stops_ms) for name, mine in facts.items()}
+    down = downtimes(known.facts)
+    return {name: Group(name, mine, known, down) for name, mine in facts.items()}
 
 
 def _singles(each: Disturbance, group: Group, known: Known) -> Iterable[Candidate]:
@@ -142,7 +142,7 @@ def _choose_several(
         first = max(parts, key=lambda one: one.weight, default=None)
         if first is not None:
             weights.append((first.cause, 0.0, first.evidence))
-        chosen.append(_Chosen(best, _probabilities(weights)))
+        chosen.append(_told(best, _probabilities(weights)))
         free = [each for each in free if each.key not in explained]
     return chosen, free
 
@@ -155,10 +155,16 @@ def _choose_single(each: Disturbance, candidates: Sequence[Candidate]) -> _Chose
     unknown = Candidate(Cause.UNKNOWN, (each,), (), _UNKNOWN_WEIGHT)
     winner = max([unknown, *candidates], key=lambda one: one.weight)
     probable = _probabilities([(one.cause, one.weight, one.evidence) for one in [*candidates, unknown]])
-    is_guess = not each.fact.is_observed and each.fact.kind is not Kind.EXPIRED
+    return _told(winner, probable)
+
+
+def _told(winner: Candidate, probable: Sequence[tuple[Cause, float, tuple[Evidence, ...]]]) -> _Chosen:
+    """What is told as the cause: nothing, where it is a guess."""
+    is_expired = len(winner.explains) == 1 and winner.explains[0].fact.kind is Kind.EXPIRED
+    is_guess = not is_expired and not any(each.fact.is_observed for each in winner.explains)
     if is_guess and probable[0][1] < CERTAIN_ENOUGH:
-        winner = unknown
-    return _Chosen(winner, probable)
+        winner = Candidate(Cause.UNKNOWN, winner.explains, (), _UNKNOWN_WEIGHT)
+    return _Chosen(winner, tuple(probable))
 
 
 def _probabilities(
@@ -210,7 +216,7 @@ def _belong_together(part: Sequence[_Chosen], each: _Chosen, known: Known) -> bo
         return begins_ms <= ended_ms and not groups & {one.group for one in each.best.explains}
     first = each.best.explains[0]
     member_id = first.member.member_id if first.member is not None else None
-    is_quick = each.best.cause in (Cause.SCALE_UP, Cause.SCALE_DOWN, Cause.PARTITIONS_ADDED)
+    is_quick = each.best.cause in (Cause.SCALE_UP, Cause.SCALE_DOWN, Cause.PARTITIONS_ADDED, Cause.UNKNOWN)
     return begins_ms - ended_ms <= (known.session_ms(member_id) if is_quick else known.rebalance_ms(member_id))
 
 
@@ -223,6 +229,8 @@ def _culprit(best: Candidate) -> tuple[object, ...]:
             return (best.cause, best.host or (first.member.host if first.member is not None else None))
         case Subject.BROKER:
             return (best.cause,)
+        case _ if best.cause is Cause.UNKNOWN:
+            return (best.cause, first.group, frozenset(each.name for each in best.explains))
         case _:
             return (best.cause, first.group)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
+from functools import partial
 
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.facts import Activity, Fact, Kind, Known, Member
@@ -90,8 +90,8 @@ class Life:
 class Group:
     """The lives of one group, in the order in which they began."""
 
-    def __init__(self, name: str, facts: Iterable[Fact], known: Known, stops_ms: Sequence[int] = ()) -> None:
-        """`stops_ms`: when brokers were stopped, as other groups have it: of an empty group there is no word of it."""
+    def __init__(self, name: str, facts: Iterable[Fact], known: Known, down: Sequence[Span] = ()) -> None:
+        """`down`: see `downtimes`. Those in which something happened to the group were of other brokers than its coordinator."""
         self.name = name
         self.facts = tuple(facts)
         self.lives: list[Life] = []
@@ -101,7 +101,11 @@ class Group:
             self._add(fact)
         self._places = {id(life): place for place, life in enumerate(self.lives)}
         self._attendance = _Attendance(self.lives)
-        self._down = list(_down(self.facts, stops_ms))
+        self._first_ms: dict[str, int] = {}
+        for life in self.lives:
+            name = life.member.name
+            self._first_ms[name] = min(life.began_ms, self._first_ms.get(name, life.began_ms))
+        self._down = [span for span in down if not any(map(partial(_is_within, span), self.facts))]
         self._completed_ms = [fact.ts_ms for fact in self.facts if fact.kind is Kind.COMPLETED]
         self._link()
         for life in self.lives:
@@ -116,6 +120,10 @@ class Group:
         """Members when a life began."""
         place = self._places[id(life)]
         return [other for other in self.alive_at(life.began_ms) if self._places[id(other)] < place]
+
+    def knows_name_before(self, life: Life) -> bool:
+        """Whether a client of the same name had been a member when a life began."""
+        return self._first_ms[life.member.name] < life.began_ms
 
     def up_ms(self, from_ms: int, to_ms: int) -> int:
         """The time between two times without that in which the broker was stopped, when nobody can join."""
@@ -207,13 +215,20 @@ class Group:
                     break
 
 
-def _down(facts: Sequence[Fact], stops_ms: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """From when to when the group had no coordinator, because its broker was stopped in good order."""
-    for before, fact in pairwise(facts):
-        if fact.kind is Kind.LOADED:
-            stopped = [ts_ms for ts_ms in stops_ms if before.ts_ms <= ts_ms <= fact.ts_ms]
-            if stopped:
-                yield stopped[-1], fact.ts_ms
+Span = tuple[int, int]
+
+
+def downtimes(facts: Iterable[Fact]) -> list[Span]:
+    """From when to when a broker was not there that was stopped in good order, as far as some group was read afterwards."""
+    found: list[Span] = []
+    stopped_ms: int | None = None
+    for fact in facts:
+        if fact.kind is Kind.STOPPING and stopped_ms is None:
+            stopped_ms = fact.ts_ms
+        elif fact.kind is Kind.LOADED and stopped_ms is not None:
+            found.append((stopped_ms, fact.ts_ms))
+            stopped_ms = None
+    return found
 
 
 class _Attendance:
@@ -248,6 +263,10 @@ class _Attendance:
             there.pop(id(life), None)
         else:
             there[id(life)] = life
+
+
+def _is_within(span: Span, fact: Fact) -> bool:
+    return fact.kind not in (Kind.STOPPING, Kind.LOADED) and span[0] < fact.ts_ms < span[1]
 
 
 def stem(client_id: str | None) -> str:

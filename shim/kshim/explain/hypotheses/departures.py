@@ -9,7 +9,7 @@ from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.disturbances import Disturbance, What
-from kshim.explain.facts import Kind, Known
+from kshim.explain.facts import UNSEEN, Kind, Known
 from kshim.explain.lives import Life
 from kshim.explain.weigh import Evidence, Step
 
@@ -21,6 +21,9 @@ class _Seen(NamedTuple):
 
     life: Life
     kind: Kind
+    is_observed: bool
+    is_unseen: bool
+    """Whether nothing is known of how it went."""
     says: Says
     is_static: bool
     is_open: bool | None
@@ -35,6 +38,8 @@ class _Seen(NamedTuple):
     """Whether the same process came back; None: unknown, or nobody came."""
     is_back: bool
     is_back_soon: bool
+    stays_away: bool
+    """Whether it has not come back for longer than it was silent: before that, it says nothing."""
     was_assigning: bool
 
 
@@ -44,12 +49,7 @@ def candidates_of_departure(disturbance: Disturbance, known: Known) -> Iterator[
     assert life is not None
     assert life.gone is not None
     seen = _seen(life, known)
-    weighing = {
-        Kind.LEFT: (_restart, _scale_down, _left_for_polls, _unsubscribed),
-        Kind.EXPIRED: (_killed, _paused, _static_stopped, _expired_for_polls, _expired_leader, _cut),
-        Kind.REMOVED: (_removed_for_polls, _removed_leader, _paused_long),
-        Kind.REPLACED: (_static_restart, _duplicate, _replaced_killed),
-    }[life.gone.kind]
+    weighing = _OF_UNSEEN if life.gone.reason == UNSEEN else _OF_KIND[life.gone.kind]
     for hypothesis in weighing:
         cause, prior, evidence = hypothesis(seen)
         yield Candidate(cause, (disturbance,), tuple(each for each in evidence if each is not None), prior)
@@ -76,6 +76,8 @@ def _seen(life: Life, known: Known) -> _Seen:
     return _Seen(
         life=life,
         kind=gone.kind,
+        is_observed=gone.is_observed,
+        is_unseen=gone.reason == UNSEEN,
         says=says(gone.client_reason),
         is_static=life.member.instance_id is not None,
         is_open=is_open,
@@ -86,6 +88,7 @@ def _seen(life: Life, known: Known) -> _Seen:
         is_same=life.is_same_process_as_next(known),
         is_back=back is not None,
         is_back_soon=back is not None and life.away_ms <= known.return_ms(member_id),
+        stays_away=back is None and known.end_ms - gone.ts_ms > gone.ts_ms - life.silent_ms(known),
         was_assigning=gone.state == "CompletingRebalance",
     )
 
@@ -97,6 +100,10 @@ def _if(condition: bool | None, text: str, step: Step, *, is_observed: bool = Tr
     return Evidence(text, step, is_observed) if condition else None
 
 
+def _gone(seen: _Seen, how: str) -> Evidence:
+    return Evidence("it is in one record of the group and not in the next" if seen.is_unseen else how, Step.NEUTRAL)
+
+
 def _same_process(seen: _Seen, step: Step) -> Evidence | None:
     return _if(seen.is_same is True, "the same process joined again", step)
 
@@ -106,7 +113,7 @@ def _other_process(seen: _Seen, step: Step) -> Evidence | None:
 
 
 def _no_return(seen: _Seen, step: Step) -> Evidence | None:
-    return _if(not seen.is_back, "it has not joined again", step)
+    return _if(seen.stays_away, "it has not joined again", step)
 
 
 def _restart(seen: _Seen) -> _Weighed:
@@ -114,7 +121,7 @@ def _restart(seen: _Seen) -> _Weighed:
         Cause.RESTART,
         0.0,
         (
-            Evidence("it left the group with LeaveGroup", Step.NEUTRAL),
+            _gone(seen, "it left the group with LeaveGroup"),
             _if(seen.is_back_soon and seen.is_same is not True, "its client joined again soon", Step.LIKELY),
             _other_process(seen, Step.LIKELY),
             # A process that ends cannot go on.
@@ -131,7 +138,7 @@ def _scale_down(seen: _Seen) -> _Weighed:
         Cause.SCALE_DOWN,
         0.0,
         (
-            Evidence("it left the group with LeaveGroup", Step.NEUTRAL),
+            _gone(seen, "it left the group with LeaveGroup"),
             _if(not seen.is_back_soon, "it has not joined again soon", Step.LIKELY),
             _if(seen.is_back_soon, "its client joined again soon", Step.MUST_NOT),
             _if(seen.says is Says.CLOSES, "it said that it was being closed", Step.LIKELY),
@@ -147,7 +154,17 @@ def _left_for_polls(seen: _Seen) -> _Weighed:
         Cause.SLOW_POLL,
         -1.5,
         (
-            _if(seen.says is Says.POLL_TIMEOUT, "it said that its polls took too long", Step.MUST),
+            _if(
+                seen.says is Says.POLL_TIMEOUT and seen.is_observed,
+                "it said that its polls took too long",
+                Step.MUST,
+            ),
+            # A broker that was not there, or a pause, keeps a member as long from committing.
+            _if(
+                seen.says is Says.POLL_TIMEOUT and not seen.is_observed,
+                "it had not committed for longer than its session timeout",
+                Step.LIKELY,
+            ),
             # Clients without reasons leave as silently when max.poll.interval.ms is over, and their process goes on.
             _same_process(seen, Step.MUST),
             _other_process(seen, Step.UNLIKELY),
@@ -172,7 +189,7 @@ def _killed(seen: _Seen) -> _Weighed:
         Cause.KILLED,
         0.0,
         (
-            Evidence("its session expired", Step.NEUTRAL),
+            _gone(seen, "its session expired"),
             # The operating system closes the sockets of a process that ends, however it ends.
             _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST),
             _if(seen.is_open, "its connection stayed open while it was silent", Step.MUST_NOT),
@@ -181,9 +198,14 @@ def _killed(seen: _Seen) -> _Weighed:
             _no_return(seen, Step.NEUTRAL if seen.is_static else Step.LIKELY),
             _same_process(seen, Step.MUST_NOT),
             _other_process(seen, Step.LIKELY),
+            _if(seen.is_unseen and seen.is_back_soon, "its client joined again soon", Step.LIKELY),
             # Supervisors start a process again within seconds, while its old session lasts.
             _if(
-                seen.is_back and seen.is_same is None and seen.is_open is None and not seen.has_overlap,
+                seen.is_back
+                and seen.is_same is None
+                and seen.is_open is None
+                and not seen.has_overlap
+                and not seen.is_unseen,
                 "its client joined again only when the session had expired",
                 Step.UNLIKELY,
             ),
@@ -199,7 +221,7 @@ def _paused(seen: _Seen) -> _Weighed:
         Cause.PAUSED,
         0.0,
         (
-            Evidence("its session expired", Step.NEUTRAL),
+            _gone(seen, "its session expired"),
             _if(seen.is_open, "its connection stayed open while it was silent", Step.LIKELY),
             _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST_NOT),
             # Who joins before its session has expired has not been silent for that long.
@@ -364,5 +386,15 @@ def _host_changed(seen: _Seen) -> bool:
         and (new.member.host != seen.life.member.host)
     )
 
+
+_LEFT = (_restart, _scale_down, _left_for_polls, _unsubscribed)
+_EXPIRED = (_killed, _paused, _static_stopped, _expired_for_polls, _expired_leader, _cut)
+_OF_UNSEEN = (*_LEFT, *_EXPIRED)
+_OF_KIND = {
+    Kind.LEFT: _LEFT,
+    Kind.EXPIRED: _EXPIRED,
+    Kind.REMOVED: (_removed_for_polls, _removed_leader, _paused_long),
+    Kind.REPLACED: (_static_restart, _duplicate, _replaced_killed),
+}
 
 DEPARTURES = (What.DEPARTED, What.REPLACED)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause
 from kshim.explain.client_reasons import Says, says
-from kshim.explain.disturbances import HEARTBEAT_MS, Disturbance, What
-from kshim.explain.facts import Kind, Known
+from kshim.explain.disturbances import Disturbance, What
+from kshim.explain.facts import HEARTBEAT_MS, Kind, Known
 from kshim.explain.hypotheses.departures import evidence_for
 from kshim.explain.lives import Group, Life
 from kshim.explain.weigh import Evidence, Step

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause
 from kshim.explain.disturbances import Disturbance, Key, What
-from kshim.explain.facts import RETURN_MS, Kind, Known
+from kshim.explain.facts import HEARTBEAT_MS, RETURN_MS, START_MS, UNSEEN, Kind, Known
 from kshim.explain.hypotheses.departures import evidence_for
 from kshim.explain.hypotheses.others import topics_of
 from kshim.explain.lives import Group, stem
@@ -33,17 +33,18 @@ def candidates_of_group(group: Group, found: Sequence[Disturbance], known: Known
     yield from _slow_joins(found)
 
 
-def chains(found: Sequence[Disturbance], known: Known, *, within_session: bool = False) -> Iterator[list[Disturbance]]:
+def chains(found: Sequence[Disturbance], known: Known, *, is_start: bool = False) -> Iterator[list[Disturbance]]:
     """Parts in which each begins at most a rebalance timeout, or a session timeout, after the one before has ended.
 
     A rebalance timeout is the longest time for which consumers agree to be kept waiting, so who changes all of a group
-    one after the other rarely waits longer. What is started at once is there within a session timeout.
+    one after the other rarely waits longer. What is started at once is there within a session timeout, or, where that is short,
+    as soon as the slowest of the processes.
     """
     part: list[Disturbance] = []
     end_ms = 0
     for each in sorted(found, key=lambda each: each.from_ms):
         member_id = each.member.member_id if each.member is not None else None
-        gap_ms = known.session_ms(member_id) if within_session else known.rebalance_ms(member_id)
+        gap_ms = max(known.session_ms(member_id), START_MS) if is_start else known.rebalance_ms(member_id)
         if part and each.from_ms - end_ms > gap_ms:
             yield part
             part = []
@@ -62,6 +63,10 @@ class _Turnover(NamedTuple):
     @property
     def name(self) -> str:
         return self.gone.name
+
+    @property
+    def member_id(self) -> str | None:
+        return None if self.gone.member is None else self.gone.member.member_id
 
     def was_there(self, ts_ms: int) -> bool:
         """Whether the process that was stopped had been a member at a time. What was added later is new already."""
@@ -106,7 +111,16 @@ def _deploy(group: Group, turned: Sequence[_Turnover], known: Known) -> Iterator
                 Evidence(f"{one.came.name} joined when another had left", Step.LIKELY),
             ]
     if before and before <= names:
-        evidence.append(Evidence("these were all members of the group", Step.MUST))
+        # The fewer members there are, the more easily are all of them gone once by chance.
+        step = Step.MUST if len(before) > 2 else Step.LIKELY
+        evidence.append(Evidence("these were all members of the group", step))
+    evidence += [
+        Evidence(f"the session of {one.name} expired before it was back", Step.UNLIKELY)
+        for one in turned
+        if one.gone.fact.kind is Kind.EXPIRED and known.session_ms(one.member_id) > START_MS
+    ]
+    if turned[-1].gone.from_ms - turned[0].gone.from_ms <= HEARTBEAT_MS:
+        evidence.append(Evidence("they were stopped at the same time", Step.LIKELY))
     evidence += [Evidence(f"{name} was not replaced", Step.UNLIKELY) for name in sorted(before - names)]
     ordered = tuple(sorted((each for one in turned for each in one.parts), key=lambda each: each.from_ms))
     yield Candidate(Cause.DEPLOY, ordered, tuple(evidence), prior=-1.0)
@@ -182,8 +196,7 @@ def _steady(group: Group, turned: Sequence[_Turnover], known: Known) -> Iterator
     usual_ms = median([*pauses[1:], *(one.to_ms - one.from_ms for one in turned)]) if turned else 0
     part: list[_Turnover] = []
     for one, pause_ms in zip(turned, pauses, strict=True):
-        member_id = one.gone.member.member_id if one.gone.member is not None else None
-        most_ms = min(max(_IRREGULAR * usual_ms, RETURN_MS), known.return_ms(member_id))
+        most_ms = min(max(_IRREGULAR * usual_ms, RETURN_MS), known.return_ms(one.member_id))
         if part and pause_ms > most_ms:
             yield part
             part = []
@@ -261,9 +274,7 @@ def _loop(chain: Sequence[Disturbance], arrived: Mapping[int, Disturbance], know
     yield from (
         candidate
         for candidate in (
-            _repeated(
-                Cause.CRASH_LOOP, chain, arrived, known, lambda each: each.fact.kind in (Kind.EXPIRED, Kind.REPLACED)
-            ),
+            _repeated(Cause.CRASH_LOOP, chain, arrived, known, _may_have_crashed),
             _repeated(Cause.FLAPPING, chain, arrived, known, lambda each: each.fact.kind is Kind.LEFT),
             _duplicates(chain, known),
         )
@@ -276,6 +287,10 @@ _REPEATED = {
     Cause.FLAPPING: (Cause.RESTART,),
 }
 """What a loop repeats: it predicts of each departure what that does."""
+
+
+def _may_have_crashed(each: Disturbance) -> bool:
+    return each.fact.kind in (Kind.EXPIRED, Kind.REPLACED) or each.fact.reason == UNSEEN
 
 
 def _repeated(
@@ -321,7 +336,7 @@ def _duplicates(chain: Sequence[Disturbance], known: Known) -> Candidate | None:
 def _starts(group: Group, found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
     """Members joined an empty group, one after the other."""
     arrived = [each for each in found if each.what is What.ARRIVED]
-    for chain in chains(arrived, known, within_session=True):
+    for chain in chains(arrived, known, is_start=True):
         first = chain[0]
         if first.life is None or group.before(first.life) or len(chain) < 2:
             continue

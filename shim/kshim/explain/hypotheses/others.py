@@ -8,7 +8,7 @@ from kshim.explain.candidate import Candidate
 from kshim.explain.causes import TOLD_BY_BROKER, Cause
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.disturbances import Disturbance, What
-from kshim.explain.facts import Known
+from kshim.explain.facts import START_MS, Known
 from kshim.explain.lives import Group, Life
 from kshim.explain.weigh import Evidence, Step
 
@@ -70,6 +70,11 @@ def _arrival(disturbance: Disturbance, group: Group, known: Known) -> Iterator[C
     evidence = [Evidence("a client joined that had not been a member", Step.LIKELY)]
     if not others:
         evidence.append(Evidence("the group had no members", Step.MUST_NOT))
+    within_ms = max(known.session_ms(life.member.member_id), START_MS)
+    if others and all(life.began_ms - other.began_ms <= within_ms for other in others):
+        evidence.append(Evidence("all other members had joined just before", Step.UNLIKELY))
+    if not group.knows_name_before(life):
+        evidence.append(Evidence("no client of this name has been seen in the group before", Step.LIKELY))
     if says(disturbance.fact.client_reason) is Says.GOES_ON:
         evidence.append(Evidence("it said that it had been a member before", Step.MUST_NOT))
     # A new name says little: processes that are replaced, or come back late, may have one as well.

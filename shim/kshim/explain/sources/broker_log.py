@@ -12,6 +12,7 @@ _CLIENT_ID = re.compile(r"^(.*)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-
 _REJOINED_ID = re.compile(
     r"^(?:leader|updating metadata for(?: static)? member|new metadata of member) (\S+?)(?:;|,| |$)", re.IGNORECASE
 )
+_ADDED_ID = re.compile(r"^adding new member (\S+?)(?: with group instance id .*)?(?:;|$)", re.IGNORECASE)
 _STATES = {
     "preparing": "PreparingRebalance",
     "stabilized": "CompletingRebalance",
@@ -30,6 +31,7 @@ def facts_of_log(
     """The facts in rows of one broker's log, in their order. `line` is a row's number."""
     groups: dict[str, _Group] = {}
     new_ids = _new_ids(rows, profiles)
+    reasons = _reasons(rows)
     for row in rows:
         if row["type"] == "stopping":
             for name in groups:
@@ -37,8 +39,19 @@ def facts_of_log(
             continue
         group_id = row["group_id"]
         if group_id not in groups:
-            groups[group_id] = _Group(group_id, profiles, protocols, new_ids)
+            groups[group_id] = _Group(group_id, profiles, protocols, new_ids, reasons)
         yield from groups[group_id].facts_of(row)
+
+
+def _reasons(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Why members joined, by id: the line about the rebalance that one began has its reason, that about itself has not."""
+    return {
+        found[1]: row["client_reason"]
+        for row in rows
+        if row["type"] == "preparing"
+        and "client_reason" in row
+        and (found := _ADDED_ID.match(row.get("reason_text", ""))) is not None
+    }
 
 
 def _new_ids(rows: Sequence[Mapping[str, Any]], profiles: Mapping[str, Profile]) -> dict[int, str]:
@@ -74,12 +87,18 @@ class _Group:
     """What has to be remembered of a group from line to line."""
 
     def __init__(
-        self, group: str, profiles: Mapping[str, Profile], protocols: Protocols, new_ids: Mapping[int, str]
+        self,
+        group: str,
+        profiles: Mapping[str, Profile],
+        protocols: Protocols,
+        new_ids: Mapping[int, str],
+        reasons: Mapping[str, str],
     ) -> None:
         self._group = group
         self._profiles = profiles
         self._protocols = protocols
         self._new_ids = new_ids
+        self._reasons = reasons
         self._state = "Empty"
         self._preparing_ms: int | None = None
         self._stabilized_ms: int | None = None
@@ -147,7 +166,7 @@ class _Group:
             kind,
             self._source(row),
             self._member(row, member_id),
-            client_reason=row.get("client_reason"),
+            client_reason=row.get("client_reason") or (self._reasons.get(member_id) if kind is Kind.JOINED else None),
             state=row.get("state", self._state),
         )
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from kshim.explain.facts import Fact, Kind, Member, Phases, Profile
+from kshim.explain.facts import UNSEEN, Fact, Kind, Member, Phases, Profile
 from kshim.explain.sources.samples import Presence
 from kshim_protocol.codec import codec
 from kshim_protocol.frame import ProtocolError
@@ -120,7 +120,9 @@ def _departure(
     rebalance_ms = max(member.rebalance_timeout, session_ms)
     seen = [at for part in _partitions(member) if (at := _last_before(commits.get(part, ()), after.ts_ms)) is not None]
     last_ms = max(seen, default=None)
-    if last_ms is None or last_ms < before.ts_ms or after.ts_ms - last_ms < _SILENT * session_ms:
+    if last_ms is None or last_ms < before.ts_ms:
+        return _fact(after, Kind.LEFT, member)._replace(reason=UNSEEN)
+    if after.ts_ms - last_ms < _SILENT * session_ms:
         return _fact(after, Kind.LEFT, member)
     silent_ms = after.ts_ms - last_ms
     is_dynamic = member.group_instance_id is None

@@ -29,7 +29,7 @@ class Follower:
         for sample in self._sampler.take(now_ms):
             self._presence[sample.group].add(sample)
         self._reading.more()
-        self.known = known = self._reading.result().known
+        self.known = known = self._reading.result().known._replace(until_ms=now_ms)
         incidents = explain(known)
         if self._told is None:
             self._told = {each.key for incident in incidents for each in incident.disturbances}

@@ -41,19 +41,19 @@ def run_why(
         if isinstance(logs, FolderLogs) and not any(map(logs.has, (OFFSETS_TOPIC, EVENTS_TOPIC))):
             raise SourceError(f"{logs} has no partition of {OFFSETS_TOPIC} or {EVENTS_TOPIC}")
         found = read(logs, group=group, broker_logs=broker_logs)
-    if group is not None and not found.known.facts and not found.has_group:
+    known = found.known if bootstrap_server is None else found.known._replace(until_ms=_now_ms())
+    if group is not None and not known.facts and not found.has_group:
         raise SourceError(f"nothing is known of a group {group}")
-    incidents = [each for each in explain(found.known) if _is_wanted(each, at_ms, since_ms)]
+    incidents = [each for each in explain(known) if _is_wanted(each, at_ms, since_ms)]
     if output == "json":
         stream.write(
-            json.dumps(document(incidents, found.known.sources, found.since_ms, found.damaged), ensure_ascii=False)
-            + "\n"
+            json.dumps(document(incidents, known.sources, found.since_ms, found.damaged), ensure_ascii=False) + "\n"
         )
         return 0
     for incident in incidents:
         stream.write(paragraph(incident) + "\n\n")
     limit = "" if found.since_ms is None else f", in what was written since {time_text(found.since_ms)}"
-    sources = " and ".join(found.known.sources) or "nothing: there are no groups"
+    sources = " and ".join(known.sources) or "nothing: there are no groups"
     damage = "" if not found.damaged else f"; damaged and read in part: {', '.join(found.damaged)}"
     stream.write(f"{counted(len(incidents), 'incident')}, from {sources}{limit}{damage}\n")
     return 0
