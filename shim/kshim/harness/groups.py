@@ -95,7 +95,7 @@ def _consumer_group_view(cluster: Cluster, shard: Shard, group: ConsumerGroup) -
         group.group_id,
         group.state.value,
         group.group_epoch,
-        preferred_assignor(group),
+        preferred_assignor(group, shard.config.default_assignor),
         tuple(_consumer_member_view(cluster, group, member, timeout_ms) for member in group.members.values()),
         is_synced=is_synced,
         unassigned=_not_yet_assigned(cluster, group) if is_synced else (),

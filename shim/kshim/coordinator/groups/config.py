@@ -47,6 +47,11 @@ class GroupConfig(ValueObject, frozen=False):
         """How long an offset outlives its base time."""
         return self.offsets_retention_minutes * 60_000
 
+    @property
+    def default_assignor(self) -> str:
+        """Of groups of the new protocol whose members ask for none."""
+        return self.group_consumer_assignors[0]
+
     def consumer_settings(self, group_id: str) -> ConsumerSettings:
         """`SettingsOf` where no group has settings of its own."""
         return ConsumerSettings(

@@ -21,6 +21,7 @@ from kshim.coordinator.groups.events import (
     MemberAdded,
     MemberRemoved,
     MemberReplaced,
+    TargetComputed,
     Transition,
 )
 from kshim_protocol.errors import ErrorCode
@@ -258,6 +259,38 @@ def test_an_assignor_raises_the_epoch_only_if_the_group_does_not_use_it() -> Non
     assert world.state()[1] == 4
     world.heartbeat("b", 2, server_assignor="uniform")
     assert world.state()[1] == 5
+
+
+def targets(world: World) -> dict[str, set[str]]:
+    """The topics that each member is to have."""
+    return {
+        member.member_id: {topic.topic_name for topic in member.target_assignment.topic_partitions}
+        for member in world.described().members
+    }
+
+
+def test_nobody_asks_so_the_first_assignor_of_the_configuration_is_used() -> None:
+    world = World({"t": 1, "u": 1}, group_consumer_assignors=("range", "uniform"))
+    world.join("a", "t", "u")
+    assert world.described().assignor_name == "range"
+    assert [event.assignor for event in world.events if isinstance(event, TargetComputed)] == ["range"]
+    world.heartbeat("a", 2, server_assignor="range")
+    assert world.state()[1] == 2
+    world.heartbeat("a", 2, server_assignor="uniform")
+    assert world.state()[1] == 3
+
+
+@pytest.mark.parametrize(("first", "second"), [("uniform", "range"), ("range", "uniform")])
+def test_of_assignors_with_equal_votes_the_new_one_is_used_until_the_next_target(first: str, second: str) -> None:
+    world = World({"t": 1, "u": 1}, group_consumer_assignment_interval_ms=0)
+    world.join("a", "t", "u", server_assignor=first)
+    world.join("b", "t", "u", server_assignor=second)
+    by_range, uniformly = [{"a": {"t", "u"}, "b": set()}, {"a": {"t"}, "b": {"u"}}]
+    assert targets(world) == (by_range if second == "range" else uniformly)
+    assert [event.assignor for event in world.events if isinstance(event, TargetComputed)] == [first, second]
+    assert world.described().assignor_name == "uniform"
+    world.join("c", "t", "u")
+    assert sorted(len(topics) for topics in targets(world).values()) == [0, 1, 1]
 
 
 def test_epochs_that_are_not_the_members_are_fenced() -> None:

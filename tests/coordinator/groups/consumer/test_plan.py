@@ -146,12 +146,13 @@ def test_a_static_member_that_comes_back_with_another_wish_raises_the_epoch() ->
 
 def test_the_assignor_that_most_members_ask_for_is_used() -> None:
     sim = GroupSim(t=2)
-    assert preferred_assignor(sim.group) == "uniform"
+    assert preferred_assignor(sim.group, "uniform") == "uniform"
+    assert preferred_assignor(sim.group, "range") == "range"
     sim.join("a", wants("t", assignor="range"))
     sim.join("b", wants("t"))
-    assert preferred_assignor(sim.group) == "range"
+    assert preferred_assignor(sim.group, "uniform") == "range"
     sim.join("c", wants("t", assignor="uniform"))
-    assert preferred_assignor(sim.group) == "uniform"
+    assert preferred_assignor(sim.group, "range") == "uniform"
 
 
 def test_a_topic_that_does_not_exist_brings_no_partitions() -> None:

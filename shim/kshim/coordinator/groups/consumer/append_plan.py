@@ -8,7 +8,7 @@ from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.groups.classic.replies import refuse_parked
 from kshim.coordinator.groups.consumer.assignors.subscribers import TopicPartition
 from kshim.coordinator.groups.consumer.group import LEFT_FOR_NOW_EPOCH, ConsumerGroup
-from kshim.coordinator.groups.consumer.plan import Plan, preferred_assignor
+from kshim.coordinator.groups.consumer.plan import Plan
 from kshim.coordinator.groups.consumer.reconciliation import Current
 from kshim.coordinator.groups.consumer.timers import forget_timers, restart_classic_session, watch_revocation
 from kshim.coordinator.groups.consumer.updates import (
@@ -173,7 +173,7 @@ class _Report:
                 if member_id in group.members and after != before:
                     ref = group.members[member_id].ref()
                     changes.append(TargetChange(ref, len(before - after), len(after - before)))
-            event = TargetComputed(**self._fields, assignor=preferred_assignor(group), changes=tuple(changes))
+            event = TargetComputed(**self._fields, assignor=self._plan.assignor, changes=tuple(changes))
             self._step.events.append(event)
         return self
 

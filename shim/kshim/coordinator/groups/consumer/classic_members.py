@@ -111,7 +111,12 @@ class _Join:
     def go_on(self, owner_id: str | None, step: Step) -> None:
         """The member is in the group from now on. `owner_id` had its instance id so far."""
         shard, group, member_id = self.shard, self.group, self.member_id
-        plan = Plan(group, shard.hash_of_topics, occasion=self.trigger(Cause.RECONCILED, "reconciled its assignment"))
+        plan = Plan(
+            group,
+            shard.hash_of_topics,
+            default_assignor=shard.config.default_assignor,
+            occasion=self.trigger(Cause.RECONCILED, "reconciled its assignment"),
+        )
         if owner_id is not None and owner_id != member_id:
             plan.take_over(owner_id, member_id, self.replaced())
         plan.put_member(member_id, self.metadata(plan.group), self.joined())

@@ -66,7 +66,7 @@ def _describe(find_shard: FindShard[Shard], group_id: str, request: ConsumerGrou
         group_state=group.state.value,
         group_epoch=group.group_epoch,
         assignment_epoch=group.target_epoch,
-        assignor_name=preferred_assignor(group),
+        assignor_name=preferred_assignor(group, shard.config.default_assignor),
         members=tuple(_member(group, member, shard.topics) for member in group.members.values()),
         authorized_operations=ALL_OPERATIONS if request.include_authorized_operations else NOT_ASKED,
     )

@@ -165,7 +165,12 @@ class _Heartbeat:
         if is_joining and not self.member_id:
             self.member_id = self.shard.new_short_id()
         require_room(self.shard, group, self.member_id, request.instance_id)
-        plan = Plan(group, self.shard.hash_of_topics, occasion=self.trigger(Cause.RECONCILED))
+        plan = Plan(
+            group,
+            self.shard.hash_of_topics,
+            default_assignor=self.shard.config.default_assignor,
+            occasion=self.trigger(Cause.RECONCILED),
+        )
         plan.replaces = self.shard.classic_groups.get(group.group_id)
         plan.updates += self.upgrade
         before = self.find_current()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -32,7 +33,8 @@ from kshim_protocol.internal.consumer_group import (
 )
 
 ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": assign_uniformly, "range": assign_ranges}
-"""By the names that members ask for; the first is used when nobody asks."""
+"""By the names that members ask for. Of two that equally many ask for, the group has the first."""
+DEFAULT_ASSIGNOR: Final = "uniform"
 
 HashOfTopics = Callable[[frozenset[str]], int]
 """From the names of topics to what changes when these topics do."""
@@ -51,6 +53,7 @@ class Plan:
         group: ConsumerGroup,
         hash_of_topics: HashOfTopics = lambda names: 0,
         *,
+        default_assignor: str = DEFAULT_ASSIGNOR,
         occasion: Trigger | None = None,
     ) -> None:
         self.base = group
@@ -66,6 +69,8 @@ class Plan:
         self.replaces: Group | None = None
         """The classic group that ends with it; its members, if it has some, are in `base` already."""
         self.topics_version: int | None = None  # of the topics that the group was compared with
+        self.assignor = default_assignor
+        """What a new target was computed with; before that, what the group has when nobody asks for another."""
         self._hash_of_topics = hash_of_topics
 
     def add(self, update: Update) -> None:
@@ -98,7 +103,7 @@ class Plan:
         before = self.group.members.get(member_id)
         if before is not None and before.metadata == metadata:
             return
-        preferred = preferred_assignor(self.group)
+        preferred = preferred_assignor(self.group, self.assignor)
         self.add(MemberMetadata(member_id, metadata))
         self.wishes[member_id] = Wish(
             metadata.subscribed_topic_names,
@@ -205,7 +210,8 @@ class Plan:
             )
             for member_id, member in group.members.items()
         }
-        target = ASSIGNORS[preferred_assignor(group)](members, counts)
+        self.assignor = preferred_assignor(group, self.assignor, before=self.base)
+        target = ASSIGNORS[self.assignor](members, counts)
         for member_id, partitions in target.items():
             if group.targets.get(member_id) != partitions:
                 self.add(MemberTarget(member_id, partitions))
@@ -234,10 +240,19 @@ class Plan:
             self.add(MemberCurrent(member_id, found))
 
 
-def preferred_assignor(group: ConsumerGroup) -> str:
-    """The assignor that most members ask for, of equal ones the one that stands first in ASSIGNORS."""
-    votes = dict.fromkeys(ASSIGNORS, 0)
-    for member in group.members.values():
-        if member.metadata.server_assignor is not None:
-            votes[member.metadata.server_assignor] += 1
-    return max(votes, key=lambda name: votes[name])
+def preferred_assignor(group: ConsumerGroup, default: str, *, before: ConsumerGroup | None = None) -> str:
+    """The assignor that most members ask for, `default` when nobody asks for one.
+
+    Of equal ones it is the first in ASSIGNORS. But for the target that is computed with the change itself, it is the one that
+    nobody had asked for `before`; that is how a live 4.4 does it.
+    """
+    votes = _votes(group)
+    if not votes:
+        return default
+    known = votes if before is None else _votes(before)
+    return max(ASSIGNORS, key=lambda name: (votes[name], name not in known))
+
+
+def _votes(group: ConsumerGroup) -> Counter[str]:
+    asked = (member.metadata.server_assignor for member in group.members.values())
+    return Counter(name for name in asked if name is not None)
