@@ -6,6 +6,7 @@ import pytest
 
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest
+from kshim_protocol.messages.metadata import MetadataRequest
 from tests.broker.harness import CLUSTER_ID, a_node
 
 NOT_ASKED = -2147483648
@@ -19,6 +20,13 @@ def test_the_cluster_is_this_node(version: int) -> None:
     assert (reply.cluster_id, reply.controller_id) == (CLUSTER_ID, 1)
     assert reply.brokers == (DescribeClusterBroker(broker_id=1, host="broker.example", port=1234),)
     assert reply.cluster_authorized_operations == NOT_ASKED
+
+
+def test_brokers_say_their_rack() -> None:
+    client = a_node({"broker.rack": "r-1"}).client()
+    (described,) = client.ask(DescribeClusterRequest(include_cluster_authorized_operations=False)).brokers
+    (listed,) = client.ask(MetadataRequest(topics=())).brokers
+    assert (described.rack, listed.rack) == ("r-1", "r-1")
 
 
 def test_operations_are_told_when_asked_for() -> None:

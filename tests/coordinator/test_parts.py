@@ -219,6 +219,7 @@ def test_defaults_are_kafkas_but_for_the_initial_delay() -> None:
         "group_max_session_timeout_ms": 1_800_000,
         "group_max_size": 2_147_483_647,
         "group_initial_rebalance_delay_ms": 0,
+        "broker_rack": None,
         "group_consumer_assignment_interval_ms": 1_000,
         "group_consumer_assignors": ("uniform", "range"),
         "group_consumer_heartbeat_interval_ms": 5_000,

@@ -33,6 +33,7 @@ def endpoints(node: Node, listener_name: str, leader_ids: Iterable[int], endpoin
     found = []
     for leader_id in dict.fromkeys(leader_ids):
         if leader_id in node.cluster.leadership.live_ids:
-            host, port = node.cluster.known_nodes[leader_id].address(listener_name)
-            found.append(endpoint(node_id=leader_id, host=host, port=port))
+            leader = node.cluster.known_nodes[leader_id]
+            host, port = leader.address(listener_name)
+            found.append(endpoint(node_id=leader_id, host=host, port=port, rack=leader.rack))
     return tuple(found)

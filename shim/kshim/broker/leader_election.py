@@ -24,6 +24,10 @@ class ClusterNode(Protocol):
     @property
     def node_id(self) -> int: ...
 
+    @property
+    def rack(self) -> str | None:
+        """Where it is, if that is known."""
+
     def address(self, listener_name: str) -> tuple[str, int]:
         """Host and port that the clients of a listener dial."""
 

@@ -34,6 +34,11 @@ class Node:
         cluster.leader_election.add_node(self)
 
     @property
+    def rack(self) -> str | None:
+        """Where it is, as the configuration says."""
+        return self.cluster.config.broker_rack
+
+    @property
     def fetch_sessions(self) -> FetchSessions:
         """What consumers fetch from this node. Made when first asked for, as messages are loaded then."""
         if self._fetch_sessions is None:

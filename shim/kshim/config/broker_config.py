@@ -58,6 +58,7 @@ class BrokerConfig:
     add_partitions_to_txn_retry_backoff_ms: int
     allow_everyone_if_no_acl_found: bool
     auto_create_topics_enable: bool
+    broker_rack: str | None
     connections_max_idle_ms: int
     delete_topic_enable: bool
     fetch_max_bytes: int

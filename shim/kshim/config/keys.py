@@ -46,6 +46,7 @@ _BROKER_ROWS: Final[tuple[tuple[str, KeyType, str | None, str, str], ...]] = (
     ("add.partitions.to.txn.retry.backoff.ms", "int", "20",         "1+",          "The pause between two attempts of a Produce to add its partitions to a transaction."),
     ("auto.create.topics.enable",          "boolean", "true",       "",            "Whether a Metadata request creates a topic that does not exist."),
     ("broker.id",                          "int",     "-1",         "",            "The former name of node.id, used if that is not set."),
+    ("broker.rack",                        "string",  None,         "",            "The rack of every node of this process: Metadata and DescribeCluster name it, and groups of the new protocol count it in."),
     ("compression.type",                   "string",  "producer",   "uncompressed|zstd|lz4|snappy|gzip|producer", "Default of compression.type."),
     ("connections.max.idle.ms",            "long",    "600000",     "",            "A connection without traffic for this time is closed."),
     ("delete.topic.enable",                "boolean", "true",       "",            "Whether topics may be deleted."),

@@ -58,7 +58,7 @@ def test_racks_of_replicas_are_part_of_the_hash_as_in_kafkas_records(names: tupl
     hashes = {}
     for name in names:
         topic_id, count = RACKS[name]
-        hashes[name] = topic_hash(bytes.fromhex(topic_id), name, count, {index: ["r-1"] for index in range(count)})
+        hashes[name] = topic_hash(bytes.fromhex(topic_id), name, count, "r-1")
     assert group_hash(hashes) == expected
 
 

@@ -26,6 +26,7 @@ class GroupConfig(ValueObject, frozen=False):
     One differs on purpose: `group_initial_rebalance_delay_ms` is 0 here and 3000 in Kafka.
     """
 
+    broker_rack: str | None = None
     group_consumer_assignment_interval_ms: int = 1_000
     group_consumer_assignors: tuple[str, ...] = ("uniform", "range")
     group_consumer_heartbeat_interval_ms: int = 5_000

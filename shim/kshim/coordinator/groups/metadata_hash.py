@@ -6,7 +6,7 @@ Kafka's group coordinator, which hashes with hash4j; the values are those of a l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from struct import pack
 
 from kshim.coordinator.catalog import TopicCatalog
@@ -18,17 +18,16 @@ NO_TOPICS = 0
 _VERSION = b"\x00"
 
 
-def topic_hash(
-    topic_id: bytes, name: str, partition_count: int, racks: Mapping[int, Sequence[str]] | None = None
-) -> int:
-    """Of one topic, signed. `racks`: where the replicas of each partition are, as far as that is known."""
+def topic_hash(topic_id: bytes, name: str, partition_count: int, rack: str | None = None) -> int:
+    """Of one topic, signed. `rack`: where the one replica of each partition is, if that is known."""
     most, least = int.from_bytes(topic_id[:8]), int.from_bytes(topic_id[8:])
     parts = [_VERSION, pack("<2Q", most, least), _text(name), pack("<i", partition_count)]
+    of_replica = b""
+    if rack is not None:
+        text = _text(rack)
+        of_replica = text[-4:] + text
     for index in range(partition_count):
-        parts.append(pack("<i", index))
-        for rack in sorted((racks or {}).get(index, ())):
-            text = _text(rack)
-            parts += [text[-4:], text]
+        parts += [pack("<i", index), of_replica]
     return _signed(xxh3_64(b"".join(parts)))
 
 
@@ -40,10 +39,11 @@ def group_hash(hashes: Mapping[str, int]) -> int:
 
 
 class TopicHashes:
-    """Hashes of topics, each computed once for each state of the topic. `topics` is asked what exists now."""
+    """Hashes of topics, each computed once for each state of the topic. `topics` is asked what exists now; `rack` is the brokers'."""
 
-    def __init__(self, topics: TopicCatalog) -> None:
+    def __init__(self, topics: TopicCatalog, rack: str | None = None) -> None:
         self._topics = topics
+        self._rack = rack
         self._known: dict[str, tuple[bytes, int, int]] = {}  # id, number of partitions, hash
 
     def of_group(self, names: Iterable[str]) -> int:
@@ -58,7 +58,7 @@ class TopicHashes:
         count = self._topics.partition_count(name) or 0
         known = self._known.get(name)
         if known is None or known[:2] != (topic_id, count):
-            known = self._known[name] = topic_id, count, topic_hash(topic_id, name, count)
+            known = self._known[name] = topic_id, count, topic_hash(topic_id, name, count, self._rack)
         return known[2]
 
 

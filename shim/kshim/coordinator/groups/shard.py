@@ -56,7 +56,7 @@ class Shard(CoordinatorShard):
         self.new_id = new_id
         self.settings_of = settings_of or config.consumer_settings
         self.require_expression = require_expression
-        self.hash_of_topics = TopicHashes(topics).of_group
+        self.hash_of_topics = TopicHashes(topics, config.broker_rack).of_group
         self.homes = homes  # the coordinator's way from a group id to its shard; loading shards are not in there
         self.groups: dict[str, AnyGroup] = {}
         self.classic_groups: dict[str, Group] = {}

@@ -320,6 +320,14 @@ def join_error(world: World, **options: Any) -> ErrorCode:
     return Classic(world, "x", **options).send_join().error
 
 
+def test_the_id_of_a_classic_member_is_a_short_uuid_without_its_client_id() -> None:
+    world = World()
+    world.join("n", "t")
+    world.shard().new_id = lambda: "00112233-4455-4677-8899-fbeeffffffff"
+    call = Classic(world, "c").send_join()
+    assert (call.error, call.reply.member_id) == (ErrorCode.MEMBER_ID_REQUIRED, "ABEiM0RVRneImfvu_____w")
+
+
 def test_a_client_without_an_id_is_given_one_and_comes_again() -> None:
     world = World()
     world.join("n", "t")

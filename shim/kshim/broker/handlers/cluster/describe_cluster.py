@@ -50,4 +50,4 @@ def describe_cluster(
 
 def _broker(node: ClusterNode, listener_name: str) -> DescribeClusterBroker:
     host, port = node.address(listener_name)
-    return DescribeClusterBroker(broker_id=node.node_id, host=host, port=port)
+    return DescribeClusterBroker(broker_id=node.node_id, host=host, port=port, rack=node.rack)

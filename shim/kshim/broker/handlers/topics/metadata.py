@@ -72,7 +72,7 @@ def metadata(node: Node, request: MetadataRequest, context: RequestContext, tick
 
 def _broker(node: ClusterNode, listener_name: str) -> MetadataResponseBroker:
     host, port = node.address(listener_name)
-    return MetadataResponseBroker(node_id=node.node_id, host=host, port=port)
+    return MetadataResponseBroker(node_id=node.node_id, host=host, port=port, rack=node.rack)
 
 
 def _with_id(node: Node, topic_id: bytes, operations: int) -> MetadataResponseTopic:
