@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from integration.clients.catalogue import CLASSIC
 from integration.clients.driver import ANSWER_TIMEOUT_S, Driver, DriverError
 from integration.support.client import TopicPartition
 
@@ -71,9 +72,17 @@ class GroupDescription(NamedTuple):
 class Application:
     """A program that uses the client library: one driver, opened."""
 
-    def __init__(self, driver: Driver, bootstrap: str, security: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        bootstrap: str,
+        security: Mapping[str, str] | None = None,
+        group_protocol: str = CLASSIC,
+    ) -> None:
         self.driver = driver
-        opened = driver.call("open", bootstrap=bootstrap, security=security)
+        self.group_protocol = group_protocol
+        named = None if group_protocol == CLASSIC else group_protocol
+        opened = driver.call("open", bootstrap=bootstrap, security=security, group_protocol=named)
         self.client, self.version = opened["client"], opened["version"]
 
     def create_topic(self, topic: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:

@@ -11,13 +11,32 @@ from typing import NamedTuple
 
 from integration.clients.driver import Driver
 
+CLASSIC, CONSUMER = "classic", "consumer"
+"""Values of `group.protocol`."""
+
+
+_CONSUMER_PROTOCOL = "CONSUMER_PROTOCOL"
+"""What a `launch.py` has if its client knows the consumer protocol: what it fails with that on both brokers, and why."""
+
 
 class Client(NamedTuple):
-    """A client library that has a driver."""
+    """A client library that has a driver, with one of the group protocols that it knows."""
 
     folder: str
     name: str
-    """As on the page."""
+    """Which no other has."""
+    group_protocol: str = CLASSIC
+
+    @property
+    def library(self) -> str:
+        """As on the page, where the group protocol is in the title."""
+        name: str = _launch(self.folder).NAME
+        return name
+
+    @property
+    def key(self) -> str:
+        """A short name for the command line and for folders."""
+        return self.folder if self.group_protocol == CLASSIC else f"{self.folder}-{self.group_protocol}"
 
     def command(self) -> list[str]:
         """What starts its driver, built if need be. Raises Unavailable."""
@@ -45,7 +64,8 @@ class Client(NamedTuple):
 
     def fails_on_both(self, situation: str) -> str | None:
         """Why a situation is known to fail on either broker because of the client; None where it is not known to."""
-        reasons: Mapping[str, str] = getattr(_launch(self.folder), "FAILS_ON_BOTH", {})
+        where = "FAILS_ON_BOTH" if self.group_protocol == CLASSIC else _CONSUMER_PROTOCOL
+        reasons: Mapping[str, str] = getattr(_launch(self.folder), where, {})
         return reasons.get(situation)
 
     def start(self, log: Path) -> Driver:
@@ -55,17 +75,26 @@ class Client(NamedTuple):
 
 
 def clients() -> list[Client]:
-    """All of them, sorted by name."""
+    """All of them with the classic protocol, sorted by name."""
     return sorted((Client(folder, _launch(folder).NAME) for folder in _folders()), key=lambda client: client.name)
 
 
+def consumer_protocol_clients() -> list[Client]:
+    """Those that have the consumer group protocol (KIP-848), with it; sorted by name."""
+    return [
+        Client(each.folder, f"{each.name} with group.protocol=consumer", CONSUMER)
+        for each in clients()
+        if hasattr(_launch(each.folder), _CONSUMER_PROTOCOL)
+    ]
+
+
 def client_named(name: str) -> Client:
-    """The client of this name or in this folder. Raises SystemExit with the names that there are."""
-    found = clients()
+    """The client of this name or key. Raises SystemExit with the keys that there are."""
+    found = clients() + consumer_protocol_clients()
     for client in found:
-        if name in (client.name, client.folder):
+        if name in (client.name, client.key):
             return client
-    raise SystemExit(f"no client {name!r}; there are {', '.join(client.name for client in found)}")
+    raise SystemExit(f"no client {name!r}; there are {', '.join(client.key for client in found)}")
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from integration.clients import page, situations
-from integration.clients.catalogue import Client, client_named, clients
+from integration.clients.catalogue import Client, client_named, clients, consumer_protocol_clients
 from integration.clients.driver import ROOT
 from integration.clients.running import FAIL, MISSING, Outcome, play, play_alone
 from integration.clients.secured import SecuredKafka, SecuredKshim
@@ -25,15 +25,22 @@ from integration.support.kafka import RealKafka
 from integration.support.kshim import KshimProcess
 from integration.support.unavailable import Unavailable
 
+GROUPS = {
+    "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.consumer.heartbeat.interval.ms": "500",
+    "group.consumer.min.session.timeout.ms": "15000",
+    "group.consumer.session.timeout.ms": "15000",
+}
+"""With the consumer protocol these are the broker's. The defaults, 5 s and 45 s, make a situation take minutes."""
 BROKERS: dict[str, dict[Setting, Callable[[Path], Broker]]] = {
     "kshim": {
-        Setting.SHARED: lambda folder: KshimProcess(folder / "kshim", durable=True),
-        Setting.ALONE: lambda folder: KshimProcess(folder / "kshim", durable=True),
+        Setting.SHARED: lambda folder: KshimProcess(folder / "kshim", durable=True, config=GROUPS),
+        Setting.ALONE: lambda folder: KshimProcess(folder / "kshim", durable=True, config=GROUPS),
         Setting.SECURED: SecuredKshim,
     },
     "kafka": {
-        Setting.SHARED: lambda folder: RealKafka(folder / "kafka"),
-        Setting.ALONE: lambda folder: RealKafka(folder / "kafka"),
+        Setting.SHARED: lambda folder: RealKafka(folder / "kafka", GROUPS),
+        Setting.ALONE: lambda folder: RealKafka(folder / "kafka", GROUPS),
         Setting.SECURED: SecuredKafka,
     },
 }
@@ -43,7 +50,8 @@ PAGE = ROOT / "docs" / "clients.md"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 1 if kshim fails where Kafka does not."""
     options = _parser().parse_args(arguments)
-    chosen_clients = [client_named(name) for name in options.clients.split(",")] if options.clients else clients()
+    everybody = clients() + consumer_protocol_clients()
+    chosen_clients = [client_named(name) for name in options.clients.split(",")] if options.clients else everybody
     chosen = _chosen_situations(options.situations)
     folder = Path(tempfile.mkdtemp(prefix="kshim-clients-"))
     print(f"logs of brokers and drivers: {folder}", flush=True)
@@ -72,7 +80,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="integration.clients.matrix", description=__doc__)
-    parser.add_argument("--clients", help="names or folders, comma separated; all")
+    parser.add_argument(
+        "--clients", help="folders, with -consumer for that group protocol, or names; comma separated; all"
+    )
     parser.add_argument("--situations", help="names or beginnings of names, comma separated; all")
     parser.add_argument("--brokers", default="kshim,kafka", help="kshim, kafka or both, comma separated")
     parser.add_argument("--jobs", type=int, default=2, help="so many clients at the same time")
@@ -132,9 +142,9 @@ def _play_all(
         return [Outcome(client.name, situation.name, name, MISSING, str(missing), 0.0, "") for situation in chosen]
     outcomes = []
     for situation in chosen:
-        if not client.plays(situation.name):
+        if not situation.is_for(client):
             continue
-        place = folder / client.folder / situation.name
+        place = folder / client.key / situation.name
         if shared is None:
             outcome = play_alone(client, situation, BROKERS[name][situation.setting], place)
         else:
@@ -145,7 +155,7 @@ def _play_all(
 
 
 def _tell(outcome: Outcome) -> None:
-    line = f"{outcome.broker:6} {outcome.client:24} {outcome.situation:32} {outcome.verdict:4} {outcome.seconds:6.1f} s"
+    line = f"{outcome.broker:6} {outcome.client:46} {outcome.situation:32} {outcome.verdict:4} {outcome.seconds:6.1f} s"
     if outcome.verdict in (FAIL, MISSING):
         line += f"  {outcome.detail}"
     print(line, flush=True)

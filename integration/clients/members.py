@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from integration.clients.application import Application, Delivered
+from integration.clients.catalogue import CONSUMER
 from integration.support.broker import Deadline
 from integration.support.client import TopicPartition
 
 SETTLE_TIMEOUT_S = 60.0
 """For a group to share its partitions: as long as the default session timeout and a bit, on a busy machine."""
 _LOOK_AGAIN_S = 0.05
+_OF_THE_BROKER = ("session_timeout_ms", "heartbeat_interval_ms")
+"""No settings of a client in the consumer protocol: the brokers of the matrix have them (`matrix.GROUPS`)."""
 
 
 class Change(NamedTuple):
@@ -53,6 +56,8 @@ class Group:
     def start(self, application: Application, *topics: str, **settings: Any) -> Member:
         """A member more: `settings` are those of `member_start`. It has not joined yet."""
         member = Member(application, f"{self.group_id}-{len(self.all)}")
+        if application.group_protocol == CONSUMER:
+            settings = {name: value for name, value in settings.items() if name not in _OF_THE_BROKER}
         application.driver.call(
             "member_start", member=member.name, group=self.group_id, topics=list(topics) or None, **settings
         )

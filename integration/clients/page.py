@@ -7,12 +7,17 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from integration.clients.catalogue import Client
+from integration.clients.catalogue import CLASSIC, CONSUMER, Client
 from integration.clients.running import CANNOT, FAIL, MISSING, OK, Outcome
 from integration.clients.situation import Situation
 from integration.clients.spark import SparkRow
 
 BOTH_FAIL = "fails on both"
+_CONSUMER_PROTOCOL = (
+    "## With the consumer group protocol",
+    "",
+    "`group.protocol=consumer` (KIP-848), with the clients that have it. What needs no group is not played again.",
+)
 
 
 class Reference(NamedTuple):
@@ -76,16 +81,20 @@ def failures_of_kshim_alone(report: Report) -> list[Outcome]:
 
 def printed(report: Report) -> str:
     """Columns of a fixed width, and below them each failure."""
-    names = [client.name for client in report.clients]
-    rows = [
-        [situation.name, *(cell(report, client, situation) for client in report.clients)]
-        for situation in report.situations
-    ]
-    widths = [max(map(len, column)) for column in zip(*[["", *names], *rows], strict=True)]
-    lines = [
-        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in [["", *names], *rows]
-    ]
-    lines += [""] + [
+    lines = []
+    for part in _by_protocol(report):
+        names = [client.key for client in part.clients]
+        rows = [
+            [situation.name, *(cell(report, client, situation) for client in part.clients)]
+            for situation in part.situations
+        ]
+        widths = [max(map(len, column)) for column in zip(*[["", *names], *rows], strict=True)]
+        lines += [
+            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))
+            for row in [["", *names], *rows]
+        ]
+        lines.append("")
+    lines += [
         f"{each.broker}: {each.client}: {each.situation}: {each.detail}"
         for each in report.outcomes
         if each.verdict == FAIL
@@ -98,7 +107,6 @@ def printed(report: Report) -> str:
 
 def markdown(report: Report) -> str:
     """The page."""
-    heads = [f"{client.name} {report.version(client)}".strip() for client in report.clients]
     lines = [
         "# Clients",
         "",
@@ -109,15 +117,42 @@ def markdown(report: Report) -> str:
         "`ok`: passed on both. `-`: the client cannot express it (why: below). `fails on both`: by the client's own"
         " doing (why: below). `n/a`: not installed where this was run. Where the brokers differ, both are named.",
         "",
-        "| Situation | " + " | ".join(heads) + " |",
-        "|--" * (len(heads) + 1) + "|",
     ]
-    for situation in report.situations:
-        cells = (cell(report, client, situation) for client in report.clients)
-        lines.append(f"| {situation.title} | " + " | ".join(cells) + " |")
-    lines += ["", _totals(report), *_spark(report), *_cannot(report), *_fail_on_both(report)]
+    for part in _by_protocol(report):
+        if part.protocol == CONSUMER:
+            lines += [*_CONSUMER_PROTOCOL, ""]
+        lines += _table(report, part)
+        lines.append("")
+    lines += [_totals(report), *_spark(report), *_cannot(report), *_fail_on_both(report)]
     lines += [*_failures(report), *_missing(report)]
     return "\n".join(lines) + "\n"
+
+
+class _Part(NamedTuple):
+    """What is played with one group protocol."""
+
+    protocol: str
+    clients: Sequence[Client]
+    situations: Sequence[Situation]
+
+
+def _by_protocol(report: Report) -> list[_Part]:
+    parts = []
+    for protocol in (CLASSIC, CONSUMER):
+        clients = [each for each in report.clients if each.group_protocol == protocol]
+        situations = [each for each in report.situations if protocol in each.protocols]
+        if clients and situations:
+            parts.append(_Part(protocol, clients, situations))
+    return parts
+
+
+def _table(report: Report, part: _Part) -> list[str]:
+    heads = [f"{client.library} {report.version(client)}".strip() for client in part.clients]
+    lines = ["| Situation | " + " | ".join(heads) + " |", "|--" * (len(heads) + 1) + "|"]
+    for situation in part.situations:
+        cells = (cell(report, client, situation) for client in part.clients)
+        lines.append(f"| {situation.title} | " + " | ".join(cells) + " |")
+    return lines
 
 
 def save_reference(path: Path, reference: Reference, outcomes: Iterable[Outcome]) -> None:

@@ -8,9 +8,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from integration.admin.kafka_python import KafkaPythonAdmin
-from integration.clients.application import Application, Transactional
+from integration.clients.application import Application, GroupDescription, MemberDescription, Transactional
 from integration.clients.catalogue import Client
+from integration.clients.driver import Unsupported
 from integration.support.broker import Broker
+from integration.support.client import TopicPartition
+from kshim.tools.client import Client as Connection
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.messages.consumer_group_describe import Assignment, ConsumerGroupDescribeRequest
 
 
 class Scene:
@@ -37,12 +42,19 @@ class Scene:
         application.create_topic(name, partitions)
         return name
 
-    def application(self, security: Mapping[str, str] | None = None, *, bootstrap: str | None = None) -> Application:
-        """A process more that uses the client library."""
+    def application(
+        self,
+        security: Mapping[str, str] | None = None,
+        *,
+        bootstrap: str | None = None,
+        group_protocol: str | None = None,
+    ) -> Application:
+        """A process more that uses the client library; with the client's group protocol unless another is named."""
         log = self.folder / f"driver-{len(self._applications)}.log"
         driver = self.client.start(log)
         self._opened.callback(driver.close)
-        application = Application(driver, bootstrap or self.broker.bootstrap, security)
+        protocol = group_protocol or self.client.group_protocol
+        application = Application(driver, bootstrap or self.broker.bootstrap, security, protocol)
         self._applications.append(application)
         return application
 
@@ -62,6 +74,30 @@ class Scene:
         self._opened.callback(admin.close)
         return admin
 
+    def group(self, application: Application, group_id: str) -> GroupDescription:
+        """As the client describes it; as an observer does where the client cannot describe groups of this protocol."""
+        try:
+            return application.group(group_id)
+        except Unsupported:
+            return self.consumer_group(group_id)
+
+    def consumer_group(self, group_id: str) -> GroupDescription:
+        """A group of the consumer protocol, as ConsumerGroupDescribe has it."""
+        connection = self.connection()
+        (told,) = connection.ask(ConsumerGroupDescribeRequest(group_ids=(group_id,)), 0).groups
+        connection.close()
+        assert told.error_code == ErrorCode.NONE, told
+        members = (
+            MemberDescription(each.member_id, each.instance_id, each.client_id, _partitions(each.assignment))
+            for each in told.members
+        )
+        return GroupDescription(told.group_state, told.assignor_name, tuple(members))
+
+    def connection(self) -> Connection:
+        """A connection for requests that no client sends by itself."""
+        host, _, port = self.broker.bootstrap.rpartition(":")
+        return Connection(host, int(port), client_id="scene", timeout_s=60)
+
     def finally_(self, end: Callable[[], object]) -> None:
         """Call this when the scene ends, however it does."""
         self._opened.callback(end)
@@ -77,3 +113,8 @@ class Scene:
             for application in self._applications:
                 application.driver.kill()
         self._opened.close()
+
+
+def _partitions(assignment: Assignment) -> frozenset[TopicPartition]:
+    topics = assignment.topic_partitions
+    return frozenset(TopicPartition(topic.topic_name, number) for topic in topics for number in topic.partitions)

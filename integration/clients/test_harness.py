@@ -11,10 +11,10 @@ import pytest
 
 from integration.clients import page
 from integration.clients.application import Application
-from integration.clients.catalogue import Client, clients
+from integration.clients.catalogue import CONSUMER, Client, client_named, clients, consumer_protocol_clients
 from integration.clients.driver import ROOT, Driver, DriverError, Unsupported
 from integration.clients.running import CANNOT, FAIL, MISSING, OK, Outcome
-from integration.clients.situation import Setting, Situation
+from integration.clients.situation import EITHER, Setting, Situation
 from integration.clients.situations import SITUATIONS
 from integration.clients.spark import SparkRow
 
@@ -97,10 +97,29 @@ def test_what_a_client_claims_is_for_it_alone() -> None:
     assert (streams.plays("admin_topics"), other.plays("admin_topics")) == (False, True)
 
 
+def test_a_client_that_has_the_consumer_protocol_is_played_with_it_as_well() -> None:
+    assert {"confluent_kafka-consumer", "java-consumer"} <= {client.key for client in consumer_protocol_clients()}
+    with_it = client_named("java-consumer")
+    assert (with_it.library, with_it.group_protocol) == (client_named("java").name, CONSUMER)
+    played = {situation.name for situation in SITUATIONS if situation.is_for(with_it)}
+    assert {"group_of_three", "protocols_rolled"} <= played
+    assert not {"records_round_trip", "cooperative_sticky", "word_count"} & played
+
+
+def test_the_consumer_protocol_has_a_table_of_its_own() -> None:
+    found = report(("a", "kshim", OK), ("a", "kafka", OK))
+    with_it = Client("kafka_python", "kafka-python with it", CONSUMER)
+    outcomes = [*found.outcomes, *(each._replace(client=with_it.name, verdict=CANNOT) for each in found.outcomes)]
+    text = page.markdown(found._replace(clients=[*found.clients, with_it], outcomes=outcomes))
+    first, _, second = text.partition("## With the consumer group protocol")
+    assert "| the a | ok |" in first
+    assert "| the a | - |" in second
+
+
 def report(*outcomes: tuple[str, str, str], spark: Any = None) -> page.Report:
     """Of one client: situation, broker, verdict each."""
     names = sorted({situation for situation, _, _ in outcomes})
-    chosen = [Situation(name, f"the {name}", lambda scene: None, Setting.SHARED) for name in names]
+    chosen = [Situation(name, f"the {name}", lambda scene: None, Setting.SHARED, EITHER) for name in names]
     found = [
         Outcome("kafka-python", situation, broker, verdict, "because", 0.1, "3.0.12")
         for situation, broker, verdict in outcomes

@@ -18,6 +18,10 @@ _POLL_S = 0.1
 _MAX_RECORDS = 500
 _TIMEOUT_S = 40
 _STARTS = {"beginning": OFFSET_BEGINNING, "end": OFFSET_END}
+_FATAL = {
+    "Static consumer fenced": "FENCED_INSTANCE_ID",
+    "The instance ID is still used": "UNRELEASED_INSTANCE_ID",
+}
 _SETTINGS = {
     "instance_id": "group.instance.id",
     "session_timeout_ms": "session.timeout.ms",
@@ -27,13 +31,16 @@ _SETTINGS = {
 
 
 class _Consumer:
-    def __init__(self, settings: dict[str, Any], topics: list[str], journal: Journal) -> None:
+    def __init__(
+        self, settings: dict[str, Any], topics: list[str], journal: Journal, *, commits_on_revoke: bool
+    ) -> None:
         self._journal = journal
+        self._commits_on_revoke = commits_on_revoke
         self._consumer = confluent_kafka.Consumer({**settings, "error_cb": self._told})
         self._consumer.subscribe(
             topics,
             on_assign=lambda _, partitions: journal.event("assigned", partition_lists(partitions)),
-            on_revoke=lambda _, partitions: journal.event("revoked", partition_lists(partitions)),
+            on_revoke=self._revoked,
             on_lost=lambda _, partitions: journal.event("lost", partition_lists(partitions)),
         )
 
@@ -62,6 +69,11 @@ class _Consumer:
     def close(self) -> None:
         self._consumer.close()
 
+    def _revoked(self, consumer: Any, partitions: Any) -> None:
+        if self._commits_on_revoke:
+            self.commit()
+        self._journal.event("revoked", partition_lists(partitions))
+
     def _told(self, error: Any) -> None:
         """Most is for information: a lost connection, for instance."""
         if error.fatal():
@@ -70,6 +82,9 @@ class _Consumer:
 
 class Consuming(MemberCommands):
     """Members, and consumers that are made for one command."""
+
+    group_settings: Mapping[str, str]
+    """The group protocol, unless it is the client's default."""
 
     def read(
         self, topic: str, starts: Mapping[str, int | str], count: int, timeout_ms: int, isolation: str | None = None
@@ -115,19 +130,25 @@ class Consuming(MemberCommands):
         pattern: str | None = None,
         assignors: list[str] | None = None,
         metadata_max_age_ms: int | None = None,
+        commit_on_revoke: bool = False,
         **settings: Any,
     ) -> None:
         theirs = {"group.id": group, **{_SETTINGS[name]: value for name, value in settings.items()}}
-        if assignors is not None:
+        if assignors is not None and self.group_settings:
+            theirs["group.remote.assignor"] = assignors[0]
+        elif assignors is not None:
             if "sticky" in assignors:
                 raise Unsupported("librdkafka has no eager sticky assignor")
             theirs["partition.assignment.strategy"] = ",".join(assignors)
         if metadata_max_age_ms is not None:
             theirs["metadata.max.age.ms"] = metadata_max_age_ms
             theirs["topic.metadata.refresh.interval.ms"] = metadata_max_age_ms
-        properties = self._properties(theirs)
+        properties = self._properties({**self.group_settings, **theirs})
         subscription = topics if pattern is None else [pattern]  # a name that begins with ^ is a pattern
-        self._start(member, lambda journal: _Consumer(properties, subscription or [], journal))
+        self._start(
+            member,
+            lambda journal: _Consumer(properties, subscription or [], journal, commits_on_revoke=commit_on_revoke),
+        )
 
     def _properties(self, more: Mapping[str, Any]) -> dict[str, Any]:
         return {**self.connection, "auto.offset.reset": "earliest", "enable.auto.commit": False, **more}
@@ -141,8 +162,8 @@ class Consuming(MemberCommands):
 
 def _told_error(error: Any) -> str:
     """A fatal error has no code of its own, only the text of the one behind it."""
-    name = "FENCED_INSTANCE_ID" if "Static consumer fenced" in error.str() else code_name(error)
-    return f"{name}: {error.str()}"
+    named = (name for text, name in _FATAL.items() if text in error.str())
+    return f"{next(named, None) or code_name(error)}: {error.str()}"
 
 
 def _told(message: Any) -> dict[str, Any]:

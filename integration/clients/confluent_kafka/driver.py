@@ -22,8 +22,11 @@ class ConfluentKafka(Admin, Consuming, Producing):
         Producing.__init__(self)
         Admin.__init__(self)
 
-    def open(self, bootstrap: str, security: Mapping[str, str] | None = None) -> dict[str, Any]:
+    def open(
+        self, bootstrap: str, security: Mapping[str, str] | None = None, group_protocol: str | None = None
+    ) -> dict[str, Any]:
         self.forget_admin()
+        self.group_settings = {} if group_protocol is None else {"group.protocol": group_protocol}
         self.connection = connection(bootstrap, security)
         library = confluent_kafka.libversion()[0]
         return {"client": "confluent-kafka", "version": f"{confluent_kafka.__version__} (librdkafka {library})"}

@@ -6,6 +6,8 @@ import sys
 
 NAME = "confluent-kafka"
 
+CONSUMER_PROTOCOL: dict[str, str] = {}
+
 
 def command() -> list[str]:
     """The driver, in this interpreter."""

@@ -21,6 +21,8 @@ _POLL_S = 0.2
 class Producing(ProducerCommands):
     """Loads and transactional producers, and producers that are made for one command."""
 
+    group_settings: Mapping[str, str]
+
     def produce(
         self,
         topic: str,
@@ -88,6 +90,7 @@ class Producing(ProducerCommands):
         consumer = confluent_kafka.Consumer(
             {
                 **self.connection,
+                **self.group_settings,
                 "group.id": group,
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,

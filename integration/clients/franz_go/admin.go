@@ -192,7 +192,7 @@ func describeGroup(admin *kadm.Client, fields adminFields) (any, error) {
 	described, err := admin.DescribeGroups(background, fields.Group)
 	group := described[fields.Group]
 	if errors.Is(group.Err, kerr.GroupIDNotFound) { // DescribeGroups v6 says so; below that the state is Dead
-		return object{"state": "Dead", "assignor": "", "members": []object{}}, nil
+		return describeConsumerGroup(admin, fields.Group)
 	}
 	if err = errors.Join(err, group.Err); err != nil {
 		return nil, err
@@ -213,6 +213,30 @@ func describeGroup(admin *kadm.Client, fields adminFields) (any, error) {
 		})
 	}
 	return object{"state": group.State, "assignor": group.Protocol, "members": members}, nil
+}
+
+// describeConsumerGroup asks for the group as one of KIP-848.
+func describeConsumerGroup(admin *kadm.Client, name string) (any, error) {
+	described, err := admin.DescribeConsumerGroups(background, name)
+	group := described[name]
+	if errors.Is(group.Err, kerr.GroupIDNotFound) {
+		return object{"state": "Dead", "assignor": "", "members": []object{}}, nil
+	}
+	if err = errors.Join(err, group.Err); err != nil {
+		return nil, err
+	}
+	members := []object{}
+	for _, member := range group.Members {
+		partitions := []partition{}
+		member.Assignment.Each(func(topic string, number int32) {
+			partitions = append(partitions, partition{topic, number})
+		})
+		members = append(members, object{
+			"member_id": member.MemberID, "instance_id": member.InstanceID, "client_id": member.ClientID,
+			"partitions": partitions,
+		})
+	}
+	return object{"state": group.State, "assignor": group.AssignorName, "members": members}, nil
 }
 
 func groupOffsets(admin *kadm.Client, fields adminFields) (any, error) {

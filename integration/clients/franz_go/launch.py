@@ -8,6 +8,8 @@ from integration.support.go import go_program
 
 NAME = "franz-go"
 
+CONSUMER_PROTOCOL: dict[str, str] = {}
+
 
 def command() -> list[str]:
     """Raises as `go_program` does."""

@@ -14,6 +14,7 @@ import (
 var balancers = map[string]func() kgo.GroupBalancer{
 	"range": kgo.RangeBalancer, "roundrobin": kgo.RoundRobinBalancer,
 	"sticky": kgo.StickyBalancer, "cooperative-sticky": kgo.CooperativeStickyBalancer,
+	"uniform": kgo.StickyBalancer, // what the client asks the broker for in its place
 }
 
 type memberFields struct {
@@ -29,6 +30,7 @@ type memberFields struct {
 	MetadataMaxAgeMS    *int    `json:"metadata_max_age_ms"`
 	Isolation           string
 	Commit              bool
+	CommitOnRevoke      bool `json:"commit_on_revoke"`
 	Topic               string
 	Partition           int32
 	Offset              int64
@@ -65,6 +67,8 @@ type member struct {
 	tasks  chan func()
 	done   chan struct{}
 
+	commitsOnRevoke bool
+
 	mutex   sync.Mutex
 	records [][4]any
 	events  [][2]any
@@ -76,11 +80,15 @@ func millis(number int) time.Duration { return time.Duration(number) * time.Mill
 
 func startMember(settings *settings, fields memberFields) (*member, error) {
 	m := &member{tasks: make(chan func()), done: make(chan struct{}), owned: map[partition]bool{}}
+	m.commitsOnRevoke = fields.CommitOnRevoke
 	m.clear()
-	options := append(isolation(fields.Isolation),
+	options := append(append(isolation(fields.Isolation), settings.group...),
 		kgo.ConsumerGroup(fields.Group), kgo.DisableAutoCommit(), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.OnPartitionsAssigned(m.callback("assigned")), kgo.OnPartitionsRevoked(m.callback("revoked")),
 		kgo.OnPartitionsLost(m.callback("lost")))
+	if m.commitsOnRevoke { // else what is polled while partitions are given up comes behind their commit
+		options = append(options, kgo.BlockRebalanceOnPoll())
+	}
 	if fields.Pattern != "" {
 		options = append(options, kgo.ConsumeRegex(), kgo.ConsumeTopics(fields.Pattern))
 	} else {
@@ -121,7 +129,14 @@ func startMember(settings *settings, fields memberFields) (*member, error) {
 
 // callback notes what the client says of its partitions; cooperative: only the change.
 func (m *member) callback(event string) func(context.Context, *kgo.Client, map[string][]int32) {
-	return func(_ context.Context, _ *kgo.Client, topics map[string][]int32) {
+	return func(ctx context.Context, client *kgo.Client, topics map[string][]int32) {
+		if event == "revoked" && m.commitsOnRevoke {
+			if err := client.CommitUncommittedOffsets(ctx); err != nil {
+				m.mutex.Lock()
+				m.errors = append(m.errors, errorName(err))
+				m.mutex.Unlock()
+			}
+		}
 		partitions := []partition{}
 		for topic, numbers := range topics {
 			for _, number := range numbers {
@@ -166,6 +181,9 @@ func (m *member) poll() {
 	ctx, cancel := within(50)
 	defer cancel()
 	fetches := m.client.PollFetches(ctx)
+	if m.commitsOnRevoke {
+		defer m.client.AllowRebalance()
+	}
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	fetches.EachRecord(func(r *kgo.Record) {

@@ -17,6 +17,7 @@ import (
 // settings are what "open" said; all clients are made with them.
 type settings struct {
 	common []kgo.Opt
+	group  []kgo.Opt
 	admin  *kadm.Client
 }
 
@@ -26,8 +27,9 @@ type security struct {
 
 func (s *settings) open(line json.RawMessage) (any, error) {
 	var fields struct {
-		Bootstrap string
-		Security  *security
+		Bootstrap     string
+		Security      *security
+		GroupProtocol string `json:"group_protocol"`
 	}
 	if err := json.Unmarshal(line, &fields); err != nil {
 		return nil, err
@@ -36,6 +38,10 @@ func (s *settings) open(line json.RawMessage) (any, error) {
 	s.common = []kgo.Opt{
 		kgo.SeedBrokers(fields.Bootstrap),
 		kgo.WithLogger(kgo.BasicLogger(os.Stderr, kgo.LogLevelInfo, nil)),
+	}
+	s.group = nil
+	if fields.GroupProtocol == "consumer" {
+		s.group = []kgo.Opt{kgo.ServerSideBalancer()}
 	}
 	if fields.Security != nil {
 		secured, err := fields.Security.options()

@@ -78,7 +78,7 @@ type copying struct {
 }
 
 func runCopy(settings *settings, fields copyFields) (any, error) {
-	options := append(append([]kgo.Opt{}, settings.common...),
+	options := append(append(append([]kgo.Opt{}, settings.common...), settings.group...),
 		kgo.ConsumerGroup(fields.Group), kgo.ConsumeTopics(fields.Source), kgo.TransactionalID(fields.TransactionalID),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.RequireStableFetchOffsets(),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))

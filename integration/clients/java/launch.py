@@ -11,6 +11,8 @@ NAME = "kafka-clients (Java)"
 SOURCES = tuple(sorted((Path(__file__).parent / "src").glob("*.java")))
 """The driver. Kafka Streams has the same, and more."""
 
+CONSUMER_PROTOCOL: dict[str, str] = {}
+
 
 def command() -> list[str]:
     """Raises as `java_program` does."""

@@ -1,5 +1,5 @@
 import { ConfigResourceTypes, findErrorBy, IncrementalAlterConfigOperationTypes } from '@platformatic/kafka'
-import { errorName } from './errors.js'
+import { errorName, Unsupported } from './errors.js'
 
 export function adminCommands (settings) {
   const commands = {
@@ -110,6 +110,9 @@ async function describeGroup (admin, { group }) {
   } catch (error) {
     if (!findErrorBy(error, 'apiId', 'GROUP_ID_NOT_FOUND')) {
       throw error
+    }
+    if ((await admin.listGroups({ types: ['consumer'] })).has(group)) {
+      throw new Unsupported('@platformatic/kafka describes groups of the classic protocol only')
     }
     return { state: 'Dead', assignor: '', members: [] }
   }

@@ -15,6 +15,8 @@ FAILS_ON_BOTH = {
     " that it tries again (kshim, which is back sooner)",
 }
 
+CONSUMER_PROTOCOL: dict[str, str] = {}
+
 
 def command() -> list[str]:
     """Raises as `node_program` does."""

@@ -17,9 +17,21 @@ export function memberCommands (settings) {
 }
 
 /** The options of a consumer that a command's fields ask for. */
-function options (fields) {
+function options (fields, hasConsumerProtocol) {
   if (fields.pattern !== undefined) {
     throw new Unsupported('@platformatic/kafka subscribes to topics by name, not to patterns')
+  }
+  if (fields.commit_on_revoke) {
+    throw new Unsupported('@platformatic/kafka has no callback before partitions are given up')
+  }
+  if (hasConsumerProtocol) {
+    return {
+      groupId: fields.group,
+      ...(fields.assignors && { groupRemoteAssignor: fields.assignors[0] }),
+      ...(fields.instance_id && { groupInstanceId: fields.instance_id }),
+      ...(fields.metadata_max_age_ms && { metadataMaxAge: fields.metadata_max_age_ms }),
+      ...isolation(fields.isolation)
+    }
   }
   const unknown = (fields.assignors ?? []).filter(name => !(name in ASSIGNORS))
   if (unknown.length > 0) {
@@ -49,7 +61,7 @@ class Member {
 
   constructor (settings, fields) {
     this.#topics = fields.topics
-    this.#consumer = settings.consumer(options(fields))
+    this.#consumer = settings.consumer(options(fields, settings.hasConsumerProtocol))
     this.#consumer.on('consumer:group:join', () => this.#note())
     this.#consumer.on('consumer:group:leave', () => this.#note())
     this.#consumer.on('consumer:group:rebalance', () => this.#note())

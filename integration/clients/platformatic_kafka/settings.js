@@ -4,10 +4,12 @@ import { Admin, Consumer, FetchIsolationLevels, Producer } from '@platformatic/k
 /** What "open" said, and the clients made with it. */
 export class Settings {
   #common = {}
+  #group = {}
   #admin
 
-  async open ({ bootstrap, security }) {
+  async open ({ bootstrap, security, group_protocol: groupProtocol }) {
     this.#common = { clientId: 'driver', bootstrapBrokers: [bootstrap] }
+    this.#group = groupProtocol === undefined ? {} : { groupProtocol }
     if (security !== undefined) {
       await this.#secure(security)
     }
@@ -33,12 +35,17 @@ export class Settings {
     return this.#admin
   }
 
+  /** Whether groups are those of KIP-848. */
+  get hasConsumerProtocol () {
+    return this.#group.groupProtocol === 'consumer'
+  }
+
   producer (options = {}) {
     return new Producer({ ...this.#common, ...options })
   }
 
   consumer (options) {
-    return new Consumer({ ...this.#common, autocommit: false, ...options })
+    return new Consumer({ ...this.#common, ...this.#group, autocommit: false, ...options })
   }
 }
 

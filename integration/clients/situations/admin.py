@@ -8,7 +8,7 @@ from integration.clients.application import Sent
 from integration.clients.driver import DriverError
 from integration.clients.members import Group, partitions_of
 from integration.clients.scene import Scene
-from integration.clients.situation import situation
+from integration.clients.situation import EITHER, situation
 from integration.support.broker import Deadline
 from integration.support.client import TopicPartition
 
@@ -69,7 +69,7 @@ def admin_delete_records(scene: Scene) -> None:
     refused(lambda: application.delete_records({first: 6}), "OFFSET_OUT_OF_RANGE")
 
 
-@situation("groups: list, describe")
+@situation("groups: list, describe", protocols=EITHER)
 def admin_groups(scene: Scene) -> None:
     application = scene.application()
     topic = scene.topic(application, 2)
@@ -89,7 +89,7 @@ def admin_groups(scene: Scene) -> None:
     assert application.group(group.group_id).members == ()
 
 
-@situation("groups: delete")
+@situation("groups: delete", protocols=EITHER)
 def admin_delete_groups(scene: Scene) -> None:
     application = scene.application()
     topic = scene.topic(application, 2)
@@ -100,14 +100,14 @@ def admin_delete_groups(scene: Scene) -> None:
     group.wait_for_values(values)
     refused(lambda: application.delete_group(group.group_id), "NON_EMPTY_GROUP")
     group.stop(member, commit=True)
-    eventually("nobody is in it", lambda: application.group(group.group_id).state == "Empty")
+    eventually("nobody is in it", lambda: scene.group(application, group.group_id).state == "Empty")
     application.delete_group(group.group_id)
     refused(lambda: application.delete_group(group.group_id), "GROUP_ID_NOT_FOUND")
     assert application.group(group.group_id).state == "Dead"
     assert group.group_id not in application.groups()
 
 
-@situation("offsets of groups: altered, listed")
+@situation("offsets of groups: altered, listed", protocols=EITHER)
 def admin_group_offsets(scene: Scene) -> None:
     application = scene.application()
     topic, group_id = scene.topic(application, 2), scene.name("group")

@@ -9,7 +9,7 @@ from integration.clients.application import Sent
 from integration.clients.driver import DriverError
 from integration.clients.members import Group, partitions_of
 from integration.clients.scene import Scene
-from integration.clients.situation import Setting, situation
+from integration.clients.situation import EITHER, Setting, situation
 
 _PARTITIONS = 4
 _RATE = 100
@@ -18,7 +18,11 @@ _MORE = 3 * _RATE
 _TIMEOUT_S = 120.0
 
 
-@situation("broker killed twice under load: no acknowledged record is lost or duplicated", setting=Setting.ALONE)
+@situation(
+    "broker killed twice under load: no acknowledged record is lost or duplicated",
+    setting=Setting.ALONE,
+    protocols=EITHER,
+)
 def restart_under_load(scene: Scene) -> None:
     writer, reader = scene.application(), scene.application()
     topic = scene.topic(writer, _PARTITIONS)

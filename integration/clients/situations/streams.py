@@ -10,6 +10,7 @@ from integration.clients.application import Application, Sent
 from integration.clients.scene import Scene
 from integration.clients.situation import Setting, situation
 from integration.support.broker import Deadline
+from kshim_protocol.messages.api_versions import ApiVersionsRequest
 
 _PARTITIONS = 4
 _SESSION_TIMEOUT_MS = 6_000
@@ -23,6 +24,8 @@ class _Counting:
     """A word count under way: what was produced so far, and what has come out."""
 
     def __init__(self, scene: Scene, guarantee: str) -> None:
+        if guarantee == "exactly_once_v2":
+            assert _transaction_version(scene) == 2
         self.application = scene.application()
         self.source = scene.topic(self.application, _PARTITIONS, word="lines")
         self.target = scene.topic(self.application, _PARTITIONS, word="counts")
@@ -124,6 +127,15 @@ def word_count_broker_killed(scene: Scene) -> None:
     counting.produce(200)
     _require_rising(counting.wait_for_all())
     assert counting.application.driver.call("word_count_stop", instance="first")["error"] == ""
+
+
+def _transaction_version(scene: Scene) -> int:
+    """The level of the feature: with 2 clients speak as KIP-890 has it."""
+    connection = scene.connection()
+    told = connection.ask(ApiVersionsRequest(client_software_name="scene", client_software_version="1"), 4)
+    connection.close()
+    levels: dict[str, int] = {each.name: each.max_version_level for each in told.finalized_features}
+    return levels["transaction.version"]
 
 
 def _require_rising(counts: dict[str, list[int]]) -> None:

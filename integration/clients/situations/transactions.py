@@ -9,7 +9,7 @@ from integration.clients.application import Application, Sent
 from integration.clients.driver import DriverError
 from integration.clients.members import partitions_of
 from integration.clients.scene import Scene
-from integration.clients.situation import situation
+from integration.clients.situation import EITHER, situation
 from integration.clients.situations.admin import eventually, refused
 from integration.support.client import TopicPartition
 
@@ -136,7 +136,7 @@ def transaction_timeout(scene: Scene) -> None:
         raise AssertionError("the transaction that had been aborted was committed")
 
 
-@situation("exactly-once copy: with aborts, resumed by another process")
+@situation("exactly-once copy: with aborts, resumed by another process", protocols=EITHER)
 def exactly_once_copy(scene: Scene) -> None:
     application, second = scene.application(), scene.application()
     source, target = scene.topic(application, 2, word="source"), scene.topic(application, 2, word="target")

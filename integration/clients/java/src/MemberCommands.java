@@ -11,6 +11,7 @@ import java.util.regex.Pattern;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.RetriableException;
 
@@ -61,11 +62,15 @@ public final class MemberCommands {
                 named.put(setting, String.valueOf(fields.get(field)));
             }
         });
-        if (fields.has("assignors")) {
+        if (fields.has("assignors") && settings.hasConsumerProtocol()) {
+            named.put("group.remote.assignor", fields.strings("assignors").get(0));
+        } else if (fields.has("assignors")) {
             named.put("partition.assignment.strategy", fields.strings("assignors").stream().map(ASSIGNORS::get).toList());
         }
-        Member member = new Member(settings.consumer(named));
-        if (fields.has("pattern")) {
+        Member member = new Member(settings.consumer(named), fields.isTrue("commit_on_revoke"));
+        if (fields.has("pattern") && settings.hasConsumerProtocol()) {
+            member.consumer.subscribe(new SubscriptionPattern(fields.string("pattern")), member);
+        } else if (fields.has("pattern")) {
             member.consumer.subscribe(Pattern.compile(fields.string("pattern")), member);
         } else {
             member.consumer.subscribe(fields.strings("topics"), member);
@@ -91,6 +96,7 @@ public final class MemberCommands {
 
     private static final class Member extends Thread implements ConsumerRebalanceListener {
         private final KafkaConsumer<String, String> consumer;
+        private final boolean commitsOnRevoke;
         private final BlockingQueue<FutureTask<?>> tasks = new ArrayBlockingQueue<>(1);
         private boolean stopped; // read and written by this thread only
 
@@ -100,8 +106,9 @@ public final class MemberCommands {
         private List<String> errors = new ArrayList<>();
         private List<List<Object>> assignment = List.of();
 
-        Member(KafkaConsumer<String, String> consumer) {
+        Member(KafkaConsumer<String, String> consumer, boolean commitsOnRevoke) {
             this.consumer = consumer;
+            this.commitsOnRevoke = commitsOnRevoke;
             setDaemon(true);
         }
 
@@ -146,6 +153,9 @@ public final class MemberCommands {
 
         @Override
         public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+            if (commitsOnRevoke) {
+                consumer.commitSync();
+            }
             note("revoked", partitions);
         }
 

@@ -14,12 +14,14 @@ import org.apache.kafka.common.serialization.StringSerializer;
 /** What {@code open} said, and the clients made with it. */
 public final class Settings {
     private final Map<String, Object> common = new HashMap<>();
+    private String groupProtocol;
     private Admin admin;
 
     /** {@code open}: forget earlier settings; a connection is made when a client needs it. */
     Map<String, ?> open(Fields fields) throws IOException {
         common.clear();
         common.put("bootstrap.servers", fields.string("bootstrap"));
+        groupProtocol = fields.has("group_protocol") ? fields.string("group_protocol") : "classic";
         if (fields.has("security")) {
             secure(fields.object("security"));
         }
@@ -63,6 +65,11 @@ public final class Settings {
         return '"' + text.replace("\\", "\\\\").replace("\"", "\\\"") + '"';
     }
 
+    /** Whether groups are those of KIP-848. */
+    boolean hasConsumerProtocol() {
+        return groupProtocol.equals("consumer");
+    }
+
     /** The one admin client, made on first use. */
     Admin admin() {
         if (admin == null) {
@@ -81,6 +88,7 @@ public final class Settings {
         all.put("auto.offset.reset", "earliest");
         all.put("enable.auto.commit", false);
         all.put("allow.auto.create.topics", false);
+        all.put("group.protocol", groupProtocol);
         all.putAll(settings);
         return new KafkaConsumer<>(with(all), new StringDeserializer(), new StringDeserializer());
     }
