@@ -50,16 +50,14 @@ class Report(NamedTuple):
 
 
 def cell(report: Report, client: Client, situation: Situation) -> str:
-    """One verdict where both brokers agree, else both."""
+    """One verdict where both brokers agree; else each with its broker, also where only one was asked."""
     verdicts = {}
     for broker in ("kshim", "kafka"):
         if (outcome := report.outcome(client, situation, broker)) is not None:
             verdicts[broker] = outcome.verdict
-    if not verdicts:
-        return ""
-    if len(set(verdicts.values())) == 1:
+    if len(verdicts) == 2 and len(set(verdicts.values())) == 1:
         (verdict,) = set(verdicts.values())
-        return BOTH_FAIL if verdict == FAIL and len(verdicts) == 2 else verdict
+        return BOTH_FAIL if verdict == FAIL else verdict
     return ", ".join(f"{broker} {verdict}" for broker, verdict in verdicts.items())
 
 
@@ -115,7 +113,8 @@ def markdown(report: Report) -> str:
         f"Reference: {report.reference.broker}, run {report.reference.date}.",
         "",
         "`ok`: passed on both. `-`: the client cannot express it (why: below). `fails on both`: by the client's own"
-        " doing (why: below). `n/a`: not installed where this was run. Where the brokers differ, both are named.",
+        " doing (why: below). `n/a`: not installed where this was run. Where the brokers differ, both are named; where one"
+        " is named, the other was not asked.",
         "",
     ]
     for part in _by_protocol(report):

@@ -143,6 +143,11 @@ def test_a_cell_names_the_brokers_where_they_differ(kshim: str, kafka: str, show
     assert f"| the a | {shown} |" in page.markdown(found)
 
 
+def test_a_cell_of_one_broker_names_it() -> None:
+    found = report(("a", "kshim", OK))
+    assert page.cell(found, found.clients[0], found.situations[0]) == "kshim ok"
+
+
 def test_only_what_fails_on_kshim_alone_counts() -> None:
     cells = [("a", "kshim", FAIL), ("a", "kafka", OK), ("b", "kshim", FAIL), ("b", "kafka", FAIL), ("c", "kafka", FAIL)]
     assert [each.situation for each in page.failures_of_kshim_alone(report(*cells))] == ["a"]

@@ -21,7 +21,9 @@ from integration.support.unavailable import Unavailable
 HERE = Path(__file__).parent
 SMOKE = {
     "franz_go": ("records_round_trip", "group_of_three", "exactly_once_copy"),
+    "franz_go-consumer": ("commit_and_resume",),
     "java": ("records_round_trip", "transaction_offsets"),
+    "java-consumer": ("commit_and_resume",),
     "kafka_streams": ("word_count_exactly_once",),
     "platformatic_kafka": ("records_round_trip", "cooperative_sticky"),
 }

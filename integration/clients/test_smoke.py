@@ -16,6 +16,7 @@ from integration.support.kshim import KshimProcess
 SMOKE = {
     "aiokafka": ("records_round_trip", "group_of_three", "transaction_offsets"),
     "confluent-kafka": ("records_round_trip", "transaction_offsets"),
+    "confluent_kafka-consumer": ("commit_and_resume",),
     "kafka-python": ("transaction_offsets",),
 }
 CELLS = [pytest.param(client, name, id=f"{client}-{name}") for client, names in SMOKE.items() for name in names]

@@ -8,7 +8,10 @@ from integration.support.go import go_program
 
 NAME = "franz-go"
 
-CONSUMER_PROTOCOL: dict[str, str] = {}
+CONSUMER_PROTOCOL = {
+    "static_members": "closing, it leaves for a while (epoch -2) without naming its instance, which is refused with"
+    " INVALID_REQUEST: the instance id is free when the session has ended",
+}
 
 
 def command() -> list[str]:
