@@ -117,7 +117,7 @@ def a_coordinator() -> CountCoordinator:
 
 
 def test_each_api_is_named_after_its_work_in_a_profile() -> None:
-    apis = (CountCoordinator.count, CountCoordinator.look, CountCoordinator.total)
+    apis = (in_one_shard(_key, count), in_many_shards(look), in_all_shards(total))
     assert [api.__name__ for api in apis] == ["count", "look", "total"]
 
 
