@@ -438,6 +438,16 @@ def test_a_rebalance_timeout_of_minus_one_leaves_that_of_before() -> None:
     assert world.shard().consumer_group("g").members[member.member_id].metadata.rebalance_timeout_ms == 20_000
 
 
+def test_a_subscription_of_version_0_is_one() -> None:
+    world = World()
+    world.join("n", "t")
+    world.pass_ms(INTERVAL_MS)
+    member = Classic(world, "c", "u")
+    member.owns({}, version=0)
+    member.joined()
+    assert read_assignment(member.send_sync().reply.assignment) == (0, {"u": [0, 1, 2, 3]})
+
+
 def test_a_member_without_a_client_id_is_described_with_an_empty_one() -> None:
     world = World()
     world.join("n", "t")
