@@ -373,6 +373,15 @@ def test_who_may_not_join_a_group_of_the_new_protocol() -> None:
     assert join_error(world) is INCONSISTENT
 
 
+@pytest.mark.parametrize("metadata", [b"", b"\x00", b"\xff\xff", b"\xff\xff" + bytes(20)])
+def test_a_subscription_without_a_version_is_malformed(metadata: bytes) -> None:
+    world = World()
+    world.join("n", "t")
+    member = Classic(world, "c", version=3)
+    member.protocols = {"range": metadata}
+    assert member.send_join().error is INCONSISTENT
+
+
 def test_a_sync_must_be_of_a_classic_member_its_epoch_and_its_protocol() -> None:
     world = World()
     member = mixed(world)
