@@ -21,7 +21,7 @@ from typing import NamedTuple
 from integration.differential.allowed import load_rules
 from integration.differential.brokers import Pair, connected_pair, running_pair
 from integration.differential.generate import Generator
-from integration.differential.sequence import Difference, TimingLost
+from integration.differential.sequence import Difference, DrawnIdsDiffer, TimingLost
 from integration.differential.sequence import Sequence as Play
 from integration.differential.shrink import shortest
 from integration.differential.steps import Step, dump_steps, load_steps
@@ -43,7 +43,8 @@ class Totals:
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.sequences = 0
-        self.inconclusive = 0
+        self.stalled = 0
+        self.drawn = 0
         self.found: list[Found] = []
         self.started = time.monotonic()
 
@@ -56,7 +57,8 @@ class Totals:
             f"{counts['parked']} parked, {counts['released']} released by others, {counts['closed while parked']} closed "
             f"while parked, {counts['keep']} waits with some members alive, {counts['followed leaders']} times leaders "
             f"differed and each was followed; "
-            f"{self.inconclusive} sequences given up because this machine stalled; {len(self.found)} differences",
+            f"{self.stalled} tries given up because this machine stalled, {self.drawn} because ids that the brokers drew sort "
+            f"differently; {len(self.found)} differences",
         ]
         for kind in ("api", "error", "state", "allowed"):
             entries = sorted((key, count) for key, count in counts.items() if key.startswith(f"{kind} "))
@@ -67,7 +69,7 @@ class Totals:
 def play_random(
     pair: Pair, seed: str, requests: int, prefix: str, *, only_epochs: bool = False
 ) -> tuple[Play, list[Step], str | None]:
-    """One sequence: what was played, its steps, and the difference if there is one. Raises TimingLost."""
+    """One sequence: what was played, its steps, and the difference if there is one. Raises Inconclusive."""
     rnd = random.Random(seed)
     play = Play(pair, prefix, load_rules())
     generator = Generator(rnd, play.model)
@@ -108,7 +110,10 @@ def run(
                 prefix = f"d{run_id}-{index}-{attempt}"
                 play, steps, text = play_random(pair, f"{seed}.{index}", requests, prefix, only_epochs=only_epochs)
             except TimingLost:
-                totals.inconclusive += 1
+                totals.stalled += 1
+                continue
+            except DrawnIdsDiffer:
+                totals.drawn += 1
                 continue
             totals.sequences += 1
             totals.counts += play.counts

@@ -36,8 +36,16 @@ class Difference(Exception):
     """The brokers disagree. The message is the transcript with what each of them did."""
 
 
-class TimingLost(Exception):
-    """This machine stalled for so long that a timer may have fired in the middle of a step: nothing can be said."""
+class Inconclusive(Exception):
+    """Nothing can be said about a sequence, and another try may do better."""
+
+
+class TimingLost(Inconclusive):
+    """This machine stalled for so long that a timer may have fired in the middle of a step."""
+
+
+class DrawnIdsDiffer(Inconclusive):
+    """Assignors take members in the order of their ids, and an id that each broker drew has another place on each."""
 
 
 class Played(NamedTuple):
@@ -72,7 +80,7 @@ class Sequence:
     # Steps
 
     def play(self, step: Step) -> None:
-        """Do a step on both brokers and compare. Raises Difference, TimingLost."""
+        """Do a step on both brokers and compare. Raises Difference, Inconclusive."""
         if step.verb not in ("wait", "keep") and any(
             group.timers.run and time.monotonic() > group.timers.quiet_until - BEFORE_EXPIRY_S
             for group in self.model.groups.values()
@@ -351,6 +359,14 @@ class Sequence:
             is_given = ticket.api.name == "JoinGroup" or not ticket.request.member_id
             if is_given and response is not None and response.error_code in _NAMES_A_MEMBER and response.member_id:
                 side.name_member(response.member_id, number)
+        self._require_order_of_drawn_ids(ticket.group)
+
+    def _require_order_of_drawn_ids(self, group: GroupModel) -> None:
+        drawn = {symbol for symbol in self.sides[0].ids if symbol.endswith(" short>")}
+        members = drawn | {slot.member for slot in group.slots.values() if slot.member not in self.sides[0].ids}
+        left, right = (sorted(members, key=lambda member: side.ids.get(member, member)) for side in self.sides)
+        if left != right:
+            raise DrawnIdsDiffer
 
     def _count(self, ticket: Ticket, tree: Tree | None) -> None:
         if isinstance(tree, dict):

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from integration.differential.allowed import Rule
 from integration.differential.brokers import Pair
-from integration.differential.sequence import Difference, Sequence, TimingLost
+from integration.differential.sequence import Difference, Inconclusive, Sequence
 from integration.differential.steps import Step
 
 _names = itertools.count()
@@ -23,7 +23,7 @@ def difference_of(pair: Pair, rules: list[Rule], steps: list[Step], *, tries: in
             play_all(pair, f"s{_run_id}-{next(_names)}", rules, steps)
         except Difference as difference:
             return str(difference)
-        except TimingLost:
+        except Inconclusive:
             pass
     return None
 
@@ -56,7 +56,7 @@ def shortest(
 
 
 def play_all(pair: Pair, prefix: str, rules: list[Rule], steps: Iterable[Step]) -> None:
-    """Play steps that are there already, and finish. Raises Difference, TimingLost."""
+    """Play steps that are there already, and finish. Raises Difference, Inconclusive."""
     sequence = Sequence(pair, prefix, rules, _AGREE_TIMEOUT_S)
     try:
         for step in steps:

@@ -21,7 +21,7 @@ from integration.differential.allowed import load_rules
 from integration.differential.brokers import Pair, running_pair
 from integration.differential.generate import Generator
 from integration.differential.run import report, run
-from integration.differential.sequence import Sequence, TimingLost
+from integration.differential.sequence import Inconclusive, Sequence
 from integration.support.fixtures import available
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(7_200)]
@@ -131,14 +131,14 @@ class GroupMachine(RuleBasedStateMachine):
         step = self.generator.sensible() if kind == "sensible" else self.generator.of_kind(kind)
         try:
             self.sequence.play(step)
-        except TimingLost:
+        except Inconclusive:
             self.is_lost = True
 
     def teardown(self) -> None:
         try:
             if not self.is_lost:
                 self.sequence.finish()
-        except TimingLost:
+        except Inconclusive:
             pass
         finally:
             self.sequence.close()

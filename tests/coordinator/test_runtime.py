@@ -116,6 +116,11 @@ def a_coordinator() -> CountCoordinator:
     return CountCoordinator(TOPIC, 4)
 
 
+def test_each_api_is_named_after_its_work_in_a_profile() -> None:
+    apis = (in_one_shard(_key, count), in_many_shards(look), in_all_shards(total))
+    assert [api.__name__ for api in apis] == ["count", "look", "total"]
+
+
 class _Context(RequestContext):
     __slots__ = ("leads_shard",)
 
@@ -150,6 +155,12 @@ def test_a_shard_exists_from_its_first_use_on() -> None:
     assert counted(coordinator, "a") is ErrorCode.NONE
     assert coordinator.has_shard(coordinator.partition_for("a"))
     assert seen(coordinator, "a", "b") == [1, 0]
+
+
+def test_a_step_names_every_shard_that_it_works_on() -> None:
+    coordinator = a_coordinator()
+    step = coordinator.look(DeleteGroupsRequest(groups_names=("a", "b", "a")), context(), Ticket())
+    assert list(step.partitions) == [coordinator.partition_for("a"), coordinator.partition_for("b")]
 
 
 def test_a_node_that_does_not_lead_the_shard_refuses_and_lists_only_what_it_leads() -> None:

@@ -88,6 +88,7 @@ def stages(root: Path = ROOT, python: str = sys.executable) -> list[Stage]:
         "differential": ("integration/differential",),
         "transactions": ("integration/transactions",),
         "client-matrix": ("integration/clients",),
+        "mutation": ("tests/coordinator", "tests/transcripts", "tests/mutation"),
         **LONG,
     }
     depends_on = {

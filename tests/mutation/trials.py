@@ -12,13 +12,15 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import json
+import multiprocessing
 import os
 import resource
 import signal
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any, NamedTuple
@@ -31,7 +33,7 @@ SUITES = ("tests/coordinator", "tests/transcripts/test_scenarios.py")
 CONTROLS = ("survived", "killed")
 """Names of jobs whose verdict is known, and the same."""
 LEAST_CPU_LIMIT_S = 10
-"""A mutant has twice the CPU time of the unchanged tests, and at least this."""
+"""A mutant has this and twice the time that its tests took unchanged, with the profiler."""
 
 WALL_LIMIT_S = 240
 MEMORY_LIMIT_BYTES = 4 << 30
@@ -186,13 +188,15 @@ def _in_child(job: dict[str, str], path: Path, chosen: Sequence[str], limit_s: i
     os.write(answer, json.dumps([status, failed]).encode())
 
 
-def _try(job: dict[str, str], directory: Path, tests: list[Test], limit_s: int) -> Trial:
-    """One mutant, in a process of its own with `limit_s` of CPU time."""
+def _try(job: dict[str, str], directory: Path, tests: list[Test]) -> Trial:
+    """One mutant, in a process of its own."""
     started = time.monotonic()
     place = (job["file"], job["function"])
-    chosen = [test.id for test in tests if not job["function"] or place in test.calls]
-    if not chosen:
+    calling = [test for test in tests if not job["function"] or place in test.calls]
+    if not calling:
         return Trial(job["name"], "untested", "", 0.0)
+    chosen = [test.id for test in calling]
+    limit_s = LEAST_CPU_LIMIT_S + round(2 * sum(test.seconds for test in calling))
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -244,13 +248,12 @@ class _Trials:
         self._directory = directory
         self._tests = tests
         self._results_file = results_file
-        self._limit_s = max(LEAST_CPU_LIMIT_S, round(2 * time.process_time()))
         self._verdicts: dict[str, int] = defaultdict(int)
 
-    def run(self, jobs: Sequence[dict[str, str]]) -> None:
+    def run(self, jobs: Iterable[dict[str, str]]) -> None:
         """Try these. Raises SystemExit when one of known verdict is judged wrongly."""
         for index, job in enumerate(jobs, 1):
-            trial = _try(job, self._directory, self._tests, self._limit_s)
+            trial = _try(job, self._directory, self._tests)
             if job["name"] in CONTROLS and trial.verdict != job["name"]:
                 raise SystemExit(f"the run judges wrongly: {trial}")
             self._verdicts[trial.verdict] += 1
@@ -258,18 +261,19 @@ class _Trials:
                 results.write(json.dumps(trial._asdict()) + "\n")
             if trial.verdict != "killed" or index % 50 == 0:
                 counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(self._verdicts.items()))
-                print(f"{index}/{len(jobs)}: {counts}; {trial.name} {trial.verdict}", flush=True)
+                print(f"{index}: {counts}; {trial.name} {trial.verdict}", flush=True)
 
 
 def _side_by_side(trials: _Trials, jobs: Sequence[dict[str, str]], count: int) -> None:
-    """Share the jobs out among so many processes. Raises SystemExit when one of them fails."""
+    """Let so many processes each take the next job until there is none. Raises SystemExit when one of them fails."""
+    taken = multiprocessing.Value("i", 0)
     children = []
-    for first in range(count):
+    for _ in range(count):
         child = os.fork()
         if child == 0:
             status = 1
             try:
-                trials.run(jobs[first::count])
+                trials.run(_left(jobs, taken))
                 status = 0
             finally:
                 os._exit(status)
@@ -277,6 +281,17 @@ def _side_by_side(trials: _Trials, jobs: Sequence[dict[str, str]], count: int) -
     statuses = [os.waitpid(child, 0)[1] for child in children]
     if any(statuses):
         raise SystemExit("not all mutants were tried")
+
+
+def _left(jobs: Sequence[dict[str, str]], taken: Synchronized[int]) -> Iterator[dict[str, str]]:
+    """The next job that no process has taken yet, one after the other."""
+    while True:
+        with taken.get_lock():
+            index = taken.value
+            taken.value += 1
+        if index >= len(jobs):
+            return
+        yield jobs[index]
 
 
 def main(jobs_file: str, results_file: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import sys
 from collections.abc import Callable
 
 Key = tuple[str, ...]
@@ -10,7 +11,7 @@ Key = tuple[str, ...]
 
 In a group of the new protocol a member has its own: ("rebalance", group, member), ("join", ...) and ("sync", ...)."""
 
-_NEVER = 1 << 63
+_NEVER = sys.maxsize
 
 
 class Deadlines:

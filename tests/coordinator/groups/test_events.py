@@ -83,11 +83,13 @@ def test_a_client_that_gives_no_reason_is_said_to_have_given_none(reason: str | 
 
 def test_the_end_of_the_join_phase_says_who_waited_how_long() -> None:
     sim = a_group().stable("a", "b")
+    sim.pass_ms(100)
     sim["a"].send_join()
     sim.pass_ms(400)
     sim["b"].take(sim["b"].join())
     event = [event for event in sim.events if isinstance(event, JoinCompleted)][-1]
     assert event.waits == ((sim["a"].member_id, 400), (sim["b"].member_id, 0))
+    assert event.arrivals.wait_ms == (0, 400)
     assert (event.join_ms, event.protocol_name, event.leader_id) == (400, "range", sim["a"].member_id)
 
 

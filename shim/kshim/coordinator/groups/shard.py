@@ -95,12 +95,18 @@ class Shard(CoordinatorShard):
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, sentence)
 
     def new_short_id(self) -> str:
-        """An id of a member that brings none, as Kafka makes it in groups of the new protocol: a UUID in URL-safe base64."""
-        text = self.new_id()
-        digits = text.replace("-", "")
-        if len(digits) != _UUID_DIGITS:
-            return text
-        return b2a_base64(bytes.fromhex(digits), newline=False).decode().rstrip("=").translate(_URL_SAFE)
+        """An id of a member that brings none, as Kafka makes it in groups of the new protocol: a UUID in URL-safe base64.
+
+        None begins with a hyphen, so that no tool takes it for an option.
+        """
+        while True:
+            text = self.new_id()
+            digits = text.replace("-", "")
+            if len(digits) != _UUID_DIGITS:
+                return text
+            short_id = b2a_base64(bytes.fromhex(digits), newline=False).decode().rstrip("=").translate(_URL_SAFE)
+            if not short_id.startswith("-"):
+                return short_id
 
     # What records mean
 

@@ -154,6 +154,10 @@ def test_a_request_that_cannot_be_is_refused_with_kafkas_sentence(fields: dict[s
     assert not world.logs
 
 
+def test_only_a_rebalance_timeout_of_minus_one_is_none() -> None:
+    assert World().join("a", "t", timeout_ms=-2).error is ErrorCode.NONE
+
+
 def test_an_assignor_that_is_unknown_is_refused() -> None:
     call = World().join("a", "t", server_assignor="nope")
     sentence = "ServerAssignor nope is not supported. Supported assignors: uniform, range."
@@ -628,6 +632,18 @@ def test_an_administrator_removes_members_with_leave_group() -> None:
     assert world.state() == ("Empty", 4, 4)
 
 
+def test_a_topic_that_has_grown_is_not_forgotten_when_the_new_epoch_cannot_be_written() -> None:
+    world = World()
+    world.join("a", "t")
+    world.topics.topics["t"] = (4, 0)
+    world.fail_appends(ErrorCode.NOT_ENOUGH_REPLICAS)
+    assert world.heartbeat("a", 2).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert world.state() == ("Stable", 2, 2)
+    world.pass_ms(INTERVAL_MS)
+    world.heartbeat("a", 2)
+    assert world.state()[1:] == (3, 3)
+
+
 # What is reported
 
 
@@ -641,6 +657,8 @@ def test_members_and_states_are_reported_with_their_cause() -> None:
     assert [type(event) for event in seen] == [MemberAdded, MemberReplaced, MemberRemoved]
     assert isinstance(seen[0], MemberAdded)
     assert not seen[0].had_id  # it made its id itself
+    assert isinstance(seen[2], MemberRemoved)
+    assert not seen[2].was_pending
     states = [f"{event.previous} {event.new} {event.cause}" for event in world.events if isinstance(event, Transition)]
     assert states == [
         "Empty Stable member-joined",
@@ -648,6 +666,31 @@ def test_members_and_states_are_reported_with_their_cause() -> None:
         "Reconciling Stable static-member-replaced",
         "Stable Empty member-left",
     ]
+
+
+def test_a_new_target_is_reported_with_what_it_takes_and_gives() -> None:
+    world = World()
+    world.join("a", "t")
+    world.pass_ms(INTERVAL_MS)
+    world.join("b", "t")
+    targets = [event for event in world.events if isinstance(event, TargetComputed)]
+    assert [
+        (event.assignor, [(change.member.member_id, change.lost, change.gained) for change in event.changes])
+        for event in targets
+    ] == [("uniform", [("a", 0, 3)]), ("uniform", [("a", 1, 0), ("b", 0, 1)])]
+
+
+def test_steps_of_members_are_routine_and_what_happens_to_a_group_is_not() -> None:
+    world = World()
+    world.join("a", "t")
+    routine = {type(event).__name__: event.is_routine for event in world.events}
+    assert routine == {
+        "MemberAdded": False,
+        "EpochRaised": False,
+        "TargetComputed": False,
+        "MemberReconciled": True,
+        "Transition": False,
+    }
 
 
 def test_a_removal_is_reported_with_the_time_that_was_over() -> None:

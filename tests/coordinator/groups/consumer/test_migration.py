@@ -9,7 +9,7 @@ import pytest
 
 from kshim.coordinator.groups.consumer.state import MemberState
 from kshim.coordinator.groups.consumer.updates import parse_update
-from kshim.coordinator.groups.events import GroupConverted, MemberRemoved, Transition
+from kshim.coordinator.groups.events import GroupConverted, MemberRemoved, MemberReplaced, Transition
 from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.internal.consumer import (
@@ -296,6 +296,18 @@ def test_a_group_that_cannot_be_upgraded_stays_as_it_is(make: Callable[[World], 
     assert (written(world), world.group.state.value) == (before, "Stable")
 
 
+def test_a_group_in_which_two_members_own_one_partition_is_not_upgraded() -> None:
+    world = World()
+    stable(
+        world,
+        Classic(world, "c"),
+        Classic(world, "d"),
+        assignments=[assigned({"t": [0, 1]}), assigned({"t": [1, 2]})],
+    )
+    assert world.join("n", "t").error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert world.group.state.value == "Stable"
+
+
 def test_an_upgrade_that_cannot_be_written_has_not_happened() -> None:
     world = World()
     member = one_classic_member(world)
@@ -341,6 +353,14 @@ def test_a_client_without_an_id_is_given_one_and_comes_again() -> None:
     assert len(world.described().members) == 3
 
 
+def test_an_id_that_is_given_out_is_a_uuid_in_base64_and_never_begins_with_a_hyphen() -> None:
+    world = World()
+    world.join("n", "t")
+    made = iter(["fbff0000-0000-4000-8000-000000000001", "fffb0000-0000-4000-8000-000000000002"])
+    world.shard().new_id = lambda: next(made)
+    assert Classic(world, "c").send_join().reply.member_id == "__sAAAAAQACAAAAAAAAAAg"
+
+
 def test_who_may_not_join_a_group_of_the_new_protocol() -> None:
     world = World(group_consumer_max_size=2)
     mixed(world)
@@ -359,6 +379,15 @@ def test_who_may_not_join_a_group_of_the_new_protocol() -> None:
     assert (refused.error, refused.reply.member_id) == (UNKNOWN, "")
     world.config.group_consumer_migration_policy = "disabled"
     assert join_error(world) is INCONSISTENT
+
+
+@pytest.mark.parametrize("metadata", [b"", b"\x00", b"\xff\xff", b"\xff\xff" + bytes(20)])
+def test_a_subscription_without_a_version_is_malformed(metadata: bytes) -> None:
+    world = World()
+    world.join("n", "t")
+    member = Classic(world, "c", version=3)
+    member.protocols = {"range": metadata}
+    assert member.send_join().error is INCONSISTENT
 
 
 def test_a_sync_must_be_of_a_classic_member_its_epoch_and_its_protocol() -> None:
@@ -406,6 +435,65 @@ def test_commits_of_a_classic_member_need_its_epoch() -> None:
     assert member.commit({("t", 0): 5}) == {("t", 0): NONE}
     member.generation_id = 3
     assert member.commit({("t", 0): 5}) == {("t", 0): ILLEGAL}
+
+
+def test_a_member_that_cannot_be_written_is_not_there() -> None:
+    world = World()
+    world.join("n", "t")
+    member = Classic(world, "c", version=3)
+    world.fail_appends(RETRY)
+    assert member.send_join().error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert [found.member_id for found in world.described().members] == ["n"]
+    assert member.joined() == 2
+
+
+def test_a_rebalance_timeout_of_minus_one_leaves_that_of_before() -> None:
+    world = World()
+    member = mixed(world, rebalance_timeout_ms=20_000)
+    member.rebalance_timeout_ms = -1
+    assert member.joined() == 2
+    assert world.shard().consumer_group("g").members[member.member_id].metadata.rebalance_timeout_ms == 20_000
+
+
+def test_a_subscription_of_version_0_is_one() -> None:
+    world = World()
+    world.join("n", "t")
+    world.pass_ms(INTERVAL_MS)
+    member = Classic(world, "c", "u")
+    member.owns({}, version=0)
+    member.joined()
+    assert read_assignment(member.send_sync().reply.assignment) == (0, {"u": [0, 1, 2, 3]})
+
+
+def test_a_member_without_a_client_id_is_described_with_an_empty_one() -> None:
+    world = World()
+    world.join("n", "t")
+    member = Classic(world, "c", version=3)
+    member.name = None  # type: ignore[assignment]
+    assert member.joined() == 2
+    assert [member.client_id for member in world.described().members] == ["client", ""]
+
+
+def test_a_member_that_joins_again_finds_a_topic_that_has_grown() -> None:
+    world = World()
+    member = mixed(world)
+    world.topics.topics["t"] = (4, 0)
+    world.pass_ms(INTERVAL_MS)
+    assert member.joined() == 3
+    assert world.state()[1:] == (3, 3)
+
+
+def test_a_member_that_wants_less_is_told_to_join_again_before_there_is_a_target_without_it() -> None:
+    world = World()
+    world.join("n", "t")
+    world.pass_ms(INTERVAL_MS)
+    member = Classic(world, "c", "u")
+    assert (member.joined(), member.synced()) == (3, {"u": [0, 1, 2, 3]})
+    member.topics = ("t",)
+    member.owns({"u": [0, 1, 2, 3]})
+    assert (member.joined(), member.synced()) == (3, {})
+    assert world.state()[1:] == (4, 3)
+    assert member.heartbeat() is REBALANCE
 
 
 def test_a_member_that_does_not_join_again_in_time_is_removed() -> None:
@@ -589,6 +677,17 @@ def test_a_classic_member_that_takes_the_place_of_the_last_new_one_downgrades_wi
     assert (member.heartbeat(), member.synced()) == (NONE, {"t": [0, 1, 2]})
 
 
+@pytest.mark.parametrize("name", ["a", "z"])
+def test_all_others_stay_in_a_group_that_is_downgraded_by_a_static_member(name: str) -> None:
+    world = World()
+    world.join(name, "t", instance_id="i")
+    first = Classic(world, "c")
+    first.joined()
+    second = Classic(world, "d", instance_id="i")
+    second.joined()
+    assert list(world.group.members) == [first.member_id, second.member_id]
+
+
 def test_with_another_subscription_the_place_is_taken_with_a_rebalance() -> None:
     world = World()
     world.join("s", "t", instance_id="i")
@@ -661,6 +760,20 @@ def test_conversions_are_reported_with_both_kinds_and_the_cause_of_what_follows(
     removed = [event.member.member_id for event in world.events if isinstance(event, MemberRemoved)]
     assert removed == ["n"]
     assert member.heartbeat() is REBALANCE
+
+
+@pytest.mark.parametrize(("name", "member_id", "replaced"), [("a", "", ["a"]), ("z", "", ["z"]), ("a", "a", [])])
+def test_who_takes_the_place_of_the_last_new_member_is_reported_unless_it_is_the_same(
+    name: str, member_id: str, replaced: list[str]
+) -> None:
+    world = World()
+    world.join(name, "t", instance_id="i")
+    member = Classic(world, "c", instance_id="i")
+    member.member_id = member_id
+    member.joined()
+    assert world.group.state.value == "Stable"
+    found = [event.replaced_member_id for event in world.events if isinstance(event, MemberReplaced)]
+    assert found == replaced
 
 
 @covers("describe.new-protocol-group")

@@ -132,23 +132,25 @@ def parse_update(key: bytes, value: bytes | None) -> tuple[str, Update] | None:
 
 def _update(number: int, name: str, value: Struct | None) -> Update:
     """`name` is what the record is about within its group: a member id, an expression."""
-    if number == 3:
-        assert value is None or isinstance(value, ConsumerGroupMetadataValue)
-        return GroupEpoch(value)
-    if number == 5:
-        assert value is None or isinstance(value, ConsumerGroupMemberMetadataValue)
-        return MemberMetadata(name, value)
-    if number == 6:
-        assert value is None or isinstance(value, ConsumerGroupTargetAssignmentMetadataValue)
-        return TargetEpoch(value)
-    if number == 7:
-        assert value is None or isinstance(value, ConsumerGroupTargetAssignmentMemberValue)
-        return MemberTarget(name, _target_partitions(value))
-    if number == 16:
-        assert value is None or isinstance(value, ConsumerGroupRegularExpressionValue)
-        return ExpressionTopics(name, _resolved(value))
-    assert value is None or isinstance(value, ConsumerGroupCurrentMemberAssignmentValue)
-    return MemberCurrent(name, _current(value))
+    match number:
+        case 3:
+            assert value is None or isinstance(value, ConsumerGroupMetadataValue)
+            return GroupEpoch(value)
+        case 5:
+            assert value is None or isinstance(value, ConsumerGroupMemberMetadataValue)
+            return MemberMetadata(name, value)
+        case 6:
+            assert value is None or isinstance(value, ConsumerGroupTargetAssignmentMetadataValue)
+            return TargetEpoch(value)
+        case 7:
+            assert value is None or isinstance(value, ConsumerGroupTargetAssignmentMemberValue)
+            return MemberTarget(name, _target_partitions(value))
+        case 8:
+            assert value is None or isinstance(value, ConsumerGroupCurrentMemberAssignmentValue)
+            return MemberCurrent(name, _current(value))
+        case _:
+            assert value is None or isinstance(value, ConsumerGroupRegularExpressionValue)
+            return ExpressionTopics(name, _resolved(value))
 
 
 # Partitions, which travel by topic

@@ -114,7 +114,7 @@ def _response(topics: _Topics, error: ErrorCode, errors: Errors | None = None) -
     return OffsetCommitResponse(
         topics=tuple(
             OffsetCommitResponseTopic(
-                name=topic.name or topic.requested.name,
+                name=topic.name,
                 topic_id=topic.requested.topic_id,
                 partitions=tuple(
                     _partition_response(partition.partition_index, _partition_error(topic, partition, error, errors))

@@ -99,7 +99,7 @@ def response_of(
     return TxnOffsetCommitResponse(
         topics=tuple(
             TxnOffsetCommitResponseTopic(
-                name=topic.name or topic.requested.name,
+                name=topic.name,
                 topic_id=topic.requested.topic_id,
                 partitions=tuple(
                     TxnOffsetCommitResponsePartition(
