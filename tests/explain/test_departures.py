@@ -106,3 +106,18 @@ def test_an_absence_tells_nothing_before_it_has_lasted_as_long_as_the_silence() 
     assert story.incidents()[-1].confidence < 0.6
     later = story.incidents(until_ms=HOUR + MINUTE)[-1]
     assert (str(later.cause), later.confidence > 0.8) == ("killed", True)
+
+
+def test_a_process_whose_connection_was_closed_and_that_joined_again_was_cut_off() -> None:
+    silent = activity(last_request_ms=HOUR, closed_ms=HOUR + 100, closed_by="reset")
+    story = a_group_of_three().expires(HOUR + SESSION_MS, "one", activity=silent)
+    story.joins(HOUR + MINUTE, "one", says="encountered UNKNOWN_MEMBER_ID from HEARTBEAT response")
+    assert the_last_cause(story) == ("network_cut", ("one@10.0.0.1",))
+
+
+def test_a_process_that_left_without_a_reason_and_went_on_much_later_was_slow_to_poll() -> None:
+    # Of a client that fetches in the background, as librdkafka does.
+    left = activity(connection="one", last_request_ms=HOUR, last_fetch_ms=HOUR - 100)
+    story = a_group_of_three().leaves(HOUR, "one", activity=left)
+    story.joins(HOUR + 10 * MINUTE, "one", connection="one", opened_ms=0)
+    assert the_last_cause(story) == ("slow_poll", ("one@10.0.0.1",))

@@ -483,3 +483,14 @@ def test_what_is_unknown_is_told_for_each_client() -> None:
 def test_a_long_absence_that_only_records_show_may_be_slow_polling() -> None:
     story = a_group_of_three().leaves(HOUR, "one", says="consumer poll timeout has expired (inferred)")
     assert from_records(story)[-1].confidence < 0.9
+
+
+def test_a_deploy_of_processes_that_share_a_client_id_and_a_host_is_a_deploy() -> None:
+    story = Story()
+    for number in range(3):
+        story.joins(number * 300, "app", connection=f"old {number}")
+    for number in range(3):
+        at_ms = HOUR + number * MINUTE
+        left = activity(connection=f"old {number}", last_request_ms=at_ms)
+        story.leaves(at_ms, "app", activity=left).joins(at_ms + 10 * SECOND, "app", connection=f"new {number}")
+    assert story.causes() == [("one_by_one_start", ("app@10.0.0.1",)), ("deploy", ("app@10.0.0.1",))]

@@ -141,6 +141,7 @@ def _scale_down(seen: _Seen) -> _Weighed:
             _gone(seen, "it left the group with LeaveGroup"),
             _if(not seen.is_back_soon, "it has not joined again soon", Step.LIKELY),
             _if(seen.is_back_soon, "its client joined again soon", Step.MUST_NOT),
+            _same_process(seen, Step.MUST_NOT),
             _if(seen.says is Says.CLOSES, "it said that it was being closed", Step.LIKELY),
             _if(seen.says is Says.POLL_TIMEOUT, "it said that its polls took too long", Step.MUST_NOT),
             # A consumer that does not poll leaves, too, and stays away for as long as it does not poll.
@@ -300,7 +301,17 @@ def _cut(seen: _Seen) -> _Weighed:
         -2.0,
         (
             _if(seen.is_open, "its connection stayed open while it was silent", Step.LIKELY),
-            _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST_NOT),
+            # What lies between may close connections, too, but then the process is still there.
+            _if(
+                seen.is_open is False and seen.is_same is not True,
+                "its connection was closed when it fell silent",
+                Step.MUST_NOT,
+            ),
+            _if(
+                seen.is_open is False and seen.is_same is True,
+                "its connection was closed, and the same process joined again",
+                Step.MUST,
+            ),
             _if(seen.has_overlap, "its client joined again before the session expired", Step.MUST_NOT),
             _other_process(seen, Step.MUST_NOT),
         ),

@@ -80,7 +80,7 @@ def host_failures(found: Sequence[Disturbance], groups: Mapping[str, Group], kno
     for host, mine in by_host.items():
         for together in _together(mine, known):
             waited_for = [each for each in slow if _host(each) == host and _is_meanwhile(each, together)]
-            if len({each.name for each in (*together, *waited_for)}) >= _MEMBERS_OF_A_HOST:
+            if len({_process(each) for each in (*together, *waited_for)}) >= _MEMBERS_OF_A_HOST:
                 yield from _of_hosts(host, together, slow, groups, known)
 
 
@@ -90,6 +90,10 @@ def _begin(each: Disturbance) -> int:
 
 def _host(each: Disturbance) -> str | None:
     return None if each.member is None else each.member.host
+
+
+def _process(each: Disturbance) -> int:
+    return id(each.life.first) if each.life is not None else 0
 
 
 def _fell_silent(each: Disturbance) -> bool:
@@ -113,7 +117,8 @@ def _together(silent: Sequence[Disturbance], known: Known) -> Iterator[list[Dist
 def _is_meanwhile(slow: Disturbance, together: Sequence[Disturbance]) -> bool:
     """Whether a member let others wait that was perhaps silent for the same time, but for less than its session timeout."""
     begin_ms, end_ms = min(each.from_ms for each in together), max(each.to_ms for each in together)
-    return slow.name not in [each.name for each in together] and begin_ms <= slow.to_ms and slow.from_ms <= end_ms
+    is_another = _process(slow) not in [_process(each) for each in together]
+    return is_another and begin_ms <= slow.to_ms and slow.from_ms <= end_ms
 
 
 def _of_hosts(

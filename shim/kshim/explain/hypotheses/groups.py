@@ -65,6 +65,11 @@ class _Turnover(NamedTuple):
         return self.gone.name
 
     @property
+    def process(self) -> int:
+        """Tells processes apart that have one client id and host."""
+        return id(self.gone.life.first) if self.gone.life is not None else 0
+
+    @property
     def member_id(self) -> str | None:
         return None if self.gone.member is None else self.gone.member.member_id
 
@@ -94,10 +99,10 @@ def _deploys(group: Group, found: Sequence[Disturbance], known: Known) -> Iterat
 
 def _deploy(group: Group, turned: Sequence[_Turnover], known: Known) -> Iterator[Candidate]:
     begin_ms = turned[0].from_ms
-    names = {one.name for one in turned}
-    if len(names) < 2:
+    replaced = {one.process for one in turned}
+    if len(replaced) < 2:
         return
-    before = {life.member.name for life in group.alive_at(begin_ms - 1)}
+    before = {id(life.first): life.member.name for life in group.alive_at(begin_ms - 1)}
     evidence = [
         each
         for one in turned
@@ -110,7 +115,7 @@ def _deploy(group: Group, turned: Sequence[_Turnover], known: Known) -> Iterator
                 Evidence(f"{one.name} left, and another client joined", Step.LIKELY),
                 Evidence(f"{one.came.name} joined when another had left", Step.LIKELY),
             ]
-    if before and before <= names:
+    if before and before.keys() <= replaced:
         # The fewer members there are, the more easily are all of them gone once by chance.
         step = Step.MUST if len(before) > 2 else Step.LIKELY
         evidence.append(Evidence("these were all members of the group", step))
@@ -121,7 +126,9 @@ def _deploy(group: Group, turned: Sequence[_Turnover], known: Known) -> Iterator
     ]
     if turned[-1].gone.from_ms - turned[0].gone.from_ms <= HEARTBEAT_MS:
         evidence.append(Evidence("they were stopped at the same time", Step.LIKELY))
-    evidence += [Evidence(f"{name} was not replaced", Step.UNLIKELY) for name in sorted(before - names)]
+    # A client may have another member besides the one that was replaced.
+    others = set(before.values()) - {one.name for one in turned}
+    evidence += [Evidence(f"{name} was not replaced", Step.UNLIKELY) for name in sorted(others)]
     ordered = tuple(sorted((each for one in turned for each in one.parts), key=lambda each: each.from_ms))
     yield Candidate(Cause.DEPLOY, ordered, tuple(evidence), prior=-1.0)
     changed = _change_of_assignor(group, ordered)
@@ -208,15 +215,15 @@ def _steady(group: Group, turned: Sequence[_Turnover], known: Known) -> Iterator
 def _rounds(chain: Sequence[_Turnover]) -> Iterator[Sequence[_Turnover]]:
     """The longest parts in which each client is replaced once, and was there when the part began, as of one deploy. They may overlap."""
     end = longest = 0
-    names: set[str] = set()
+    replaced: set[int] = set()
     for begin, first in enumerate(chain):
-        while end < len(chain) and chain[end].name not in names and chain[end].was_there(first.from_ms):
-            names.add(chain[end].name)
+        while end < len(chain) and chain[end].process not in replaced and chain[end].was_there(first.from_ms):
+            replaced.add(chain[end].process)
             end += 1
         if end > longest:
             yield chain[begin:end]
             longest = end
-        names.discard(first.name)
+        replaced.discard(first.process)
         end = max(end, begin + 1)
 
 
@@ -371,7 +378,7 @@ def _topics(found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
     requests = [each for each in found if each.what is What.REQUESTED]
     for chain in chains(requests, known):
         adding = [each for each in chain if each.fact.subscription is not None and each.fact.subscription.added]
-        if len({each.name for each in adding}) < 2:
+        if len({each.member.member_id for each in adding if each.member is not None}) < 2:
             continue
         evidence = [Evidence(f"{each.name} added topics to its subscription", Step.MUST) for each in adding]
         yield Candidate(Cause.TOPIC_CREATED, tuple(adding), tuple(evidence), prior=-2.0)
