@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import pytest
 
@@ -100,7 +100,7 @@ def compacted(log: tuple[bytes, ...], *, keeps_tombstones: bool) -> tuple[bytes,
 
 LOGS = {
     "all-kinds": log_of_all_kinds,
-    **{name: lambda name=name: golden_log(name) for name in ("there_and_back", "replaced")},
+    **{name: partial(golden_log, name) for name in ("there_and_back", "replaced")},
 }
 
 
