@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from kshim.broker.regular_expressions import require_topic_expression
+from kshim.config.group_settings import GroupSettings
+from kshim.coordinator.groups.config import GroupConfig
 from kshim.coordinator.groups.coordinator import GroupCoordinator
 from kshim.coordinator.groups.events import Transition
 from kshim.tools.scenario.actors import Cast
@@ -15,7 +19,8 @@ from kshim.tools.scenario.requests import build_request
 from kshim.tools.scenario.verdict import Mismatch, judge
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
-from tests.broker.harness import a_node
+from kshim_protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from tests.broker.harness import NodeUnderTest, a_node
 from tests.coordinator.harness import Call, Sim, topic_id
 from tests.transcripts.written import judge_writes
 
@@ -28,18 +33,30 @@ def play(scenario: Scenario) -> None:
 
 
 class World(Sim):
-    """A coordinator whose member ids look as they do in production."""
+    """A coordinator whose member ids look as they do in production; `node` keeps the configurations of groups."""
+
+    def __init__(self, topics: Mapping[str, int], node: NodeUnderTest, **config: Any) -> None:
+        self.node = node
+        self.settings = GroupSettings(node.cluster.config, node.cluster.dynamic_configs)
+        super().__init__(topics, **config)
 
     def _new_coordinator(self) -> GroupCoordinator:
-        return GroupCoordinator(self.config, topics=self.topics, new_id=lambda: str(UUID(int=next(self._numbers))))
+        return GroupCoordinator(
+            self.config,
+            topics=self.topics,
+            new_id=lambda: str(UUID(int=next(self._numbers))),
+            require_expression=require_topic_expression,
+            settings_of=self.settings.of_consumers,
+        )
 
 
 class _Player:
     def __init__(self, scenario: Scenario) -> None:
         self.cast = Cast(scenario, "0")
-        config = {key.replace(".", "_"): int(value) for key, value in scenario.config.items()}
+        names = {key.replace(".", "_"): value for key, value in scenario.config.items()}
+        config = {name: int(value) for name, value in names.items() if name in GroupConfig.__annotations__}
         topics = {self.cast.topic(name): count for name, count in scenario.topics.items()}
-        self.sim = World(topics, **config)
+        self.sim = World(topics, a_node(scenario.config), **config)
         self.cast.topic_ids |= {name: topic_id(name) for name in topics}
         self.lives = list(topics)  # one entry for each time a topic was made
         self.parked: dict[str, tuple[Step, Call[Any]]] = {}
@@ -113,8 +130,8 @@ class _Player:
 
     def _request(self, step: Step) -> Outcome | Call[Any]:
         request, version = build_request(step, self.cast)
-        if isinstance(request, FindCoordinatorRequest):  # the broker answers that one, not the coordinator
-            return observe(step, a_node().client().ask(request, version), version, self.cast)
+        if isinstance(request, FindCoordinatorRequest | IncrementalAlterConfigsRequest):  # not for the coordinator
+            return observe(step, self.sim.node.client().ask(request, version), version, self.cast)
         return self.sim.send(request, version, client_id=f"conform-{step.actor or 'admin'}")
 
     def _judge_answers(self, step: Step, own: Outcome | Call[Any] | None) -> None:

@@ -232,9 +232,14 @@ def _consumer_describe(step: Step, response: Any, version: int, cast: Cast) -> t
     return group.error_code, fields
 
 
+def _configure(step: Step, response: Any, version: int, cast: Cast) -> tuple[int, dict[str, str]]:
+    (answered,) = response.responses
+    return answered.error_code, {"message": cast.plain(answered.error_message)}
+
+
 _READERS: dict[str, Callable[[Step, Any, int, Cast], tuple[int, dict[str, str]]]] = {
     "join": _join, "sync": _sync, "heartbeat": _plain, "leave": _leave, "commit": _commit, "fetch": _fetch,
     "offset-delete": _offset_delete, "describe": _describe, "list": _list, "delete": _delete,
     "find-coordinator": _find_coordinator, "consumer-heartbeat": _consumer_heartbeat,
-    "consumer-describe": _consumer_describe,
+    "consumer-describe": _consumer_describe, "configure": _configure,
 }  # fmt: skip

@@ -10,7 +10,7 @@ from kshim.tools.scenario.model import Expectation, Outcome, Scenario, ScenarioE
 HEADER_KEYS = ("suite", "rules", "config", "topics", "run", "differs")
 VIRTUAL_ONLY = frozenset({"fail-next-append", "restart", "reload", "reloaded", "unload"})
 ACTORLESS = VIRTUAL_ONLY | {
-    "advance", "describe", "list", "delete", "delete-topic", "create-topic", "consumer-describe",
+    "advance", "describe", "list", "delete", "delete-topic", "create-topic", "consumer-describe", "configure",
 }  # fmt: skip
 VERBS = ACTORLESS | {
     "join", "sync", "heartbeat", "leave", "commit", "fetch", "offset-delete", "find-coordinator", "close",

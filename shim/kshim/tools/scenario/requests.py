@@ -27,6 +27,11 @@ from kshim_protocol.messages.consumer_group_describe import ConsumerGroupDescrib
 from kshim_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
+from kshim_protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kshim_protocol.messages.leave_group import MemberIdentity
 from kshim_protocol.messages.list_groups import ListGroupsRequest
 from kshim_protocol.schema import Request
@@ -36,8 +41,11 @@ from kshim_protocol.schema import Request
 APIS = {
     "join": (11, 9), "sync": (14, 5), "heartbeat": (12, 4), "leave": (13, 5), "commit": (8, 9), "fetch": (9, 9),
     "offset-delete": (47, 0), "describe": (15, 6), "list": (16, 5), "delete": (42, 3), "find-coordinator": (10, 6),
-    "consumer-heartbeat": (68, 1), "consumer-describe": (69, 1),
+    "consumer-heartbeat": (68, 1), "consumer-describe": (69, 1), "configure": (44, 1),
 }  # fmt: skip
+_SET, _DELETE = 0, 1
+_GROUP = 32
+"""The type of the resources of groups."""
 BY_TOPIC_ID = 10
 """First version of OffsetCommit and OffsetFetch that names topics by id."""
 
@@ -304,6 +312,18 @@ def _delete(step: Step, cast: Cast, version: int) -> Request[Any]:
     return DeleteGroupsRequest(groups_names=(own, own) if "twice" in step.words else (own,))
 
 
+def _configure(step: Step, cast: Cast, version: int) -> Request[Any]:
+    """Of the run's own group; `-` takes a value back."""
+    configs = tuple(
+        AlterableConfig(name=key, config_operation=_DELETE, value=None)
+        if value == "-"
+        else AlterableConfig(name=key, config_operation=_SET, value=value)
+        for key, value in step.options.items()
+    )
+    resource = AlterConfigsResource(resource_type=_GROUP, resource_name=cast.unique_group, configs=configs)
+    return IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+
+
 _BUILDERS: dict[str, Callable[[Step, Cast, int], Request[Any]]] = {
     "join": _join,
     "sync": _sync,
@@ -311,6 +331,7 @@ _BUILDERS: dict[str, Callable[[Step, Cast, int], Request[Any]]] = {
     "leave": _leave,
     "consumer-heartbeat": _consumer_heartbeat,
     "consumer-describe": lambda step, cast, _: ConsumerGroupDescribeRequest(group_ids=(cast.group_id(step),)),
+    "configure": _configure,
     "commit": _commit,
     "fetch": _fetch,
     "offset-delete": lambda step, cast, _: offset_delete(cast.group_id(step), _indexes(step, cast)),

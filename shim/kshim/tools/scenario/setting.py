@@ -34,7 +34,7 @@ API_VERSIONS = 18
 USUAL_OFFSETS_PARTITIONS = 50
 _WHO = ApiVersionsRequest(client_software_name="kshim", client_software_version="conform")
 BROKER_RESOURCE = 4
-NEW_PROTOCOL = frozenset({"consumer-heartbeat", "consumer-describe"})
+NEW_PROTOCOL = frozenset({"consumer-heartbeat", "consumer-describe", "configure"})
 """Verbs that need the feature group.version."""
 MAX_SIZE = "group.max.size"
 ROOM = 10
