@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, partial
+from typing import Final
 
 import pytest
 
@@ -98,7 +100,7 @@ def compacted(log: tuple[bytes, ...], *, keeps_tombstones: bool) -> tuple[bytes,
     return tuple(batch for batch in log if parse_batch_header(batch).base_offset in kept)
 
 
-LOGS = {
+LOGS: Final[dict[str, Callable[[], tuple[bytes, ...]]]] = {
     "all-kinds": log_of_all_kinds,
     **{name: partial(golden_log, name) for name in ("there_and_back", "replaced")},
 }
