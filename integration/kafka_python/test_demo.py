@@ -23,7 +23,7 @@ def test_without_a_terminal_it_tells_the_story_in_lines_and_ends_by_itself() -> 
     environment = {**os.environ, "KSHIM_TOPICS": "not-in-the-demo:1", "KSHIM_LISTEN": "nowhere"}
     with subprocess.Popen(COMMAND, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as demo:
         text, errors = demo.communicate(timeout=WHOLE_SHOW_S)
-    assert (demo.returncode, errors) == (0, "")
+    assert (demo.returncode, errors) == (0, ""), text
     assert "\x1b" not in text
     reasons = re.findall(r"rebalance +begins: (.*)", text)
     assert reasons[0] == "anna joined"
