@@ -494,3 +494,39 @@ def test_a_deploy_of_processes_that_share_a_client_id_and_a_host_is_a_deploy() -
         left = activity(connection=f"old {number}", last_request_ms=at_ms)
         story.leaves(at_ms, "app", activity=left).joins(at_ms + 10 * SECOND, "app", connection=f"new {number}")
     assert story.causes() == [("one_by_one_start", ("app@10.0.0.1",)), ("deploy", ("app@10.0.0.1",))]
+
+
+def static_members(count: int) -> Story:
+    story = Story()
+    for number in range(count):
+        story.joins(number * 300, f"api-{number}", static=True, host=f"10.0.0.{number + 1}")
+    return story
+
+
+def test_static_members_that_come_back_without_a_rebalance_have_not_changed_the_assignor_of_a_later_one() -> None:
+    story = static_members(3)
+    for number in range(3):
+        story.replaces(HOUR + number * SECOND, f"api-{number}", host=f"10.0.0.{number + 1}")
+    story.completes(HOUR + 5 * MINUTE, protocol="sticky", join_ms=1_000)
+    assert causes_of(story) == ["one_by_one_start", "deploy"]
+
+
+def test_a_static_member_that_joins_twice_before_the_rebalance_is_over_is_not_restarted() -> None:
+    story = static_members(2).joins(HOUR, "api-2", static=True, completes=False).replaces(HOUR + SECOND, "api-2")
+    story.completes(HOUR + 2 * SECOND)
+    assert causes_of(story) == ["one_by_one_start", "scale_up"]
+
+
+def test_another_application_that_begins_just_after_the_group_is_no_part_of_its_start() -> None:
+    story = Story().joins(0, "one").joins(300, "two", host="10.0.0.2")
+    story.joins(8 * SECOND, "mail", host="10.0.0.8", topics=("mails",))
+    story.joins(8 * SECOND + 300, "post", host="10.0.0.9", topics=("mails",))
+    assert causes_of(story) == ["one_by_one_start", "shared_group_id"]
+
+
+def test_two_members_that_expire_together_beside_others_on_their_hosts_that_go_on_were_not_cut_off() -> None:
+    story = Story()
+    for group, host in (("billing", "10.0.0.7"), ("orders", "10.0.0.8")):
+        story.joins(0, f"{group}-a", group=group, host=host).joins(300, f"{group}-b", group=group, host=host)
+        story.expires(HOUR, f"{group}-a", group=group).joins(HOUR + MINUTE, f"{group}-a", group=group, host=host)
+    assert "network_cut" not in causes_of(story)

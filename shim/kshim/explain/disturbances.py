@@ -73,7 +73,7 @@ def disturbances(group: Group, known: Known) -> list[Disturbance]:
 
 def _of_lives(group: Group, known: Known) -> Iterator[Disturbance]:
     for life in group.lives:
-        if life.gone is not None:
+        if life.gone is not None and not _is_retry(group, life):
             what = What.REPLACED if life.gone.kind is Kind.REPLACED else What.DEPARTED
             from_ms = life.silent_ms(known)
             to_ms = life.gone.ts_ms
@@ -82,6 +82,15 @@ def _of_lives(group: Group, known: Known) -> Iterator[Disturbance]:
             yield Disturbance(what, group.name, from_ms, to_ms, life.gone, life)
         if life.joined is not None and (life.previous is None or _is_added_again(life.previous, known)):
             yield Disturbance(What.ARRIVED, group.name, life.began_ms, life.began_ms, life.joined, life)
+
+
+def _is_retry(group: Group, life: Life) -> bool:
+    """Whether a static member had itself joined once more, before the rebalance of its first JoinGroup was over."""
+    gone = life.gone
+    if gone is None or gone.kind is not Kind.REPLACED or gone.activity is not None or life.joined is None:
+        return False
+    settled_ms = group.settled_ms(life.began_ms)
+    return gone.is_observed and life.joined.kind is Kind.JOINED and (settled_ms is None or settled_ms > gone.ts_ms)
 
 
 def _is_added_again(before: Life, known: Known) -> bool:

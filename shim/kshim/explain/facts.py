@@ -20,7 +20,7 @@ RETURN_MS = 60_000
 """How long a process that is started again may take to be back: an image is pulled, a JVM starts."""
 
 
-START_MS = 15_000
+START_MS = 10_000
 """How much later than another a process may be there that was started at the same time: a JVM takes seconds on a busy host."""
 
 

@@ -150,7 +150,9 @@ def _of_hosts(
     # A host that stands still for longer than a session is rarer than a network that does.
     cut = [anew] if kept and all(each is False for each in kept) else []
     stalled = [same] if kept and all(kept) else []
-    yield Candidate(Cause.NETWORK_CUT, explained, (*shared, *cut), prior=-2.0, host=host)
+    # Members of different hosts may fall silent within the same few seconds by chance.
+    prior = -4.0 if host is None else -2.0
+    yield Candidate(Cause.NETWORK_CUT, explained, (*shared, *cut), prior, host)
     if host is not None:
         yield Candidate(Cause.HOST_STALLED, explained, (*shared, *stalled), prior=-3.0, host=host)
 

@@ -15,9 +15,12 @@ from kshim.explain.causes import Cause
 from kshim.explain.disturbances import Disturbance, Key, What
 from kshim.explain.facts import HEARTBEAT_MS, RETURN_MS, START_MS, UNSEEN, Kind, Known
 from kshim.explain.hypotheses.departures import evidence_for
-from kshim.explain.hypotheses.others import topics_of
+from kshim.explain.hypotheses.others import is_foreign, topics_of
 from kshim.explain.lives import Group, stem
 from kshim.explain.weigh import Evidence, Step
+
+_BEGINS_MS = 1_000
+"""How long after a member has joined a rebalance begins, at most, that is due to it."""
 
 _IRREGULAR = 3
 """So many times the usual pause, or the time that one replacement takes, is another deploy's."""
@@ -251,16 +254,20 @@ def _change_of_assignor(group: Group, chain: Sequence[Disturbance]) -> str | Non
     if offered:
         return next((f"{name} came back with other assignors" for name, old, new in offered if old != new), None)
     begin_ms, end_ms = chain[0].from_ms, chain[-1].to_ms
-    protocols = [
-        (fact.ts_ms, fact.phases.protocol)
-        for fact in group.facts
-        if fact.kind is Kind.COMPLETED and fact.phases is not None and fact.phases.protocol
-    ]
-    before = [protocol for ts_ms, protocol in protocols if ts_ms <= begin_ms]
-    # A later change is that of another deploy.
-    after = next((protocol for ts_ms, protocol in protocols if ts_ms >= end_ms), None)
-    if before and after is not None and before[-1] != after:
-        return f"the group's assignor changed from {before[-1]} to {after}"
+    before = after = None
+    for fact in group.facts:
+        phases = fact.phases
+        if fact.kind is not Kind.COMPLETED or phases is None or not phases.protocol:
+            continue
+        if fact.ts_ms <= begin_ms:
+            before = phases.protocol
+        elif fact.ts_ms >= end_ms:
+            # Static members come back without a rebalance. A later one is that of another deploy.
+            took_ms = (phases.join_ms or 0) + (phases.sync_ms or 0)
+            after = phases.protocol if fact.ts_ms - took_ms <= end_ms + _BEGINS_MS else None
+            break
+    if before is not None and after is not None and before != after:
+        return f"the group's assignor changed from {before} to {after}"
     return None
 
 
@@ -345,7 +352,12 @@ def _starts(group: Group, found: Sequence[Disturbance], known: Known) -> Iterato
     arrived = [each for each in found if each.what is What.ARRIVED]
     for chain in chains(arrived, known, is_start=True):
         first = chain[0]
-        if first.life is None or group.before(first.life) or len(chain) < 2:
+        if first.life is None or group.before(first.life):
+            continue
+        # Another application is no part of it.
+        lives = [each.life for each in chain if each.life is not None]
+        chain = [each for each in chain if each.life is None or not is_foreign(each.life, [lives[0]], known)]
+        if len(chain) < 2:
             continue
         evidence = [Evidence("the group had no members", Step.MUST)]
         evidence += [Evidence(f"{each.name} joined after it", Step.LIKELY) for each in chain[1:]]
