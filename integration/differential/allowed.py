@@ -233,6 +233,27 @@ def _tied_vote_of_a_replaced_member(case: Case) -> bool:
     return votes.get(tree["protocol_name"]) == most and list(votes.values()).count(most) > 1
 
 
+def _uniform_choice(case: Case) -> bool:
+    """The group may use `uniform`: both have assigned the same partitions, and kshim to members that are at least as equal."""
+    if not case.group.has_choice or not isinstance(case.kshim, dict) or not isinstance(case.kafka, dict):
+        return False
+    if case.api == "ConsumerGroupHeartbeat":
+        told = [tree["assignment"] for tree in (case.kshim, case.kafka) if tree["assignment"] is not None]
+        counts = [len(_partitions(assignment)) for assignment in told] or [0]
+        return case.kshim["error_code"] == 0 == case.kafka["error_code"] and max(counts) - min(counts) <= 1
+    ours, theirs = (
+        [_partitions(member["target_assignment"]) for member in tree["groups"][0]["members"]]
+        for tree in (case.kshim, case.kafka)
+    )
+    if sorted(part for share in ours for part in share) != sorted(part for share in theirs for part in share):
+        return False
+    return sum(len(share) ** 2 for share in ours) <= sum(len(share) ** 2 for share in theirs)
+
+
+def _partitions(assignment: Tree) -> list[tuple[str, int]]:
+    return [(topic["topic_id"], index) for topic in assignment["topic_partitions"] for index in topic["partitions"]]
+
+
 def count_votes(ballots: list[list[str]]) -> dict[str, int]:
     """Votes for each name that all ballots list: each ballot counts for the first such name in it."""
     if not ballots:
@@ -263,5 +284,6 @@ SITUATIONS: dict[str, Callable[[Case], bool]] = {
     "issued-id-of-a-static-member": _issued_id_of_a_static_member,
     "removed-while-in-sync": _removed_while_in_sync,
     "stored-nothing": _stored_nothing,
+    "uniform-choice": _uniform_choice,
     "same-error-in-other-words": _same_error_in_other_words,
 }

@@ -7,7 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from integration.differential.model import GroupModel, Model, Slot
-from integration.differential.profile import LONG_MS, SHORT_REBALANCE_MS, SHORT_SESSION_MS, SLOTS, Profile
+from integration.differential.profile import (
+    CLASSIC_SLOTS,
+    LONG_MS,
+    SHORT_REBALANCE_MS,
+    SHORT_SESSION_MS,
+    SLOTS,
+    Profile,
+)
 from integration.differential.steps import Step
 from kshim_protocol.apis import API_TABLE
 
@@ -53,7 +60,8 @@ class Generator:
     def next_step(self) -> Step:
         """A step of any kind."""
         if self.profile.has_epochs:
-            return self.of_kind(self.rnd.choices(list(EPOCH_WEIGHTS), list(EPOCH_WEIGHTS.values()))[0])
+            weights = MIXED_WEIGHTS if self.profile.is_mixed else EPOCH_WEIGHTS
+            return self.of_kind(self.rnd.choices(list(weights), list(weights.values()))[0])
         if self.rnd.random() < 0.62:
             return self.sensible()
         kind = self.rnd.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
@@ -131,6 +139,8 @@ class Generator:
         return [[name, metadata] for name in names]
 
     def _instance(self, slot: Slot) -> str | None:
+        if self.profile.has_epochs and self.profile.is_mixed:
+            return f"static-{slot.name}"
         if slot.name not in self.profile.static:
             return None
         return "same" if self.profile.same_instance else f"static-{slot.name}"
@@ -144,6 +154,8 @@ class Generator:
                 step.options["assign"] = [["@", "mine"], ["nobody", "nobody's"]]
             if self.rnd.random() < 0.08:
                 step.options["assign"] = [["@", ["x", self.rnd.choice((7_000, 7_900, 9_000))]]]
+            if self.profile.is_mixed and self.profile.has_epochs:
+                step.options["assign"] = "partitions"
         self._add_instance(step, slot, 3)
         return step
 
@@ -202,8 +214,8 @@ class Generator:
             if not slot.member or rnd.random() < 0.5:
                 slot.runs += 1
                 options["id"] = f"m-{slot.name}-{slot.runs}"
-            # `uniform` decides between equal members by the order of hash tables.
-            options.update(generation=0, owned=[], timeout=LONG_MS, names=self._names(), assignor="range")
+            options.update(generation=0, owned=[], timeout=LONG_MS, names=self._names(), assignor=self.profile.assignor)
+            self._add_expression(step, 0.4)
             if self._instance(slot) is not None:
                 options["instance"] = self._instance(slot)
             return step
@@ -214,12 +226,19 @@ class Generator:
         if rnd.random() < 0.1:
             options["timeout"] = LONG_MS
         if rnd.random() < 0.05:
-            options["assignor"] = "range"
+            options["assignor"] = self.profile.assignor
+        self._add_expression(step, 0.08)
         if slot.instance is not None and rnd.random() < 0.8:
             options["instance"] = slot.instance
         return step
 
+    def _add_expression(self, step: Step, share: float) -> None:
+        if self.profile.expression is not None and step.options["v"] >= 1 and self.rnd.random() < share:
+            step.options["regex"] = self.rnd.choice((self.profile.expression, self.profile.expression, ""))
+
     def _names(self) -> list[str]:
+        if self.profile.is_mixed:  # in an assignment of the classic protocol the topics have the order of a hash map
+            return ["t"]
         # Never nothing: when the heartbeat with which such a member joins computes a target, Kafka 4.4 takes all members for
         # equal, and gives partitions to nobody, or to that member.
         return list(self.rnd.choice((("t",), ("t",), ("t", "u"), ("u",), ("t", "missing"))))
@@ -236,7 +255,9 @@ class Generator:
         """A heartbeat with something unusual in it."""
         step = self.consumer_heartbeat(group, slot)
         rnd, options = self.rnd, step.options
-        match rnd.randrange(9):
+        match rnd.randrange(9 if self.profile.expression is None or options["v"] < 1 else 10):
+            case 9:
+                options["regex"] = rnd.choice(("[", "(?=t)", "t(", "t**", "\\"))
             case 0 | 1:
                 options["generation"] = rnd.choice(("-1", "+1", 0, -1, -2, -3, 99))
             case 2:
@@ -262,7 +283,41 @@ class Generator:
         names = [group.name, *self.rnd.choice(([], [], ["unknown"], list(self.profile.groups), [""]))]
         names = list(dict.fromkeys(names)) if self.rnd.random() < 0.95 else names
         version = self._version("consumer-describe")
+        if group.has_choice:  # whose answer may have to end the group
+            return Step("consumer-describe", group.name, "", v=version, groups=[group.name])
         return Step("consumer-describe", "", "", v=version, groups=names, ops=self.rnd.random() < 0.3)
+
+    # Both protocols in one group
+
+    def of_either(self, group: GroupModel, slot: Slot) -> Step:
+        """What the member in a slot does next, which speaks the protocol of its slot."""
+        if slot.waiting:
+            return self.consumer_describe(group, slot)
+        if slot.name not in CLASSIC_SLOTS:
+            return (
+                self.consumer_leave(group, slot) if self.rnd.random() < 0.12 else self.consumer_heartbeat(group, slot)
+            )
+        match slot.status:
+            case "new" | "pending" | "rejoin":
+                return self._static_join(group, slot)
+            case "joined":
+                return self.sync(group, slot)
+            case _ if self.rnd.random() < 0.12:
+                return self.leave(group, slot)
+            case _:
+                return self.heartbeat(group, slot)
+
+    def _static_join(self, group: GroupModel, slot: Slot) -> Step:
+        step = self.join(group, slot)
+        step.options.update(
+            v=max(step.options["v"], 5),
+            session=LONG_MS,
+            rebalance=LONG_MS,
+            protocols=[["range", "sub:t"]],
+            instance=self._instance(slot),
+        )
+        step.options.pop("type", None)
+        return step
 
     # Requests that may not
 
@@ -530,6 +585,7 @@ MAKERS: dict[str, Callable[[Generator, GroupModel, Slot], Step]] = {
     "consumer-leave": Generator.consumer_leave,
     "odd-consumer-heartbeat": Generator.odd_consumer_heartbeat,
     "consumer-describe": Generator.consumer_describe,
+    "of-either": Generator.of_either,
     "wait": Generator.wait,
     "keep": Generator.keep,
 }
@@ -574,4 +630,15 @@ EPOCH_WEIGHTS: dict[str, float] = {
     "delete": 2,
     "heartbeat": 1,
 }
-"""Of sequences about groups of the new protocol. No JoinGroup: groups with members of both are not compared here."""
+"""Of sequences about groups of the new protocol."""
+
+MIXED_WEIGHTS: dict[str, float] = {
+    "of-either": 60,
+    "consumer-describe": 8,
+    "describe": 4,
+    "commit": 5,
+    "fetch": 4,
+    "list": 2,
+    "delete": 1,
+}
+"""Of sequences about groups with members of both protocols, which go from one to the other and back."""

@@ -121,7 +121,7 @@ class Timers:
 class GroupModel:
     """One group of the sequence.
 
-    `incarnation` counts the fresh groups that took this one's place. `leader` is the last leader that was named,
+    `incarnation` counts the fresh groups that took this one's place; `has_choice`: an assignor may choose between equals. `leader` is the last leader that was named,
     `protocols` what each member offered last, `state` what the last DescribeGroups said, `issued` ids
     that were given out with MEMBER_ID_REQUIRED and not used since.
     """
@@ -135,6 +135,7 @@ class GroupModel:
         self.timers = Timers()
         self.state = ""
         self.issued: set[str] = set()
+        self.has_choice = False
 
     def slot(self, name: str) -> Slot:
         """The slot of that name."""

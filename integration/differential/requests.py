@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from integration.differential.model import GroupModel, Model, Slot
 from integration.differential.steps import Step
+from kshim_protocol.codec import codec
 from kshim_protocol.group_requests import (
     Committed,
     GroupMember,
@@ -19,6 +20,7 @@ from kshim_protocol.group_requests import (
     offset_delete,
     offset_fetch,
 )
+from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, TopicPartition
 from kshim_protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kshim_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
@@ -115,15 +117,28 @@ def _join(place: _Place, options: dict[str, Any]) -> Request[Any]:
 def _sync(place: _Place, options: dict[str, Any]) -> Request[Any]:
     slot = place.slot
     assign = options.get("assign", [])
+    members = slot.members or [slot.member]
+    shares: list[tuple[str, bytes]]
     if assign == "all":
-        members = slot.members or [slot.member]
-        assign = [[member, f"share of {member} {slot.generation}"] for member in members]
+        shares = [(member, f"share of {member} {slot.generation}".encode()) for member in members]
+    elif assign == "partitions":
+        shares = [(member, _partitions(range(3)[number :: len(members)])) for number, member in enumerate(members)]
+    else:
+        shares = [
+            (place.model.member(place.group, slot, member), (_text(share) or "").encode()) for member, share in assign
+        ]
     return _member(place, options).sync(
         options["v"],
-        [(place.model.member(place.group, slot, member), (_text(share) or "").encode()) for member, share in assign],
+        shares,
         protocol_type=_own(options.get("type", "own"), slot.protocol_type),
         protocol_name=_own(options.get("name", "own"), slot.protocol_name),
     )
+
+
+def _partitions(indexes: Iterable[int]) -> bytes:
+    """An assignment of the consumer protocol (v0) of these partitions of topic `t`."""
+    value = ConsumerProtocolAssignment(assigned_partitions=(TopicPartition(topic="t", partitions=tuple(indexes)),))
+    return bytes(2) + codec(ConsumerProtocolAssignment, 0).build(value)
 
 
 def _own(value: str | None, own: str | None) -> str | None:
@@ -184,6 +199,7 @@ def _consumer_heartbeat(place: _Place, options: dict[str, Any]) -> Request[Any]:
         rack_id=options.get("rack"),
         rebalance_timeout_ms=options.get("timeout", -1),
         subscribed_topic_names=None if names is None else tuple(names),
+        subscribed_topic_regex=options.get("regex"),
         server_assignor=options.get("assignor"),
         topic_partitions=partitions,
     )

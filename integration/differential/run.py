@@ -73,7 +73,8 @@ def play_random(
     rnd = random.Random(seed)
     play = Play(pair, prefix, load_rules())
     generator = Generator(rnd, play.model)
-    generator.profile.has_epochs |= only_epochs
+    if only_epochs:
+        generator.profile.only_epochs(rnd)
     steps: list[Step] = []
     try:
         while play.counts["requests"] < requests:

@@ -17,10 +17,13 @@ from integration.differential.show import error_name, show_case, show_tree
 from integration.differential.steps import KEEPING, Step
 from integration.differential.tickets import Side, Ticket, Trees, differences, who_joined
 from integration.differential.wire import Line, LinePairs, wait_for
+from kshim_protocol.apis import API_TABLE
 from kshim_protocol.codec import codec
 from kshim_protocol.frame import build_request_frame
+from kshim_protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
 from kshim_protocol.messages.join_group import JoinGroupRequest
+from kshim_protocol.schema import Request
 
 ANSWER_TIMEOUT_S = 10.0
 AGREE_TIMEOUT_S = 4.0
@@ -30,6 +33,7 @@ BEFORE_EXPIRY_S = 0.25
 AFTER_EXPIRY_S = 0.2
 KEEP_EVERY_S = 0.1
 _ZERO_TIMER_S = 0.15
+_LOOKUP_S = 1.0
 
 
 class Difference(Exception):
@@ -68,6 +72,7 @@ class Sequence:
         self._lines = LinePairs({side.name: side.address for side in self.sides})
         self._number = 0
         self._touched: dict[str, float] = {}
+        self._drawn: set[str] = set()  # ids of dynamic members; static ones come in the order of their instance ids
         self._latest: deque[tuple[int, Any]] = deque(maxlen=3)
         self._agree_timeout_s = agree_timeout_s
 
@@ -114,9 +119,41 @@ class Sequence:
             return
         if step.verb not in MAY_PARK and not self._is_behind(ticket):
             self._await(ticket)
-        if step.verb in MAY_RELEASE:
+        if step.verb in MAY_RELEASE or (step.verb == "consumer-heartbeat" and self._somebody_waits_in(ticket.group)):
             self._probe(ticket.group)
         self._compare(str(step), ticket)
+        self._look_behind(step, ticket)
+
+    def _somebody_waits_in(self, group: GroupModel) -> bool:
+        """Whom an upgrade of the group answers."""
+        return any(ticket.group is group and ticket.step.verb in MAY_PARK for ticket in self.parked)
+
+    def _look_behind(self, step: Step, ticket: Ticket) -> None:
+        """What a heartbeat of the new protocol leads to, before more is built on it: topics of an expression, or a choice."""
+        if step.verb != "consumer-heartbeat" or not self._is_current(ticket.group):
+            return
+        if step.options.get("regex"):
+            self._await_topics(ticket.group)
+        if step.options.get("assignor") == "uniform":
+            ticket.group.has_choice = True
+        if ticket.group.has_choice or step.options.get("regex"):
+            name = ticket.group.name
+            self._request(Step("consumer-describe", name, "", v=1, groups=[name]))
+
+    def _await_topics(self, group: GroupModel) -> None:
+        """Brokers look up expressions aside, and raise the epoch if that brings topics: until both have, or long enough."""
+        before = [self._group_epoch(side, group) for side in self.sides]
+        deadline = time.monotonic() + _LOOKUP_S
+        while time.monotonic() < deadline:
+            epochs = [self._group_epoch(side, group) for side in self.sides]
+            if epochs[0] == epochs[1] and epochs != before:
+                return
+            time.sleep(0.01)
+
+    def _group_epoch(self, side: Side, group: GroupModel) -> int:
+        request = ConsumerGroupDescribeRequest(group_ids=(self.model.group_id(group.name),))
+        found: int = self._probed(side, request, 1).groups[0].group_epoch
+        return found
 
     def _send(self, step: Step) -> Ticket | None:
         """Send a step's request. None: it cannot be sent, for what it needs is not there."""
@@ -220,31 +257,35 @@ class Sequence:
         A join phase that began without members, for ids that were given out, has a timer of 0 ms: it is waited for too.
         """
         request = DescribeGroupsRequest(groups=(self.model.group_id(group.name),))
-        body = codec(DescribeGroupsRequest, _PROBE_VERSION).build(request)
-        frame = build_request_frame(_DESCRIBE_GROUPS, _PROBE_VERSION, 0, "probe", body, flexible=False)
         deadline = time.monotonic() + _ZERO_TIMER_S
         rounds = 0
         while rounds < 2:
             rounds += 1
             for side in self.sides:
-                side.probe.send(frame)
-            for side in self.sides:
-                if self._is_about_to_change(side) and time.monotonic() < deadline:
+                if self._is_about_to_change(side, request) and time.monotonic() < deadline:
                     rounds = 0
             if rounds == 0:
                 time.sleep(0.002)
 
-    def _is_about_to_change(self, side: Side) -> bool:
-        """Read the answer to a probe."""
+    def _is_about_to_change(self, side: Side, request: DescribeGroupsRequest) -> bool:
+        groups = self._probed(side, request, _PROBE_VERSION).groups
+        return any(entry.group_state == "PreparingRebalance" and not entry.members for entry in groups)
+
+    def _probed(self, side: Side, request: Request[Any], version: int) -> Any:
+        """The answer of one broker to a request that is no part of the sequence."""
+        name, api_key = request.info.name, request.info.api_key
+        assert api_key is not None
+        body = codec(type(request), version).build(request)
+        is_flexible = API_TABLE[api_key].is_flexible(version)
+        side.probe.send(build_request_frame(api_key, version, 0, "probe", body, flexible=is_flexible))
         deadline = time.monotonic() + ANSWER_TIMEOUT_S
         while (answer := side.probe.take()) is None:
             if time.monotonic() > deadline:
-                raise Difference(f"{self.transcript()}\n{side.name} does not answer DescribeGroups any more")
+                raise Difference(f"{self.transcript()}\n{side.name} does not answer {name} any more")
             wait_for([side.probe], ANSWER_TIMEOUT_S)
         if answer.frame is None:
-            raise Difference(f"{self.transcript()}\n{side.name} closed a connection that only asked DescribeGroups")
-        response = parse_answer(answer.frame, api_key=_DESCRIBE_GROUPS, version=_PROBE_VERSION, correlation_id=0)
-        return any(entry.group_state == "PreparingRebalance" and not entry.members for entry in response.groups)
+            raise Difference(f"{self.transcript()}\n{side.name} closed a connection that only asked {name}")
+        return parse_answer(answer.frame, api_key=api_key, version=version, correlation_id=0)
 
     def _compare(self, text: str, newest: Ticket | None = None) -> None:
         """Wait until both brokers have answered the same requests, then compare the answers."""
@@ -354,16 +395,19 @@ class Sequence:
         if ticket.api.name not in ("JoinGroup", "ConsumerGroupHeartbeat") or len(ticket.answers) < len(self.sides):
             return
         number = max(len(side.symbols) for side in self.sides) + 1
+        known = set(self.sides[0].ids)
         for side in self.sides:
             response = ticket.response(side)
             is_given = ticket.api.name == "JoinGroup" or not ticket.request.member_id
             if is_given and response is not None and response.error_code in _NAMES_A_MEMBER and response.member_id:
                 side.name_member(response.member_id, number)
+        request = ticket.request
+        if getattr(request, "group_instance_id", None) is None and getattr(request, "instance_id", None) is None:
+            self._drawn |= {symbol for symbol in self.sides[0].ids.keys() - known if symbol.endswith(" short>")}
         self._require_order_of_drawn_ids(ticket.group)
 
     def _require_order_of_drawn_ids(self, group: GroupModel) -> None:
-        drawn = {symbol for symbol in self.sides[0].ids if symbol.endswith(" short>")}
-        members = drawn | {slot.member for slot in group.slots.values() if slot.member not in self.sides[0].ids}
+        members = self._drawn | {slot.member for slot in group.slots.values() if slot.member not in self.sides[0].ids}
         left, right = (sorted(members, key=lambda member: side.ids.get(member, member)) for side in self.sides)
         if left != right:
             raise DrawnIdsDiffer
@@ -506,6 +550,5 @@ class Sequence:
                 self._renew(group)
 
 
-_DESCRIBE_GROUPS = 15
 _PROBE_VERSION = 4
 _NAMES_A_MEMBER = frozenset({0, 79})
