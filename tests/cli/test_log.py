@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kshim.cli.log import Log, escaped
+from kshim.cli.log import Log
 from kshim.cli.options import LogFormat
 from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.events import Cause, JoinCompleted, MemberAdded, MemberRef, MemberRemoved, Transition
 from kshim.coordinator.step import Now
 from kshim.storage.log import LogError
+from kshim.wording import escaped
 
 NOW = Now(5, 1_795_255_200_123)
 FORMATS: tuple[LogFormat, ...] = ("text", "json")

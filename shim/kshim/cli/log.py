@@ -15,7 +15,7 @@ from kshim.coordinator.groups.events import HISTORY_FIELDS, AnyGroupState, Membe
 from kshim.coordinator.step import OFFSETS_TOPIC, Event
 from kshim.partitions.partition import Partition
 from kshim.storage.log import LogError
-from kshim.wording import counted
+from kshim.wording import counted, escaped
 
 if TYPE_CHECKING:
     from kshim.cli.options import LogFormat
@@ -204,15 +204,6 @@ def event_fields(event: Event) -> dict[str, Any]:
     if isinstance(event, Transition):
         fields["phase"] = _PHASES.get(event.new)
     return fields
-
-
-def escaped(text: str) -> str:
-    r"""`text` in one line: what is not printable (line ends, escape sequences, lone surrogates) as `\n`, `\x1b` ..."""
-    if text.isprintable():
-        return text
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
-    )
 
 
 def _json_value(value: Any) -> Any:

@@ -9,7 +9,7 @@ from kshim.explain.causes import Cause
 from kshim.explain.disturbances import What
 from kshim.explain.effects import Effect
 from kshim.explain.incidents import Incident
-from kshim.wording import counted
+from kshim.wording import counted, escaped
 
 _SENTENCES = {
     Cause.DEPLOY: "Deployment: {clients} of {groups} were stopped in order and replaced.",
@@ -97,8 +97,11 @@ def would_tell(incident: Incident) -> str | None:
 
 
 def paragraph(incident: Incident) -> str:
-    """All of it, in plain text. Each statement says whether it was observed or inferred."""
-    return "\n".join(_lines(incident))
+    """All of it, in plain text; names may be anything, and what is not printable is escaped.
+
+    Each statement says whether it was observed or inferred.
+    """
+    return "\n".join(map(escaped, _lines(incident)))
 
 
 def _lines(incident: Incident) -> Iterator[str]:

@@ -6,9 +6,10 @@ import io
 
 import pytest
 
-from kshim.tools.demo.picture import Line, Span, draw, render, summary
-from kshim.tools.demo.screen import LiveScreen, PlainLines, is_live
+from kshim.tools.demo.picture import draw, summary
+from kshim.tools.demo.screen import LiveScreen, PlainLines
 from kshim.tools.demo.story import Note
+from kshim.tools.screen import Line, Span, is_live, render
 from tests.tools.demo.builders import Telling
 
 

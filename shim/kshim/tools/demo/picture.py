@@ -3,49 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from kshim.tools.demo.story import Member, Story
+from kshim.tools.screen import Line, Span
 from kshim.wording import counted
 
 COLUMN_MS = 500
 MEMBER_COLOURS = ("green", "yellow", "cyan", "magenta")
-_CODES = {
-    "bold": "1",
-    "dim": "2",
-    "red": "31",
-    "green": "32",
-    "yellow": "33",
-    "magenta": "35",
-    "cyan": "36",
-    "on red": "97;41",
-    "on green": "30;42",
-    "on yellow": "30;43",
-    "on magenta": "30;45",
-    "on cyan": "30;46",
-}
-
-
-class Span(NamedTuple):
-    """Text in one colour (a key of the palette, or ``)."""
-
-    text: str
-    colour: str = ""
-
-
-Line = list[Span]
-
-
-def render(line: Line, width: int, *, is_coloured: bool) -> str:
-    """The line as text of at most `width` columns."""
-    parts: list[str] = []
-    left = width
-    for text, colour in line:
-        text = text[:left]
-        left -= len(text)
-        if text:
-            parts.append(f"\x1b[{_CODES[colour]}m{text}\x1b[0m" if colour and is_coloured else text)
-    return "".join(parts).rstrip(" ")
 
 
 def draw(story: Story, now_ms: int, *, bootstrap: str, topic: str, session_timeout_ms: int, end_ms: int) -> list[Line]:

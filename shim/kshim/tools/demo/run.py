@@ -13,9 +13,10 @@ from types import FrameType
 from typing import TextIO
 
 from kshim.tools.demo.children import Child, Children
-from kshim.tools.demo.picture import Line, draw, summary
-from kshim.tools.demo.screen import LiveScreen, PlainLines, is_live
+from kshim.tools.demo.picture import draw, summary
+from kshim.tools.demo.screen import LiveScreen, PlainLines
 from kshim.tools.demo.story import Story
+from kshim.tools.screen import Line, is_live
 
 TOPIC = "orders"
 GROUP = "billing"
