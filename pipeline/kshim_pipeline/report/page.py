@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from kshim.explain.html import CSS, frame
 from kshim_pipeline.report.style import SEVERITY_COLORS, WIDTH
 
 
@@ -41,19 +42,7 @@ class Page(NamedTuple):
     findings_omitted: int = 0
 
 
-_CSS = """
-:root { color: #1f2933; background: #f5f7fa; font: 15px/1.5 Inter, system-ui, Helvetica, Arial, sans-serif; }
-body { max-width: %(width)dpx; margin: 0 auto; padding: 24px; }
-header h1 { margin: 0; font-size: 26px; } header p { margin: 4px 0 20px; color: #52606d; }
-.tiles { display: flex; flex-wrap: wrap; gap: 12px; margin-bottom: 20px; }
-.tile { background: #fff; border: 1px solid #e4e7eb; border-radius: 8px; padding: 10px 16px; min-width: 120px; }
-.tile b { display: block; font-size: 22px; } .tile span { color: #7b8794; font-size: 13px; }
-section { background: #fff; border: 1px solid #e4e7eb; border-radius: 8px; padding: 16px 20px; margin-bottom: 18px;
-  overflow-x: auto; }
-section h2 { margin: 0; font-size: 17px; } section p { margin: 2px 0 12px; color: #52606d; }
-.none { color: #7b8794; font-style: italic; }
-table { border-collapse: collapse; width: 100%%; } td, th { text-align: left; padding: 6px 8px; vertical-align: top;
-  border-top: 1px solid #e4e7eb; } th { color: #7b8794; font-weight: normal; border-top: 0; }
+_OWN_CSS = """
 td.evidence { color: #7b8794; font-size: 12px; } .severity { color: #fff; border-radius: 4px; padding: 1px 7px;
   font-size: 12px; } .group { font-weight: 600; white-space: nowrap; } .advice { color: #52606d; }
 """.strip()
@@ -73,14 +62,8 @@ def render(page: Page, javascript: str) -> str:
         "for (const [id, spec] of Object.entries(charts)) "
         "vegaEmbed('#' + id, spec, {actions: false, renderer: 'svg'});\n"
     )
-    css = _CSS % {"width": WIDTH + 300}
-    return (
-        "<!doctype html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
-        "<meta name='viewport' content='width=device-width'>\n"
-        f"<title>{html.escape(page.title)}</title>\n<style>\n{css}\n</style>\n</head>\n<body>\n"
-        + "\n".join(body)
-        + f"\n<script type='module'>\n{script}</script>\n</body>\n</html>\n"
-    )
+    body.append(f"<script type='module'>\n{script}</script>")
+    return frame(page.title, "\n".join(body), CSS % {"width": WIDTH + 300} + "\n" + _OWN_CSS)
 
 
 def _in_script(text: str) -> str:
