@@ -3,69 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 
 from kshim.cli.main import main
-from kshim.explain.facts import Kind
+from kshim.explain.facts import Kind, Member
 from kshim.explain.sources.records import Snapshot, facts_of_records
 from kshim.explain.sources.samples import Presence, Sample
 from kshim.testing import Kshim
-from kshim.tools.client import Client
+from kshim.tools.logs import SourceError
 from kshim.tools.logs.broker import BrokerLogs
 from kshim.tools.why.follow import Follower
 from kshim.tools.why.sampling import Sampler
-from kshim_protocol.codec import codec
-from kshim_protocol.internal.consumer import ConsumerProtocolSubscription
 from kshim_protocol.internal.group_metadata import GroupMetadataValue, MemberMetadata
-from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from kshim_protocol.messages.leave_group import LeaveGroupRequest
-from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-
-SESSION_MS = 6_000
-MINUTE = 60_000
-SUBSCRIPTION = b"\0\0" + codec(ConsumerProtocolSubscription, 0).build(ConsumerProtocolSubscription(topics=("orders",)))
-
-
-class Peer:
-    """A member without a client library: it does what it is told."""
-
-    def __init__(self, address: tuple[str, int], name: str) -> None:
-        self.client = Client(*address, client_id=name)
-        self.member_id = ""
-
-    def send_join(self) -> None:
-        protocol = JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION)
-        request = JoinGroupRequest(
-            group_id="billing",
-            session_timeout_ms=SESSION_MS,
-            rebalance_timeout_ms=MINUTE,
-            member_id=self.member_id,
-            protocol_type="consumer",
-            protocols=(protocol,),
-        )
-        self.client.send(request, 3)
-
-    def work(self) -> Peer:
-        """Join an empty group, and sync."""
-        self.send_join()
-        joined = self.client.receive(10)
-        self.member_id = joined.member_id
-        assignment = SyncGroupRequestAssignment(member_id=self.member_id, assignment=b"")
-        self.client.ask(
-            SyncGroupRequest(
-                group_id="billing",
-                generation_id=joined.generation_id,
-                member_id=self.member_id,
-                assignments=(assignment,),
-            ),
-            2,
-        )
-        return self
-
-    def leave(self) -> None:
-        self.client.ask(LeaveGroupRequest(group_id="billing", member_id=self.member_id), 2)
+from tests.tools.peer import MINUTE, SESSION_MS, SUBSCRIPTION, Peer
 
 
 @pytest.fixture
@@ -102,7 +54,7 @@ def latest_ms(follower: Follower) -> int:
 
 def test_an_incident_is_told_once_when_it_has_ended(logs: BrokerLogs, one: Peer) -> None:
     one.work()
-    follower = Follower(logs, "billing")
+    follower = Follower(logs, frozenset({"billing"}))
     assert follower.poll(0) == []
     one.leave()
     follower.poll(0)
@@ -127,21 +79,21 @@ def test_nothing_is_told_while_a_group_rebalances(logs: BrokerLogs, one: Peer, t
 
 
 def test_a_group_that_does_not_exist_yet_is_waited_for(logs: BrokerLogs, one: Peer) -> None:
-    follower = Follower(logs, "billing")
+    follower = Follower(logs, frozenset({"billing"}))
     assert follower.poll(0) == []
     one.work()
     assert [str(incident.cause) for incident in follower.poll(10**15)] == ["one_by_one_start"]
 
 
-@pytest.mark.parametrize("group", ["billing", None])
+@pytest.mark.parametrize("groups", [frozenset({"billing"}), None])
 def test_samples_show_who_is_there_while_a_group_rebalances(
-    group: str | None, logs: BrokerLogs, one: Peer, two: Peer
+    groups: frozenset[str] | None, logs: BrokerLogs, one: Peer, two: Peer
 ) -> None:
     one.work()
-    sampler = Sampler(logs, group)
+    sampler = Sampler(logs, groups)
     (stable,) = sampler.take(1)
     assert stable.state == "Stable"
-    assert stable.members == frozenset({one.member_id})
+    assert [member.member_id for member in stable.members or ()] == [one.member_id]
     two.send_join()
     while True:
         (sample,) = sampler.take(2)
@@ -149,13 +101,34 @@ def test_samples_show_who_is_there_while_a_group_rebalances(
             break
     assert sample.state == "PreparingRebalance"
     assert sample.members is not None
-    assert {one.member_id} < sample.members
+    assert {one.member_id} < {member.member_id for member in sample.members}
 
 
 def test_members_of_stable_groups_are_asked_for_once(logs: BrokerLogs, one: Peer) -> None:
     one.work()
     sampler = Sampler(logs, None)
     assert [sample.members is None for _ in range(2) for sample in sampler.take(1)] == [False, True]
+
+
+def test_what_is_forgotten_is_not_told_again() -> None:
+    with Kshim(topics={"orders": 1}, config={"group.initial.rebalance.delay.ms": "0"}, clock="manual") as kshim:
+        host, _, port = kshim.bootstrap_servers.rpartition(":")
+        address = (host, int(port))
+        with closing(BrokerLogs(*address, client_id="test")) as logs:
+            follower = Follower(logs, None, snapshots_kept=3)
+            follower.poll(0)
+            told_counts = []
+            for _ in range(5):
+                peer = Peer(address, "one").work()
+                peer.leave()
+                peer.close()
+                told_counts.append(len(follower.poll(10**15)))
+                kshim.clock.advance(3_600)
+                with suppress(SourceError):
+                    logs.nodes()  # the connection was idle for too long: the next one is new
+            assert follower.poll(10**15) == []
+    assert told_counts == [2] * 5  # it came, and it left
+    assert len({fact.source for fact in follower.known.facts}) < 6
 
 
 # What samples add to records
@@ -193,7 +166,7 @@ def test_a_departure_has_the_time_at_which_it_was_seen_and_a_join_phase_its_leng
         (40_000, "CompletingRebalance", "a"),
         (45_000, "Stable", "a"),
     ):
-        presence.add(Sample(ts_ms, "g", state, frozenset(ids)))
+        presence.add(Sample(ts_ms, "g", state, tuple(Member(each, None, each, "h") for each in ids)))
     facts = list(facts_of_records([record(1, 1, "a", "b"), record(42_000, 2, "a", began_ms=39_000)], {}, presence))
     left = next(fact for fact in facts if fact.kind is Kind.LEFT)
     completed = next(fact for fact in facts if fact.kind is Kind.COMPLETED)

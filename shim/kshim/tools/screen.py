@@ -51,31 +51,35 @@ def render(line: Line, width: int, *, is_coloured: bool) -> str:
     return "".join(parts).rstrip(" ")
 
 
-def fit(text: str, columns: int) -> str:
+def fit(text: str, width: int) -> str:
     """`text`, escaped, in exactly so many columns: filled with spaces, or cut, with an ellipsis.
 
     >>> fit("orders", 8), fit("orders", 4), fit("日本", 3)
     ('orders  ', 'ord…', '日…')
     """
     text = escaped(text)
-    cut, taken = _cut(text, columns)
+    cut, taken = _cut(text, width)
     if cut != text:
-        cut, taken = _cut(text, columns - 1)
+        cut, taken = _cut(text, width - 1)
         cut, taken = cut + "…", taken + 1
-    return cut + " " * (columns - taken)
+    return cut + " " * (width - taken)
 
 
-def _cut(text: str, columns: int) -> tuple[str, int]:
+def _cut(text: str, most: int) -> tuple[str, int]:
     """As much of the beginning as has room, and the columns that it takes."""
     if text.isascii():
-        return text[:columns], min(len(text), columns)
+        return text[:most], min(len(text), most)
     taken = 0
     for place, character in enumerate(text):
-        width = _columns(character)
-        if taken + width > columns:
-            return text[:place], taken
-        taken += width
+        taken += _columns(character)
+        if taken > most:
+            return text[:place], taken - _columns(character)
     return text, taken
+
+
+def columns(text: str) -> int:
+    """How wide printable text is on a terminal."""
+    return len(text) if text.isascii() else sum(map(_columns, text))
 
 
 def _columns(character: str) -> int:
@@ -109,9 +113,9 @@ class Screen:
 
     def draw(self, lines: Sequence[Line]) -> None:
         """Draw all of them, each cut to the width of the terminal. More than `room` scroll."""
-        columns = shutil.get_terminal_size().columns - 1
+        width = shutil.get_terminal_size().columns - 1
         parts = [f"\x1b[{self._drawn_lines}A\r" if self._drawn_lines else "\r"]
-        parts += [render(line, columns, is_coloured=self._is_coloured) + _CLEAR_LINE + "\n" for line in lines]
+        parts += [render(line, width, is_coloured=self._is_coloured) + _CLEAR_LINE + "\n" for line in lines]
         parts.append(_CLEAR_BELOW)
         self._drawn_lines = len(lines)
         self._stream.write("".join(parts))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-_REBALANCING = ("PreparingRebalance", "CompletingRebalance")
+from kshim.explain.facts import Member
+
+_REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 
 
 class Sample(NamedTuple):
@@ -13,7 +16,12 @@ class Sample(NamedTuple):
     ts_ms: int
     group: str
     state: str
-    members: frozenset[str] | None
+    members: tuple[Member, ...] | None
+    group_type: str = "classic"
+    epoch: int | None = None
+    """Of a group of the new protocol, where it was asked for."""
+    behind: tuple[Member, ...] = ()
+    """Its members that a rebalance waits for."""
 
 
 class Presence:
@@ -22,7 +30,14 @@ class Presence:
     _KEPT = 1_000
 
     def __init__(self) -> None:
-        self._members: frozenset[str] = frozenset()
+        self.members: Mapping[str, Member] = {}
+        """When it was last asked for them, by member id."""
+        self.epoch: int | None = None
+        """When it was last asked for it."""
+        self.behind: tuple[Member, ...] = ()
+        self.group_type = ""
+        self.unstable_since_ms: int | None = None
+        """Since when it was seen in no sample to be Stable; None: it is."""
         self._gone: dict[str, int] = {}
         self._began: list[int] = []
         self.state = ""
@@ -32,13 +47,21 @@ class Presence:
         """Take in the next sample."""
         if sample.state == "PreparingRebalance" and self.state != "PreparingRebalance":
             self._began = [*self._began[-self._KEPT :], sample.ts_ms]
-        self.state = sample.state
+        self.state, self.group_type = sample.state, sample.group_type
+        if sample.state == "Stable":
+            self.unstable_since_ms = None
+        elif self.unstable_since_ms is None:
+            self.unstable_since_ms = sample.ts_ms
+        self.behind = sample.behind
+        if sample.epoch is not None:
+            self.epoch = sample.epoch
         if sample.members is not None:
-            for member_id in self._members - sample.members:
+            members = {each.member_id: each for each in sample.members}
+            for member_id in self.members.keys() - members.keys():
                 self._gone[member_id] = sample.ts_ms
             while len(self._gone) > self._KEPT:
                 del self._gone[next(iter(self._gone))]
-            self._members = sample.members
+            self.members = members
 
     @property
     def is_rebalancing(self) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from kshim.tools.client import PLAINTEXT, BrokerGone, Client
@@ -26,6 +27,7 @@ LATEST = -1
 
 _NEWEST_BY_NAME = {
     "Fetch": 12, "Metadata": 12, "ListOffsets": 7, "DescribeConfigs": 4, "ListGroups": 5, "DescribeGroups": 5, "FindCoordinator": 3,
+    "ConsumerGroupDescribe": 1,
 }  # fmt: skip
 """The newest version of each API that is asked for: Fetch takes topics by name up to 12."""
 
@@ -122,6 +124,51 @@ class BrokerLogs:
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:
         """(start, end) of a log as consumers see it. Raises SourceError."""
         return self._offset(topic, partition, EARLIEST), self._offset(topic, partition, LATEST)
+
+    def ends(self, partitions: Collection[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """Where logs end, as far as the cluster says it now: one request to each leader. Raises SourceError: it has gone."""
+        self._find_leaders({each[0] for each in partitions if each not in self._leaders})
+        wanted: dict[tuple[str, int], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for topic, partition in partitions:
+            if (topic, partition) in self._leaders:
+                wanted[self._leaders[topic, partition]][topic].append(partition)
+        found: dict[tuple[str, int], int] = {}
+        for leader, topics in wanted.items():
+            rows = tuple(
+                ListOffsetsTopic(
+                    name=topic,
+                    partitions=tuple(ListOffsetsPartition(partition_index=each, timestamp=LATEST) for each in mine),
+                )
+                for topic, mine in topics.items()
+            )
+            try:
+                answer = self._ask(leader, ListOffsetsRequest(replica_id=-1, topics=rows))
+            except SourceError:
+                answer = None
+            for row in () if answer is None else answer.topics:
+                for each in row.partitions:
+                    if each.error_code == ErrorCode.NONE:
+                        found[row.name, each.partition_index] = each.offset
+            for topic, mine in topics.items():
+                for partition in mine:
+                    if (topic, partition) not in found:
+                        del self._leaders[topic, partition]  # it has moved, or is no more: ask next time
+        return found
+
+    def _find_leaders(self, topics: Collection[str]) -> None:
+        if not topics:
+            return
+        wanted = tuple(MetadataRequestTopic(name=topic) for topic in sorted(topics))
+        answer = self._ask(self._bootstrap, MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
+        nodes = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+        for topic in answer.topics:
+            for partition in topic.partitions:
+                if partition.leader_id in nodes:
+                    self._leaders[topic.name, partition.partition_index] = nodes[partition.leader_id]
+
+    def serves(self, node: tuple[str, int], request: type[Request[Any]]) -> bool:
+        """Whether a broker that was asked before has an API."""
+        return request.info.api_key in self._versions.get(node, {})
 
     def end_offset(self, topic: str, partition: int) -> int:
         """Where a log ends that holds nothing. Raises SourceError."""

@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 from kshim.tools.logs import NoTopic, SourceError
@@ -119,6 +119,10 @@ class FolderLogs:
         begin, last = segments[0][0], segments[-1][0]
         ends = [found.header.last_offset + 1 for found in self.read(topic, partition, last) if isinstance(found, Batch)]
         return begin, max(ends, default=last)
+
+    def ends(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """The ends of logs. Raises SourceError."""
+        return {each: self.offsets(*each)[1] for each in partitions}
 
     def end_offset(self, topic: str, partition: int) -> int:
         """Where the last segment of a log begins: its end, if it holds nothing. Raises SourceError."""

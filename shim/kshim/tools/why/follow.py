@@ -2,53 +2,99 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Mapping
+from math import inf
 
 from kshim.explain import Incident, explain
-from kshim.explain.disturbances import Key
+from kshim.explain.disturbances import Disturbance, Key
 from kshim.explain.facts import Known
 from kshim.explain.sources.samples import Presence
 from kshim.tools.logs.broker import BrokerLogs
-from kshim.tools.why.read import Reading
-from kshim.tools.why.sampling import Sampler
+from kshim.tools.why.read import SNAPSHOTS_OF_ALL, Reading
+from kshim.tools.why.sampling import GROUPS_KEPT, Sampler
+
+_SETTLED_MS = 600_000
+"""What happened in a group so long before something that was told is not news: what is known of it has changed, because
+older records were forgotten."""
 
 
 class Follower:
-    """Polled with `poll`. What had happened before the first one is known, and not told."""
+    """Polled with `poll`. What had happened before the first one is known, and not told. `groups` None: all."""
 
-    def __init__(self, logs: BrokerLogs, group: str | None) -> None:
-        self._presence: dict[str, Presence] = defaultdict(Presence)
-        self._sampler = Sampler(logs, group)
-        self._reading = Reading(logs, group, presence=self._presence)
-        self._told: set[Key] | None = None
+    def __init__(
+        self, logs: BrokerLogs, groups: frozenset[str] | None, *, snapshots_kept: int = SNAPSHOTS_OF_ALL
+    ) -> None:
+        self._presence: dict[str, Presence] = {}
+        self.sampler = Sampler(logs, groups)
+        self.reading = Reading(logs, groups, presence=self._presence, snapshots_kept=snapshots_kept)
+        self._read_count = 0
+        self._told: dict[Key, int] | None = None
+        """When what was told had happened."""
+        self._told_until_ms: dict[str, int] = {}
+        self.present: Mapping[str, Presence] = {}
+        """What samples show of the groups that there were at the last poll."""
+        self.incidents: list[Incident] = []
+        """All that is known of at the last poll, in order of time, ended or not."""
         self.known = Known((), {}, ())
         """What was known at the last poll."""
 
     def poll(self, now_ms: int) -> list[Incident]:
         """Sample and read once; the incidents that have ended since the last time. Raises SourceError."""
-        for sample in self._sampler.take(now_ms):
-            self._presence[sample.group].add(sample)
-        self._reading.more()
-        self.known = known = self._reading.result().known._replace(until_ms=now_ms)
-        incidents = explain(known)
+        self._sample(now_ms)
+        self.reading.more()
+        if self._told is None or self.reading.news_count != self._read_count:
+            self._read_count = self.reading.news_count
+            self.known = self.reading.result().known
+        self.known = self.known._replace(until_ms=now_ms)  # who has not come back by now is news, too
+        self.incidents = explain(self.known)
         if self._told is None:
-            self._told = {each.key for incident in incidents for each in incident.disturbances}
+            self._told = {}
+            self._tell(self.incidents)
             return []
-        told = self._told
         ended = [
             incident
-            for incident in incidents
-            if any(each.key not in told for each in incident.disturbances) and self._has_ended(incident, known, now_ms)
+            for incident in self.incidents
+            if any(map(self._is_news, incident.disturbances)) and self._has_ended(incident, now_ms)
         ]
-        told.update(each.key for incident in ended for each in incident.disturbances)
+        self._tell(ended)
         return ended
 
-    def _has_ended(self, incident: Incident, known: Known, now_ms: int) -> bool:
+    def _sample(self, now_ms: int) -> None:
+        present: dict[str, Presence] = {}
+        for sample in self.sampler.take(now_ms):
+            if sample.group not in present:
+                present[sample.group] = self._presence.pop(sample.group, Presence())
+            present[sample.group].add(sample)
+        self._presence.update(present)  # those of other groups now come first
+        while len(self._presence) > max(GROUPS_KEPT, 2 * len(present)):
+            del self._presence[next(iter(self._presence))]
+        self.present = present
+
+    def _is_news(self, each: Disturbance) -> bool:
+        assert self._told is not None
+        return each.key not in self._told and each.fact.ts_ms > self._told_until_ms.get(each.group, 0) - _SETTLED_MS
+
+    def _tell(self, incidents: list[Incident]) -> None:
+        assert self._told is not None
+        until_ms = self._told_until_ms
+        for each in (each for incident in incidents for each in incident.disturbances):
+            self._told[each.key] = each.fact.ts_ms
+            until_ms[each.group] = max(until_ms.get(each.group, 0), each.fact.ts_ms)
+        if incidents:
+            known = {fact.group for fact in self.known.facts}
+            self._told_until_ms = {name: ts_ms for name, ts_ms in until_ms.items() if name in known}
+            self._told = {
+                key: ts_ms
+                for key, ts_ms in self._told.items()
+                if ts_ms > self._told_until_ms.get(key[0], inf) - _SETTLED_MS
+            }
+
+    def _has_ended(self, incident: Incident, now_ms: int) -> bool:
         """Whether its groups are in no rebalance, and nothing was added for the longest session timeout of its members."""
         if any(self._presence[name].is_rebalancing for name in incident.groups if name in self._presence):
             return False
         quiet_ms = max(
-            known.session_ms(each.member.member_id if each.member is not None else None)
+            self.known.session_ms(each.member.member_id if each.member is not None else None)
             for each in incident.disturbances
         )
         last_ms = max(incident.to_ms, *(each.fact.ts_ms for each in incident.disturbances))

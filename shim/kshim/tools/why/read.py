@@ -7,7 +7,7 @@ import json
 import struct
 from array import array
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 from zoneinfo import ZoneInfo
 
@@ -38,8 +38,12 @@ EVENTS_KEPT = NEWEST_RECORDS
 """Events of which facts are kept, the newest."""
 COMMITS_KEPT = 10_000
 """Times of commits that are kept of each partition, the newest; twice as many before the others are dropped."""
+COMMITS_KEPT_OF_ALL = 4_000_000
+"""Of all partitions together: with more, the older half of each partition's is dropped."""
 SNAPSHOTS_OF_A_GROUP = 2_000
 """The newest of a group that are kept: a crash loop for hours fits, and memory stays bounded."""
+SNAPSHOTS_OF_ALL = NEWEST_OF_ALL
+"""Of all groups together: with more, the older half of each group's is dropped, and deleted groups are."""
 
 _COMMIT_KEYS = (0, 1)
 _GROUP_KEY = 2
@@ -55,6 +59,10 @@ class Logs(Protocol):
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:
         """The first offset, and the one after the last. Raises SourceError."""
+        ...
+
+    def ends(self, partitions: Collection[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
+        """The offsets after the last, as far as they can be had now. Raises SourceError."""
         ...
 
     def read(self, topic: str, partition: int, start: int = 0) -> Iterator[Batch | Damage]:
@@ -82,52 +90,72 @@ def read(
     newest: int | None = None,
 ) -> Read:
     """Read what is known of `group`, or of all. Raises SourceError: the cluster or a file cannot be read."""
-    reading = Reading(logs, group, broker_logs=broker_logs, time_zone=time_zone, newest=newest)
+    groups = None if group is None else frozenset({group})
+    reading = Reading(logs, groups, broker_logs=broker_logs, time_zone=time_zone, newest=newest)
     reading.more()
     return reading.result()
 
 
 class Reading:
-    """What was read so far, and `more` of it each time. `presence` has what samples show of the groups."""
+    """What was read so far of groups, None: all; and `more` of it each time. `presence` has what samples show of them."""
 
     def __init__(
         self,
         logs: Logs,
-        group: str | None,
+        groups: frozenset[str] | None,
         *,
         broker_logs: Sequence[str] = (),
         time_zone: str = "UTC",
         newest: int | None = None,
         presence: Mapping[str, Presence] | None = None,
+        snapshots_kept: int = SNAPSHOTS_OF_ALL,
     ) -> None:
         if newest is None:
-            newest = NEWEST_OF_ALL if group is None else NEWEST_RECORDS
+            newest = NEWEST_OF_ALL if groups is None else NEWEST_RECORDS
         self._scan = _Scan(logs, newest)
-        self._group = group
+        self._groups = groups
         self._broker_logs = broker_logs
         self._zone = ZoneInfo(time_zone)
         self._presence = {} if presence is None else presence
-        self._offsets = _Offsets(group)
+        self._offsets = _Offsets(groups, snapshots_kept)
         self._events: deque[Fact] = deque(maxlen=EVENTS_KEPT)
+        self._event_count = 0
 
     def more(self) -> None:
         """Read what there is since the last time. Raises SourceError."""
         offsets = self._offsets
-        for likely in _likely(self._scan.partitions(OFFSETS_TOPIC), self._group):
+        for likely in _likely(self._scan.partitions(OFFSETS_TOPIC), self._groups):
             for _, record in self._scan.newest(OFFSETS_TOPIC, likely):
                 offsets.add(record)
             if offsets.snapshots or offsets.commits:
                 break
         self._read_events()
 
+    @property
+    def news_count(self) -> int:
+        """How many records and events of groups were read; commits alone change nothing that is known."""
+        return self._offsets.snapshot_count + self._event_count
+
+    def latest(self, group: str) -> GroupMetadataValue | None:
+        """What the newest record of a classic group says; None: there is none, or the group was deleted."""
+        mine = self._offsets.snapshots.get(group)
+        return mine[-1].value if mine else None
+
+    @property
+    def committed(self) -> Mapping[str, Mapping[tuple[str, int], int]]:
+        """The newest offset of each partition that each group has committed, as far as it was read."""
+        return self._offsets.committed
+
     def result(self) -> Read:
         """What is known by now. Raises SourceError: a file of the broker's log cannot be read."""
-        group, offsets = self._group, self._offsets
+        groups, offsets = self._groups, self._offsets
         events: Sequence[Fact] = self._events
         of_members = profiles(snapshot for mine in offsets.snapshots.values() for snapshot in mine)
         told = {fact.group for fact in events}
         rows = [
-            row for row in _rows(self._broker_logs, self._zone) if group is None or row.get("group_id", group) == group
+            row
+            for row in _rows(self._broker_logs, self._zone)
+            if groups is None or "group_id" not in row or row["group_id"] in groups
         ]
         generations = {
             (name, snapshot.value.generation): snapshot
@@ -160,10 +188,10 @@ class Reading:
         )
 
     def _read_events(self) -> None:
-        key = None if self._group is None else self._group.encode()
-        for likely in _likely(self._scan.partitions(EVENTS_TOPIC), self._group):
+        keys = _encoded(self._groups)
+        for likely in _likely(self._scan.partitions(EVENTS_TOPIC), self._groups):
             for partition, record in self._scan.newest(EVENTS_TOPIC, likely):
-                if record.value is None or (key is not None and record.key != key):
+                if record.value is None or (keys is not None and bytes(record.key or b"") not in keys):
                     continue
                 try:
                     fact = fact_of_event(json.loads(record.value))
@@ -172,8 +200,13 @@ class Reading:
                     continue
                 if fact is not None:
                     self._events.append(fact)
+                    self._event_count += 1
             if self._events:
                 break
+
+
+def _encoded(groups: frozenset[str] | None) -> frozenset[bytes] | None:
+    return None if groups is None else frozenset(name.encode() for name in groups)
 
 
 def _with_partitions(fact: Fact, generations: Mapping[tuple[str, int], Snapshot]) -> Fact:
@@ -186,10 +219,15 @@ def _with_partitions(fact: Fact, generations: Mapping[tuple[str, int], Snapshot]
 
 
 class _Offsets:
-    """Records of the groups asked for: those of groups decoded, of commits only the times."""
+    """Records of the groups asked for: those of groups decoded, of commits only the times, and the newest offset."""
 
-    def __init__(self, group: str | None) -> None:
-        self._group = None if group is None else group.encode()
+    def __init__(self, groups: frozenset[str] | None, most_snapshots: int) -> None:
+        self._groups = _encoded(groups)
+        self._most_snapshots = most_snapshots
+        self._snapshots_kept = self._commits_kept = 0
+        self.snapshot_count = 0
+        """How many there were."""
+        self.committed: dict[str, dict[tuple[str, int], int]] = defaultdict(dict)
         self.snapshots: dict[str, deque[Snapshot]] = defaultdict(lambda: deque(maxlen=SNAPSHOTS_OF_A_GROUP))
         self.commits: dict[str, dict[tuple[str, int], array[int]]] = defaultdict(dict)
 
@@ -202,23 +240,33 @@ class _Offsets:
             return
         (size,) = _NUMBER.unpack_from(key, 2)
         name = bytes(key[4 : 4 + size])
-        if self._group is not None and name != self._group:
+        if self._groups is not None and name not in self._groups:
             return
         group = name.decode(errors="backslashreplace")
         if number == _GROUP_KEY:
             self._add_snapshot(group, record)
-        elif record.value is not None:
+        else:
             (topic_size,) = _NUMBER.unpack_from(key, 4 + size)
             topic_at = 6 + size
             topic = bytes(key[topic_at : topic_at + topic_size]).decode(errors="backslashreplace")
             partition = int.from_bytes(key[topic_at + topic_size : topic_at + topic_size + 4], "big")
+            if record.value is None:  # expired, or deleted
+                self.committed[group].pop((topic, partition), None)
+                return
+            self.committed[group][topic, partition] = int.from_bytes(record.value[2:10], "big")
             mine = self.commits[group]
             if (topic, partition) not in mine:
                 mine[topic, partition] = array("q")
             times = mine[topic, partition]
             times.append(record.timestamp_ms)
             if len(times) >= 2 * COMMITS_KEPT:
+                self._commits_kept -= len(times) - COMMITS_KEPT
                 del times[:-COMMITS_KEPT]
+            self._commits_kept += 1
+            if self._commits_kept > COMMITS_KEPT_OF_ALL:
+                for times in (times for others in self.commits.values() for times in others.values()):
+                    del times[: len(times) // 2]
+                self._commits_kept = sum(len(times) for others in self.commits.values() for times in others.values())
 
     def _add_snapshot(self, group: str, record: Record) -> None:
         value: GroupMetadataValue | None = None
@@ -228,11 +276,28 @@ class _Offsets:
             except ProtocolError:
                 return  # of a newer Kafka, or damaged: dump-offsets reports it
         self.snapshots[group].append(Snapshot(record.timestamp_ms, group, f"record {record.offset}", value))
+        self.snapshot_count += 1
+        self._snapshots_kept += 1
+        if self._snapshots_kept > self._most_snapshots:
+            self._forget()
+
+    def _forget(self) -> None:
+        for group, mine in list(self.snapshots.items()):
+            for _ in range(len(mine) // 2):
+                mine.popleft()
+            if mine[-1].value is None:
+                del self.snapshots[group]
+                self.commits.pop(group, None)
+                self.committed.pop(group, None)
+        self._snapshots_kept = sum(map(len, self.snapshots.values()))
+        # Groups with a single record lose none: as many as there are groups are kept, and not looked through each time.
+        self._most_snapshots = max(self._most_snapshots, 2 * self._snapshots_kept)
 
 
-def _likely(partitions: list[int], group: str | None) -> Iterator[list[int]]:
+def _likely(partitions: list[int], groups: frozenset[str] | None) -> Iterator[list[int]]:
     """The partitions with a group's records, and the others: a folder may be of one broker of several, with a part of them."""
-    home = [] if group is None else [each for each in partitions if each == partition_for(group, partitions[-1] + 1)]
+    wanted = {partition_for(group, partitions[-1] + 1) for group in groups or () if partitions}
+    home = [each for each in partitions if each in wanted]
     yield home or partitions
     if home:
         yield [each for each in partitions if each not in home]
@@ -256,15 +321,17 @@ class _Scan:
             return []
 
     def newest(self, topic: str, partitions: Sequence[int]) -> Iterator[tuple[int, Record]]:
-        """An equal share of each partition, with its number. Raises SourceError."""
+        """An equal share of each partition, with its number; what was added of those read before. Raises SourceError."""
+        known = [(topic, partition) for partition in partitions if (topic, partition) in self._next]
+        ends = self._logs.ends(known) if known else {}
         for partition in partitions:
-            first, end = self._logs.offsets(topic, partition)
-            start = self._next.get((topic, partition))
-            if start is not None:
-                for record in self._records(topic, partition, start) if start < end else ():
+            if (topic, partition) in self._next:
+                start = self._next[topic, partition]
+                for record in self._records(topic, partition, start) if start < ends.get((topic, partition), 0) else ():
                     yield partition, record
                 continue
-            start = max(first, end - max(self._newest // len(partitions), 1))
+            first, end = self._logs.offsets(topic, partition)
+            start = self._next[topic, partition] = max(first, end - max(self._newest // len(partitions), 1))
             oldest_ms = None
             for record in self._records(topic, partition, start):
                 if oldest_ms is None:

@@ -11,6 +11,7 @@ from typing import Literal, NoReturn, TextIO
 
 from kshim.explain import Incident, explain
 from kshim.explain.document import document
+from kshim.explain.html import page
 from kshim.explain.words import paragraph, time_text
 from kshim.tools.client import PLAINTEXT
 from kshim.tools.client_security import Security
@@ -20,7 +21,7 @@ from kshim.tools.logs.source import opened
 from kshim.tools.why.read import EVENTS_TOPIC, OFFSETS_TOPIC, read
 from kshim.wording import counted
 
-OutputFormat = Literal["text", "json"]
+OutputFormat = Literal["text", "json", "html"]
 
 
 def run_why(
@@ -45,10 +46,9 @@ def run_why(
     if group is not None and not known.facts and not found.has_group:
         raise SourceError(f"nothing is known of a group {group}")
     incidents = [each for each in explain(known) if _is_wanted(each, at_ms, since_ms)]
-    if output == "json":
-        stream.write(
-            json.dumps(document(incidents, known.sources, found.since_ms, found.damaged), ensure_ascii=False) + "\n"
-        )
+    if output != "text":
+        answer = document(incidents, known.sources, found.since_ms, found.damaged)
+        stream.write(page(answer) if output == "html" else json.dumps(answer, ensure_ascii=False) + "\n")
         return 0
     for incident in incidents:
         stream.write(paragraph(incident) + "\n\n")
@@ -65,7 +65,7 @@ def run_follow(
     security: Security = PLAINTEXT,
     group: str | None = None,
     interval_s: float = 5.0,
-    output: OutputFormat = "text",
+    output: Literal["text", "json"] = "text",
     stream: TextIO | None = None,
     messages: TextIO | None = None,
 ) -> NoReturn:
@@ -79,7 +79,7 @@ def run_follow(
 
     stream, messages = stream or sys.stdout, messages or sys.stderr
     with closing(BrokerLogs(*bootstrap_server, client_id="why", security=security)) as logs:
-        follower = Follower(logs, group)
+        follower = Follower(logs, None if group is None else frozenset({group}))
         follower.poll(_now_ms())
         print(f"watching {group or 'all groups'} of {logs} every {interval_s:g} s", file=messages, flush=True)
         is_lost = False

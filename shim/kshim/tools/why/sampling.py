@@ -2,70 +2,146 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
+from kshim.explain.facts import Member
 from kshim.explain.sources.samples import Sample
 from kshim.tools.logs import SourceError
 from kshim.tools.logs.broker import BrokerLogs
 from kshim_protocol.errors import ErrorCode
-from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
+from kshim_protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest, DescribedGroup
+from kshim_protocol.messages.consumer_group_describe import Member as DescribedMember
+from kshim_protocol.messages.describe_groups import DescribedGroupMember, DescribeGroupsRequest
 from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
 from kshim_protocol.messages.list_groups import ListGroupsRequest
 
+GROUPS_KEPT = 10_000
+"""Of each broker; those that rebalance before others."""
 _GROUPS_OF_A_REQUEST = 100
 _SETTLED = ("Stable", "Empty", "Dead")
-_CLASSIC = ("", "classic")
+_CLASSIC = "classic"
+_CONSUMER = "consumer"
 
 Address = tuple[str, int]
 
 
 class Sampler:
-    """Samples one group, or all.
+    """Samples groups that are named, or all.
 
-    One group: one DescribeGroups each time, to its coordinator. All: one ListGroups to each broker, and a DescribeGroups for every hundred
-    groups that rebalance, or that it has not seen before: the members of a Stable group are in its record. Groups of
-    the new protocol are not described: their heartbeats change them without a rebalance of all.
+    Named: one DescribeGroups each time to each of their coordinators. All: one ListGroups to each broker, and a request for
+    every hundred groups that rebalance, or that it has not seen before: the members of a Stable group are in its record.
+    Those of groups of the new protocol are not: a hundred of them that are Stable are described each time, in turn.
     """
 
-    def __init__(self, logs: BrokerLogs, group: str | None) -> None:
+    def __init__(self, logs: BrokerLogs, groups: frozenset[str] | None) -> None:
         self._logs = logs
-        self._group = group
-        self._coordinator: Address | None = None
-        self._seen: set[str] = set()
+        self._groups = groups
+        self._homes: dict[str, Address] = {}
+        self._types: dict[str, str] = {}
+        self._seen: dict[Address, dict[str, None]] = {}
+        self.left_out_count = 0
+        """Groups that were listed, and are more than are kept."""
 
     def take(self, now_ms: int) -> list[Sample]:
         """A sample of each group. Raises SourceError."""
-        if self._group is None:
-            return [sample for node in self._logs.nodes() for sample in self._of_node(node, now_ms)]
-        found = list(self._described(self._home(), [self._group], now_ms))
-        if not found:
-            self._coordinator = None  # it has moved: look for it next time
+        if self._groups is None:
+            self.left_out_count = 0
+            nodes = self._logs.nodes()
+            self._seen = {node: self._seen.get(node, {}) for node in nodes}
+            return [sample for node in nodes for sample in self._of_node(node, now_ms)]
+        by_home: dict[Address, list[str]] = defaultdict(list)
+        for name in sorted(self._groups):
+            by_home[self._home(name)].append(name)
+        found = [sample for home, names in by_home.items() for sample in self._named(home, names, now_ms)]
+        for name in self._groups - {sample.group for sample in found}:
+            del self._homes[name]  # it has moved: look for it next time
         return found
 
-    def _home(self) -> Address:
-        if self._coordinator is None:
-            answer = self._logs.ask(None, FindCoordinatorRequest(key=self._group or "", key_type=0))
+    def _home(self, group: str) -> Address:
+        if group not in self._homes:
+            answer = self._logs.ask(None, FindCoordinatorRequest(key=group, key_type=0))
             if answer.error_code != ErrorCode.NONE:
-                raise SourceError(f"the group {self._group} has no coordinator: {ErrorCode(answer.error_code).name}")
-            self._coordinator = (answer.host, answer.port)
-        return self._coordinator
+                raise SourceError(f"the group {group} has no coordinator: {ErrorCode(answer.error_code).name}")
+            self._homes[group] = (answer.host, answer.port)
+        return self._homes[group]
+
+    def _named(self, node: Address, names: Sequence[str], now_ms: int) -> Iterator[Sample]:
+        """A coordinator knows no classic group of a name, so it may be one of the new protocol, and the other way round."""
+        unknown: list[Sample] = []
+        for sample in self._classic(node, [name for name in names if self._types.get(name) != _CONSUMER], now_ms):
+            if sample.state == "Dead":
+                unknown.append(sample)
+            else:
+                yield sample
+        wanted = [name for name in names if self._types.get(name) == _CONSUMER] + [each.group for each in unknown]
+        described = {sample.group: sample for sample in self._of_epochs(node, wanted, now_ms)}
+        self._types = {name: kind for name, kind in self._types.items() if name not in wanted}
+        self._types |= dict.fromkeys(described, _CONSUMER)
+        yield from described.values()
+        yield from (each for each in unknown if each.group not in described)
 
     def _of_node(self, node: Address, now_ms: int) -> Iterator[Sample]:
-        answer = self._logs.ask(node, ListGroupsRequest())
-        listed = {row.group_id: row.group_state for row in answer.groups if row.group_type in _CLASSIC}
-        wanted = [name for name, state in listed.items() if state not in _SETTLED or name not in self._seen]
-        self._seen |= listed.keys()
+        seen = self._seen[node]
+        rows = self._logs.ask(node, ListGroupsRequest()).groups
+        if len(rows) > GROUPS_KEPT:
+            self.left_out_count += len(rows) - GROUPS_KEPT
+            rows = sorted(rows, key=lambda row: (row.group_state in _SETTLED, row.group_id not in seen, row.group_id))
+            rows = rows[:GROUPS_KEPT]
+        listed = {row.group_id: (row.group_state, row.group_type.lower() or _CLASSIC) for row in rows}
+        wanted: dict[str, list[str]] = {_CLASSIC: [], _CONSUMER: []}
+        for name, (state, kind) in listed.items():
+            if kind in wanted and (state not in _SETTLED or name not in seen):
+                wanted[kind].append(name)
+        stable = (name for name in seen if listed.get(name) == ("Stable", _CONSUMER))
+        wanted[_CONSUMER] += islice(stable, _GROUPS_OF_A_REQUEST)
+        asked = {name for names in wanted.values() for name in names}
+        # In the order in which they were last asked for, so that all have their turn.
+        waiting = [name for name in seen if name in listed and name not in asked]
+        self._seen[node] = dict.fromkeys([*waiting, *(name for name in listed if name in asked or name not in seen)])
         described: set[str] = set()
-        for start in range(0, len(wanted), _GROUPS_OF_A_REQUEST):
-            for sample in self._described(node, wanted[start : start + _GROUPS_OF_A_REQUEST], now_ms):
+        for describe, kind in ((self._classic, _CLASSIC), (self._of_epochs, _CONSUMER)):
+            for sample in describe(node, wanted[kind], now_ms):
                 described.add(sample.group)
                 yield sample
-        for name, state in listed.items():
+        for name, (state, kind) in listed.items():
             if name not in described:
-                yield Sample(now_ms, name, state, None)
+                yield Sample(now_ms, name, state, None, kind)
 
-    def _described(self, node: Address, names: Iterable[str], now_ms: int) -> Iterator[Sample]:
-        for row in self._logs.ask(node, DescribeGroupsRequest(groups=tuple(names))).groups:
-            if row.error_code == ErrorCode.NONE:
-                members = frozenset(member.member_id for member in row.members)
-                yield Sample(now_ms, row.group_id, row.group_state, members)
+    def _classic(self, node: Address, names: Sequence[str], now_ms: int) -> Iterator[Sample]:
+        for part in _parts(names):
+            for row in self._logs.ask(node, DescribeGroupsRequest(groups=part)).groups:
+                if row.error_code == ErrorCode.NONE:
+                    yield Sample(now_ms, row.group_id, row.group_state, tuple(map(_member, row.members)))
+
+    def _of_epochs(self, node: Address, names: Sequence[str], now_ms: int) -> Iterator[Sample]:
+        if not names or not self._logs.serves(node, ConsumerGroupDescribeRequest):
+            return
+        for part in _parts(names):
+            for row in self._logs.ask(node, ConsumerGroupDescribeRequest(group_ids=part)).groups:
+                if row.error_code == ErrorCode.NONE:
+                    members = tuple(map(_member, row.members))
+                    behind = tuple(map(_member, _awaited(row)))
+                    yield Sample(now_ms, row.group_id, row.group_state, members, _CONSUMER, row.group_epoch, behind)
+
+
+def _awaited(group: DescribedGroup) -> list[DescribedMember]:
+    """Who has not reached the epoch, because it has still to give up partitions; if nobody, who has not got its own.
+
+    Nobody, while the coordinator has still to assign.
+    """
+    if group.assignment_epoch != group.group_epoch:
+        return []
+    late = [each for each in group.members if each.member_epoch != group.group_epoch]
+    return late or [each for each in group.members if each.assignment != each.target_assignment]
+
+
+def _parts(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    for start in range(0, len(names), _GROUPS_OF_A_REQUEST):
+        yield tuple(names[start : start + _GROUPS_OF_A_REQUEST])
+
+
+def _member(row: DescribedGroupMember | DescribedMember) -> Member:
+    instance_id = row.group_instance_id if isinstance(row, DescribedGroupMember) else row.instance_id
+    return Member(row.member_id, instance_id, row.client_id, row.client_host.removeprefix("/"))
