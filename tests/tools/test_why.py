@@ -182,3 +182,29 @@ def test_a_group_is_found_in_its_partition_and_in_any_other(tmp_path: Path, caps
         write_log(tmp_path, partition, batches)
         assert why_json(capsys, "billing", "--data-dir", str(tmp_path))["sources"] == ["records"]
         write_log(tmp_path, partition, [])
+
+
+def test_a_page_has_the_incidents_and_any_name_as_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "<script>\x1b[2J"
+    records = [group_record(START + place, place, member("one", 1), group=name) for place in (1, 2)]
+    write_log(tmp_path, 0, [build_batch([record], base_offset=place) for place, record in enumerate(records)])
+    assert main(["why", name, "--data-dir", str(tmp_path), "--output", "html"]) == 0
+    page = capsys.readouterr().out
+    assert page.startswith("<!doctype html>")
+    assert page.count("&lt;script&gt;\\x1b[2J") > 1
+    assert "<script>" not in page
+    assert "\x1b" not in page
+
+
+def test_text_escapes_what_is_not_printable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "a\nb\x1b[2J"
+    write_log(tmp_path, 0, [build_batch([group_record(START, 1, member("one", 1), group=name)])])
+    assert main(["why", name, "--data-dir", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "a\\nb\\x1b[2J" in shown
+    assert "\x1b" not in shown
+
+
+def test_a_page_has_an_end_and_following_has_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "--all", "--bootstrap-server", "127.0.0.1:1", "--follow", "--output", "html"]) == 2
+    assert "--follow has no end" in capsys.readouterr().err

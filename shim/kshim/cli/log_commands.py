@@ -1,4 +1,4 @@
-"""Runs `dump-offsets`, `import` and `why`: their errors become a sentence and an exit code."""
+"""Runs `dump-offsets`, `import`, `why` and `top`: their errors become a sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 from kshim.cli.command_config import read_command_config
 from kshim.cli.exit_codes import EXIT_FAILURE, EXIT_UNAVAILABLE, CommandError
-from kshim.cli.options import DumpOffsetsOptions, ImportOptions, WhyOptions
+from kshim.cli.options import DumpOffsetsOptions, ImportOptions, TopOptions, WhyOptions
 from kshim.tools.logs import SourceError
 
 
-def run_logs(options: DumpOffsetsOptions | ImportOptions | WhyOptions) -> int:
+def run_logs(options: DumpOffsetsOptions | ImportOptions | WhyOptions | TopOptions) -> int:
     """Run the command and return its exit code. Raises CommandError."""
     match options:
         case DumpOffsetsOptions():
@@ -21,6 +21,8 @@ def run_logs(options: DumpOffsetsOptions | ImportOptions | WhyOptions) -> int:
             return _import(options)
         case WhyOptions():
             return _why(options)
+        case TopOptions():
+            return _top(options)
 
 
 def _printed(run: Callable[[], int]) -> int:
@@ -78,15 +80,15 @@ def _why(options: WhyOptions) -> int:
     from kshim.tools.why.run import run_follow, run_why
 
     security = read_command_config(options.command_config)
-    if options.interval_s is not None and options.bootstrap_server is not None:
-        server, interval_s = options.bootstrap_server, options.interval_s
+    if options.interval_s is not None and options.bootstrap_server is not None and options.output != "html":
+        server, interval_s, output = options.bootstrap_server, options.interval_s, options.output
         return _printed(
             lambda: run_follow(
                 bootstrap_server=server,
                 security=security,
                 group=options.group,
                 interval_s=interval_s,
-                output=options.output,
+                output=output,
             )
         )
     return _printed(
@@ -98,6 +100,22 @@ def _why(options: WhyOptions) -> int:
             at_ms=options.at_ms,
             since_ms=options.since_ms,
             broker_logs=options.broker_logs,
+            output=options.output,
+        )
+    )
+
+
+def _top(options: TopOptions) -> int:
+    from kshim.tools.top.run import run_top
+
+    security = read_command_config(options.command_config)
+    return _printed(
+        lambda: run_top(
+            bootstrap_server=options.bootstrap_server,
+            security=security,
+            groups=options.groups,
+            interval_s=options.interval_s,
+            is_once=options.is_once,
             output=options.output,
         )
     )

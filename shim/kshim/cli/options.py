@@ -142,10 +142,22 @@ class WhyOptions(NamedTuple):
     at_ms: int | None
     since_ms: int | None
     broker_logs: tuple[str, ...]
-    output: Literal["text", "json"]
+    output: Literal["text", "json", "html"]
     command_config: str | None = None
     interval_s: int | None = None
     """How often to look, for `--follow`; None: answer once."""
+
+
+class TopOptions(NamedTuple):
+    """What `kshim top` was asked for."""
+
+    bootstrap_server: Address
+    groups: frozenset[str] | None
+    """None: all."""
+    interval_s: int
+    is_once: bool
+    output: Literal["text", "json"]
+    command_config: str | None = None
 
 
 class ImportOptions(NamedTuple):
@@ -196,6 +208,7 @@ Command = (
     | DumpOffsetsOptions
     | ImportOptions
     | WhyOptions
+    | TopOptions
     | ReplayOptions
     | CtlOptions
     | PipelineOptions
@@ -321,7 +334,18 @@ _WHY = (
     Option("--since", "only what happened since this time", "TIME", time_ms),
     Option("--broker-log", "a log of a broker, for clusters without --events-topic; may be repeated, in order of time", "FILE",
            is_repeated=True),
-    Option("--output", "text, or one JSON object (default: text)", default="text", choices=("text", "json")),
+    Option("--output", "text, one JSON object, or one HTML page that needs no network (default: text)", default="text",
+           choices=("text", "json", "html")),
+)
+
+_TOP = (
+    Option("--bootstrap-server", "a broker of the cluster", "HOST:PORT", address, is_required=True),
+    _COMMAND_CONFIG,
+    Option("--group", "only this group; may be repeated", "GROUP", is_repeated=True),
+    Option("--interval", "seconds between two looks: each is a request to each broker for its groups, one for every hundred groups "
+           "that rebalance, and two for offsets (default: 5)", "SECONDS", number(1), default=5),
+    Option("--once", "look once, print a table, and end; the default if the output is not a terminal", default=False),
+    Option("--output", "text, or one JSON object of one look (default: text)", default="text", choices=("text", "json")),
 )
 
 _REPLAY = (
@@ -456,6 +480,8 @@ def _why_options(found: argparse.Namespace, _environment: Mapping[str, str]) -> 
     given = Given(_WHY, found)
     if (given["group"] is None) != bool(found.all):
         raise CommandError("why needs the name of a group, or --all", EXIT_USAGE)
+    if found.follow and given["output"] == "html":
+        raise CommandError("--follow has no end, and a page has: use --output text or json", EXIT_USAGE)
     if found.follow and (given["bootstrap_server"] is None or given["at"] is not None or given["broker_log"]):
         raise CommandError(
             "--follow watches a running broker: it needs --bootstrap-server, and takes no --at or --broker-log",
@@ -471,6 +497,18 @@ def _why_options(found: argparse.Namespace, _environment: Mapping[str, str]) -> 
         output=given["output"],
         command_config=_command_config(given),
         interval_s=given["interval"] if found.follow else None,
+    )
+
+
+def _top_options(found: argparse.Namespace, _environment: Mapping[str, str]) -> TopOptions:
+    given = Given(_TOP, found)
+    return TopOptions(
+        bootstrap_server=given["bootstrap_server"],
+        groups=frozenset(given["group"]) or None,
+        interval_s=given["interval"],
+        is_once=bool(found.once),
+        output=given["output"],
+        command_config=_command_config(given),
     )
 
 
@@ -727,6 +765,15 @@ _COMMANDS: Mapping[str, _Command] = {
         _WHY,
         _why_options,
         "Exit codes: 0 answered, 2 usage, 3 there is nothing to read.",
+    ),
+    "top": _Command(
+        "watch the consumer groups of kshim or Kafka, those with something wrong first",
+        "Show a line for each group: state, for how long it has not been Stable, members, generation or epoch, rebalances since the "
+        "start, lag, the cause of the last incident, and who is missing or was last; and the last incidents. Redraws it on a "
+        "terminal until Ctrl-C.",
+        _TOP,
+        _top_options,
+        "Exit codes: 0 shown, also if ended by Ctrl-C on a terminal, 2 usage, 3 the cluster cannot be reached.",
     ),
     "import": _Command(
         "copy groups, offsets and topics of a Kafka cluster into a new data directory",
