@@ -328,7 +328,7 @@ _WHY = (
     Option("--all", "explain all groups", default=False),
     Option("--follow", "go on watching, and explain each incident when it has ended", default=False),
     Option("--interval", "with --follow, seconds between two looks: each is a request to the coordinator of the group, or one to each "
-           "broker and one for every hundred groups that rebalance, and two for each partition that is read (default: 5)", "SECONDS",
+           "broker and one for every hundred groups that rebalance, and one to each broker for what was added (default: 5)", "SECONDS",
            number(1), default=5),
     Option("--at", "only what happened at this time: ISO 8601, UTC unless it says otherwise", "TIME", time_ms),
     Option("--since", "only what happened since this time", "TIME", time_ms),
