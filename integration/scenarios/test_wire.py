@@ -17,8 +17,18 @@ from kshim.tools.scenario.model import Scenario
 from kshim.tools.scenario.verdict import Result
 
 MIN_SESSION = {"group.min.session.timeout.ms": "500"}
+HEARTBEAT_INTERVALS = {
+    "group.consumer.heartbeat.interval.ms": "5000",
+    "group.consumer.min.heartbeat.interval.ms": "5000",
+    "group.consumer.max.heartbeat.interval.ms": "15000",
+}
 SETTINGS: dict[str, dict[str, str]] = {
-    "plain": {"group.initial.rebalance.delay.ms": "0", "offset.metadata.max.bytes": "4096", **MIN_SESSION},
+    "plain": {
+        "group.initial.rebalance.delay.ms": "0",
+        "offset.metadata.max.bytes": "4096",
+        **MIN_SESSION,
+        **HEARTBEAT_INTERVALS,
+    },
     "delay": {"group.initial.rebalance.delay.ms": "1000", "group.consumer.max.size": "2", **MIN_SESSION},
     "small": {"group.initial.rebalance.delay.ms": "0", "group.max.size": "2", **MIN_SESSION},
 }

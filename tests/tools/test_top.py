@@ -221,7 +221,10 @@ def test_on_a_terminal_it_draws_until_ctrl_c_and_gives_the_cursor_back(kshim: Ks
     one.work()
     ours, its = os.openpty()
     arguments = [COMMAND, "top", "--bootstrap-server", kshim.bootstrap_servers, "--interval", "1"]
+    # What a shell runs in the background, these tests perhaps, ignores Ctrl-C; what a terminal runs does not.
+    listening = signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(arguments, stdout=its, stderr=subprocess.PIPE, env=os.environ | {"TERM": "xterm"}) as process:
+        signal.signal(signal.SIGINT, listening)
         os.close(its)
         shown = b""
         while shown.count(b"kshim top") < 2:  # drawn again, over the first picture
