@@ -46,6 +46,9 @@ _MEMBER_ID = re.compile(r"(.*)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[
 _SHORT_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 """Of a member of the new protocol that brought none."""
 
+_REFUSED_ID = re.compile(r"(?<=^Static member )[A-Za-z0-9_-]{22}(?= with instance id )")
+"""Of a member that is refused with an id that the broker drew for it: it is named in the message only."""
+
 
 class Malformed(Exception):
     """An answer that is not what the API's table says."""
@@ -72,6 +75,11 @@ def id_prefix(member_id: str) -> str:
     if match is None and _SHORT_ID.fullmatch(member_id):
         return "short"
     return match[1] if match else f"not an id of a member: {member_id}"
+
+
+def without_refused_id(message: str) -> str:
+    """An error message without the id that was drawn for who is refused."""
+    return _REFUSED_ID.sub("<? short>", message)
 
 
 def tree_of(value: Any, rename: Callable[[str, str], str | None], name_topic: Callable[[bytes], str]) -> Tree:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from integration.differential.brokers import Target
-from integration.differential.canonical import Malformed, Tree, differing_paths, id_prefix, parse_answer, tree_of
+from integration.differential.canonical import (
+    Malformed,
+    Tree,
+    differing_paths,
+    id_prefix,
+    parse_answer,
+    tree_of,
+    without_refused_id,
+)
 from integration.differential.model import LONG_MS, GroupModel
 from integration.differential.requests import UNKNOWN_TOPIC_ID, topic_symbol, translate
 from integration.differential.steps import Step
@@ -49,6 +57,8 @@ class Side:
         return tree
 
     def _rename(self, field: str, text: str) -> str:
+        if field == "error_message":
+            return without_refused_id(text)
         symbol = self.symbols.get(text)
         if symbol is None and field in ("member_id", "leader") and id_prefix(text)[:3] != "not":
             return f"<? {id_prefix(text)}>"
