@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kshim.coordinator.groups.events import Arrivals, Cause, MemberRef
 from kshim.coordinator.step import Now
-from kshim.history.course import Arrival, Ending, Kicked
+from kshim.history.course import About, Arrival, Ending, Kicked
 from kshim.history.event import HistoryEvent
 from kshim.history.json_parts import LIST_MAX_BYTES
 from kshim.history.keywords import KEYWORDS as ALL_KEYWORDS
@@ -35,14 +35,7 @@ def an_end(
     ending = Ending("assignment_received", text, text)
     count = len(arrivals.members)
     timeline = Timeline(
-        group_id=group_id,
-        protocol_type="consumer",
-        group_type="classic",
-        epoch=2,
-        from_generation=4,
-        reason="member_joined",
-        reason_text=text,
-        trigger=trigger,
+        about=About(group_id, "consumer", "classic", 2, 4, "member_joined", text, trigger),
         started_ms=100,
         expected=count,
         initial_delay_ms=None,

@@ -148,7 +148,7 @@ def rebalances_in(events: Iterable[HistoryEvent]) -> tuple[Rebalance, ...]:
     faults: dict[tuple[str, int], dict[str, None]] = {}
     for event in events:
         if isinstance(event.why, Course):
-            key = event.run, event.why.epoch
+            key = event.run, event.why.about.epoch
             started.setdefault(key, event)
             newest[key] = event
             if event.injected_fault is not None:
@@ -163,11 +163,11 @@ def _rebalance(first: HistoryEvent, last: HistoryEvent, injected_faults: tuple[s
     assert isinstance(timeline, Timeline)
     outcome = "completed" if last.type == "sync_completed" else last.outcome
     return Rebalance(
-        timeline.epoch,
-        timeline.reason,
-        timeline.reason_text,
-        timeline.trigger,
-        timeline.from_generation,
+        timeline.about.epoch,
+        timeline.about.reason,
+        timeline.about.reason_text,
+        timeline.about.trigger,
+        timeline.about.from_generation,
         timeline.to_generation,
         first.now.wall_ms,
         timeline.join_ms,
@@ -186,11 +186,11 @@ def _epoch_rebalance(
     assert found is not None
     compute_ms, revoke_ms, assign_ms = found.phases
     return Rebalance(
-        course.epoch,
-        course.reason,
-        course.reason_text,
-        course.trigger,
-        course.from_generation,
+        course.about.epoch,
+        course.about.reason,
+        course.about.reason_text,
+        course.about.trigger,
+        course.about.from_generation,
         course.to_generation,
         first.now.wall_ms,
         None,
@@ -232,12 +232,11 @@ def timeline_of(cluster: Cluster, group_id: str) -> str:
             event.state_to if event.state_from in (None, event.state_to) else f"{event.state_from} -> {event.state_to}"
         )
         generation = "" if event.to_generation is None else f", generation {event.to_generation}"
-        member = "" if event.why.trigger is None else f", {name_of(event.why.trigger)}{_with_reason(event.why.trigger)}"
+        about = event.why.about
+        member = "" if about.trigger is None else f", {name_of(about.trigger)}{_with_reason(about.trigger)}"
         at = f"+{(event.now.mono_ms - began_ms) / 1_000:.3f} s"
         fault = "" if event.injected_fault is None else f", after the injected fault {event.injected_fault}"
-        lines.append(
-            f"{at:>12}  {event.type:<20} {event.why.reason}{member} [{states}{generation}]{_step(event)}{fault}"
-        )
+        lines.append(f"{at:>12}  {event.type:<20} {about.reason}{member} [{states}{generation}]{_step(event)}{fault}")
     return "\n".join(lines)
 
 

@@ -43,7 +43,7 @@ class ClassicTracker:
         group.epoch += 1
         group.last = None
         timeline = group.rebalance = Timeline(
-            **group.about(event.generation_id, reason.reason, reason.text, event.member),
+            about=group.about(event.generation_id, reason.reason, reason.text, event.member),
             started_ms=event.now.mono_ms,
             expected=event.member_count,
             initial_delay_ms=self._initial_delay_ms if event.previous is GroupState.EMPTY else None,

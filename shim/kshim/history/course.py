@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
 from kshim.coordinator.groups.events import MemberRef
 from kshim.history.json_parts import BOOL, limited, member, names, quoted, text
@@ -34,8 +34,8 @@ class Ending(NamedTuple):
     member_id: str | None
 
 
-class WhyFields(TypedDict):
-    """What every `Why` is made of."""
+class About(NamedTuple):
+    """What an event is about: the group and its type (`classic` or `consumer`), the epoch it is in, the cause and the member behind it."""
 
     group_id: str
     protocol_type: str | None
@@ -49,26 +49,20 @@ class WhyFields(TypedDict):
 
 @dataclass(kw_only=True, eq=False, slots=True)
 class Why:
-    """What an event is about: the group and its type (`classic` or `consumer`), the epoch it is in, the cause and the member behind it."""
+    """What one event is about, or all events of a rebalance, which share their JSON."""
 
-    group_id: str
-    protocol_type: str | None
-    group_type: str
-    epoch: int
-    from_generation: int
-    reason: str
-    reason_text: str
-    trigger: MemberRef | None
+    about: About
     _head_json: tuple[str, str] | None = field(default=None, init=False, repr=False)
 
     def head_json(self) -> tuple[str, str]:
         """Two parts of an event: from `group` to `from_generation`, from `reason` to `trigger`; made once."""
         if self._head_json is None:
+            about = self.about
             self._head_json = (
-                f'"group":{quoted(self.group_id)},"protocol_type":{text(self.protocol_type)},'
-                f'"group_type":"{self.group_type}","epoch":{self.epoch},'
-                f'"from_generation":{self.from_generation}',
-                f'"reason":"{self.reason}","reason_text":{quoted(self.reason_text)},"trigger":{member(self.trigger)}',
+                f'"group":{quoted(about.group_id)},"protocol_type":{text(about.protocol_type)},'
+                f'"group_type":"{about.group_type}","epoch":{about.epoch},'
+                f'"from_generation":{about.from_generation}',
+                f'"reason":"{about.reason}","reason_text":{quoted(about.reason_text)},"trigger":{member(about.trigger)}',
             )
         return self._head_json
 

@@ -51,7 +51,7 @@ class EpochTracker:
         self.end(event, group, state, "superseded", reason)
         group.epoch += 1
         course = group.course = EpochCourse(
-            **group.about(event.previous_epoch, reason.reason, reason.text, event.member),
+            about=group.about(event.previous_epoch, reason.reason, reason.text, event.member),
             started_ms=event.now.mono_ms,
             expected=event.member_count,
             to_generation=event.generation_id,

@@ -53,7 +53,7 @@ class HistoryEvent(NamedTuple):
     @property
     def size_bytes(self) -> int:
         """About how much memory it holds, with what it shares with its neighbours."""
-        size_bytes = 900 + 2 * len(self.why.reason_text)
+        size_bytes = 900 + 2 * len(self.why.about.reason_text)
         if self.reconciliation is not None:
             size_bytes += self.reconciliation.size_bytes
         if self.offer is not None:  # what was before may be shared with another event, and the names with the group
@@ -63,10 +63,10 @@ class HistoryEvent(NamedTuple):
     @property
     def group_id(self) -> str:
         """Whose event it is."""
-        return self.why.group_id
+        return self.why.about.group_id
 
     def __repr__(self) -> str:
-        return f"<{self.type} {self.group_id} seq={self.seq} epoch={self.why.epoch} {self.why.reason}>"
+        return f"<{self.type} {self.group_id} seq={self.seq} epoch={self.why.about.epoch} {self.why.about.reason}>"
 
     def document(self) -> dict[str, Any]:
         """The event as JSON values."""

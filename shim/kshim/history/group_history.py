@@ -7,7 +7,7 @@ from typing import Final
 from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.consumer.state import ConsumerGroupState
 from kshim.coordinator.groups.events import AnyGroupState, Cause, EpochRaised, GroupEvent, MemberRef, Transition
-from kshim.history.course import Ending, Why, WhyFields
+from kshim.history.course import About, Ending, Why
 from kshim.history.epoch_course import EpochCourse
 from kshim.history.keywords import ADMIN, REASONS
 from kshim.history.timeline import Timeline
@@ -51,22 +51,13 @@ class GroupHistory:
         """The group is of the type that has this state."""
         self.type = _TYPES[type(state)]
 
-    def about(self, from_generation: int, reason: str, text: str, trigger: MemberRef | None) -> WhyFields:
+    def about(self, from_generation: int, reason: str, text: str, trigger: MemberRef | None) -> About:
         """What an event of the group is about, as it is now."""
-        return {
-            "group_id": self.group_id,
-            "protocol_type": self.protocol_type,
-            "group_type": self.type,
-            "epoch": self.epoch,
-            "from_generation": from_generation,
-            "reason": reason,
-            "reason_text": text,
-            "trigger": trigger,
-        }
+        return About(self.group_id, self.protocol_type, self.type, self.epoch, from_generation, reason, text, trigger)
 
     def why(self, event: GroupEvent, reason: str, text: str = "", trigger: MemberRef | None = None) -> Why:
         """What an event is about that is none of a rebalance."""
-        return Why(**self.about(event.generation_id, reason, text, trigger))
+        return Why(about=self.about(event.generation_id, reason, text, trigger))
 
     def ending(self, event: Transition | EpochRaised) -> Ending:
         """Why a transition happened, as the history puts it."""
