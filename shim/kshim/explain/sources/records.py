@@ -45,7 +45,9 @@ class Snapshot(NamedTuple):
 def profiles(snapshots: Iterable[Snapshot]) -> dict[str, Profile]:
     """Timeouts and subscriptions of all members, by member id."""
     return {
-        each.member_id: Profile(_member(each), each.session_timeout, each.rebalance_timeout, _topics(each.subscription))
+        each.member_id: Profile(
+            member_of(each), each.session_timeout, each.rebalance_timeout, _topics(each.subscription)
+        )
         for snapshot in snapshots
         for each in snapshot.members
     }
@@ -137,10 +139,11 @@ def _last_before(times: Sequence[int], ts_ms: int) -> int | None:
 
 
 def _fact(snapshot: Snapshot, kind: Kind, member: MemberMetadata) -> Fact:
-    return Fact(snapshot.ts_ms, snapshot.group, kind, snapshot.source, _member(member), is_observed=False)
+    return Fact(snapshot.ts_ms, snapshot.group, kind, snapshot.source, member_of(member), is_observed=False)
 
 
-def _member(row: MemberMetadata) -> Member:
+def member_of(row: MemberMetadata) -> Member:
+    """A member of a record."""
     return Member(row.member_id, row.group_instance_id, row.client_id, row.client_host.removeprefix("/"))
 
 

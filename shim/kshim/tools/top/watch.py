@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kshim.explain import Incident
 from kshim.explain.causes import Cause
+from kshim.explain.sources.records import member_of
 from kshim.explain.sources.samples import Presence
 from kshim.tools.logs.broker import BrokerLogs
 from kshim.tools.why.follow import Follower
@@ -81,18 +82,16 @@ class Watch:
         present = follower.present
         lags = self._lags.measured({name: follower.reading.committed.get(name, {}) for name in present})
         last = _last_incidents(follower.incidents)
-        self._counts = {name: self._counted(name, each) for name, each in present.items()}
+        values = {name: self._latest(name, each) for name, each in present.items()}
+        self._counts = {name: self._counted(name, each, values[name]) for name, each in present.items()}
         rows = [
-            self._row(name, each, lags.get(name), last.get(name))._replace(
-                unstable_ms=None if each.unstable_since_ms is None else max(now_ms - each.unstable_since_ms, 0)
-            )
+            _row(name, each, values[name], self._counts[name], lags.get(name), last.get(name), now_ms)
             for name, each in present.items()
         ]
         newest = follower.incidents[-INCIDENTS_KEPT:]
         return View(now_ms, sorted(rows, key=_badness), newest, follower.sampler.left_out_count)
 
-    def _counted(self, name: str, each: Presence) -> _Count:
-        value = self._latest(name, each)
+    def _counted(self, name: str, each: Presence, value: GroupMetadataValue | None) -> _Count:
         now = each.epoch if each.group_type == _CONSUMER else None if value is None else value.generation
         if self._counts is None:
             return _Count(now, 0)
@@ -107,42 +106,45 @@ class Watch:
     def _latest(self, name: str, each: Presence) -> GroupMetadataValue | None:
         return None if each.group_type == _CONSUMER else self._follower.reading.latest(name)
 
-    def _row(self, name: str, each: Presence, lag: _Lag | None, last: tuple[LastCause, str | None] | None) -> Row:
-        count = (self._counts or {})[name]
-        value = self._latest(name, each)
-        assigned = {} if value is None else {member.member_id: member for member in value.members}
-        is_described = value is None or each.is_rebalancing
-        missing: Iterable[str] = (member.name for member in each.behind) if each.is_rebalancing else ()
-        joined: Iterable[str] = ()
-        if each.is_rebalancing and value is not None:
-            gone = [member for member_id, member in assigned.items() if member_id not in each.members]
-            missing = (member.group_instance_id or f"{member.client_id}@{_host(member.client_host)}" for member in gone)
-            joined = (member.name for member_id, member in each.members.items() if member_id not in assigned)
-        return Row(
-            group=name,
-            group_type=each.group_type,
-            state=each.state,
-            is_rebalancing=each.is_rebalancing,
-            unstable_ms=None,
-            member_count=len(each.members if is_described else assigned) if each.group_type in _DESCRIBED else None,
-            generation=count.generation,
-            rebalance_count=count.rebalances,
-            missing=tuple(sorted(missing)),
-            joined=tuple(sorted(joined)),
-            last_to_join=None if last is None else last[1],
-            lag=None if lag is None else lag.total,
-            lag_change=None if lag is None else lag.change,
-            last_cause=None if last is None else last[0],
-        )
-
 
 class _Count(NamedTuple):
     generation: int | None
     rebalances: int
 
 
-def _host(client_host: str) -> str:
-    return client_host.removeprefix("/")
+def _row(
+    name: str,
+    each: Presence,
+    value: GroupMetadataValue | None,
+    count: _Count,
+    lag: _Lag | None,
+    last: tuple[LastCause, str | None] | None,
+    now_ms: int,
+) -> Row:
+    """`value` is the newest record of a classic group."""
+    assigned = {} if value is None else {member.member_id: member for member in value.members}
+    is_described = value is None or each.is_rebalancing
+    missing: Iterable[str] = (member.name for member in each.behind) if each.is_rebalancing else ()
+    joined: Iterable[str] = ()
+    if each.is_rebalancing and value is not None:
+        missing = (member_of(member).name for member_id, member in assigned.items() if member_id not in each.members)
+        joined = (member.name for member_id, member in each.members.items() if member_id not in assigned)
+    return Row(
+        group=name,
+        group_type=each.group_type,
+        state=each.state,
+        is_rebalancing=each.is_rebalancing,
+        unstable_ms=None if each.unstable_since_ms is None else max(now_ms - each.unstable_since_ms, 0),
+        member_count=len(each.members if is_described else assigned) if each.group_type in _DESCRIBED else None,
+        generation=count.generation,
+        rebalance_count=count.rebalances,
+        missing=tuple(sorted(missing)),
+        joined=tuple(sorted(joined)),
+        last_to_join=None if last is None else last[1],
+        lag=None if lag is None else lag.total,
+        lag_change=None if lag is None else lag.change,
+        last_cause=None if last is None else last[0],
+    )
 
 
 def _badness(row: Row) -> tuple[object, ...]:
