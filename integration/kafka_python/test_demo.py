@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from integration.support.broker import Deadline
+from tests.cli.process import hearing_ctrl_c
 
 COMMAND = [str(Path(sys.executable).with_name("kshim")), "demo"]
 WHOLE_SHOW_S = 120
@@ -42,10 +43,8 @@ def test_ctrl_c_ends_it_and_all_its_processes_and_gives_the_cursor_back() -> Non
     import pty
 
     terminal, end = pty.openpty()
-    # What a shell runs in the background, these tests perhaps, ignores Ctrl-C; what a terminal runs does not.
-    listening = signal.signal(signal.SIGINT, signal.default_int_handler)
-    demo = subprocess.Popen(COMMAND, stdin=end, stdout=end, stderr=end, start_new_session=True)
-    signal.signal(signal.SIGINT, listening)
+    with hearing_ctrl_c():
+        demo = subprocess.Popen(COMMAND, stdin=end, stdout=end, stderr=end, start_new_session=True)
     os.close(end)
     try:
         shown = _read_until(terminal, b"ben\x1b[0m joined")  # in the list of rebalances, which stays on the screen

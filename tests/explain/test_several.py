@@ -372,6 +372,14 @@ def two_groups_on_a_host(session_ms: int = 6 * SECOND) -> Story:
     return story
 
 
+def the_host_stands_still(story: Story) -> None:
+    """Ten seconds long; then its members are back on their old connections."""
+    for group in ("billing", "orders"):
+        silent = activity(last_request_ms=HOUR, connection=group)
+        story.expires(HOUR + 6 * SECOND, f"{group}-a", group=group, activity=silent)
+        story.joins(HOUR + 10 * SECOND, f"{group}-a", group=group, host="10.0.0.7", connection=group, opened_ms=500)
+
+
 def test_processes_of_a_host_that_go_on_where_they_were_stood_still_with_it() -> None:
     story = two_groups_on_a_host()
     for group in ("billing", "orders"):
@@ -386,10 +394,7 @@ def test_processes_of_a_host_that_go_on_where_they_were_stood_still_with_it() ->
 
 def test_a_member_with_a_longer_session_says_nothing_against_a_host_that_stood_still() -> None:
     story = two_groups_on_a_host().joins(600, "patient", host="10.0.0.7", session_ms=SESSION_MS, group="mails")
-    for group in ("billing", "orders"):
-        silent = activity(last_request_ms=HOUR, connection=group)
-        story.expires(HOUR + 6 * SECOND, f"{group}-a", group=group, activity=silent)
-        story.joins(HOUR + 10 * SECOND, f"{group}-a", group=group, host="10.0.0.7", connection=group, opened_ms=500)
+    the_host_stands_still(story)
     incident = story.incidents()[-1]
     assert str(incident.cause) == "host_stalled"
     assert not [each for each in incident.evidence if "went on" in each.text]
@@ -397,10 +402,7 @@ def test_a_member_with_a_longer_session_says_nothing_against_a_host_that_stood_s
 
 def test_a_member_of_a_stalled_host_that_others_waited_for_meanwhile_stood_still_with_it() -> None:
     story = two_groups_on_a_host().joins(600, "patient", host="10.0.0.7", session_ms=SESSION_MS, group="mails")
-    for group in ("billing", "orders"):
-        silent = activity(last_request_ms=HOUR, connection=group)
-        story.expires(HOUR + 6 * SECOND, f"{group}-a", group=group, activity=silent)
-        story.joins(HOUR + 10 * SECOND, f"{group}-a", group=group, host="10.0.0.7", connection=group, opened_ms=500)
+    the_host_stands_still(story)
     story.completes(HOUR + 10 * SECOND, group="mails", waited_for="patient", wait_ms=9 * SECOND)
     incident = story.incidents()[-1]
     assert (str(incident.cause), incident.groups) == ("host_stalled", ("billing", "mails", "orders"))

@@ -22,7 +22,7 @@ from kshim.tools.top.picture import draw
 from kshim.tools.top.run import as_json
 from kshim.tools.top.watch import LastCause, Row, View, Watch
 from kshim_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from tests.cli.process import COMMAND, TIMEOUT_S
+from tests.cli.process import COMMAND, TIMEOUT_S, hearing_ctrl_c
 from tests.tools.peer import MINUTE, Peer
 
 NOW = 1_800_000_000_000
@@ -38,24 +38,6 @@ def kshim() -> Iterator[Kshim]:
 def address(kshim: Kshim) -> tuple[str, int]:
     host, _, port = kshim.bootstrap_servers.rpartition(":")
     return host, int(port)
-
-
-@pytest.fixture
-def logs(address: tuple[str, int]) -> Iterator[BrokerLogs]:
-    with closing(BrokerLogs(*address, client_id="test")) as logs:
-        yield logs
-
-
-@pytest.fixture
-def one(address: tuple[str, int]) -> Iterator[Peer]:
-    with closing(Peer(address, "one")) as peer:
-        yield peer
-
-
-@pytest.fixture
-def two(address: tuple[str, int]) -> Iterator[Peer]:
-    with closing(Peer(address, "two")) as peer:
-        yield peer
 
 
 def rebalancing(watch: Watch, now_ms: int) -> Row:
@@ -221,10 +203,9 @@ def test_on_a_terminal_it_draws_until_ctrl_c_and_gives_the_cursor_back(kshim: Ks
     one.work()
     ours, its = os.openpty()
     arguments = [COMMAND, "top", "--bootstrap-server", kshim.bootstrap_servers, "--interval", "1"]
-    # What a shell runs in the background, these tests perhaps, ignores Ctrl-C; what a terminal runs does not.
-    listening = signal.signal(signal.SIGINT, signal.default_int_handler)
-    with subprocess.Popen(arguments, stdout=its, stderr=subprocess.PIPE, env=os.environ | {"TERM": "xterm"}) as process:
-        signal.signal(signal.SIGINT, listening)
+    with hearing_ctrl_c():
+        top = subprocess.Popen(arguments, stdout=its, stderr=subprocess.PIPE, env=os.environ | {"TERM": "xterm"})
+    with top as process:
         os.close(its)
         shown = b""
         while shown.count(b"kshim top") < 2:  # drawn again, over the first picture

@@ -27,26 +27,6 @@ def address() -> Iterator[tuple[str, int]]:
         yield host, int(port)
 
 
-@pytest.fixture
-def logs(address: tuple[str, int]) -> Iterator[BrokerLogs]:
-    with closing(BrokerLogs(*address, client_id="test")) as logs:
-        yield logs
-
-
-@pytest.fixture
-def one(address: tuple[str, int]) -> Iterator[Peer]:
-    peer = Peer(address, "one")
-    yield peer
-    peer.client.close()
-
-
-@pytest.fixture
-def two(address: tuple[str, int]) -> Iterator[Peer]:
-    peer = Peer(address, "two")
-    yield peer
-    peer.client.close()
-
-
 def latest_ms(follower: Follower) -> int:
     """When the newest thing happened that is known."""
     return max(fact.ts_ms for fact in follower.known.facts)
