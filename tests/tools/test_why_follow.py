@@ -9,7 +9,7 @@ import pytest
 
 from kshim.cli.main import main
 from kshim.explain.facts import Kind, Member
-from kshim.explain.sources.records import Snapshot, facts_of_records
+from kshim.explain.sources.records import Snapshot, facts_of_records, last_commit_in, snapshot_of
 from kshim.explain.sources.samples import Presence, Sample
 from kshim.testing import Kshim
 from kshim.tools.logs import SourceError
@@ -135,7 +135,7 @@ def record(ts_ms: int, generation: int, *ids: str, began_ms: int = 0) -> Snapsho
         current_state_timestamp=began_ms or ts_ms,
         members=members,
     )
-    return Snapshot(ts_ms, "g", "record", value)
+    return snapshot_of(ts_ms, "g", "record", value)
 
 
 def test_a_departure_has_the_time_at_which_it_was_seen_and_a_join_phase_its_length() -> None:
@@ -147,7 +147,8 @@ def test_a_departure_has_the_time_at_which_it_was_seen_and_a_join_phase_its_leng
         (45_000, "Stable", "a"),
     ):
         presence.add(Sample(ts_ms, "g", state, tuple(Member(each, None, each, "h") for each in ids)))
-    facts = list(facts_of_records([record(1, 1, "a", "b"), record(42_000, 2, "a", began_ms=39_000)], {}, presence))
+    records = [record(1, 1, "a", "b"), record(42_000, 2, "a", began_ms=39_000)]
+    facts = list(facts_of_records(records, last_commit_in({}), presence))
     left = next(fact for fact in facts if fact.kind is Kind.LEFT)
     completed = next(fact for fact in facts if fact.kind is Kind.COMPLETED)
     assert left.ts_ms == 10_000

@@ -8,8 +8,8 @@ closed, so its last commit is the last sign of life. Commits do not say whose th
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from kshim.explain.facts import UNSEEN, Fact, Kind, Member, Phases, Profile
@@ -28,109 +28,148 @@ _SILENT = 0.62
 within a third of it, and rejoin."""
 
 
+class Seat(NamedTuple):
+    """A member in a record. `partitions`: what it was assigned, or of each topic the last of them."""
+
+    profile: Profile
+    partitions: tuple[TopicPartition, ...]
+    last_commit_ms: int | None = None
+    """Of its partitions before the next record, where it is known with the record; else `LastCommit` finds it."""
+
+    @property
+    def member_id(self) -> str:
+        """Its id."""
+        return self.profile.member.member_id
+
+
+LastCommit = Callable[[Seat, int], int | None]
+"""When a member committed last until a time."""
+
+
 class Snapshot(NamedTuple):
-    """A record of a group. `value` None: the group was deleted."""
+    """A record of a group. `seats`: its members; none if it was empty or deleted."""
 
     ts_ms: int
     group: str
     source: str
-    value: GroupMetadataValue | None
+    seats: tuple[Seat, ...] = ()
+    generation_id: int | None = None
+    """None: the group was deleted."""
+    protocol: str | None = None
+    leader_id: str | None = None
+    joined_ms: int = -1
+    """When the JOIN phase ended; not above 0: unknown."""
 
-    @property
-    def members(self) -> tuple[MemberMetadata, ...]:
-        """None of a group that is empty or deleted."""
-        return () if self.value is None else self.value.members
+
+def snapshot_of(ts_ms: int, group: str, source: str, value: GroupMetadataValue | None) -> Snapshot:
+    """A record with this value; None: a tombstone."""
+    if value is None:
+        return Snapshot(ts_ms, group, source)
+    seats = tuple(Seat(_profile(each), _partitions(each)) for each in value.members)
+    return Snapshot(
+        ts_ms, group, source, seats, value.generation, value.protocol, value.leader, value.current_state_timestamp
+    )
 
 
-def profiles(snapshots: Iterable[Snapshot]) -> dict[str, Profile]:
+def last_commit_in(commits: Commits) -> LastCommit:
+    """Looks for the last commit of any partition that a member owned."""
+
+    def last(seat: Seat, until_ms: int) -> int | None:
+        found = (_last_before(commits.get(part, ()), until_ms) for part in seat.partitions)
+        return max((ts_ms for ts_ms in found if ts_ms is not None), default=None)
+
+    return last
+
+
+def profiles(values: Iterable[GroupMetadataValue]) -> dict[str, Profile]:
     """Timeouts and subscriptions of all members, by member id."""
-    return {
-        each.member_id: Profile(
-            member_of(each), each.session_timeout, each.rebalance_timeout, _topics(each.subscription)
-        )
-        for snapshot in snapshots
-        for each in snapshot.members
-    }
+    return {each.member_id: _profile(each) for value in values for each in value.members}
+
+
+def _profile(row: MemberMetadata) -> Profile:
+    return Profile(member_of(row), row.session_timeout, row.rebalance_timeout, _topics(row.subscription))
 
 
 def partitions(snapshot: Snapshot) -> dict[str, int]:
     """How many partitions each topic has, as far as they are assigned: one more than the highest of them."""
     found: dict[str, int] = {}
-    for each in snapshot.members:
-        for topic, number in _partitions(each):
+    for seat in snapshot.seats:
+        for topic, number in seat.partitions:
             found[topic] = max(found.get(topic, 0), number + 1)
     return found
 
 
+def with_partitions(fact: Fact, record_of: Callable[[str, int], Snapshot | None]) -> Fact:
+    """Adds to the end of a rebalance what was assigned; `record_of` looks for the record of a group's generation."""
+    phases = fact.phases
+    if phases is None or phases.generation_id is None or (found := record_of(fact.group, phases.generation_id)) is None:
+        return fact
+    return fact._replace(phases=phases._replace(partitions=partitions(found)))
+
+
 def facts_of_records(
-    snapshots: Sequence[Snapshot], commits: Commits, presence: Presence | None = None
+    snapshots: Iterable[Snapshot], last_commit: LastCommit, presence: Presence | None = None
 ) -> Iterator[Fact]:
     """What happened to one group between its records, in order of time; `presence`: what samples show of it."""
-    if snapshots and snapshots[0].members:
-        first = snapshots[0]
-        yield from (_fact(first, Kind.JOINED, each) for each in first.members)
-    for before, after in pairwise(snapshots):
-        found = list(_between(before, after, commits, presence))
-        yield from sorted(found, key=lambda fact: fact.ts_ms)
+    for before, after in pairwise(chain((None,), snapshots)):
+        assert after is not None
+        if before is None:
+            yield from (_fact(after, Kind.JOINED, seat) for seat in after.seats)
+        else:
+            found = list(_between(before, after, last_commit, presence))
+            yield from sorted(found, key=lambda fact: fact.ts_ms)
 
 
-def _between(before: Snapshot, after: Snapshot, commits: Commits, presence: Presence | None) -> Iterator[Fact]:
-    old = {each.member_id: each for each in before.members}
-    new = {each.member_id: each for each in after.members}
-    instances = {each.group_instance_id: each for each in before.members if each.group_instance_id is not None}
-    gone = [each for member_id, each in old.items() if member_id not in new]
-    for each in new.values():
-        if each.member_id in old:
+def _between(before: Snapshot, after: Snapshot, last_commit: LastCommit, presence: Presence | None) -> Iterator[Fact]:
+    old = {seat.member_id: seat for seat in before.seats}
+    new = {seat.member_id: seat for seat in after.seats}
+    instances = {name: seat for seat in before.seats if (name := seat.profile.member.instance_id) is not None}
+    gone = [seat for member_id, seat in old.items() if member_id not in new]
+    for seat in new.values():
+        if seat.member_id in old:
             continue
-        replaced = None if each.group_instance_id is None else instances.get(each.group_instance_id)
+        replaced = instances.get(seat.profile.member.instance_id or "")
         if replaced is not None and replaced.member_id not in new:
             gone.remove(replaced)
-            yield _fact(after, Kind.REPLACED, each)._replace(other_id=replaced.member_id)
+            yield _fact(after, Kind.REPLACED, seat)._replace(other_id=replaced.member_id)
         else:
-            yield _fact(after, Kind.JOINED, each)
-    for each in gone:
-        seen_ms = None if presence is None else presence.gone_ms(each.member_id, before.ts_ms, after.ts_ms)
-        yield _departure(before, after, each, commits, seen_ms)
-    if after.value is None or not after.members:
+            yield _fact(after, Kind.JOINED, seat)
+    for seat in gone:
+        seen_ms = None if presence is None else presence.gone_ms(seat.member_id, before.ts_ms, after.ts_ms)
+        yield _departure(before, after, seat, last_commit, seen_ms)
+    if not after.seats:
         yield Fact(after.ts_ms, after.group, Kind.EMPTIED, after.source, is_observed=False)
         return
-    if set(old) == set(new) and before.value is not None and before.value.generation != after.value.generation:
-        changed = [
-            each for each in new.values() if _topics(each.subscription) != _topics(old[each.member_id].subscription)
-        ]
-        asking = changed[0] if changed else new.get(after.value.leader or "", after.members[0])
+    if set(old) == set(new) and before.generation_id not in (None, after.generation_id):
+        changed = [seat for seat in new.values() if seat.profile.topics != old[seat.member_id].profile.topics]
+        asking = changed[0] if changed else new.get(after.leader_id or "", after.seats[0])
         yield _fact(after, Kind.REQUESTED, asking)._replace(
             reason="metadata_changed" if changed else "",
             client_reason="subscription has changed" if changed else None,
         )
-    began_ms = after.value.current_state_timestamp
+    began_ms = after.joined_ms
     sync_ms = after.ts_ms - began_ms if 0 < began_ms <= after.ts_ms else None
     join_ms = None if presence is None or sync_ms is None else presence.join_ms(before.ts_ms, began_ms)
-    phases = Phases(
-        join_ms, sync_ms, after.value.protocol, after.value.leader, None, None, partitions=partitions(after)
-    )
+    phases = Phases(join_ms, sync_ms, after.protocol, after.leader_id, None, None, partitions=partitions(after))
     yield Fact(after.ts_ms, after.group, Kind.COMPLETED, after.source, is_observed=False, phases=phases)
 
 
-def _departure(
-    before: Snapshot, after: Snapshot, member: MemberMetadata, commits: Commits, seen_ms: int | None
-) -> Fact:
+def _departure(before: Snapshot, after: Snapshot, seat: Seat, last_commit: LastCommit, seen_ms: int | None) -> Fact:
     """`seen_ms`: when a sample showed that it was gone; else that is known when the next record is written."""
     if seen_ms is not None:
         after = after._replace(ts_ms=seen_ms)
-    session_ms = member.session_timeout
-    rebalance_ms = max(member.rebalance_timeout, session_ms)
-    seen = [at for part in _partitions(member) if (at := _last_before(commits.get(part, ()), after.ts_ms)) is not None]
-    last_ms = max(seen, default=None)
+    session_ms = seat.profile.session_ms
+    rebalance_ms = max(seat.profile.rebalance_ms, session_ms)
+    last_ms = last_commit(seat, after.ts_ms)
     if last_ms is None or last_ms < before.ts_ms:
-        return _fact(after, Kind.LEFT, member)._replace(reason=UNSEEN)
+        return _fact(after, Kind.LEFT, seat)._replace(reason=UNSEEN)
     if after.ts_ms - last_ms < _SILENT * session_ms:
-        return _fact(after, Kind.LEFT, member)
+        return _fact(after, Kind.LEFT, seat)
     silent_ms = after.ts_ms - last_ms
-    is_dynamic = member.group_instance_id is None
+    is_dynamic = seat.profile.member.instance_id is None
     if is_dynamic and rebalance_ms > 1.2 * session_ms and silent_ms > (session_ms + rebalance_ms) / 2:
-        return _fact(after, Kind.LEFT, member)._replace(client_reason="consumer poll timeout has expired (inferred)")
-    return _fact(after, Kind.EXPIRED, member)._replace(ts_ms=max(min(last_ms + session_ms, after.ts_ms), before.ts_ms))
+        return _fact(after, Kind.LEFT, seat)._replace(client_reason="consumer poll timeout has expired (inferred)")
+    return _fact(after, Kind.EXPIRED, seat)._replace(ts_ms=max(min(last_ms + session_ms, after.ts_ms), before.ts_ms))
 
 
 def _last_before(times: Sequence[int], ts_ms: int) -> int | None:
@@ -138,8 +177,9 @@ def _last_before(times: Sequence[int], ts_ms: int) -> int | None:
     return times[place - 1] if place else None
 
 
-def _fact(snapshot: Snapshot, kind: Kind, member: MemberMetadata) -> Fact:
-    return Fact(snapshot.ts_ms, snapshot.group, kind, snapshot.source, member_of(member), is_observed=False)
+def _fact(snapshot: Snapshot, kind: Kind, seat: Seat) -> Fact:
+    member = seat.profile.member
+    return Fact(snapshot.ts_ms, snapshot.group, kind, snapshot.source, member, is_observed=False)
 
 
 def member_of(row: MemberMetadata) -> Member:
@@ -155,9 +195,9 @@ def _topics(subscription: bytes) -> tuple[str, ...]:
     return tuple(sorted(found.topics))
 
 
-def _partitions(member: MemberMetadata) -> list[TopicPartition]:
+def _partitions(member: MemberMetadata) -> tuple[TopicPartition, ...]:
     try:
         found, _ = codec(ConsumerProtocolAssignment, 0).parse(member.assignment, 2)
     except ProtocolError:
-        return []
-    return [(each.topic, number) for each in found.assigned_partitions for number in each.partitions]
+        return ()
+    return tuple((each.topic, number) for each in found.assigned_partitions for number in each.partitions)

@@ -16,7 +16,14 @@ from kshim.explain.facts import Fact
 from kshim.explain.sources.broker_log import facts_of_log
 from kshim.explain.sources.events import fact_of_event
 from kshim.explain.sources.log_lines import parse_broker_line, parse_line
-from kshim.explain.sources.records import Snapshot, facts_of_records, partitions, profiles
+from kshim.explain.sources.records import (
+    Snapshot,
+    facts_of_records,
+    last_commit_in,
+    profiles,
+    snapshot_of,
+    with_partitions,
+)
 from kshim.explain.sources.samples import Presence
 from kshim.tools.logs import NoTopic, SourceError
 from kshim_protocol.frame import ProtocolError
@@ -150,7 +157,7 @@ class Reading:
         """What is known by now. Raises SourceError: a file of the broker's log cannot be read."""
         groups, offsets = self._groups, self._offsets
         events: Sequence[Fact] = self._events
-        of_members = profiles(snapshot for mine in offsets.snapshots.values() for snapshot in mine)
+        of_members = profiles(each.value for mine in offsets.snapshots.values() for each in mine if each.value)
         told = {fact.group for fact in events}
         rows = [
             row
@@ -158,24 +165,29 @@ class Reading:
             if groups is None or "group_id" not in row or row["group_id"] in groups
         ]
         generations = {
-            (name, snapshot.value.generation): snapshot
+            (name, each.value.generation): each
             for name, mine in offsets.snapshots.items()
-            for snapshot in mine
-            if snapshot.value is not None
+            for each in mine
+            if each.value is not None
         }
-        protocols = {key: snapshot.value.protocol for key, snapshot in generations.items() if snapshot.value}
-        events = [_with_partitions(fact, generations) for fact in events]
+        protocols = {key: each.value.protocol for key, each in generations.items() if each.value}
+
+        def record_of(name: str, generation_id: int) -> Snapshot | None:
+            found = generations.get((name, generation_id))
+            return None if found is None else found.read(name)
+
+        events = [with_partitions(fact, record_of) for fact in events]
         lines = [
-            _with_partitions(fact, generations)
+            with_partitions(fact, record_of)
             for fact in facts_of_log(rows, of_members, protocols)
             if fact.group not in told
         ]
         told |= {fact.group for fact in lines}
         inferred: list[Fact] = []
-        for name, snapshots in offsets.snapshots.items():
+        for name, mine in offsets.snapshots.items():
             if name not in told:
-                commits = offsets.commits.get(name, {})
-                inferred += facts_of_records(list(snapshots), commits, self._presence.get(name))
+                last_commit = last_commit_in(offsets.commits.get(name, {}))
+                inferred += facts_of_records((each.read(name) for each in mine), last_commit, self._presence.get(name))
         sources = [name for name, facts in (("events", events), ("log", lines), ("records", inferred)) if facts]
         if inferred and self._presence:
             sources.append("samples")
@@ -209,13 +221,16 @@ def _encoded(groups: frozenset[str] | None) -> frozenset[bytes] | None:
     return None if groups is None else frozenset(name.encode() for name in groups)
 
 
-def _with_partitions(fact: Fact, generations: Mapping[tuple[str, int], Snapshot]) -> Fact:
-    """Adds to the end of a rebalance what the record of its generation says was assigned."""
-    phases = fact.phases
-    snapshot = None if phases is None else generations.get((fact.group, phases.generation_id or 0))
-    if phases is None or snapshot is None:
-        return fact
-    return fact._replace(phases=phases._replace(partitions=partitions(snapshot)))
+class _Record(NamedTuple):
+    """A record of a group. `value` None: a tombstone. It is read again each time, for what was assigned takes memory."""
+
+    ts_ms: int
+    offset: int
+    value: GroupMetadataValue | None
+
+    def read(self, group: str) -> Snapshot:
+        """With its members."""
+        return snapshot_of(self.ts_ms, group, f"record {self.offset}", self.value)
 
 
 class _Offsets:
@@ -228,7 +243,7 @@ class _Offsets:
         self.snapshot_count = 0
         """How many there were."""
         self.committed: dict[str, dict[tuple[str, int], int]] = defaultdict(dict)
-        self.snapshots: dict[str, deque[Snapshot]] = defaultdict(lambda: deque(maxlen=SNAPSHOTS_OF_A_GROUP))
+        self.snapshots: dict[str, deque[_Record]] = defaultdict(lambda: deque(maxlen=SNAPSHOTS_OF_A_GROUP))
         self.commits: dict[str, dict[tuple[str, int], array[int]]] = defaultdict(dict)
 
     def add(self, record: Record) -> None:
@@ -275,7 +290,7 @@ class _Offsets:
                 _, value = parse_versioned(GroupMetadataValue, bytes(record.value))
             except ProtocolError:
                 return  # of a newer Kafka, or damaged: dump-offsets reports it
-        self.snapshots[group].append(Snapshot(record.timestamp_ms, group, f"record {record.offset}", value))
+        self.snapshots[group].append(_Record(record.timestamp_ms, record.offset, value))
         self.snapshot_count += 1
         self._snapshots_kept += 1
         if self._snapshots_kept > self._most_snapshots:
