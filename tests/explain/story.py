@@ -142,9 +142,13 @@ class Story:
 
     def incidents(self, *, is_observed: bool = True, until_ms: int = 0) -> list[Incident]:
         """What explains the story. `until_ms`: until when it is known that nothing more happened."""
+        return explain(self.known(is_observed=is_observed, until_ms=until_ms))
+
+    def known(self, *, is_observed: bool = True, until_ms: int = 0) -> Known:
+        """All facts of the story."""
         facts = [fact._replace(is_observed=is_observed) for fact in self._facts]
         facts.sort(key=lambda fact: fact.ts_ms)
-        return explain(Known(tuple(facts), self._profiles, ("events",), until_ms))
+        return Known(tuple(facts), self._profiles, ("events",), until_ms)
 
     def causes(self) -> list[tuple[str, tuple[str, ...]]]:
         """The causes in order of time, each with its clients."""

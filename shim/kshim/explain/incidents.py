@@ -11,7 +11,7 @@ from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause, Subject
 from kshim.explain.disturbances import Disturbance, Key, What, disturbances
 from kshim.explain.effects import Effect, effects
-from kshim.explain.facts import Fact, Kind, Known
+from kshim.explain.facts import HEARTBEAT_MS, Fact, Kind, Known
 from kshim.explain.hypotheses.departures import DEPARTURES, candidates_of_departure
 from kshim.explain.hypotheses.fleet import broker_restarts, host_failures
 from kshim.explain.hypotheses.groups import candidates_of_group
@@ -55,6 +55,22 @@ class Incident(NamedTuple):
     alternatives: tuple[Alternative, ...]
     disturbances: tuple[Disturbance, ...]
     effects: tuple[Effect, ...]
+    quiet_ms: int
+    """What begins so soon after it, with the same cause and culprit, belongs to it."""
+
+    @property
+    def culprit(self) -> str:
+        """The cause and who is responsible, as a key: incidents of several groups that have it in common may be one."""
+        match self.subject:
+            case Subject.BROKER:
+                who: tuple[str, ...] = ()
+            case Subject.HOST:
+                who = (self.host or "",)
+            case _ if self.cause is Cause.UNKNOWN or not self.clients:
+                who = (*self.groups, *self.clients)
+            case _:
+                who = self.clients
+        return "\n".join((str(self.cause), *who))
 
     @property
     def is_observed(self) -> bool:
@@ -74,8 +90,17 @@ _Singles = Mapping[Key, list[Candidate]]
 
 def explain(known: Known) -> list[Incident]:
     """The incidents of all groups, in order of time."""
+    return together(apart(known))
+
+
+def apart(known: Known, group: str | None = None) -> list[Incident]:
+    """Incidents before those of several groups are put `together`.
+
+    `group`: only its part of them is wanted. Of this group all facts are known, and of others those that happened to
+    their members on the same hosts at the same time.
+    """
     groups = _groups(known)
-    found = [each for group in groups.values() for each in disturbances(group, known)]
+    found = [each for one in groups.values() for each in disturbances(one, known)]
     singles = {each.key: list(_singles(each, groups[each.group], known)) for each in found}
 
     def of_fleet(free: Sequence[Disturbance]) -> list[Candidate]:
@@ -85,11 +110,63 @@ def explain(known: Known) -> list[Incident]:
     by_group: dict[str, list[Disturbance]] = defaultdict(list)
     for each in rest:
         by_group[each.group].append(each)
-    for name, mine in by_group.items():
-        of_group, single = _choose_several(mine, singles, partial(_of_group, groups[name], known))
+    for name in groups if group is None else [group]:
+        of_group, single = _choose_several(by_group[name], singles, partial(_of_group, groups[name], known))
         chosen += [*of_group, *(_choose_single(each, singles[each.key]) for each in single)]
-    incidents = [_incident(part, groups) for part in _merged(chosen, known)]
-    return sorted(incidents, key=lambda each: (each.from_ms, each.to_ms, each.groups))
+    incidents = [_incident(part, groups, known) for part in _merged(chosen, known)]
+    return incidents if group is None else [_part(each, group) for each in incidents if group in each.groups]
+
+
+def _part(incident: Incident, group: str) -> Incident:
+    """What an incident is to one group."""
+    mine = tuple(each for each in incident.disturbances if each.group == group)
+    return incident._replace(
+        groups=(group,),
+        clients=_clients(incident.cause, mine),
+        disturbances=mine,
+        effects=tuple(each for each in incident.effects if each.group == group),
+    )
+
+
+def together(incidents: Iterable[Incident]) -> list[Incident]:
+    """Those of several groups with the same cause and culprit at the same time as one, all in order of time."""
+    by_culprit: dict[str, list[Incident]] = defaultdict(list)
+    for each in incidents:
+        by_culprit[each.culprit].append(each)
+    found: list[Incident] = []
+    for mine in by_culprit.values():
+        part: list[Incident] = []
+        for each in sorted(mine, key=lambda one: one.from_ms):
+            if part and not _is_same_time(part, each):
+                found.append(_joined(part))
+                part = []
+            part.append(each)
+        found.append(_joined(part))
+    return sorted(found, key=lambda each: (each.from_ms, each.to_ms, each.groups))
+
+
+def _is_same_time(part: Sequence[Incident], each: Incident) -> bool:
+    apart_ms = each.from_ms - max(before.to_ms for before in part)
+    if each.cause in _ONCE:
+        return apart_ms <= HEARTBEAT_MS and not {name for before in part for name in before.groups} & set(each.groups)
+    return apart_ms <= each.quiet_ms
+
+
+def _joined(part: Sequence[Incident]) -> Incident:
+    first = part[0]
+    if len(part) == 1:
+        return first
+    hosts = {each.host for each in part}
+    return first._replace(
+        groups=tuple(sorted({name for each in part for name in each.groups})),
+        clients=tuple(sorted({name for each in part for name in each.clients})),
+        host=hosts.pop() if len(hosts) == 1 else None,
+        to_ms=max(each.to_ms for each in part),
+        confidence=round(sum(each.confidence for each in part) / len(part), 2),
+        evidence=tuple(dict.fromkeys(one for each in part for one in each.evidence)),
+        disturbances=tuple(sorted((one for each in part for one in each.disturbances), key=lambda one: one.from_ms)),
+        effects=tuple(one for each in part for one in each.effects),
+    )
 
 
 def _of_group(group: Group, known: Known, free: Sequence[Disturbance]) -> list[Candidate]:
@@ -188,14 +265,14 @@ _ONCE = (
     Cause.DEPLOY,
     Cause.ASSIGNOR_CHANGED,
 )
-"""What happens to a process once: in one group twice is two incidents, in two groups at the same time is one."""
+"""What happens to processes once: in one group twice is two incidents, in two groups at the same time is one."""
 
 
 def _merged(chosen: Sequence[_Chosen], known: Known) -> list[list[_Chosen]]:
-    """Those with the same cause and the same culprit, in one group or several, without a rebalance timeout between them."""
+    """Those in one group with the same cause and the same culprit, without a rebalance timeout between them."""
     by_culprit: dict[tuple[object, ...], list[_Chosen]] = defaultdict(list)
     for each in chosen:
-        by_culprit[_culprit(each.best)].append(each)
+        by_culprit[*_culprit(each.best), *sorted({part.group for part in each.best.explains})].append(each)
     parts: list[list[_Chosen]] = []
     for mine in by_culprit.values():
         part: list[_Chosen] = []
@@ -209,15 +286,18 @@ def _merged(chosen: Sequence[_Chosen], known: Known) -> list[list[_Chosen]]:
 
 
 def _belong_together(part: Sequence[_Chosen], each: _Chosen, known: Known) -> bool:
+    if each.best.cause in _ONCE:
+        return False
     begins_ms = min(one.from_ms for one in each.best.explains)
     ended_ms = max(one.to_ms for before in part for one in before.best.explains)
-    if each.best.cause in _ONCE:
-        groups = {one.group for before in part for one in before.best.explains}
-        return begins_ms <= ended_ms and not groups & {one.group for one in each.best.explains}
-    first = each.best.explains[0]
+    return begins_ms - ended_ms <= _quiet_ms(each.best, known)
+
+
+def _quiet_ms(best: Candidate, known: Known) -> int:
+    first = best.explains[0]
     member_id = first.member.member_id if first.member is not None else None
-    is_quick = each.best.cause in (Cause.SCALE_UP, Cause.SCALE_DOWN, Cause.PARTITIONS_ADDED, Cause.UNKNOWN)
-    return begins_ms - ended_ms <= (known.session_ms(member_id) if is_quick else known.rebalance_ms(member_id))
+    is_quick = best.cause in (Cause.SCALE_UP, Cause.SCALE_DOWN, Cause.PARTITIONS_ADDED, Cause.UNKNOWN)
+    return known.session_ms(member_id) if is_quick else known.rebalance_ms(member_id)
 
 
 def _culprit(best: Candidate) -> tuple[object, ...]:
@@ -235,20 +315,23 @@ def _culprit(best: Candidate) -> tuple[object, ...]:
             return (best.cause, first.group)
 
 
-def _incident(part: Sequence[_Chosen], groups: Mapping[str, Group]) -> Incident:
+def _clients(cause: Cause, explained: Sequence[Disturbance]) -> tuple[str, ...]:
+    slow = [each for each in explained if each.what is What.SLOW_JOIN] if cause is Cause.SLOW_POLL else []
+    return tuple(sorted({each.name for each in slow or explained if each.name and each.what is not What.LOADED}))
+
+
+def _incident(part: Sequence[_Chosen], groups: Mapping[str, Group], known: Known) -> Incident:
     first = part[0].best
     explained = tuple(sorted((each for one in part for each in one.best.explains), key=lambda each: each.from_ms))
     evidence = tuple(dict.fromkeys(each for one in part for each in one.best.evidence))
     own = [share for one in part for cause, share, _ in one.rivals if cause is first.cause]
     others = [row for one in part[:1] for row in one.rivals if row[0] is not first.cause]
     hosts = {each.member.host for each in explained if each.member is not None}
-    slow = [each for each in explained if each.what is What.SLOW_JOIN] if first.cause is Cause.SLOW_POLL else []
-    names = tuple(sorted({each.name for each in slow or explained if each.name and each.what is not What.LOADED}))
     return Incident(
         cause=first.cause,
         subject=first.cause.subject,
         groups=tuple(sorted({each.group for each in explained})),
-        clients=names,
+        clients=_clients(first.cause, explained),
         host=first.host or (hosts.pop() if len(hosts) == 1 and first.cause.subject is not Subject.GROUP else None),
         from_ms=min(each.from_ms for each in explained),
         to_ms=max(each.to_ms for each in explained),
@@ -259,4 +342,5 @@ def _incident(part: Sequence[_Chosen], groups: Mapping[str, Group]) -> Incident:
         ),
         disturbances=explained,
         effects=tuple(effects(explained, groups)),
+        quiet_ms=max(_quiet_ms(one.best, known) for one in part),
     )

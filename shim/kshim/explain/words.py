@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
@@ -72,6 +73,7 @@ def sentence(incident: Incident) -> str:
     if incident.cause is Cause.NETWORK_CUT and incident.host is None:
         return f"Several hosts were cut off from the broker at the same time: {_listed(names)} fell silent."
     count = len(names)
+    gone = Counter(each.group for each in incident.disturbances if each.what in (What.DEPARTED, What.REPLACED))
     return _SENTENCES[incident.cause].format(
         who=names[0] if names else "A member",
         clients=_listed(names) or "its members",
@@ -79,7 +81,8 @@ def sentence(incident: Incident) -> str:
         host=incident.host,
         count=counted(count, "member"),
         count_verb=f"{counted(count, 'member')} {'was' if count == 1 else 'were'}",
-        times=sum(each.what in (What.DEPARTED, What.REPLACED) for each in incident.disturbances),
+        # A process that is a member of several groups is gone from each of them.
+        times=max(gone.values(), default=0),
     )
 
 

@@ -1,0 +1,80 @@
+"""Incidents of several groups: found in each of them with what is known of the others, and put together."""
+
+from __future__ import annotations
+
+from kshim.explain import Incident, apart, together
+from kshim.explain.words import sentence
+from tests.explain.story import MINUTE, SECOND, SESSION_MS, Story, activity
+
+HOUR = 60 * MINUTE
+GROUPS = ("billing", "mail")
+
+
+def each_group_alone(story: Story) -> list[Incident]:
+    """As the pipeline does it: what is known of one group, and what happened on its members' hosts at the same time."""
+    return together(incident for name in GROUPS for incident in apart(story.known(), name))
+
+
+def a_service_with_two_groups(*clients: str) -> Story:
+    story = Story()
+    for number, client in enumerate(clients):
+        for place, group in enumerate(GROUPS):
+            at_ms = number * 300 + place * 20
+            story.joins(at_ms, client, group=group, host=f"10.0.0.{number + 1}", connection=f"{client}-{group}")
+    return story
+
+
+def test_processes_that_are_replaced_in_all_their_groups_are_one_deploy() -> None:
+    story = a_service_with_two_groups("one", "two", "three")
+    for number, client in enumerate(("one", "two", "three")):
+        at_ms = HOUR + number * MINUTE
+        for place, group in enumerate(GROUPS):
+            story.leaves(at_ms + place * 30, client, group=group)
+            story.joins(at_ms + 10 * SECOND + place * 30, client, group=group, host=f"10.0.0.{number + 1}")
+    found = [each for each in story.incidents() if each.cause.keyword == "deploy"]
+    assert [each.groups for each in found] == [GROUPS]
+    assert [each.culprit for each in each_group_alone(story)] == [each.culprit for each in story.incidents()]
+
+
+def test_two_services_that_are_deployed_at_the_same_time_are_two_deploys() -> None:
+    story = Story()
+    for number, client in enumerate(("one", "two")):
+        for group in GROUPS:
+            story.joins(number * 300, f"{group}-{client}", group=group, host=f"10.0.0.{number + 1}")
+    for number, client in enumerate(("one", "two")):
+        at_ms = HOUR + number * MINUTE
+        for group in GROUPS:
+            story.leaves(at_ms, f"{group}-{client}", group=group)
+            story.joins(at_ms + 10 * SECOND, f"{group}-{client}", group=group, host=f"10.0.0.{number + 1}")
+    assert [each.groups for each in story.incidents() if each.cause.keyword == "deploy"] == [("billing",), ("mail",)]
+
+
+def test_a_host_that_fails_is_one_incident_of_the_groups_with_members_on_it() -> None:
+    story = Story()
+    for number, host in enumerate(("10.0.0.1", "10.0.0.1", "10.0.0.2")):
+        for group in GROUPS:
+            client = f"{group}-{number}"
+            story.joins(number * 300, client, group=group, host=host, connection=client)
+    for number in range(2):
+        for group in GROUPS:
+            client = f"{group}-{number}"
+            story.expires(
+                HOUR, client, group=group, activity=activity(connection=client, last_request_ms=HOUR - SESSION_MS)
+            )
+            story.joins(HOUR + SECOND, client, group=group, host="10.0.0.1", connection=f"new-{client}")
+    found = story.incidents()[-1]
+    assert (found.cause.keyword, found.host, found.groups) == ("network_cut", "10.0.0.1", GROUPS)
+    (alone,) = [each for each in each_group_alone(story) if each.host == "10.0.0.1"]
+    assert (alone.cause, alone.groups, alone.clients) == (found.cause, found.groups, found.clients)
+    assert [each.group for each in alone.effects] == list(GROUPS)
+
+
+def test_a_loop_is_counted_once_for_a_process_that_is_in_two_groups() -> None:
+    story = a_service_with_two_groups("one", "two")
+    for number in range(4):
+        at_ms = HOUR + number * MINUTE
+        for group in GROUPS:
+            story.leaves(at_ms, "one", group=group).joins(at_ms + 5 * SECOND, "one", group=group)
+    (loop,) = [each for each in story.incidents() if each.cause.keyword == "flapping"]
+    assert loop.groups == GROUPS
+    assert "4 times" in sentence(loop)
