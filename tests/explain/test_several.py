@@ -532,3 +532,12 @@ def test_two_members_that_expire_together_beside_others_on_their_hosts_that_go_o
         story.joins(0, f"{group}-a", group=group, host=host).joins(300, f"{group}-b", group=group, host=host)
         story.expires(HOUR, f"{group}-a", group=group).joins(HOUR + MINUTE, f"{group}-a", group=group, host=host)
     assert "network_cut" not in causes_of(story)
+
+
+def test_a_process_that_ended_before_the_rebalance_of_its_join_was_over_is_followed_by_the_next_one() -> None:
+    # Its session began anew when the phase JOIN ended, so the log does not show for how long it had been gone.
+    story = a_group_of_three().joins(HOUR + 5 * SECOND, "one", completes=False)
+    story.joins(HOUR + 12 * SECOND, "one", completes=False)
+    story.expires(HOUR + 45 * SECOND, "one").completes(HOUR + 45 * SECOND + 100, join_ms=40 * SECOND)
+    story.expires(HOUR + 90 * SECOND + 90, "one")
+    assert "scale_up" not in causes_of(story)

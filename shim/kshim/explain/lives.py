@@ -19,6 +19,9 @@ _GENERATED = re.compile(r"([-_.](?=[a-z]*\d)[0-9a-z]+)+$")
 
 _DEPARTURES = (Kind.LEFT, Kind.EXPIRED, Kind.REMOVED)
 
+_TIMER_MS = 200
+"""How much later than it is due a broker may notice that a session has expired, and how exact times of phases are."""
+
 
 class Life:
     """One membership. `joined` None: it began before the first fact; `gone` None: it has not ended."""
@@ -33,6 +36,8 @@ class Life:
         self.previous: Life | None = None
         self.away_ms = 0
         """How long it took until `next` was there, without the time in which no coordinator was."""
+        self.joined_last_ms: int | None = None
+        """When it sent its last JoinGroup at the earliest, if its session expired one timeout after that phase JOIN."""
 
     def __repr__(self) -> str:
         return f"Life({self.group}, {self.member.name}, {self.began_ms}-{self.gone and self.gone.ts_ms})"
@@ -60,6 +65,8 @@ class Life:
         assert self.gone is not None
         if self.activity is not None:
             return min(self.activity.last_request_ms, self.gone.ts_ms)
+        if self.gone.kind is Kind.EXPIRED and self.joined_last_ms is not None:
+            return self.joined_last_ms
         if self.gone.kind is Kind.EXPIRED:
             return self.gone.ts_ms - known.session_ms(self.member.member_id)
         return self.gone.ts_ms
@@ -107,6 +114,7 @@ class Group:
             self._first_ms[name] = min(life.began_ms, self._first_ms.get(name, life.began_ms))
         self._down = [span for span in down if not any(map(partial(_is_within, span), self.facts))]
         self._completed_ms = [fact.ts_ms for fact in self.facts if fact.kind is Kind.COMPLETED]
+        self._find_last_joins()
         self._link()
         for life in self.lives:
             if life.gone is not None and life.next is not None:
@@ -174,6 +182,22 @@ class Group:
             life = self._by_id[member.member_id] = Life(self.name, member, None)
             self.lives.insert(0, life)
         return life
+
+    def _find_last_joins(self) -> None:
+        """Sessions begin anew when phase JOIN ends. Who is not heard of after that may have been gone since its JoinGroup."""
+        phases = [
+            (fact.ts_ms - (fact.phases.sync_ms or 0), fact.phases.join_ms)
+            for fact in self.facts
+            if fact.kind is Kind.COMPLETED and fact.phases is not None and fact.phases.join_ms is not None
+        ]
+        ends = [end_ms for end_ms, _ in phases]
+        for life in self.lives:
+            if life.gone is None or life.gone.kind is not Kind.EXPIRED or not life.gone.is_observed:
+                continue
+            began_ms = life.gone.ts_ms - self._known.session_ms(life.member.member_id)
+            place = bisect_right(ends, began_ms + _TIMER_MS) - 1
+            if place >= 0 and began_ms - ends[place] <= _TIMER_MS:
+                life.joined_last_ms = max(life.began_ms, ends[place] - phases[place][1])
 
     def _link(self) -> None:
         """Find for each life that ended the one that took its place: of the same client, while it was silent or later.
