@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kshim.explain import Incident, Known, explain
-from kshim.explain.facts import Activity, Fact, Kind, Member, Phases, Profile, Subscription
+from kshim.explain.facts import Activity, Committed, Fact, Kind, Member, Phases, Profile, Subscription
 
 SESSION_MS = 45_000
 REBALANCE_MS = 300_000
@@ -56,14 +56,23 @@ class Story:
         self._add(at_ms, group, Kind.JOINED, member, client_reason=says, activity=activity, subscription=subscription)
         return self.completes(at_ms + 100, group=group, protocol=assignor) if completes else self
 
-    def replaces(self, at_ms: int, client: str, *, host: str = "10.0.0.1", activity: Activity | None = None) -> Story:
+    def replaces(
+        self,
+        at_ms: int,
+        client: str,
+        *,
+        host: str = "10.0.0.1",
+        activity: Activity | None = None,
+        committed: Committed | None = None,
+    ) -> Story:
         """A process joins with the instance id of a member."""
         self._ids += 1
         old = self._members["billing", client].pop(0)
         member = Member(f"{client}-{self._ids}", client, client, host)
         self._members["billing", client].append(member)
         self._profiles[member.member_id] = Profile(member, *self._timeouts, ("orders",))
-        return self._add(at_ms, "billing", Kind.REPLACED, member, other_id=old.member_id, activity=activity)
+        fields = {"other_id": old.member_id, "activity": activity, "committed": committed}
+        return self._add(at_ms, "billing", Kind.REPLACED, member, **fields)
 
     def leaves(
         self,
@@ -74,10 +83,12 @@ class Story:
         says: str | None = None,
         activity: Activity | None = None,
         reason: str = "",
+        committed: Committed | None = None,
     ) -> Story:
         """A member sends LeaveGroup."""
         member = self._members[group, client].pop(0)
-        self._add(at_ms, group, Kind.LEFT, member, client_reason=says, activity=activity, reason=reason)
+        fields = {"client_reason": says, "activity": activity, "reason": reason, "committed": committed}
+        self._add(at_ms, group, Kind.LEFT, member, **fields)
         return self.completes(at_ms + 3_000, group=group)
 
     def expires(
@@ -88,12 +99,12 @@ class Story:
         group: str = "billing",
         activity: Activity | None = None,
         state: str = "Stable",
+        committed: Committed | None = None,
     ) -> Story:
         """The session of a member times out."""
         member = self._members[group, client].pop(0)
-        return self._add(at_ms, group, Kind.EXPIRED, member, activity=activity, state=state).completes(
-            at_ms + 3_000, group=group
-        )
+        self._add(at_ms, group, Kind.EXPIRED, member, activity=activity, state=state, committed=committed)
+        return self.completes(at_ms + 3_000, group=group)
 
     def expires_again(self, at_ms: int, member: Member) -> Story:
         """The session of a member times out that was gone already, as a broker that had forgotten it sees it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kshim.explain.facts import Committed
 from tests.explain.story import MINUTE, SECOND, SESSION_MS, Story, a_group_of_three, activity
 
 HOUR = 60 * MINUTE
@@ -121,3 +122,42 @@ def test_a_process_that_left_without_a_reason_and_went_on_much_later_was_slow_to
     story = a_group_of_three().leaves(HOUR, "one", activity=left)
     story.joins(HOUR + 10 * MINUTE, "one", connection="one", opened_ms=0)
     assert the_last_cause(story) == ("slow_poll", ("one@10.0.0.1",))
+
+
+def test_a_member_without_reasons_that_had_committed_until_it_left_was_restarted() -> None:
+    story = (
+        a_group_of_three().leaves(HOUR, "one", committed=Committed(HOUR - SECOND, SECOND)).joins(HOUR + MINUTE, "one")
+    )
+    assert the_last_cause(story) == ("restart", ("one@10.0.0.1",))
+
+
+def test_a_member_without_reasons_that_had_stopped_committing_for_as_long_as_a_poll_may_take_was_slow() -> None:
+    story = a_group_of_three().leaves(HOUR, "one", committed=Committed(HOUR - 5 * MINUTE, SECOND))
+    story.joins(HOUR + MINUTE, "one")
+    assert the_last_cause(story) == ("slow_poll", ("one@10.0.0.1",))
+
+
+def test_a_member_that_never_commits_often_has_not_stopped_it() -> None:
+    story = a_group_of_three().leaves(HOUR, "one", committed=Committed(HOUR - 5 * MINUTE, 4 * MINUTE))
+    story.joins(HOUR + MINUTE, "one")
+    assert the_last_cause(story) == ("restart", ("one@10.0.0.1",))
+
+
+def test_an_instance_id_taken_from_a_process_that_had_just_committed_is_rather_used_twice() -> None:
+    story = Story().joins(0, "one", static=True).joins(300, "two", static=True, host="10.0.0.2")
+    story.replaces(HOUR, "one", committed=Committed(HOUR - 300, SECOND))
+    assert the_last_cause(story) == ("duplicate_instance", ("one",))
+
+
+def test_an_instance_id_taken_from_a_process_that_had_stopped_committing_is_that_of_a_restart() -> None:
+    story = Story().joins(0, "one", static=True).joins(300, "two", static=True, host="10.0.0.2")
+    story.replaces(HOUR, "one", committed=Committed(HOUR - 8 * SECOND, SECOND))
+    incident = story.incidents()[-1]
+    assert (str(incident.cause), incident.confidence > 0.9) == ("static_restart", True)
+
+
+def test_a_static_member_whose_session_began_last_with_a_commit_was_stopped_in_order() -> None:
+    # A commit counts as a heartbeat, and a consumer that closes commits last.
+    story = Story().joins(0, "one", static=True).joins(300, "two", static=True)
+    story.expires(HOUR + SESSION_MS, "one", committed=Committed(HOUR, SECOND))
+    assert the_last_cause(story) == ("static_stopped", ("one",))

@@ -130,6 +130,32 @@ def test_a_member_whose_arrival_showed_that_another_is_slow_to_poll_is_no_incide
     ]
 
 
+def test_a_wait_for_longer_than_a_heartbeat_interval_and_a_poll_take_is_that_for_a_slow_member() -> None:
+    story = a_group_of_three().completes(HOUR, waited_for="two", wait_ms=5 * SECOND)
+    assert story.causes()[-1] == ("slow_poll", ("two@10.0.0.2",))
+
+
+def test_a_wait_for_members_that_look_for_the_coordinator_of_a_restarted_broker_is_due_to_that() -> None:
+    story = a_group_of_three_until(HOUR).loads(HOUR + 10 * SECOND)
+    story.completes(HOUR + 10 * SECOND + SESSION_MS, waited_for="two", wait_ms=SESSION_MS)
+    assert causes_of(story) == ["one_by_one_start", "broker_restarted"]
+
+
+def test_two_long_join_phases_of_which_nobody_is_known_to_be_last_are_two_incidents() -> None:
+    story = a_group_of_three().completes(HOUR, join_ms=20 * SECOND).completes(HOUR + MINUTE, join_ms=20 * SECOND)
+    assert causes_of(story) == ["one_by_one_start", "slow_poll", "slow_poll"]
+
+
+def test_members_of_a_host_that_expire_together_and_are_back_together_had_more_certainly_a_common_cause() -> None:
+    def confidence(second_ms: int) -> float:
+        story = two_groups_on_a_host(session_ms=SESSION_MS)
+        for group, back_ms in (("billing", HOUR + SECOND), ("orders", second_ms)):
+            story.expires(HOUR, f"{group}-a", group=group).joins(back_ms, f"{group}-a", group=group, host="10.0.0.7")
+        return story.incidents()[-1].confidence
+
+    assert confidence(HOUR + 4 * MINUTE) < confidence(HOUR + 2 * SECOND)
+
+
 def test_a_wait_that_the_heartbeat_interval_explains_is_nothing_to_explain() -> None:
     story = a_group_of_three().completes(HOUR, waited_for="two", wait_ms=3 * SECOND)
     assert causes_of(story) == ["one_by_one_start"]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kshim.explain.causes import TOLD_BY_BROKER
 from kshim.explain.client_reasons import Says, says
-from kshim.explain.facts import HEARTBEAT_MS, Fact, Kind, Known, Member, Phases
+from kshim.explain.facts import HEARTBEAT_MS, POLL_MS, Fact, Kind, Known, Member, Phases
 from kshim.explain.lives import Group, Life
 
 _USUAL_COUNT = 3
@@ -167,21 +167,23 @@ def _long_phases(group: Group, known: Known) -> Iterator[Disturbance]:
             began_ms = fact.ts_ms - phases.sync_ms
             yield Disturbance(What.SLOW_SYNC, group.name, began_ms, fact.ts_ms, fact, life)
         last, wait_ms = phases.last_to_join, phases.last_wait_ms
-        if last is None or wait_ms is None:
+        if last is None or wait_ms is None or not phases.is_last_observed:
             yield from _long_join(group, fact, phases)
             continue
         # By its next heartbeat a member knows that it has to join again, and then its application has to poll. Polls of
         # healthy members take about as long as those of the others.
         heartbeat_ms = min(known.session_ms(last.member_id) / 2, HEARTBEAT_MS)
-        if wait_ms > _UNUSUAL * max(heartbeat_ms, usual_ms, phases.other_wait_ms or 0):
+        if wait_ms > max(heartbeat_ms + POLL_MS, _UNUSUAL * usual_ms, _UNUSUAL * (phases.other_wait_ms or 0)):
             began_ms = fact.ts_ms - (phases.sync_ms or 0) - (phases.join_ms or wait_ms)
             life = group.life_of(last)
             yield Disturbance(What.SLOW_JOIN, group.name, began_ms, began_ms + wait_ms, fact, life)
 
 
 def _long_join(group: Group, fact: Fact, phases: Phases) -> Iterator[Disturbance]:
-    """A JOIN phase of a source that does not know who was last: somebody was, unless a member was gone or the group new."""
-    if phases.join_ms is None or phases.join_ms <= _UNUSUAL * HEARTBEAT_MS:
+    """A JOIN phase of a source that has not seen who was last: somebody was, unless a member was gone or the group new."""
+    if phases.join_ms is None or phases.join_ms <= (
+        _UNUSUAL * HEARTBEAT_MS if phases.last_to_join is None else HEARTBEAT_MS + POLL_MS
+    ):
         return
     joined_ms = fact.ts_ms - (phases.sync_ms or 0)
     began_ms = joined_ms - phases.join_ms
@@ -189,7 +191,8 @@ def _long_join(group: Group, fact: Fact, phases: Phases) -> Iterator[Disturbance
         life.gone is not None and began_ms <= life.gone.ts_ms <= joined_ms for life in group.alive_at(began_ms - 1)
     )
     if group.alive_at(began_ms - 1) and not is_excused:
-        yield Disturbance(What.SLOW_JOIN, group.name, began_ms, joined_ms, fact._replace(member=None))
+        last = fact._replace(member=phases.last_to_join)
+        yield Disturbance(What.SLOW_JOIN, group.name, began_ms, joined_ms, last, group.life_of(phases.last_to_join))
 
 
 def _loads(group: Group) -> Iterator[Disturbance]:

@@ -58,6 +58,6 @@ def _effect(name: str, mine: list[Disturbance], rebalances: list[Fact], complete
         last_to_join=slowest.last_to_join.name if slowest is not None and slowest.last_to_join is not None else None,
         last_wait_ms=None if slowest is None else slowest.last_wait_ms,
         unowned_ms=max([*unowned, *(each.unowned_ms for each in phases if each.unowned_ms)], default=None),
-        is_observed=all(fact.is_observed for fact in rebalances),
+        is_observed=all(fact.is_observed for fact in rebalances) and all(each.is_last_observed for each in phases),
         has_epochs=any(each.has_epochs for each in phases),
     )

@@ -20,6 +20,10 @@ RETURN_MS = 60_000
 """How long a process that is started again may take to be back: an image is pulled, a JVM starts."""
 
 
+POLL_MS = 1_500
+"""How long the poll of a healthy consumer may take until it joins again: `fetch.max.wait.ms`, what it has fetched, and a commit."""
+
+
 START_MS = 10_000
 """How much later than another a process may be there that was started at the same time: a JVM takes seconds on a busy host."""
 
@@ -109,6 +113,17 @@ class Phases(NamedTuple):
     generation_id: int | None = None
     partitions: Mapping[str, int] | None = None
     """How many partitions of each topic were assigned, as far as a record of the generation is there."""
+    is_last_observed: bool = True
+    """False: who was last is concluded from commits."""
+
+
+class Committed(NamedTuple):
+    """What commits of its partitions tell of a member that was gone, or replaced."""
+
+    last_ms: int
+    """The last one while they were its."""
+    usual_ms: int | None
+    """How much time there usually is between two; None: there were too few."""
 
 
 class Fact(NamedTuple):
@@ -128,6 +143,7 @@ class Fact(NamedTuple):
     activity: Activity | None = None
     subscription: Subscription | None = None
     phases: Phases | None = None
+    committed: Committed | None = None
 
 
 class Profile(NamedTuple):

@@ -66,6 +66,8 @@ class Incident(NamedTuple):
                 who: tuple[str, ...] = ()
             case Subject.HOST:
                 who = (self.host or "",)
+            case Subject.CLIENT if not self.clients:  # it may be another one each time
+                who = (*self.groups, str(self.from_ms))
             case _ if self.cause is Cause.UNKNOWN or not self.clients:
                 who = (*self.groups, *self.clients)
             case _:
@@ -304,7 +306,7 @@ def _culprit(best: Candidate) -> tuple[object, ...]:
     first = best.explains[0]
     match best.cause.subject:
         case Subject.CLIENT:
-            return (best.cause, first.name or first.group)
+            return (best.cause, first.name or first.key)  # without a name, it may be another one each time
         case Subject.HOST:
             return (best.cause, best.host or (first.member.host if first.member is not None else None))
         case Subject.BROKER:

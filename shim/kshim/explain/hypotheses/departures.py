@@ -14,6 +14,12 @@ from kshim.explain.lives import Life
 from kshim.explain.weigh import Evidence, Step
 
 _OFFSET_COMMIT = "OffsetCommit"
+_TIMER_MS = 200
+"""How much later than it is due a broker may notice that a session has expired."""
+_PROCESS_MS = 1_000
+"""How long it takes at least to stop a process and to start another one, which joins."""
+_MISSED = 3
+"""Who has missed so many of its usual commits has stopped committing."""
 
 
 class _Seen(NamedTuple):
@@ -32,6 +38,10 @@ class _Seen(NamedTuple):
     last_api: str | None
     stopped_fetching: bool | None
     """Whether it had gone on sending requests without fetching, for about `max.poll.interval.ms`."""
+    stopped_committing: bool | None
+    """The same of commits, where it had committed regularly."""
+    uncommitted_ms: int | None
+    """How long it had not committed, where that tells something: for much longer than usual, or hardly for any time."""
     has_overlap: bool
     """Whether its client joined again before the session expired."""
     is_same: bool | None
@@ -68,7 +78,16 @@ def _seen(life: Life, known: Known) -> _Seen:
     member_id = life.member.member_id
     session_ms = known.session_ms(member_id)
     back = life.next.joined if life.next is not None else None
-    is_open = stopped_fetching = None
+    is_open = stopped_fetching = stopped_committing = uncommitted_ms = None
+    last_api = None if activity is None else activity.last_api
+    if gone.committed is not None:
+        quiet_ms, usual_ms = gone.ts_ms - gone.committed.last_ms, gone.committed.usual_ms
+        if usual_ms is not None:
+            has_missed = quiet_ms > _MISSED * usual_ms
+            stopped_committing = has_missed and quiet_ms > 0.8 * known.rebalance_ms(member_id)
+            uncommitted_ms = quiet_ms if has_missed or quiet_ms < _PROCESS_MS else None
+        if activity is None and gone.kind is Kind.EXPIRED and abs(quiet_ms - session_ms) <= _TIMER_MS:
+            last_api = _OFFSET_COMMIT  # which counts as a heartbeat
     if activity is not None:
         is_open = activity.closed_ms is None or activity.closed_ms > activity.last_request_ms + session_ms
         if activity.last_fetch_ms is not None:
@@ -82,8 +101,10 @@ def _seen(life: Life, known: Known) -> _Seen:
         is_static=life.member.instance_id is not None,
         is_open=is_open,
         closed_by=None if activity is None else activity.closed_by,
-        last_api=None if activity is None else activity.last_api,
+        last_api=last_api,
         stopped_fetching=stopped_fetching,
+        stopped_committing=stopped_committing,
+        uncommitted_ms=uncommitted_ms,
         has_overlap=back is not None and back.ts_ms < gone.ts_ms,
         is_same=life.is_same_process_as_next(known),
         is_back=back is not None,
@@ -116,6 +137,21 @@ def _no_return(seen: _Seen, step: Step) -> Evidence | None:
     return _if(seen.stays_away, "it has not joined again", step)
 
 
+def _stopped_committing(seen: _Seen, step: Step) -> Evidence | None:
+    text = "it had stopped committing max.poll.interval.ms before"
+    return _if(seen.stopped_committing, text, step, is_observed=False)
+
+
+def _committed_until_then(seen: _Seen, step: Step) -> Evidence | None:
+    is_known = seen.uncommitted_ms is not None and seen.uncommitted_ms < _PROCESS_MS
+    return _if(is_known, "it had committed until another process took its place", step, is_observed=False)
+
+
+def _committed_nothing(seen: _Seen, step: Step) -> Evidence | None:
+    is_known = seen.uncommitted_ms is not None and seen.uncommitted_ms >= _PROCESS_MS
+    return _if(is_known, "it had stopped committing before another process took its place", step, is_observed=False)
+
+
 def _restart(seen: _Seen) -> _Weighed:
     return (
         Cause.RESTART,
@@ -129,6 +165,7 @@ def _restart(seen: _Seen) -> _Weighed:
             _if(not seen.is_back_soon, "it has not joined again soon", Step.MUST_NOT),
             _if(seen.says is Says.CLOSES, "it said that it was being closed", Step.LIKELY),
             _if(seen.says is Says.POLL_TIMEOUT, "it said that its polls took too long", Step.MUST_NOT),
+            _stopped_committing(seen, Step.UNLIKELY),
         ),
     )
 
@@ -146,6 +183,7 @@ def _scale_down(seen: _Seen) -> _Weighed:
             _if(seen.says is Says.POLL_TIMEOUT, "it said that its polls took too long", Step.MUST_NOT),
             # A consumer that does not poll leaves, too, and stays away for as long as it does not poll.
             _if(seen.stopped_fetching, "it had stopped fetching max.poll.interval.ms before", Step.UNLIKELY),
+            _stopped_committing(seen, Step.UNLIKELY),
         ),
     )
 
@@ -171,6 +209,8 @@ def _left_for_polls(seen: _Seen) -> _Weighed:
             _other_process(seen, Step.UNLIKELY),
             _if(seen.stopped_fetching, "it had stopped fetching max.poll.interval.ms before", Step.MUST),
             _if(seen.stopped_fetching is False, "it had fetched until then", Step.UNLIKELY),
+            _stopped_committing(seen, Step.MUST),
+            _if(seen.stopped_committing is False, "it had committed until then", Step.UNLIKELY, is_observed=False),
             _if(seen.says is Says.CLOSES, "it said that it was being closed", Step.MUST_NOT),
         ),
     )
@@ -354,6 +394,8 @@ def _static_restart(seen: _Seen) -> _Weighed:
             _if(seen.is_open is False, "the old connection had been closed", Step.LIKELY),
             _if(seen.is_open, "the old process was still connected", Step.MUST_NOT),
             _if(_host_changed(seen), "the two are on different hosts", Step.UNLIKELY),
+            _committed_until_then(seen, Step.UNLIKELY),
+            _committed_nothing(seen, Step.LIKELY),
         ),
     )
 
@@ -366,6 +408,8 @@ def _duplicate(seen: _Seen) -> _Weighed:
             _if(seen.is_open, "the old process was still connected", Step.MUST),
             _if(seen.is_open is False, "the old connection had been closed", Step.MUST_NOT),
             _if(_host_changed(seen), "the two are on different hosts", Step.LIKELY),
+            _committed_until_then(seen, Step.LIKELY),
+            _committed_nothing(seen, Step.UNLIKELY),
         ),
     )
 

@@ -8,7 +8,7 @@ from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.disturbances import Disturbance, What
-from kshim.explain.facts import HEARTBEAT_MS, Kind, Known
+from kshim.explain.facts import HEARTBEAT_MS, START_MS, Kind, Known
 from kshim.explain.hypotheses.departures import evidence_for
 from kshim.explain.lives import Group, Life
 from kshim.explain.weigh import Evidence, Step
@@ -50,7 +50,9 @@ def _follows(each: Disturbance, began_ms: int, ended_ms: int, known: Known) -> b
         if each.life is not None and each.life.is_same_process_as_next(known) is False:
             return False  # it was gone for good, and another one was started
         return began_ms <= each.fact.ts_ms <= ended_ms + 1.25 * session_ms
-    return began_ms <= each.fact.ts_ms <= ended_ms + session_ms
+    # A phase JOIN that began then had to wait until its members had found the coordinator.
+    at_ms = each.from_ms if each.what is What.SLOW_JOIN else each.fact.ts_ms
+    return began_ms <= at_ms <= ended_ms + session_ms
 
 
 def _has_new_id(each: Disturbance) -> bool:
@@ -143,6 +145,14 @@ def _of_hosts(
         if life.member.host in hosts and life not in lives
     ]
     shared += [one for each in together for one in evidence_for(each, known, Cause.NETWORK_CUT, Cause.PAUSED)]
+    returned = sorted(
+        each.life.next.began_ms for each in together if each.life is not None and each.life.next is not None
+    )
+    # What kept all of them from sending ended at one time, and clients retry within seconds.
+    if len(returned) > 1 and returned[-1] - returned[0] <= START_MS:
+        shared.append(Evidence("they were back at the same time", Step.LIKELY))
+    elif len(returned) > 1:
+        shared.append(Evidence("they came back one by one", Step.UNLIKELY))
     kept = [_kept_connection(each.life, known) for each in together if each.life is not None]
     anew = Evidence("its clients came back on new connections", Step.LIKELY)
     same = Evidence("its clients came back on the same connections", Step.LIKELY)

@@ -7,12 +7,13 @@ closed, so its last commit is the last sign of life. Commits do not say whose th
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
+from statistics import median
 from typing import NamedTuple
 
-from kshim.explain.facts import UNSEEN, Fact, Kind, Member, Phases, Profile
+from kshim.explain.facts import UNSEEN, Committed, Fact, Kind, Member, Phases, Profile
 from kshim.explain.sources.samples import Presence
 from kshim_protocol.codec import codec
 from kshim_protocol.frame import ProtocolError
@@ -26,6 +27,13 @@ Commits = Mapping[TopicPartition, Sequence[int]]
 _SILENT = 0.62
 """Who has committed nothing for this share of its session timeout failed: others commit when they learn of a rebalance,
 within a third of it, and rejoin."""
+
+
+_KNOWN = 20
+"""So many commits of a partition, the newest, tell how much time there usually is between two."""
+_ENOUGH = 3
+_AT_ONCE_MS = 200
+"""Commits that follow each other faster are one: of several partitions, or a last one of a consumer that closes."""
 
 
 class Seat(NamedTuple):
@@ -105,6 +113,62 @@ def with_partitions(fact: Fact, record_of: Callable[[str, int], Snapshot | None]
     if phases is None or phases.generation_id is None or (found := record_of(fact.group, phases.generation_id)) is None:
         return fact
     return fact._replace(phases=phases._replace(partitions=partitions(found)))
+
+
+def committed(newest: Iterable[Snapshot], member_id: str, commits: Commits, at_ms: int) -> Committed | None:
+    """What commits tell of a member until a time, since it has had its partitions; None: nothing.
+
+    `newest`: the records of its group until then, the newest first.
+    """
+    since: dict[TopicPartition, int] = {}
+    for snapshot in newest:
+        mine = next((seat for seat in snapshot.seats if seat.member_id == member_id), None)
+        if mine is None and not since and at_ms - snapshot.ts_ms <= _AT_ONCE_MS:
+            continue  # the record of its replacement
+        if mine is None or (since and not since.keys() & set(mine.partitions)):
+            break
+        since |= {part: snapshot.ts_ms for part in mine.partitions if part in since or not since}
+    seen = [at for part, ts_ms in since.items() if (at := _last_before(commits.get(part, ()), at_ms) or 0) >= ts_ms]
+    return Committed(max(seen), _usual_ms(since, commits, max(seen))) if seen else None
+
+
+def _usual_ms(partitions: Iterable[TopicPartition], commits: Commits, until_ms: int) -> int | None:
+    """The time between two commits of partitions, whoever they belonged to; a few at once, as when it closes, are one."""
+    gaps: list[int] = []
+    for part in partitions:
+        times = commits.get(part, ())
+        end = bisect_right(times, until_ms)
+        gaps += (after - before for before, after in pairwise(times[max(end - _KNOWN, 0) : end]))
+    gaps = [gap for gap in gaps if gap >= _AT_ONCE_MS]
+    return int(median(gaps)) if len(gaps) >= _ENOUGH else None
+
+
+def last_to_join(snapshot: Snapshot, commits: Commits, began_ms: int, joined_ms: int) -> Member | None:
+    """Whom the members of a record waited for in a phase JOIN, as commits tell; None: they do not.
+
+    Who processes records for long commits nothing meanwhile. The others commit as usual until they learn of the rebalance.
+    """
+    silences: list[tuple[int, Seat]] = []
+    for seat in snapshot.seats:
+        times = sorted(
+            {at for part in seat.partitions for at in _within(commits.get(part, ()), snapshot.ts_ms, joined_ms)}
+        )
+        if not times:
+            if seat.partitions:
+                return None  # it commits nothing, so that it may be the one
+            continue
+        ends = [*times[1:], joined_ms]
+        silences.append((max(end - at for at, end in zip(times, ends, strict=True) if end >= began_ms), seat))
+    if len(silences) < 2:
+        return None
+    silences.sort(key=lambda row: row[0])
+    (other_ms, _), (longest_ms, last) = silences[-2:]
+    usual_ms = _usual_ms(last.partitions, commits, began_ms)
+    return last.profile.member if usual_ms is not None and longest_ms - other_ms > max(usual_ms, _AT_ONCE_MS) else None
+
+
+def _within(times: Sequence[int], from_ms: int, to_ms: int) -> Sequence[int]:
+    return times[bisect_left(times, from_ms) : bisect_right(times, to_ms)]
 
 
 def facts_of_records(

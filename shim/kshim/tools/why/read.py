@@ -7,19 +7,21 @@ import json
 import struct
 from array import array
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 from zoneinfo import ZoneInfo
 
 from kshim.explain import Known
-from kshim.explain.facts import Fact
+from kshim.explain.facts import Fact, Kind
 from kshim.explain.sources.broker_log import facts_of_log
 from kshim.explain.sources.events import fact_of_event
 from kshim.explain.sources.log_lines import parse_broker_line, parse_line
 from kshim.explain.sources.records import (
     Snapshot,
+    committed,
     facts_of_records,
     last_commit_in,
+    last_to_join,
     profiles,
     snapshot_of,
     with_partitions,
@@ -178,7 +180,7 @@ class Reading:
 
         events = [with_partitions(fact, record_of) for fact in events]
         lines = [
-            with_partitions(fact, record_of)
+            self._with_commits(with_partitions(fact, record_of), record_of)
             for fact in facts_of_log(rows, of_members, protocols)
             if fact.group not in told
         ]
@@ -198,6 +200,24 @@ class Reading:
             tuple(self._scan.damaged),
             bool(offsets.snapshots or offsets.commits),
         )
+
+    def _with_commits(self, fact: Fact, record_of: Callable[[str, int], Snapshot | None]) -> Fact:
+        """Adds to a line of the log what commits tell of the member that it is about."""
+        name, phases = fact.group, fact.phases
+        commits = self._offsets.commits.get(name)
+        if commits is None:
+            return fact
+        if fact.kind in (Kind.LEFT, Kind.EXPIRED, Kind.REPLACED) and fact.member is not None:
+            member_id = fact.other_id if fact.kind is Kind.REPLACED else fact.member.member_id
+            records = reversed(self._offsets.snapshots.get(name, ()))
+            newest = (each.read(name) for each in records if each.ts_ms <= fact.ts_ms)
+            return fact._replace(committed=committed(newest, member_id or "", commits, fact.ts_ms))
+        before = None if phases is None else record_of(name, (phases.generation_id or 0) - 1)
+        if phases is None or before is None or phases.join_ms is None:
+            return fact
+        joined_ms = fact.ts_ms - (phases.sync_ms or 0)
+        last = last_to_join(before, commits, joined_ms - phases.join_ms, joined_ms)
+        return fact._replace(phases=phases._replace(last_to_join=last, is_last_observed=last is None))
 
     def _read_events(self) -> None:
         keys = _encoded(self._groups)

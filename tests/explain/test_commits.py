@@ -1,0 +1,107 @@
+"""What commits tell of members whose requests a source does not show."""
+
+from __future__ import annotations
+
+from kshim.explain.facts import Committed
+from kshim.explain.sources.records import Snapshot, committed, last_to_join, snapshot_of
+from kshim_protocol.codec import codec
+from kshim_protocol.internal.consumer import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    TopicPartition,
+)
+from kshim_protocol.internal.group_metadata import GroupMetadataValue, MemberMetadata
+from tests.explain.story import MINUTE, REBALANCE_MS, SECOND, SESSION_MS
+
+
+def snapshot(ts_ms: int, assigned: dict[str, tuple[int, ...]]) -> Snapshot:
+    """A record of the group `billing`, and which partitions of `orders` each member has."""
+    subscription = b"\0\0" + codec(ConsumerProtocolSubscription, 0).build(
+        ConsumerProtocolSubscription(topics=("orders",))
+    )
+    members = tuple(
+        MemberMetadata(
+            member_id=f"{client}-1",
+            client_id=client,
+            client_host="/10.0.0.1",
+            rebalance_timeout=REBALANCE_MS,
+            session_timeout=SESSION_MS,
+            subscription=subscription,
+            assignment=b"\0\0"
+            + codec(ConsumerProtocolAssignment, 0).build(
+                ConsumerProtocolAssignment(assigned_partitions=(TopicPartition(topic="orders", partitions=mine),))
+            ),
+        )
+        for client, mine in assigned.items()
+    )
+    value = GroupMetadataValue(
+        protocol_type="consumer",
+        generation=1,
+        protocol="range",
+        leader=members[0].member_id if members else None,
+        current_state_timestamp=ts_ms,
+        members=members,
+    )
+    return snapshot_of(ts_ms, "billing", f"record {ts_ms}", value)
+
+
+def every_second(begin_ms: int, end_ms: int) -> list[int]:
+    return list(range(begin_ms, end_ms + 1, SECOND))
+
+
+def test_the_last_commit_of_a_member_is_that_of_any_of_its_partitions() -> None:
+    record = snapshot(0, {"one": (0, 1), "two": (2,)})
+    commits = {("orders", 0): every_second(0, 10 * SECOND), ("orders", 1): [500], ("orders", 2): [MINUTE]}
+    assert committed([record], "one-1", commits, MINUTE) == Committed(10 * SECOND, SECOND)
+
+
+def test_commits_of_a_partition_before_a_member_had_it_are_not_its_own() -> None:
+    records = [snapshot(0, {"one": (0,)}), snapshot(MINUTE, {"one": (), "two": (0,)})]
+    commits = {("orders", 0): every_second(0, MINUTE - SECOND)}
+    assert committed(records[::-1], "two-1", commits, 2 * MINUTE) is None
+
+
+def test_commits_from_before_a_rebalance_that_left_a_member_its_partitions_are_its_own() -> None:
+    records = [snapshot(0, {"one": (0,)}), snapshot(MINUTE, {"one": (0,), "two": (1,)})]
+    commits = {("orders", 0): every_second(0, 40 * SECOND)}
+    assert committed(records[::-1], "one-1", commits, 2 * MINUTE) == Committed(40 * SECOND, SECOND)
+
+
+def test_the_record_that_a_replacement_writes_at_once_has_the_old_member_no_more() -> None:
+    records = [snapshot(0, {"one": (0,)}), snapshot(MINUTE, {"new": (0,)})]
+    commits = {("orders", 0): every_second(0, 40 * SECOND)}
+    assert committed(records[::-1], "one-1", commits, MINUTE) == Committed(40 * SECOND, SECOND)
+
+
+def test_who_commits_nothing_while_the_others_still_do_is_the_last_to_join() -> None:
+    record = snapshot(0, {"one": (0,), "two": (1,), "three": (2,)})
+    commits = {
+        ("orders", 0): every_second(0, MINUTE + 2 * SECOND),
+        ("orders", 1): every_second(0, MINUTE - 5 * SECOND),
+        ("orders", 2): every_second(0, MINUTE + SECOND),
+    }
+    last = last_to_join(record, commits, MINUTE, MINUTE + 10 * SECOND)
+    assert last is not None
+    assert last.name == "two@10.0.0.1"
+
+
+def test_who_commits_what_it_has_processed_for_long_just_before_it_joins_is_the_last() -> None:
+    record = snapshot(0, {"one": (0,), "two": (1,)})
+    commits = {
+        ("orders", 0): [*every_second(0, MINUTE), MINUTE + 2 * SECOND],
+        ("orders", 1): [*every_second(0, MINUTE - 5 * SECOND), MINUTE + 10 * SECOND],
+    }
+    last = last_to_join(record, commits, MINUTE, MINUTE + 10 * SECOND)
+    assert last is not None
+    assert last.name == "two@10.0.0.1"
+
+
+def test_nobody_is_the_last_to_join_if_all_stopped_committing_at_about_the_same_time() -> None:
+    record = snapshot(0, {"one": (0,), "two": (1,)})
+    commits = {("orders", 0): every_second(0, MINUTE), ("orders", 1): every_second(300, MINUTE)}
+    assert last_to_join(record, commits, MINUTE, MINUTE + 10 * SECOND) is None
+
+
+def test_nobody_is_the_last_to_join_if_a_member_with_partitions_never_commits() -> None:
+    record = snapshot(0, {"one": (0,), "two": (1,)})
+    assert last_to_join(record, {("orders", 0): every_second(0, MINUTE)}, MINUTE, 2 * MINUTE) is None
