@@ -1,6 +1,6 @@
 """How often the diagnosis is right: plays incidents on kshim and on a real Kafka, diagnoses them, counts.
 
-    python -m integration.spark.score [--incidents 1250] [--services 100] [--seeds 7001 7002] [--write FILE]
+    python -m integration.spark.score [--incidents 1250] [--services 100] [--seeds 7001 7002] [--write FILE] [--explain]
 
 Seeds below 1000 were used to develop the rules, those from 7000 on only to score them.
 """
@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -45,28 +46,40 @@ LEAST: Final[Mapping[str, float]] = {"events": 0.97, "log": 0.90}
 """Required precision and recall of cause and member. There is no requirement for records alone."""
 
 
-def score_on_kshim(spark: SparkSession, directory: Path, *, seed: int, service_count: int, incident_count: int) -> Run:
+class By(Enum):
+    """Whose diagnosis is scored."""
+
+    RULES = "rules"
+    """That of the pipeline's commands."""
+    EXPLAIN = "explain"
+    """That of `kshim why`, which is to be the only one (docs/design/diagnosis.md)."""
+
+
+def score_on_kshim(
+    spark: SparkSession, directory: Path, *, seed: int, service_count: int, incident_count: int, by: By = By.RULES
+) -> Run:
     """Play on `kshim serve --events-topic`, diagnose from events and records."""
     kshim = KshimProcess(directory / "kshim", config=CONFIG, options=("--events-topic",))
     kshim.start()
     try:
         played = _play(kshim, directory, seed=seed, service_count=service_count, incident_count=incident_count)
-        return Run(
-            "kshim", seed, service_count, played, {"events": _diagnose(spark, kshim, directory, with_events=True)}
-        )
+        scores = {"events": _diagnose(spark, kshim, directory, by, with_events=True)}
+        return Run("kshim", seed, service_count, played, scores)
     finally:
         kshim.stop()
 
 
-def score_on_kafka(spark: SparkSession, directory: Path, *, seed: int, service_count: int, incident_count: int) -> Run:
+def score_on_kafka(
+    spark: SparkSession, directory: Path, *, seed: int, service_count: int, incident_count: int, by: By = By.RULES
+) -> Run:
     """Play on Kafka 4.4, diagnose from its records and log, then from its records alone. Raises Unavailable."""
     kafka = RealKafka(directory / "kafka", CONFIG)
     kafka.start()
     try:
         played = _play(kafka, directory, seed=seed, service_count=service_count, incident_count=incident_count)
         scores = {
-            "log": _diagnose(spark, kafka, directory, log=kafka.log),
-            "records": _diagnose(spark, kafka, directory),
+            "log": _diagnose(spark, kafka, directory, by, log=kafka.log),
+            "records": _diagnose(spark, kafka, directory, by),
         }
         return Run("Kafka 4.4", seed, service_count, played, scores)
     finally:
@@ -89,11 +102,12 @@ def _truth(directory: Path) -> Path:
 
 
 def _diagnose(
-    spark: SparkSession, broker: Broker, directory: Path, *, with_events: bool = False, log: Path | None = None
+    spark: SparkSession, broker: Broker, directory: Path, by: By, *, with_events: bool = False, log: Path | None = None
 ) -> Score:
     """Read what the broker has, and no more; the truth is opened when all is diagnosed."""
     from kshim_pipeline.decode import decode
     from kshim_pipeline.diagnosis.incidents import incidents
+    from kshim_pipeline.diagnosis.of_fleet import incidents_of_fleet
     from kshim_pipeline.inputs.broker_log import read_broker_log
     from kshim_pipeline.inputs.kafka import Cluster, read_topics
     from kshim_pipeline.model.events import events
@@ -105,7 +119,8 @@ def _diagnose(
     if with_events:
         of_events = events(read_topics(spark, cluster, [EVENTS_TOPIC])).cache()
     lines = read_broker_log(spark, [str(log)]).cache() if log is not None else None
-    found = [found_of(row.asDict(recursive=True)) for row in incidents(decoded, of_events, lines).collect()]
+    diagnosed = (incidents if by is By.RULES else incidents_of_fleet)(decoded, of_events, lines)
+    found = [found_of(row.asDict(recursive=True)) for row in diagnosed.collect()]
     spark.catalog.clearCache()
     return score(read_truth(_truth(directory)), found)
 
@@ -120,6 +135,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, nargs=2, default=(KSHIM_SEED, KAFKA_SEED), metavar=("KSHIM", "KAFKA"))
     parser.add_argument("--only", choices=("kshim", "kafka"))
     parser.add_argument("--write", type=Path, metavar="FILE")
+    parser.add_argument("--explain", action="store_const", const=By.EXPLAIN, default=By.RULES, dest="by")
     options = parser.parse_args()
     shuffles = {"spark.sql.shuffle.partitions": "8"}
     spark = make_session("diagnosis scores", "local[2]", jars=Jars.REQUIRED, config=shuffles)
@@ -138,6 +154,7 @@ def main() -> int:
                         seed=seed,
                         service_count=options.services,
                         incident_count=options.incidents,
+                        by=options.by,
                     )
                 )
             print(f"{runs[-1].broker}: {time.monotonic() - began:.0f} s", file=sys.stderr)

@@ -397,6 +397,72 @@ FINDINGS: Final = StructType(
     ]
 )
 
+_REASON: Final = StructType(
+    [
+        _string("text", "What was seen, or not"),
+        _string(
+            "weight", "`must`: only this cause predicts it; `likely`, `neutral`, `unlikely`; `must_not`: it excludes it"
+        ),
+    ]
+)
+_EFFECT: Final = StructType(
+    [
+        _string("group", "Group id"),
+        _int("rebalance_count", "Rebalances"),
+        _long("join_ms", "The longest JOIN phase, or phase revoke of the new protocol; null: unknown", "ms"),
+        _long("sync_ms", "The longest SYNC phase; null: unknown", "ms"),
+        _string("last_to_join", "The client for which others waited longest; null: none, or unknown"),
+        _long("last_wait_ms", "How long they waited", "ms"),
+        _long(
+            "unowned_ms",
+            "From the last sign of a departed member to the assignment of its partitions; null: none departed",
+            "ms",
+        ),
+        _bool("is_observed", "Whether a broker reported its rebalances"),
+        _bool("has_epochs", "It has the new protocol"),
+    ]
+)
+_ALTERNATIVE: Final = StructType(
+    [
+        _string("cause", "Another cause"),
+        _column("confidence", DoubleType(), "Its probability, from 0 to 1"),
+        _column("evidence", ArrayType(_REASON), "What speaks for it and against it"),
+    ]
+)
+
+INCIDENTS: Final = StructType(
+    [
+        _string("cause", "What disturbed the groups, a cause of docs/why.md", required=True),
+        _string("subject", "Who is responsible: `client`, `clients`, `group`, `host` or `broker`", required=True),
+        _column("groups", ArrayType(StringType()), "Group ids", required=True),
+        _column(
+            "clients",
+            ArrayType(StringType()),
+            "Instance ids or `client id@host`: those responsible, or affected if the subject is something else",
+            required=True,
+        ),
+        _string("host", "The host, if there is one"),
+        _column("member_ids", ArrayType(StringType()), "Ids that its clients had", required=True),
+        _instant("from_ms", "The first sign of it", required=True),
+        _instant("to_ms", "The last sign of it", required=True),
+        _column("confidence", DoubleType(), "Probability of the cause, from 0 to 1", required=True),
+        _string("basis", "`observed` or `inferred`", required=True),
+        _string("sentence", "What happened, as a sentence", required=True),
+        _string("advice", "A recommendation; null: none"),
+        _string("would_tell", "Where to look for what is not certain; null: it is certain enough"),
+        _column("effects", ArrayType(_EFFECT), "What it did to each group", required=True),
+        _column("reasons", ArrayType(_REASON), "What speaks for the cause and against it", required=True),
+        _column("alternatives", ArrayType(_ALTERNATIVE), "The next probable causes", required=True),
+        _column(
+            "evidence",
+            ArrayType(EVIDENCE),
+            "Where it was read; the first ones if there are many",
+            required=True,
+        ),
+    ]
+)
+"""Of the diagnosis by `kshim.explain`: kshim_pipeline.diagnosis.of_fleet."""
+
 
 class Table(NamedTuple):
     """A table of the model: its name, schema, key columns and what one row is."""

@@ -35,12 +35,12 @@ def test_members_have_the_last_commit_of_what_they_owned_before_the_next_record(
         commit_record(6, 4_000, 1, 9),
         group_record(7, 5_000, 3),
     )
-    columns = ("number", "generation_id", "member_id", "host", "partitions", "last_commit_ms")
+    columns = ("number", "generation_id", "member_id", "host", "partitions", "last_partitions", "last_commit_ms")
     assert rows_of(members(rows), *columns, by=("number", "member_id")) == [
-        (1, 1, "a", "host-a", 1, 2_500),
-        (1, 1, "b", "host-b", 1, 2_400),
-        (2, 2, "a", "host-a", 2, 4_000),
-        (3, 3, None, None, 0, None),
+        (1, 1, "a", "host-a", 1, [("t", 0)], 2_500),
+        (1, 1, "b", "host-b", 1, [("t", 1)], 2_400),
+        (2, 2, "a", "host-a", 2, [("t", 1)], 4_000),
+        (3, 3, None, None, 0, [], None),
     ]
 
 

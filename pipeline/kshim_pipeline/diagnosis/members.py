@@ -53,6 +53,12 @@ def members(decoded: DataFrame) -> DataFrame:
             F.lit(0),
             lambda sum_, topic: sum_ + F.size(topic["partitions"]),
         ).alias("partitions"),
+        F.transform(
+            F.filter(F.coalesce("_member.assignment", F.array()), lambda topic: F.size(topic["partitions"]) > 0),
+            lambda topic: F.struct(
+                topic["topic"].alias("topic"), F.array_max(topic["partitions"]).cast("int").alias("partition")
+            ),
+        ).alias("last_partitions"),
     ).drop("_member")
     return shaped(rows.join(_last_commits(decoded, taken), ["group_id", "number", "member_id"], "left"), MEMBERS)
 

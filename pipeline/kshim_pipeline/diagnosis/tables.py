@@ -58,6 +58,10 @@ MEMBERS: Final = StructType([
     StructField("rebalance_timeout_ms", IntegerType()),
     StructField("topics",               ArrayType(StringType())),
     StructField("partitions",           IntegerType()),
+    StructField("last_partitions",      ArrayType(StructType([          # of each topic, the last that it was assigned
+        StructField("topic",            StringType()),
+        StructField("partition",        IntegerType()),
+    ]))),
     StructField("last_commit_ms",       LongType()),                     # before the next snapshot; null: none
 ])
 """A member in a snapshot of its group; a snapshot without members is a row without a member."""

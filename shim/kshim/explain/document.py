@@ -21,11 +21,12 @@ def document(
         "sources": list(sources),
         "since_ms": since_ms,
         "damaged": list(damaged),
-        "incidents": [_incident(each) for each in incidents],
+        "incidents": [incident_object(each) for each in incidents],
     }
 
 
-def _incident(incident: Incident) -> dict[str, Any]:
+def incident_object(incident: Incident) -> dict[str, Any]:
+    """One element of `incidents`."""
     return {
         "cause": str(incident.cause),
         "subject": str(incident.subject),

@@ -1,0 +1,122 @@
+"""What is known of a group and its neighbours: the members of other groups on the hosts of members that fell silent together.
+
+A host that fails, or a network that is cut, shows in several groups. Only what happened on those hosts around that time
+is brought to each of the groups, for a fleet's history does not fit in one place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from kshim.explain.facts import DEFAULT_SESSION_MS, HEARTBEAT_MS, RETURN_MS, Kind
+from kshim_pipeline.diagnosis.facts import Entry
+from kshim_pipeline.diagnosis.typed_rows import schema_of
+from kshim_pipeline.model.shape import null
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+ENTRIES: Final = schema_of(Entry)
+
+HOSTS: Final = 10
+"""Of so many hosts a group is told when members on them fell silent together with one of its own; its own host first."""
+
+_BEGINS: Final = (Kind.JOINED, Kind.REPLACED)
+_ENDS: Final = (Kind.LEFT, Kind.EXPIRED, Kind.REMOVED)
+
+
+def neighbours(entries: DataFrame) -> DataFrame:
+    """Rows of ENTRIES of other groups, with `asked`, the group for which they are."""
+    asked = _asked(entries)
+    facts = _with_ends(entries.where("fact is not null"))
+    on_host = F.coalesce("fact.member.host", "fact.phases.last_to_join.host") == F.col("host")
+    is_then = (F.col("fact.ts_ms") <= F.col("to_ms") + RETURN_MS) & (F.col("until_ms") >= F.col("from_ms") - RETURN_MS)
+    is_other = F.col("group") != F.col("asked")
+    there = facts.join(asked, on_host & is_then & is_other)
+    # What their groups did meanwhile: members that took part in a rebalance were not silent.
+    groups = there.select("asked", "from_ms", "to_ms", F.col("group").alias("_group")).distinct()
+    completed = facts.where(_is(Kind.COMPLETED)).join(groups, (F.col("group") == F.col("_group")) & is_then)
+    found = there.unionByName(completed, allowMissingColumns=True).select("asked", *ENTRIES.names)
+    stops = _stops(entries).crossJoin(entries.select(F.col("group").alias("asked")).distinct()).where(is_other)
+    together = found.unionByName(stops.select("asked", *ENTRIES.names))
+    once = {"_source": F.col("fact.source"), "_member_id": F.col("fact.member.member_id")}
+    return together.withColumns(once).dropDuplicates(["asked", "group", *once]).drop(*once)
+
+
+def _stops(entries: DataFrame) -> DataFrame:
+    """Where a broker was stopped, and where a coordinator was loaded, one of many groups: nobody could join meanwhile."""
+    rows = entries.where(_is(Kind.STOPPING, Kind.LOADED)).select(F.struct(*ENTRIES.names).alias("_first"))
+    when = F.floor(F.col("_first.fact.ts_ms") / HEARTBEAT_MS)
+    first = rows.groupBy(F.col("_first.fact.kind"), when).agg(F.min_by("_first", "_first.fact.ts_ms").alias("_first"))
+    return first.select("_first.*")
+
+
+def _asked(entries: DataFrame) -> DataFrame:
+    """`asked`, `host`, `from_ms`, `to_ms`: hosts on which a member fell silent when one of the group `asked` did.
+
+    Or when the group waited for one on that host, which was perhaps silent for less than its session timeout.
+    """
+    session_ms = F.coalesce("profile.session_ms", F.lit(DEFAULT_SESSION_MS))
+    ended_ms = F.col("fact.ts_ms")
+    last_ms = F.col("fact.activity.last_request_ms")
+    silent_ms = F.when(last_ms.isNull(), ended_ms - session_ms).otherwise(F.least(last_ms, ended_ms))
+    # Commits, from which records show when a member was last heard of, are rarer than heartbeats.
+    within_ms = F.when(F.col("fact.is_observed"), F.lit(HEARTBEAT_MS)).otherwise(session_ms / 2)
+    silent = entries.where(_is(Kind.EXPIRED) & F.col("fact.member.host").isNotNull()).select(
+        "group",
+        F.col("fact.member.host").alias("host"),
+        silent_ms.alias("from_ms"),
+        ended_ms.alias("to_ms"),
+        within_ms.cast("long").alias("within_ms"),
+        F.lit(True).alias("is_silent"),
+    )
+    phases = "fact.phases"
+    took_ms = F.coalesce(f"{phases}.sync_ms", F.lit(0)) + F.coalesce(f"{phases}.join_ms", f"{phases}.last_wait_ms")
+    waited = entries.where(F.col(f"{phases}.last_wait_ms") > HEARTBEAT_MS).select(
+        "group",
+        F.col(f"{phases}.last_to_join.host").alias("host"),
+        (ended_ms - took_ms).alias("from_ms"),
+        (ended_ms - took_ms + F.col(f"{phases}.last_wait_ms")).alias("to_ms"),
+        F.lit(RETURN_MS).cast("long").alias("within_ms"),
+        F.lit(False).alias("is_silent"),
+    )
+    # Those of the same minute, or of the one before or after it, are compared.
+    minute = F.floor(F.col("from_ms") / RETURN_MS)
+    one = silent.unionByName(waited).select("*", minute.alias("minute")).alias("one")
+    other = silent.select(
+        "group", "host", "from_ms", F.explode(F.array(minute - 1, minute, minute + 1)).alias("minute")
+    )
+    is_same_host = F.col("one.host") == F.col("other.host")
+    pairs = one.join(other.alias("other"), F.col("one.minute") == F.col("other.minute")).where(
+        (F.col("one.group") != F.col("other.group"))
+        & (F.abs(F.col("one.from_ms") - F.col("other.from_ms")) <= F.col("one.within_ms"))
+        & (F.col("one.is_silent") | is_same_host)
+    )
+    hosts = pairs.select(
+        F.col("one.group").alias("asked"),
+        F.col("other.host").alias("host"),
+        F.col("one.from_ms").alias("from_ms"),
+        F.col("one.to_ms").alias("to_ms"),
+        (~is_same_host).alias("_is_other"),
+    ).distinct()
+    order = Window.partitionBy("asked", "from_ms", "to_ms").orderBy("_is_other", "host")
+    return hosts.withColumn("_n", F.row_number().over(order)).where(F.col("_n") <= HOSTS).drop("_n", "_is_other")
+
+
+def _with_ends(facts: DataFrame) -> DataFrame:
+    """With `until_ms`: of a fact with which a membership begins, when it ends; of others, when they happened."""
+    ended = facts.where(_is(*_ENDS)).select("group", F.col("fact.member.member_id").alias("_id"), "fact.ts_ms")
+    replaced = facts.where(_is(Kind.REPLACED)).select("group", F.col("fact.other_id").alias("_id"), "fact.ts_ms")
+    ends = ended.unionByName(replaced).groupBy("group", "_id").agg(F.max("ts_ms").alias("_end_ms"))
+    member_id = F.when(_is(*_BEGINS), F.col("fact.member.member_id")).otherwise(null("string"))
+    begun = facts.withColumn("_id", member_id).join(ends, ["group", "_id"], "left")
+    forever = F.lit(1 << 62)
+    until_ms = F.when(_is(*_BEGINS), F.coalesce("_end_ms", forever)).otherwise(F.col("fact.ts_ms"))
+    return begun.withColumn("until_ms", until_ms).drop("_id", "_end_ms")
+
+
+def _is(*kinds: Kind) -> Column:
+    return F.col("fact.kind").isin(*(kind.name for kind in kinds))

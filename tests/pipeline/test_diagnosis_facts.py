@@ -1,0 +1,102 @@
+"""Rows of one group to incidents, without Spark: what each source says, and where it was read."""
+
+from __future__ import annotations
+
+from kshim.explain.facts import Kind
+from kshim_pipeline.diagnosis.explained import Found, incident_rows
+from kshim_pipeline.diagnosis.facts import Entry, Place
+from kshim_pipeline.diagnosis.typed_rows import rows_of, schema_of, table_of, values_of
+from kshim_pipeline.schemas import INCIDENTS
+from tests.pipeline.explained_rows import (
+    a_member,
+    a_snapshot,
+    an_event,
+    answers,
+    found_in,
+    incidents_of,
+    known_of,
+    lines_of,
+)
+
+A, B, C = a_member("a"), a_member("b"), a_member("c")
+START = a_snapshot(1, 1_000, A, B, C)
+JOINED = [an_event(number, 1_000, "member_joined", member) for number, member in enumerate((A, B, C))]
+LOG = """\
+10:00:00,000 Pending dynamic member with id b joins group g in Stable state. Adding to the group now.
+10:00:04,500 Member b in group g has failed, removing it from the group.
+10:00:04,500 Preparing to rebalance group g in state PreparingRebalance with old generation 1 (reason: removing member b on heartbeat expiration).
+10:00:06,001 Stabilized group g generation 2 with 2 members.
+10:00:06,041 Assignment received from leader a for group g for generation 2. The group has 2 members, 0 of which are static.
+"""
+
+
+def test_events_are_preferred_and_records_give_timeouts_and_places() -> None:
+    died = an_event(9, 100_000, "member_left", B, reason="session_timeout")
+    known = known_of(START, [*JOINED, died], lines_of(LOG))
+    assert [entry.fact.kind for entry in known if entry.fact is not None] == [Kind.JOINED] * 3 + [Kind.EXPIRED]
+    assert {entry.profile.session_ms for entry in known if entry.profile is not None} == {10_000}
+    assert known[-1].place == Place("__kshim_events", 0, 9)
+    (row,) = incidents_of(START, [*JOINED, died])
+    assert (row["cause"], row["clients"], row["host"], row["from_ms"]) == ("killed", ["b@hb"], "hb", 90_000)
+    assert (row["basis"], row["evidence"]) == ("observed", [{"topic": "__kshim_events", "partition": 0, "offset": 9}])
+
+
+def test_events_say_what_was_assigned_as_the_record_of_the_generation_has_it() -> None:
+    more = a_snapshot(2, 50_000, a_member("a", last_partitions=[{"topic": "t", "partition": 8}]), B, C)
+    ends = [
+        an_event(4 + number, ts_ms, "rebalance_completed", to_generation=number, join_ms=10, sync_ms=5)
+        for number, ts_ms in ((1, 1_000), (2, 50_000))
+    ]
+    assert answers(incidents_of([*START, *more], [*JOINED, *ends]))[-1][0] == "partitions_added"
+
+
+def test_a_log_is_read_where_there_are_no_events() -> None:
+    known = known_of(START, lines=lines_of(LOG))
+    told = [entry for entry in known if entry.fact is not None]
+    assert [entry.fact.kind for entry in told if entry.fact] == [Kind.JOINED, Kind.EXPIRED, Kind.COMPLETED]
+    assert told[1].place == Place("log", None, 2)
+    assert told[1].fact is not None
+    assert told[1].fact.member is not None
+    assert told[1].fact.member.name == "b@hb"  # no line names the host
+    assert ("killed", ["b@hb"]) in answers(incidents_of(START, lines=lines_of(LOG)))
+
+
+def test_records_alone_tell_a_member_that_failed_by_its_last_commit() -> None:
+    before = a_snapshot(1, 1_000, A, B, C, commits={"a": 100_300, "b": 90_500, "c": 100_400})
+    (row,) = incidents_of([*before, *a_snapshot(2, 100_450, A, C)])
+    assert (row["cause"], row["clients"], row["basis"]) == ("killed", ["b@hb"], "inferred")
+    assert row["evidence"] == [{"topic": "__consumer_offsets", "partition": 7, "offset": 2}]
+
+
+def test_a_member_that_no_fact_is_about_has_a_profile() -> None:
+    known = known_of(START, [an_event(1, 2_000, "member_joined", a_member("d"))])
+    assert [entry.profile.member.member_id for entry in known if entry.profile is not None] == ["a", "b", "c"]
+
+
+def test_a_group_without_rows_of_members_is_explained_too() -> None:
+    gone = an_event(9, 100_000, "member_left", B, reason="session_timeout")
+    assert answers(incidents_of(events=[*JOINED, gone])) == [("killed", ["b@hb"])]
+
+
+def test_what_happened_to_a_process_in_two_groups_is_one_incident() -> None:
+    died = an_event(9, 100_000, "member_left", B, reason="session_timeout")
+    known = known_of(START, [*JOINED, died])
+    elsewhere = [
+        entry._replace(group="h", fact=None if entry.fact is None else entry.fact._replace(group="h"))
+        for entry in known
+    ]
+    rows = incident_rows([*found_in(known), *found_in(elsewhere, group="h")])
+    (row,) = [row for row in rows if row["cause"] == "killed"]
+    assert (row["groups"], row["clients"]) == (["g", "h"], ["b@hb"])
+
+
+def test_facts_and_incidents_are_the_same_when_spark_has_carried_them() -> None:
+    died = an_event(9, 100_000, "member_left", B, reason="session_timeout")
+    ended = an_event(10, 100_900, "rebalance_completed", to_generation=1, join_ms=900, sync_ms=5, protocol="range")
+    known = known_of(START, [*JOINED, died, ended])
+    assert values_of(Entry, table_of(rows_of(known), schema_of(Entry)).to_pylist()) == known
+    found = found_in(known)
+    assert values_of(Found, table_of(rows_of(found), schema_of(Found)).to_pylist()) == found
+    row = next(incident_rows(found))
+    assert row.keys() == set(INCIDENTS.names)
+    assert table_of([row], INCIDENTS).num_rows == 1

@@ -1,0 +1,89 @@
+"""Records, events and log lines -> incidents: of one group after the other, with what happened on hosts of their members."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kshim_pipeline.diagnosis.facts import Entry
+from kshim_pipeline.diagnosis.neighbours import ENTRIES, neighbours
+from kshim_pipeline.diagnosis.of_fleet import incidents_of_fleet
+from kshim_pipeline.diagnosis.typed_rows import rows_of as rows_of_values
+from kshim_pipeline.model.events import events
+from kshim_pipeline.schemas import INCIDENTS
+from tests.pipeline.explained_rows import a_member, a_snapshot, an_event
+from tests.pipeline.explained_rows import known_of as entries
+from tests.pipeline.model_rows import commit_record, decoded, event, event_records, group_record, member, rows_of, table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+B = {"member_id": "b", "instance_id": None, "client_id": "client-b", "host": "host-b"}
+
+
+def _group(group: str, *names: str, host: str, died_ms: int | None = None) -> list[Entry]:
+    """A group with members on a host; the session of the first one ends at `died_ms`."""
+    there = [a_member(f"{group}-{name}", host=host) for name in names]
+    joined = [an_event(number, 1_000, "member_joined", each) for number, each in enumerate(there)]
+    died = [an_event(99, died_ms, "member_left", there[0], reason="session_timeout")] if died_ms else []
+    known = entries(a_snapshot(1, 900, *there), [*joined, *died])
+    return [
+        each._replace(
+            group=group,
+            fact=None if each.fact is None else each.fact._replace(group=group, source=f"{group} {each.fact.source}"),
+        )
+        for each in known
+    ]
+
+
+def test_a_group_is_told_what_happened_on_a_host_whose_member_fell_silent_with_its_own(spark: SparkSession) -> None:
+    known = [
+        *_group("one", "a", "b", host="h1", died_ms=100_000),
+        *_group("two", "a", "b", host="h1", died_ms=101_000),
+        *_group("alive", "a", host="h1"),
+        *_group("elsewhere", "a", host="h2"),
+        *_group("later", "a", host="h1", died_ms=400_000),
+    ]
+    found = neighbours(table(spark, ENTRIES, rows_of_values(known)))
+    assert rows_of(found, "asked", "group", "fact.kind", "fact.member.member_id") == [
+        ("one", "alive", "JOINED", "alive-a"),
+        ("one", "later", "JOINED", "later-a"),
+        ("one", "two", "EXPIRED", "two-a"),
+        ("one", "two", "JOINED", "two-a"),
+        ("one", "two", "JOINED", "two-b"),
+        ("two", "alive", "JOINED", "alive-a"),
+        ("two", "later", "JOINED", "later-a"),
+        ("two", "one", "EXPIRED", "one-a"),
+        ("two", "one", "JOINED", "one-a"),
+        ("two", "one", "JOINED", "one-b"),
+    ]
+
+
+@pytest.fixture(scope="module")
+def of_two_groups(spark: SparkSession) -> DataFrame:
+    """Client b, a member of g and of h, was killed: records of both, events of g alone."""
+    records = [
+        row | {"group_id": group, "partition": partition}
+        for group, partition in (("g", 7), ("h", 8))
+        for row in (
+            group_record(1, 1_000, 1, member("a", 0), member("b", 1)),
+            commit_record(2, 955_000, 0, 10),
+            commit_record(3, 955_000, 1, 10),
+            commit_record(4, 999_000, 0, 11),
+            group_record(5, 1_000_100, 2, member("a", 0, 1), state_timestamp_ms=1_000_090),
+        )
+    ]
+    died = event(9, 1_000_000, "member_left", reason="session_timeout", trigger=B, state_from="Stable")
+    return incidents_of_fleet(decoded(spark, *records), events(event_records(spark, died))).cache()
+
+
+def test_what_happened_to_a_process_in_several_groups_is_one_incident(of_two_groups: DataFrame) -> None:
+    assert of_two_groups.schema.names == INCIDENTS.names
+    rows = [row.asDict(recursive=True) for row in of_two_groups.where("cause = 'killed'").collect()]
+    assert [(row["groups"], row["clients"], row["host"]) for row in rows] == [
+        (["g", "h"], ["client-b@host-b"], "host-b")
+    ]
+    assert rows[0]["basis"] == "inferred"
+    assert [effect["group"] for effect in rows[0]["effects"]] == ["h"]
+    assert {place["topic"] for place in rows[0]["evidence"]} == {"__kshim_events", "__consumer_offsets"}
