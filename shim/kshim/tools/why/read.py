@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import struct
-from array import array
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 from zoneinfo import ZoneInfo
@@ -15,6 +13,7 @@ from kshim.explain import Known
 from kshim.explain.facts import Fact, Kind
 from kshim.explain.sources.broker_log import facts_of_log
 from kshim.explain.sources.events import fact_of_event
+from kshim.explain.sources.group_records import GroupRecord, GroupRecords, encoded
 from kshim.explain.sources.log_lines import parse_broker_line, parse_line
 from kshim.explain.sources.records import (
     Snapshot,
@@ -23,14 +22,12 @@ from kshim.explain.sources.records import (
     last_commit_in,
     last_to_join,
     profiles,
-    snapshot_of,
     with_partitions,
 )
 from kshim.explain.sources.samples import Presence
 from kshim.tools.logs import NoTopic, SourceError
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.group_metadata import GroupMetadataValue
-from kshim_protocol.internal.versioned import parse_versioned
 from kshim_protocol.partitioner import partition_for
 from kshim_protocol.records.compression import CompressionUnavailableError
 from kshim_protocol.records.record import Record, iter_records
@@ -45,18 +42,8 @@ NEWEST_OF_ALL = 300_000
 """For all groups, of which each record has to be decoded; both take a few seconds."""
 EVENTS_KEPT = NEWEST_RECORDS
 """Events of which facts are kept, the newest."""
-COMMITS_KEPT = 10_000
-"""Times of commits that are kept of each partition, the newest; twice as many before the others are dropped."""
-COMMITS_KEPT_OF_ALL = 4_000_000
-"""Of all partitions together: with more, the older half of each partition's is dropped."""
-SNAPSHOTS_OF_A_GROUP = 2_000
-"""The newest of a group that are kept: a crash loop for hours fits, and memory stays bounded."""
 SNAPSHOTS_OF_ALL = NEWEST_OF_ALL
 """Of all groups together: with more, the older half of each group's is dropped, and deleted groups are."""
-
-_COMMIT_KEYS = (0, 1)
-_GROUP_KEY = 2
-_NUMBER = struct.Struct(">h")
 
 
 class Logs(Protocol):
@@ -88,6 +75,8 @@ class Read(NamedTuple):
     """Where something could not be read, `topic-partition`, besides the torn end of a log that is being written."""
     has_group: bool = False
     """Whether there are records of the group, even if they say of nothing that has happened: older ones are compacted."""
+    records: Mapping[str, Sequence[GroupRecord]] = {}
+    """Those of each group, in order."""
 
 
 def read(
@@ -126,7 +115,7 @@ class Reading:
         self._broker_logs = broker_logs
         self._zone = ZoneInfo(time_zone)
         self._presence = {} if presence is None else presence
-        self._offsets = _Offsets(groups, snapshots_kept)
+        self._offsets = GroupRecords(groups, snapshots_kept)
         self._events: deque[Fact] = deque(maxlen=EVENTS_KEPT)
         self._event_count = 0
 
@@ -199,6 +188,7 @@ class Reading:
             self._scan.since_ms,
             tuple(self._scan.damaged),
             bool(offsets.snapshots or offsets.commits),
+            offsets.snapshots,
         )
 
     def _with_commits(self, fact: Fact, record_of: Callable[[str, int], Snapshot | None]) -> Fact:
@@ -220,7 +210,7 @@ class Reading:
         return fact._replace(phases=phases._replace(last_to_join=last, is_last_observed=last is None))
 
     def _read_events(self) -> None:
-        keys = _encoded(self._groups)
+        keys = encoded(self._groups)
         for likely in _likely(self._scan.partitions(EVENTS_TOPIC), self._groups):
             for partition, record in self._scan.newest(EVENTS_TOPIC, likely):
                 if record.value is None or (keys is not None and bytes(record.key or b"") not in keys):
@@ -235,98 +225,6 @@ class Reading:
                     self._event_count += 1
             if self._events:
                 break
-
-
-def _encoded(groups: frozenset[str] | None) -> frozenset[bytes] | None:
-    return None if groups is None else frozenset(name.encode() for name in groups)
-
-
-class _Record(NamedTuple):
-    """A record of a group. `value` None: a tombstone. It is read again each time, for what was assigned takes memory."""
-
-    ts_ms: int
-    offset: int
-    value: GroupMetadataValue | None
-
-    def read(self, group: str) -> Snapshot:
-        """With its members."""
-        return snapshot_of(self.ts_ms, group, f"record {self.offset}", self.value)
-
-
-class _Offsets:
-    """Records of the groups asked for: those of groups decoded, of commits only the times, and the newest offset."""
-
-    def __init__(self, groups: frozenset[str] | None, most_snapshots: int) -> None:
-        self._groups = _encoded(groups)
-        self._most_snapshots = most_snapshots
-        self._snapshots_kept = self._commits_kept = 0
-        self.snapshot_count = 0
-        """How many there were."""
-        self.committed: dict[str, dict[tuple[str, int], int]] = defaultdict(dict)
-        self.snapshots: dict[str, deque[_Record]] = defaultdict(lambda: deque(maxlen=SNAPSHOTS_OF_A_GROUP))
-        self.commits: dict[str, dict[tuple[str, int], array[int]]] = defaultdict(dict)
-
-    def add(self, record: Record) -> None:
-        key = record.key
-        if key is None or len(key) < 4:
-            return
-        (number,) = _NUMBER.unpack_from(key)
-        if number > _GROUP_KEY or number < 0:
-            return
-        (size,) = _NUMBER.unpack_from(key, 2)
-        name = bytes(key[4 : 4 + size])
-        if self._groups is not None and name not in self._groups:
-            return
-        group = name.decode(errors="backslashreplace")
-        if number == _GROUP_KEY:
-            self._add_snapshot(group, record)
-        else:
-            (topic_size,) = _NUMBER.unpack_from(key, 4 + size)
-            topic_at = 6 + size
-            topic = bytes(key[topic_at : topic_at + topic_size]).decode(errors="backslashreplace")
-            partition = int.from_bytes(key[topic_at + topic_size : topic_at + topic_size + 4], "big")
-            if record.value is None:  # expired, or deleted
-                self.committed[group].pop((topic, partition), None)
-                return
-            self.committed[group][topic, partition] = int.from_bytes(record.value[2:10], "big")
-            mine = self.commits[group]
-            if (topic, partition) not in mine:
-                mine[topic, partition] = array("q")
-            times = mine[topic, partition]
-            times.append(record.timestamp_ms)
-            if len(times) >= 2 * COMMITS_KEPT:
-                self._commits_kept -= len(times) - COMMITS_KEPT
-                del times[:-COMMITS_KEPT]
-            self._commits_kept += 1
-            if self._commits_kept > COMMITS_KEPT_OF_ALL:
-                for times in (times for others in self.commits.values() for times in others.values()):
-                    del times[: len(times) // 2]
-                self._commits_kept = sum(len(times) for others in self.commits.values() for times in others.values())
-
-    def _add_snapshot(self, group: str, record: Record) -> None:
-        value: GroupMetadataValue | None = None
-        if record.value is not None:
-            try:
-                _, value = parse_versioned(GroupMetadataValue, bytes(record.value))
-            except ProtocolError:
-                return  # of a newer Kafka, or damaged: dump-offsets reports it
-        self.snapshots[group].append(_Record(record.timestamp_ms, record.offset, value))
-        self.snapshot_count += 1
-        self._snapshots_kept += 1
-        if self._snapshots_kept > self._most_snapshots:
-            self._forget()
-
-    def _forget(self) -> None:
-        for group, mine in list(self.snapshots.items()):
-            for _ in range(len(mine) // 2):
-                mine.popleft()
-            if mine[-1].value is None:
-                del self.snapshots[group]
-                self.commits.pop(group, None)
-                self.committed.pop(group, None)
-        self._snapshots_kept = sum(map(len, self.snapshots.values()))
-        # Groups with a single record lose none: as many as there are groups are kept, and not looked through each time.
-        self._most_snapshots = max(self._most_snapshots, 2 * self._snapshots_kept)
 
 
 def _likely(partitions: list[int], groups: frozenset[str] | None) -> Iterator[list[int]]:
