@@ -3,46 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
+from kshim.drawing import Picture, legend, svg
+from kshim.drawing.vocabulary import CSS as DRAWING_CSS
+from kshim.drawing.vocabulary import DARK, LIGHT
 from kshim.explain.causes import Cause, Subject
 from kshim.explain.effects import Effect
 from kshim.explain.words import effect_text, time_text
 from kshim.wording import counted, escaped
 
-CSS = """
-:root { color: #1f2933; background: #f5f7fa; font: 15px/1.5 Inter, system-ui, Helvetica, Arial, sans-serif; }
-body { max-width: %(width)dpx; margin: 0 auto; padding: 24px; }
-header h1 { margin: 0; font-size: 26px; } header p { margin: 4px 0 20px; color: #52606d; }
-.tiles { display: flex; flex-wrap: wrap; gap: 12px; margin-bottom: 20px; }
-.tile { background: #fff; border: 1px solid #e4e7eb; border-radius: 8px; padding: 10px 16px; min-width: 120px; }
-.tile b { display: block; font-size: 22px; } .tile span { color: #7b8794; font-size: 13px; }
-section { background: #fff; border: 1px solid #e4e7eb; border-radius: 8px; padding: 16px 20px; margin-bottom: 18px;
-  overflow-x: auto; }
-section h2 { margin: 0; font-size: 17px; } section p { margin: 2px 0 12px; color: #52606d; }
-.none { color: #7b8794; font-style: italic; }
-table { border-collapse: collapse; width: 100%%; } td, th { text-align: left; padding: 6px 8px; vertical-align: top;
-  border-top: 1px solid #e4e7eb; } th { color: #7b8794; font-weight: normal; border-top: 0; }
+CSS = f"""
+{LIGHT}
+body {{ color: var(--ink); background: var(--ground); font: 15px/1.5 Inter, system-ui, Helvetica, Arial, sans-serif;
+  max-width: %(width)dpx; margin: 0 auto; padding: 24px; }}
+header h1 {{ margin: 0; font-size: 26px; }} header p {{ margin: 4px 0 20px; color: var(--quiet); }}
+.tiles {{ display: flex; flex-wrap: wrap; gap: 12px; margin-bottom: 20px; }}
+.tile {{ background: var(--paper); border: 1px solid var(--line); border-radius: 8px; padding: 10px 16px; min-width: 120px; }}
+.tile b {{ display: block; font-size: 22px; }} .tile span {{ color: var(--quiet); font-size: 13px; }}
+section {{ background: var(--paper); border: 1px solid var(--line); border-radius: 8px; padding: 16px 20px; margin-bottom: 18px;
+  overflow-x: auto; }}
+section h2 {{ margin: 0; font-size: 17px; }} section p {{ margin: 2px 0 12px; color: var(--quiet); }}
+.none {{ color: var(--quiet); font-style: italic; }}
+table {{ border-collapse: collapse; width: 100%%; }} td, th {{ text-align: left; padding: 6px 8px; vertical-align: top;
+  border-top: 1px solid var(--line); }} th {{ color: var(--quiet); font-weight: normal; border-top: 0; }}
 """.strip()
-"""Of all pages, with the `width` of the text."""
+"""Of all pages, with the `width` of the text. It has no dark colours: DARK adds them."""
+
+INCIDENT_CSS = """
+.incident .cause { color: #fff; border-radius: 4px; padding: 1px 7px; font-weight: normal; }
+.cause.client { background: #c2410c; } .cause.clients { background: #1d4ed8; } .cause.group { background: #0f766e; }
+.cause.host { background: #9b1c1c; } .cause.broker { background: #6d28d9; } .cause.unknown { background: #59636e; }
+rect.client { fill: #c2410c; } rect.clients { fill: #1d4ed8; } rect.group { fill: #0f766e; } rect.host { fill: #9b1c1c; }
+rect.broker { fill: #6d28d9; } rect.unknown { fill: #6b7280; }
+section p.what { color: var(--ink); margin: 8px 0; font-size: 16px; } section p.culprit { color: var(--culprit); font-weight: 700;
+  font-size: 20px; margin: 6px 0 0; } dl { display: grid; grid-template-columns: 9em 1fr; gap: 4px 12px; margin: 0; }
+dt { color: var(--quiet); } dd { margin: 0; } dd ul { margin: 0; padding-left: 18px; } li.against { color: var(--culprit); }
+dd.advice { font-weight: 600; } dl { align-content: start; } .incident summary { color: var(--quiet); font-size: 13px; }
+@media (min-width: 900px) { .incident { display: grid; grid-template-columns: 2fr 3fr; gap: 0 24px; } }
+""".strip()
+"""Of what is said of incidents."""
 
 _OWN_CSS = """
-body, td { overflow-wrap: anywhere; } section h2 b { color: #fff; border-radius: 4px; padding: 1px 7px; font-weight: normal; }
-section p.what { color: #1f2933; margin: 8px 0; } dl { display: grid; grid-template-columns: 9em 1fr; gap: 4px 12px; margin: 0; }
-dt { color: #7b8794; } dd { margin: 0; } ul { margin: 0; padding-left: 18px; } li.against { color: #9b1c1c; }
-svg { display: block; width: 100%; height: auto; } svg text { font: 11px system-ui, sans-serif; fill: #52606d; }
+body, td { overflow-wrap: anywhere; }
+svg.incidents { display: block; width: 100%; height: auto; } svg.incidents text { font: 11px system-ui, sans-serif; fill: var(--quiet); }
 """.strip()
 
 _WIDTH = 1_000
-_COLOURS = {
-    Subject.CLIENT: "#c2410c",
-    Subject.CLIENTS: "#1d4ed8",
-    Subject.GROUP: "#0f766e",
-    Subject.HOST: "#9b1c1c",
-    Subject.BROKER: "#6d28d9",
-}
-_UNKNOWN_COLOUR = "#6b7280"
 _FOR = ("must", "likely")
 _AGAINST = ("unlikely", "must_not")
 _LANE_HEIGHT = 18
@@ -52,18 +61,22 @@ _LEAST_BAR = 4.0
 _SEPARATE = 2.0
 
 
-def page(document: Mapping[str, Any]) -> str:
-    """The file's text. Names in it may be anything."""
+def page(document: Mapping[str, Any], pictures: Mapping[str, Picture] | None = None) -> str:
+    """The file's text, with the swim lanes of groups where there are `pictures`. Names in it may be anything."""
     incidents = document["incidents"]
     groups = sorted({group for incident in incidents for group in incident["groups"]})
     body = [_header(document, len(groups))]
     body += [
-        _timeline(group, [each for each in enumerate(incidents) if group in each[1]["groups"]]) for group in groups
+        _timeline(
+            group, [each for each in enumerate(incidents) if group in each[1]["groups"]], (pictures or {}).get(group)
+        )
+        for group in groups
     ]
-    body += [_incident(number, incident) for number, incident in enumerate(incidents)]
+    body += [incident_section(incident, f"incident-{number}") for number, incident in enumerate(incidents)]
     if not incidents:
         body.append("<section><p class='none'>Nothing has disturbed a group, as far as was read.</p></section>")
-    return frame("Why groups rebalanced", "\n".join(body), CSS % {"width": _WIDTH + 100} + "\n" + _OWN_CSS)
+    css = "\n".join((CSS % {"width": _WIDTH + 100}, DARK, DRAWING_CSS, INCIDENT_CSS, _OWN_CSS))
+    return frame("Why groups rebalanced", "\n".join(body), css)
 
 
 def frame(title: str, body: str, css: str) -> str:
@@ -94,8 +107,9 @@ def _header(document: Mapping[str, Any], group_count: int) -> str:
     return f"<header><h1>Why groups rebalanced</h1><p>Times are UTC.</p></header>\n<div class='tiles'>{shown}</div>"
 
 
-def _timeline(group: str, mine: Sequence[tuple[int, Mapping[str, Any]]]) -> str:
-    """A bar for each incident, in as few lanes as hold them without overlapping; each leads to what is said of it."""
+def _timeline(group: str, mine: Sequence[tuple[int, Mapping[str, Any]]], picture: Picture | None) -> str:
+    """A bar for each incident, in as few lanes as hold them without overlapping; each leads to what is said of it. Below it
+    the swim lanes of the group."""
     begin_ms = min(incident["from_ms"] for _, incident in mine)
     end_ms = max(incident["to_ms"] for _, incident in mine)
     span_ms = max(end_ms - begin_ms, 1)
@@ -108,43 +122,80 @@ def _timeline(group: str, mine: Sequence[tuple[int, Mapping[str, Any]]]) -> str:
         lanes[lane : lane + 1] = [left + width]
         label = f"{incident['cause']} ({incident['confidence']:.0%}), {time_text(incident['from_ms'])}: {incident['sentence']}"
         bars.append(
-            f"<a href='#incident-{number}'><rect x='{left:.1f}' y='{lane * _LANE_HEIGHT}' width='{width:.1f}' "
-            f"height='{_LANE_HEIGHT - 4}' rx='2' fill='{_colour(incident)}'><title>{text(label)}</title></rect></a>"
+            f"<a href='#incident-{number}' aria-label='{text(label)}'><rect x='{left:.1f}' y='{lane * _LANE_HEIGHT}' width='{width:.1f}' "
+            f"height='{_LANE_HEIGHT - 4}' rx='2' class='{_subject(incident)}'><title>{text(label)}</title></rect></a>"
         )
     low = len(lanes) * _LANE_HEIGHT
-    axis = f"<line x1='0' x2='{_WIDTH}' y1='{low}' y2='{low}' stroke='#cbd2d9'/>"
+    axis = f"<line x1='0' x2='{_WIDTH}' y1='{low}' y2='{low}' stroke='currentColor'/>"
     axis += f"<text x='0' y='{low + 14}'>{time_text(begin_ms)}</text>"
     axis += f"<text x='{_WIDTH}' y='{low + 14}' text-anchor='end'>{time_text(end_ms)}</text>"
     return (
         f"<section><h2>{text(group)}</h2><p>{counted(len(mine), 'incident')}</p>"
-        f"<svg viewBox='0 0 {_WIDTH} {low + _AXIS_HEIGHT}' role='img'>{''.join(bars)}{axis}</svg></section>"
+        f"<svg class='incidents' viewBox='0 0 {_WIDTH} {low + _AXIS_HEIGHT}' role='group' aria-label='Incidents'>{''.join(bars)}{axis}"
+        f"</svg>{'' if picture is None else svg(picture, f'Members and partitions of {group}') + legend(picture)}</section>"
     )
 
 
-def _colour(incident: Mapping[str, Any]) -> str:
-    return _UNKNOWN_COLOUR if incident["cause"] == Cause.UNKNOWN.keyword else _COLOURS[Subject(incident["subject"])]
+def _subject(incident: Mapping[str, Any]) -> str:
+    """Its class, which is coloured."""
+    return "unknown" if incident["cause"] == Cause.UNKNOWN.keyword else str(Subject(incident["subject"]))
 
 
-def _incident(number: int, incident: Mapping[str, Any]) -> str:
-    rows = [("Groups", _list(incident["groups"])), ("Clients", _list(incident["clients"]))]
-    rows.append(("Host", text(incident["host"] or "")))
-    rows.append(("Effects", _list(effect_text(Effect(**each)) for each in incident["effects"])))
-    rows.append(("Evidence", _evidence(incident["evidence"])))
+def incident_section(incident: Mapping[str, Any], element_id: str) -> str:
+    """All that is known of an incident: first who and what, then what to change, then the evidence."""
+    who = culprit(incident)
+    clients, host = incident["clients"], incident["host"] or ""
     others = "".join(
         f"<li>{text(other['cause'])} ({other['confidence']:.0%}){_evidence(other['evidence'])}</li>"
         for other in incident["alternatives"]
     )
-    rows.append(("Alternatives", f"<ul>{others}</ul>" if others else ""))
-    rows.append(("To change", text(incident["advice"] or "")))
-    rows.append(("What would tell", text(incident["would_tell"] or "")))
-    rows.append(("Explains", text(", ".join(incident["sources"]))))
-    shown = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows if value)
-    return (
-        f"<section id='incident-{number}'><h2><b style='background:{_colour(incident)}'>{text(incident['cause'])}</b> "
-        f"{incident['confidence']:.0%}, {text(incident['basis'])}</h2>"
-        f"<p>{time_text(incident['from_ms'])} to {time_text(incident['to_ms'])}</p>"
-        f"<p class='what'>{text(incident['sentence'])}</p><dl>{shown}</dl></section>"
+    rows = [
+        ("To change", text(incident["advice"] or "")),
+        ("Effects", _list(effect_text(Effect(**each)) for each in incident["effects"])),
+        ("Groups", _list(incident["groups"]) if len(incident["groups"]) > 1 else ""),
+        ("Clients", _list(clients) if clients != [who] else ""),
+        ("Host", text(host) if host not in who else ""),
+        ("Evidence", _evidence(incident["evidence"])),
+        ("Alternatives", f"<ul>{others}</ul>" if others else ""),
+        ("What would tell", text(incident["would_tell"] or "")),
+    ]
+    shown = "".join(
+        f"<dt>{name}</dt><dd{' class=advice' if name == 'To change' else ''}>{value}</dd>"
+        for name, value in rows
+        if value
     )
+    flag = f"<p class='culprit'>⚑ {text(who)}</p>" if who else ""
+    return (
+        f"<section class='incident' id='{element_id}'><div><h2><b class='cause {_subject(incident)}'>{text(incident['cause'])}</b> "
+        f"{incident['confidence']:.0%} sure, {text(incident['basis'])}</h2>"
+        f"<p>{time_element(incident['from_ms'])} to {time_element(incident['to_ms'])}</p>{flag}"
+        f"<p class='what'>{text(incident['sentence'])}</p>"
+        f"<details><summary>Sources</summary><p>{text(', '.join(incident['sources']))}</p></details></div>"
+        f"<dl>{shown}</dl></section>"
+    )
+
+
+def culprit(incident: Mapping[str, Any]) -> str:
+    """Who is responsible, in a few words; empty where nobody is."""
+    match Subject(incident["subject"]):
+        case Subject.CLIENT:
+            return next(iter(incident["clients"]), "") or "a client without a name"
+        case Subject.HOST:
+            return f"host {incident['host']}" if incident["host"] is not None else "several hosts"
+        case Subject.BROKER:
+            return "the broker"
+        case Subject.CLIENTS | Subject.GROUP:
+            return ""
+
+
+def time_element(ts_ms: int) -> str:
+    """A time in UTC, as an element that says it to programs, too."""
+    return f"<time datetime='{iso(ts_ms)}' data-ms='{ts_ms}'>{time_text(ts_ms)}</time>"
+
+
+def iso(ts_ms: int) -> str:
+    """A time in UTC as HTML has it."""
+    return datetime.fromtimestamp(ts_ms / 1_000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _list(values: Iterable[str]) -> str:

@@ -13,6 +13,7 @@ from kshim.explain import Incident, explain
 from kshim.explain.document import document
 from kshim.explain.html import page
 from kshim.explain.words import paragraph, time_text
+from kshim.page.from_facts import pictures
 from kshim.tools.client import PLAINTEXT
 from kshim.tools.client_security import Security
 from kshim.tools.logs import SourceError
@@ -48,7 +49,10 @@ def run_why(
     incidents = [each for each in explain(known) if _is_wanted(each, at_ms, since_ms)]
     if output != "text":
         answer = document(incidents, known.sources, found.since_ms, found.damaged)
-        stream.write(page(answer) if output == "html" else json.dumps(answer, ensure_ascii=False) + "\n")
+        if output == "html":
+            stream.write(page(answer, pictures(known, answer["incidents"], found.records)))
+        else:
+            stream.write(json.dumps(answer, ensure_ascii=False) + "\n")
         return 0
     for incident in incidents:
         stream.write(paragraph(incident) + "\n\n")

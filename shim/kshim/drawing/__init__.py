@@ -1,0 +1,9 @@
+"""Swim lanes: what happened to members and partitions of a group, as bars and marks on one scale of time, drawn as SVG."""
+
+from __future__ import annotations
+
+from kshim.drawing.lanes import Band, Bar, Lane, Mark, Picture
+from kshim.drawing.svg import legend, svg
+from kshim.drawing.vocabulary import BarKind, MarkKind
+
+__all__ = ["Band", "Bar", "BarKind", "Lane", "Mark", "MarkKind", "Picture", "legend", "svg"]

@@ -1,0 +1,209 @@
+"""A picture as SVG: a text that can stand in HTML. Names in it may be anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from html import escape
+
+from kshim.drawing.lanes import Band, Bar, Lane, Mark, Picture
+from kshim.drawing.scale import Scale
+from kshim.drawing.vocabulary import BarKind, MarkKind
+from kshim.wording import escaped
+
+WIDTH = 1_100
+_LEFT = 220
+_RIGHT = 130
+_PLOT = WIDTH - _LEFT - _RIGHT
+_LANE = 20
+_HEAD = 22
+_AXIS = 34
+_LEAST_BAR = 2.5
+_NAME_LENGTH = 30
+_NOTE_LENGTH = 20
+_TITLE_LENGTH = 300
+_BETWEEN_LABELS = 58
+_BETWEEN_NUMBERS = 20
+_CALM = (BarKind.MEMBER, BarKind.OWNED)
+
+
+def svg(picture: Picture, label: str) -> str:
+    """The whole drawing. `label` says to those who do not see it what it shows."""
+    scale = Scale(_active(picture), picture.from_ms, picture.to_ms, left=_LEFT, width=_PLOT)
+    top = _HEAD
+    rows: list[str] = []
+    for title, lanes, omitted in (
+        ("Members", picture.members, picture.members_omitted),
+        ("Partitions", picture.partitions, picture.partitions_omitted),
+    ):
+        if not lanes:
+            continue
+        rows.append(f"<text class='head' x='0' y='{top + 14}'>{title}</text>")
+        top += _LANE
+        for lane in lanes:
+            rows.append(_lane(lane, top, scale, picture.to_ms))
+            top += _LANE
+        if omitted:
+            rows.append(f"<text x='0' y='{top + 14}'>and {omitted} more in which nothing stands out</text>")
+            top += _LANE
+    bands = "".join(_bands(picture.bands, scale, top, picture.to_ms))
+    return (
+        f"<svg class='lanes' viewBox='0 0 {WIDTH} {top + _AXIS}' role='group' aria-label='{_attribute(label)}'>"
+        f"{bands}{''.join(rows)}{''.join(_axis(scale, top))}</svg>"
+    )
+
+
+def legend(picture: Picture) -> str:
+    """What the bars and marks of a picture mean, as a list in HTML."""
+    lanes = (*picture.members, *picture.partitions)
+    bars = {bar.kind for lane in lanes for bar in lane.bars}
+    marks = {mark.kind for lane in lanes for mark in lane.marks}
+    shown = [(_rect(kind, 0, 0, 22, "", 18), kind.words) for kind in BarKind if kind in bars]
+    shown += [(_shape(kind, 11, 9, ""), kind.words) for kind in MarkKind if kind in marks]
+    items = "".join(
+        f"<li><svg viewBox='0 0 22 18' aria-hidden='true'>{each}</svg>{words}</li>" for each, words in shown
+    )
+    return f"<ul class='legend'>{items}</ul>" if items else ""
+
+
+def clock(at_ms: int, *, is_fine: bool = False) -> str:
+    """The time of day in UTC.
+
+    >>> clock(1_000_062_005), clock(1_000_062_005, is_fine=True)
+    ('13:47:42', '13:47:42.005')
+    """
+    return datetime.fromtimestamp(at_ms / 1_000, UTC).strftime("%H:%M:%S") + (f".{at_ms % 1_000:03}" if is_fine else "")
+
+
+def span_text(duration_ms: int) -> str:
+    """How long, in one unit or two.
+
+    >>> span_text(80), span_text(4_200), span_text(63_000), span_text(7_500_000), span_text(200_000_000)
+    ('80 ms', '4.2 s', '1m 03s', '2h 05m', '2d 07h')
+    """
+    if duration_ms < 1_000:
+        return f"{max(duration_ms, 0)} ms"
+    if duration_ms < 60_000:
+        return f"{duration_ms / 1_000:.1f} s"
+    for size, name, part, part_name in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "m"), (60, "m", 1, "s")):
+        if (seconds := duration_ms // 1_000) >= size:
+            return f"{seconds // size}{name} {seconds % size // part:02}{part_name}"
+    raise AssertionError(duration_ms)
+
+
+def shortened(text: str, most: int) -> str:
+    """Any text in one line, with an ellipsis in its middle if it is longer: both ends of a name tell it apart.
+
+    >>> shortened("consumer-billing-7@10.0.0.7", 11), shortened("short", 11)
+    ('consu…0.0.7', 'short')
+    """
+    text = escaped(text[: 4 * most] + text[-4 * most :] if len(text) > 8 * most else text)
+    half = (most - 1) // 2
+    return text if len(text) <= most else f"{text[: most - 1 - half]}…{text[-half:]}"
+
+
+def _active(picture: Picture) -> Iterator[tuple[int, int]]:
+    """When something happens: not while members only are members, and partitions only have owners."""
+    for band in picture.bands:
+        yield band.from_ms, picture.to_ms if band.to_ms is None else band.to_ms
+    for lane in (*picture.members, *picture.partitions):
+        for bar in lane.bars:
+            if bar.kind not in _CALM:
+                yield bar.from_ms, picture.to_ms if bar.to_ms is None else bar.to_ms
+        for mark in lane.marks:
+            if mark.kind is not MarkKind.COMMITTED:
+                yield mark.at_ms, mark.at_ms
+
+
+def _bands(bands: Sequence[Band], scale: Scale, height: int, now_ms: int) -> Iterator[str]:
+    until = 0.0
+    # The chosen one comes last, over its neighbours, and has its number.
+    chosen = [scale.x(band.from_ms) for band in bands if band.is_chosen]
+    for band in sorted(bands, key=lambda each: (each.is_chosen, each.from_ms)):
+        left = scale.x(band.from_ms)
+        width = max(scale.x(now_ms if band.to_ms is None else band.to_ms) - left, _LEAST_BAR)
+        number = ""
+        is_free = left >= until and all(abs(left - each) >= _BETWEEN_NUMBERS for each in chosen)
+        if band.is_chosen or is_free:
+            number = f"<text x='{left:.1f}' y='12'>{'#' if band.is_chosen else ''}{band.number}</text>"
+            until = left + _BETWEEN_NUMBERS
+        words = _attribute(band.label)
+        element = "a" if band.href else "g"
+        link = f" href='{band.href}' aria-label='{words}'" if band.href else ""
+        yield (
+            f"<{element} class='turn{' chosen' if band.is_chosen else ''}'{link}><rect class='band' "
+            f"x='{left:.1f}' y='{_HEAD - 6}' width='{width:.1f}' height='{height - _HEAD + 6}'><title>{words}</title></rect>"
+            f"{number}</{element}>"
+        )
+
+
+def _lane(lane: Lane, top: int, scale: Scale, now_ms: int) -> str:
+    parts = [
+        f"<g class='{'culprit' if lane.is_culprit else 'lane'}'>"
+        f"<rect class='row' x='0' y='{top}' width='{WIDTH}' height='{_LANE}'/>"
+        f"<text class='name' x='0' y='{top + 14}'>{'⚑ ' if lane.is_culprit else ''}{escape(shortened(lane.name, _NAME_LENGTH))}"
+        f"<title>{_attribute(lane.name)}</title></text>"
+    ]
+    for bar in lane.bars:
+        left = scale.x(bar.from_ms)
+        width = max(scale.x(now_ms if bar.to_ms is None else bar.to_ms) - left, _LEAST_BAR)
+        parts.append(_rect(bar.kind, left, top, width, _bar_text(lane, bar)))
+    parts += [_shape(mark.kind, scale.x(mark.at_ms), top + _LANE / 2, _mark_text(lane, mark)) for mark in lane.marks]
+    if lane.note:
+        parts.append(
+            f"<text x='{WIDTH}' y='{top + 14}' text-anchor='end'>{escape(shortened(lane.note, _NOTE_LENGTH))}</text>"
+        )
+    return "".join(parts) + "</g>"
+
+
+def _rect(kind: BarKind, left: float, top: float, width: float, text: str, lane: int = _LANE) -> str:
+    title = f"<title>{_attribute(text)}</title>" if text else ""
+    return (
+        f"<rect class='bar {kind.keyword}' x='{left:.1f}' y='{top + (lane - kind.height) / 2:g}' width='{width:.1f}' "
+        f"height='{kind.height}'>{title}</rect>"
+    )
+
+
+def _shape(kind: MarkKind, x: float, y: float, text: str) -> str:
+    title = f"<title>{_attribute(text)}</title>" if text else ""
+    return f"<path class='mark {kind.keyword}' d='{kind.path}' transform='translate({x:.1f} {y:g})'>{title}</path>"
+
+
+def _bar_text(lane: Lane, bar: Bar) -> str:
+    until = "now" if bar.to_ms is None else clock(bar.to_ms)
+    lasted = "" if bar.to_ms is None else f" ({span_text(bar.to_ms - bar.from_ms)})"
+    return f"{shortened(lane.name, 60)} {bar.text or bar.kind.words}: {clock(bar.from_ms)} to {until} UTC{lasted}"
+
+
+def _mark_text(lane: Lane, mark: Mark) -> str:
+    return f"{shortened(lane.name, 60)}: {mark.text or mark.kind.words}, {clock(mark.at_ms)} UTC"
+
+
+def _axis(scale: Scale, top: int) -> Iterable[str]:
+    yield f"<line class='axis' x1='{_LEFT}' x2='{_LEFT + _PLOT}' y1='{top}' y2='{top}'/>"
+    until = 0.0
+    for piece in scale.pieces:
+        if piece.is_cut:
+            quiet = span_text(piece.to_ms - piece.from_ms)
+            yield (
+                f"<g><rect class='cut' x='{piece.left:.1f}' y='{_HEAD - 6}' width='{piece.width:.1f}' height='{top - _HEAD + 6}'>"
+                f"<title>Nothing happened for {quiet}; this time is cut out</title></rect>"
+                f"<text x='{piece.left + piece.width / 2:.1f}' y='{top + 28}' text-anchor='middle'>{quiet.split(' ')[0] if piece.width < 40 else quiet}</text></g>"
+            )
+            continue
+        is_fine = piece.to_ms - piece.from_ms < 2_000
+        if piece.left >= until:
+            yield (
+                f"<text x='{piece.left:.1f}' y='{top + 14}' data-ms='{piece.from_ms}'>{clock(piece.from_ms, is_fine=is_fine)}</text>"
+            )
+            until = piece.left + _BETWEEN_LABELS + 24 * is_fine
+        right = piece.left + piece.width
+        if right - _BETWEEN_LABELS - 24 * is_fine >= until:
+            yield (
+                f"<text x='{right:.1f}' y='{top + 14}' text-anchor='end' data-ms='{piece.to_ms}'>{clock(piece.to_ms, is_fine=is_fine)}</text>"
+            )
+            until = right
+
+
+def _attribute(text: str) -> str:
+    return escape(shortened(text, _TITLE_LENGTH))

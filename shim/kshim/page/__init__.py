@@ -1,0 +1,22 @@
+"""The live page: groups, and how each came to be as it is, as HTML made of values; its style and its script."""
+
+from __future__ import annotations
+
+from kshim.page.html import ROWS_SHOWN, group_page, group_text, groups_page, message_page
+from kshim.page.values import Cluster, GroupNow, GroupRow, MemberNow, OffsetNow, Owners, Turn, Wait
+
+__all__ = [
+    "ROWS_SHOWN",
+    "Cluster",
+    "GroupNow",
+    "GroupRow",
+    "MemberNow",
+    "OffsetNow",
+    "Owners",
+    "Turn",
+    "Wait",
+    "group_page",
+    "group_text",
+    "groups_page",
+    "message_page",
+]

@@ -1,0 +1,92 @@
+"""Swim lanes as SVG: what is where, for any names."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kshim.drawing import Band, Bar, BarKind, Lane, Mark, MarkKind, Picture, legend, svg
+from kshim.drawing.vocabulary import CSS
+
+SLOW = Lane("slow@10.0.0.2", (Bar(BarKind.MEMBER, 0, None), Bar(BarKind.LATE, 1_000, 41_000)), is_culprit=True)
+FAST = Lane("fast@10.0.0.1", (Bar(BarKind.WAITING, 1_500, 41_000),), (Mark(MarkKind.JOINED, 0),))
+ORDERS = Lane("orders-0", (Bar(BarKind.UNOWNED, 1_000, 41_000),), note="lag 7")
+BANDS = (Band(1, 1_000, 41_000, "Rebalance 1: somebody joined", "/page?group=g&amp;rebalance=1", is_chosen=True),)
+
+
+def a_picture(*members: Lane, partitions: tuple[Lane, ...] = (ORDERS,), bands: tuple[Band, ...] = BANDS) -> Picture:
+    return Picture(0, 50_000, members, partitions, bands)
+
+
+def drawn(picture: Picture) -> ET.Element:
+    return ET.fromstring(svg(picture, "Members and partitions"))
+
+
+def test_each_lane_has_its_bars_and_marks_with_words() -> None:
+    drawing = drawn(a_picture(SLOW, FAST))
+    titles = [title.text or "" for title in drawing.iter("title")]
+    assert "slow@10.0.0.2 the others wait for it: 00:00:01 to 00:00:41 UTC (40.0 s)" in titles
+    assert "fast@10.0.0.1: joined, 00:00:00 UTC" in titles
+    assert "lag 7" in [text.text for text in drawing.iter("text")]
+    assert drawing.get("aria-label") == "Members and partitions"
+
+
+def test_a_culprit_differs_by_colour_place_and_words() -> None:
+    lanes = [group for group in drawn(a_picture(SLOW, FAST)).iter("g") if group.get("class") in ("culprit", "lane")]
+    assert [group.get("class") for group in lanes] == ["culprit", "lane", "lane"]
+    assert next(lanes[0].iter("text")).text == "\u2691 slow@10.0.0.2"
+
+
+def test_a_rebalance_is_a_link_that_says_what_it_was() -> None:
+    (link,) = drawn(a_picture(SLOW)).iter("a")
+    assert link.get("href") == "/page?group=g&rebalance=1"
+    assert link.get("aria-label") == "Rebalance 1: somebody joined"
+    assert next(link.iter("text")).text == "#1"
+
+
+def test_a_bar_that_goes_on_ends_now() -> None:
+    (bar,) = (
+        bar for bar in drawn(a_picture(Lane("m", (Bar(BarKind.WAITING, 1_000, None),)), partitions=())).iter("rect") if "waiting" in (bar.get("class") or "")
+    )  # fmt: skip
+    (axis,) = drawn(a_picture(SLOW)).iter("line")
+    assert float(bar.get("x") or 0) + float(bar.get("width") or 0) == float(axis.get("x2") or 0)
+
+
+def test_the_legend_says_what_is_drawn_and_nothing_else() -> None:
+    shown = legend(a_picture(SLOW, FAST))
+    assert "the others wait for it" in shown
+    assert "no living owner" in shown
+    assert "injected fault" not in shown
+
+
+def test_every_kind_has_a_colour() -> None:
+    for kind in (*BarKind, *MarkKind):
+        is_plain = kind in (BarKind.MEMBER, BarKind.OWNED, MarkKind.JOINED, MarkKind.LEFT, MarkKind.REPLACED)
+        assert is_plain or f".{kind.keyword}" in CSS
+
+
+def test_kinds_of_bars_that_mean_trouble_differ_from_calm_ones_by_height() -> None:
+    assert {kind.height for kind in (BarKind.LATE, BarKind.UNOWNED)} == {14}
+    assert {kind.height for kind in (BarKind.MEMBER, BarKind.OWNED)} == {4}
+
+
+@given(st.text(min_size=1, max_size=200))
+def test_no_name_makes_an_element(name: str) -> None:
+    lane = Lane(name, SLOW.bars, FAST.marks, name, is_culprit=True)
+    bands = (BANDS[0]._replace(label=name),)
+    drawing = drawn(a_picture(lane, bands=bands))
+    assert [each.tag for each in drawing.iter()] == [
+        each.tag for each in drawn(a_picture(SLOW._replace(marks=FAST.marks, note="n"))).iter()
+    ]
+
+
+def test_a_name_of_32_kilobytes_is_shortened_and_both_ends_can_be_seen() -> None:
+    text = svg(a_picture(Lane("a" * 16_000 + "z" * 16_000, SLOW.bars)), "x")
+    assert len(text) < 8_000
+    assert "aaaa\u2026zzzz" in text
+
+
+def test_nothing_at_all_can_be_drawn() -> None:
+    assert drawn(Picture(5, 5)).tag == "svg"
