@@ -51,6 +51,7 @@ def control_of(
         port=options.control.port,
         token=options.control_token,
         is_loopback=is_loopback(options.control.host),
+        is_read_only=options.control_read_only,
         failed=log.failed,
         on_listening=lambda url: log.note("control_listening", f"Control over HTTP on {url}", url=url),
     )

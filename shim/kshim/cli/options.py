@@ -64,6 +64,7 @@ class ServeOptions(NamedTuple):
     control: Address | None = None
     """Where the HTTP interface listens."""
     control_token: str | None = None
+    control_read_only: bool = False
     secret_files: tuple[str, ...] = ()
     """Those of the files given that hold passwords or keys."""
     warnings: tuple[str, ...] = ()
@@ -246,10 +247,12 @@ _SERVE = (
     Option("--clock", "how the clock of all timers runs: real (the default), manual (it stands still until it is advanced), or a rate, "
            "such as x60; see --control", "real|manual|xN", _clock, default=REAL),
     Option("--faults", "what is to go wrong for which requests, for tests: a file of rules in TOML (default: nothing)", "FILE"),
-    Option("--control", "address of the HTTP interface for tests: groups, faults, the clock, metrics; port 0 takes a free port; "
-           "needs the extra kshim[control] (default: none)", "HOST:PORT", address),
+    Option("--control", "address of the HTTP interface for tests, and of the live page: groups, faults, the clock, metrics; port 0 "
+           "takes a free port; needs the extra kshim[control] (default: none)", "HOST:PORT", address),
     Option("--control-token-file", "file with the token that requests to --control must carry; required unless --control is a "
            "loopback address (KSHIM_CONTROL_TOKEN holds the token itself)", "FILE"),
+    Option("--control-read-only", "let --control only be looked at: what changes something is refused, and the page has no buttons",
+           parse=flag),
     Option("--record", "write every request and answer, and the time between, to a new file for `kshim replay`", "FILE"),
     Option("--record-max-bytes", "size at which a recording ends (default: 1 GiB)", "BYTES", number(1 << 16), default=1 << 30),
     Option("--log-format", "log lines in the format of Kafka's log, or JSON objects (default: text)",
@@ -581,6 +584,7 @@ def _serve_options(found: argparse.Namespace, environment: Mapping[str, str]) ->
         clock_rate=given["clock"],
         control=given["control"],
         control_token=_control_token(given, environment),
+        control_read_only=_control_read_only(given),
         secret_files=_secret_files(given, properties),
         warnings=tuple(given.warnings(CONTROL_TOKEN)),
         faults_file=given["faults"],
@@ -604,6 +608,14 @@ def _control_token(given: Given, environment: Mapping[str, str]) -> str | None:
             EXIT_USAGE,
         )
     return token
+
+
+def _control_read_only(given: Given) -> bool:
+    """Raises CommandError (usage)."""
+    is_read_only: bool = given["control_read_only"]
+    if is_read_only and given["control"] is None:
+        raise CommandError(f"{given.name('control_read_only')} has no effect without --control HOST:PORT", EXIT_USAGE)
+    return is_read_only
 
 
 def read_token(option: str, path: str) -> str:

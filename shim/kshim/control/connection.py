@@ -150,7 +150,8 @@ class HttpConnection:
             scope.cancel()
 
     async def _send(self, response: Response, *, is_head: bool = False, is_last: bool = False) -> None:
-        headers = [*_SECURITY_HEADERS, *response.headers]
+        own = {name for name, _ in response.headers}
+        headers = [*(each for each in _SECURITY_HEADERS if each[0] not in own), *response.headers]
         if response.status != 204:
             headers += [("Content-Type", response.content_type), ("Content-Length", str(len(response.body)))]
         if is_last:

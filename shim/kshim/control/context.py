@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kshim.control.http import ProblemError
 from kshim.control.limits import ControlLimits
 from kshim.control.metrics import Metrics
+from kshim.control.seen import Seen
 from kshim.harness.waits import Waits
 
 if TYPE_CHECKING:
@@ -40,8 +41,12 @@ class ControlContext:
         limits: ControlLimits,
         reset: Callable[[], Awaitable[ControlContext]],
         describe: Callable[[], bytes],
+        *,
+        is_read_only: bool = False,
     ) -> None:
         self.describe = describe
+        self.is_read_only = is_read_only
+        self.seen = Seen(controlled.cluster)
         self.cluster, self.faults, self.now, self.clock_rate, self.no_reset = controlled
         self.reset = reset
         self.is_over = False

@@ -13,7 +13,7 @@ import trio
 from kshim.control.access import Access
 from kshim.control.api import ControlApi
 from kshim.control.context import ControlContext, Controlled
-from kshim.control.handlers import ROUTES
+from kshim.control.handlers import DESCRIBED, ROUTES
 from kshim.control.http import encoded
 from kshim.control.limits import ControlLimits
 from kshim.control.server import serve_http
@@ -29,14 +29,14 @@ _BACKLOG = 128
 def _description() -> bytes:
     from kshim.control.openapi import description_of
 
-    return encoded(description_of(ROUTES.all, version("kshim")))
+    return encoded(description_of(DESCRIBED, version("kshim")))
 
 
 class Control:
     """Serves the control surface of brokers on `host` and `port` (0: a free one) while `run` runs.
 
     `token` None: no token is asked for, which is for loopback addresses only; the caller checks that.
-    `failed(what, error)` is called with what went wrong with a connection.
+    `is_read_only`: what changes something is refused. `failed(what, error)` is called with what went wrong with a connection.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class Control:
         port: int = 0,
         token: str | None = None,
         is_loopback: bool = True,
+        is_read_only: bool = False,
         failed: Callable[[str, Exception], None],
         on_listening: Callable[[str], None] = lambda _url: None,
         limits: ControlLimits | None = None,
@@ -54,7 +55,8 @@ class Control:
         self.host = host
         self.port = port
         self._limits = limits or ControlLimits()
-        self._context = ControlContext(controlled, self._limits, self._reset, _description)
+        self._is_read_only = is_read_only
+        self._context = self._context_of(controlled)
         self._reset_wanted = trio.Event()
         self._serving = trio.Event()
         self._failed = failed
@@ -62,7 +64,11 @@ class Control:
         self._api = ControlApi(
             ROUTES,
             lambda: self._context,
-            Access(token, frozenset({host.lower(), f"[{host.lower()}]"}) if is_loopback else None),
+            Access(
+                token,
+                frozenset({host.lower(), f"[{host.lower()}]"}) if is_loopback else None,
+                is_read_only=is_read_only,
+            ),
             after=self._rearm,
             report=controlled.cluster.report,
         )
@@ -96,7 +102,10 @@ class Control:
 
     def control(self, controlled: Controlled) -> None:
         """Control other brokers from now on."""
-        self._context = ControlContext(controlled, self._limits, self._reset, _description)
+        self._context = self._context_of(controlled)
+
+    def _context_of(self, controlled: Controlled) -> ControlContext:
+        return ControlContext(controlled, self._limits, self._reset, _description, is_read_only=self._is_read_only)
 
     async def _reset(self) -> ControlContext:
         """Have the brokers replaced, and return the context of the others once they accept connections."""

@@ -81,7 +81,7 @@ class Rebalance(NamedTuple):
 
     def explain(self) -> str:
         """One sentence or two in plain English."""
-        sentence = f"Rebalance {self.epoch}: {self._cause()}."
+        sentence = f"Rebalance {self.epoch}: {self.cause()}."
         match self.outcome:
             case None:
                 return f"{sentence} It is not over yet."
@@ -103,7 +103,8 @@ class Rebalance(NamedTuple):
             sentence += f" Faults that were injected before or during it: {'; '.join(self.injected_faults)}."
         return sentence
 
-    def _cause(self) -> str:
+    def cause(self) -> str:
+        """Why it began, in a few words."""
         if self.why == "admin" and self.who is None:
             return f"it was asked for ({self.text})"
         reasons = {**REASONS, **_WITH_EPOCHS} if self.has_epochs else REASONS

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from kshim.control.handlers import clock, faults, groups, history, nodes, records, server, topics
+from kshim.control.handlers import clock, faults, groups, history, nodes, page, records, server, topics
 from kshim.control.routing import Routes
 
-ROUTES = Routes(
+DESCRIBED = tuple(
     route
     for module in (server, topics, records, groups, history, faults, clock, nodes)
     for route in module.TABLE.routes
 )
-"""All of them."""
+"""Those of the API, which its description lists."""
 
-__all__ = ["ROUTES"]
+ROUTES = Routes((*DESCRIBED, *page.TABLE.routes))
+"""All of them: the pages, too."""
+
+__all__ = ["DESCRIBED", "ROUTES"]

@@ -1,0 +1,113 @@
+"""The live page: groups at a glance, and one group with its past."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Annotated, Final, Literal
+from urllib.parse import urlencode
+
+from msgspec import UNSET, Meta, UnsetType
+
+from kshim.control.context import ControlContext
+from kshim.control.documents import Input
+from kshim.control.http import ProblemError, Response
+from kshim.control.routing import Table
+from kshim.page import ROWS_SHOWN, Cluster, group_page, group_text, groups_page, message_page
+from kshim.page.files import script, style
+from kshim.page.html import PATH, SCRIPT, STYLE
+
+TABLE = Table()
+HTML: Final = "text/html; charset=utf-8"
+_TEXT: Final = "text/plain; charset=utf-8"
+_STREAM: Final = "/v1/history/stream"
+_POLICY: Final = (
+    "Content-Security-Policy",
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
+    "form-action 'self'; frame-ancestors 'none'",
+)
+_REFERRER: Final = ("Referrer-Policy", "no-referrer")
+
+
+class PageInput(Input):
+    """What a page shows."""
+
+    group: Annotated[str, Meta(min_length=1, max_length=32_767)] | UnsetType = UNSET
+    rebalance: Annotated[int, Meta(ge=0, le=2**53)] | UnsetType = UNSET
+    at: Annotated[int, Meta(ge=0, le=2**53)] | UnsetType = UNSET
+    q: Annotated[str, Meta(max_length=32_767)] = ""
+    form: Literal["page", "text", "file"] = "page"
+
+
+@TABLE.get("/", answers=HTML)
+def root(_context: ControlContext) -> Response:
+    """The page is found at the address that people try."""
+    return Response(302, b"", _TEXT, (("Location", PATH),))
+
+
+@TABLE.get(PATH, answers=HTML)
+def page(context: ControlContext, query: PageInput) -> Response:
+    """The groups, or one group: as a page, as text, or as a file of its own."""
+    began = perf_counter()
+    now_ms = context.now().wall_ms
+    group = None if query.group is UNSET else query.group
+    address = _STREAM if group is None else f"{_STREAM}?{urlencode({'group': group.encode('utf-8', 'replace')})}"
+    cluster = Cluster(
+        _title(context), now_ms, can_act=not context.is_read_only, stream=address, problem=_problem(context)
+    )
+    if group is None:
+        rows, count = context.seen.rows(query.q)
+        html = groups_page(cluster, rows[:ROWS_SHOWN], search=query.q, group_count=count, found_count=len(rows))
+        return _page(html, began)
+    found = context.seen.group(group, now_ms)
+    if found is None:
+        message = "There is no such group, and the history knows of none."
+        return _page(message_page(cluster, f"No group {group}", message), began, status=404)
+    number = None if query.rebalance is UNSET else query.rebalance
+    at_ms = None if query.at is UNSET else query.at
+    if query.form == "text":
+        return Response(200, group_text(found, rebalance=number, at_ms=at_ms).encode("utf-8", "replace"), _TEXT)
+    if query.form == "file":
+        html = group_page(cluster, found, rebalance=number, at_ms=at_ms, css=style())
+        return Response(
+            200, _encoded(html), HTML, (("Content-Disposition", 'attachment; filename="kshim-group.html"'),)
+        )
+    return _page(group_page(cluster, found, rebalance=number, at_ms=at_ms), began)
+
+
+@TABLE.get(STYLE, answers="text/css; charset=utf-8")
+def page_style(_context: ControlContext) -> Response:
+    """The style of the pages."""
+    return Response(200, style().encode(), "text/css; charset=utf-8")
+
+
+@TABLE.get(SCRIPT, answers="text/javascript; charset=utf-8")
+def page_script(_context: ControlContext) -> Response:
+    """The script of the pages."""
+    return Response(200, script(), "text/javascript; charset=utf-8")
+
+
+def _page(html: str, began: float, *, status: int = 200) -> Response:
+    body = _encoded(html)
+    took = ("Server-Timing", f"page;dur={(perf_counter() - began) * 1_000:.1f}")
+    return Response(status, body, HTML, (_POLICY, _REFERRER, took))
+
+
+def _encoded(html: str) -> bytes:
+    return html.encode("utf-8", "replace")
+
+
+def _title(context: ControlContext) -> str:
+    cluster = context.cluster
+    addresses = (cluster.known_node(node_id).address("PLAINTEXT") for node_id in cluster.leadership.node_ids)
+    return "kshim at " + ", ".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in addresses)
+
+
+def _problem(context: ControlContext) -> str | None:
+    """What is wrong with everything: the brokers are not ready."""
+    from kshim.control.handlers.server import ready
+
+    try:
+        ready(context)
+    except ProblemError as problem:
+        return f"Not everything is shown yet: {problem}."
+    return None

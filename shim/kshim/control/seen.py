@@ -1,0 +1,302 @@
+"""What the pages show of these brokers: from the history, the records of groups, and the groups as they are now.
+
+What was read of a group is kept as long as it is looked at, so a page that is read again costs what has happened since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from kshim.coordinator.step import OFFSETS_TOPIC
+from kshim.explain import Known, explain
+from kshim.explain.document import document
+from kshim.explain.facts import Fact, Member, Profile
+from kshim.explain.sources.events import fact_of_event
+from kshim.explain.sources.group_records import GroupRecords, owners
+from kshim.explain.sources.records import profiles
+from kshim.harness.groups import GroupView, MemberView, committed, group_ids, group_view, lag, shard_of
+from kshim.harness.rebalances import Rebalance, rebalances_in
+from kshim.history.course import Course
+from kshim.history.timeline import Timeline
+from kshim.page import GroupNow, GroupRow, MemberNow, OffsetNow, Owners, Turn, Wait
+from kshim.page.values import TopicPartition
+from kshim_protocol.records.batch import iter_batches, parse_batch_header
+from kshim_protocol.records.record import iter_records
+
+if TYPE_CHECKING:
+    from kshim.broker.cluster import Cluster
+    from kshim.coordinator.groups.events import MemberRef
+    from kshim.history.event import HistoryEvent
+
+GROUPS_KEPT: Final = 8
+EVENTS_OF_A_GROUP: Final = 600
+"""The newest: to look at them takes the brokers' time."""
+TURNS_SHOWN: Final = 60
+RECORDS_READ: Final = 5_000
+"""Of the newest in a group's partition of `__consumer_offsets`, when it is first looked at."""
+_READ_BYTES: Final = 1 << 18
+_SNAPSHOTS_KEPT: Final = 500
+_EXPLAINED_MS: Final = 5_000
+"""What is said of an incident may change with time alone: who has not come back by now."""
+_REBALANCING: Final = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})
+
+
+class Seen:
+    """Looks at the groups of a cluster for its pages."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._groups: dict[str, _Group] = {}
+        self._last_number = 0
+        self._courses: dict[str, _Course] = {}
+
+    def group(self, name: str, now_ms: int) -> GroupNow | None:
+        """One group with its past; None: there is none, and the history knows none."""
+        view = group_view(self._cluster, name)
+        found = self._groups.pop(name, None) or _Group(self._cluster, name)
+        found.look()
+        if view.state == "Dead" and not found.events:
+            return None
+        self._groups[name] = found  # the last one looked at is the last to go
+        while len(self._groups) > GROUPS_KEPT:
+            del self._groups[next(iter(self._groups))]
+        return found.now(view, now_ms)
+
+    def rows(self, search: str) -> tuple[list[GroupRow], int]:
+        """The groups whose names have the text, those with something wrong first; and how many groups there are."""
+        names = group_ids(self._cluster)
+        self._catch_up(names)
+        wanted = search.casefold()
+        rows = [self._row(name) for name in names if wanted in name.casefold()]
+        return sorted(rows, key=_badness), len(names)
+
+    def _catch_up(self, names: Sequence[str]) -> None:
+        for event in self._cluster.history.ring.after(self._last_number):
+            self._last_number = event.number
+            course = self._courses.get(event.group_id)
+            if course is None:
+                course = self._courses[event.group_id] = _Course()
+            course.add(event)
+        if len(self._courses) > 2 * len(names) + 100:
+            known = set(names)
+            self._courses = {name: course for name, course in self._courses.items() if name in known}
+
+    def _row(self, name: str) -> GroupRow:
+        view = group_view(self._cluster, name)
+        course = self._courses.get(name)
+        behind = lag(self._cluster, name)
+        last = None if course is None else course.last
+        return GroupRow(
+            name=name,
+            state=view.state,
+            is_rebalancing=view.state in _REBALANCING,
+            since_ms=None if course is None else course.began_ms,
+            member_count=len(view.members),
+            rebalance_count=0 if course is None else course.count,
+            lag=sum(behind.values()) if behind else None,
+            what=None if last is None else last.cause(),
+            who=None if last is None or last.who is None else short_name(last.who),
+        )
+
+
+class _Course:
+    """How often a group has rebalanced, and its last rebalance."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.began_ms: int | None = None
+        self._first: HistoryEvent | None = None
+
+    def add(self, event: HistoryEvent) -> None:
+        if event.type == "rebalance_started":
+            self.count += 1
+            self._first, self.began_ms = event, event.now.wall_ms
+
+    @property
+    def last(self) -> Rebalance | None:
+        return None if self._first is None else rebalances_in([self._first])[0]
+
+
+class _Group:
+    """One group's past: its events as facts, and its records."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self._cluster = cluster
+        self._name = name
+        self.events: list[HistoryEvent] = []
+        self._facts: list[Fact] = []
+        self._records = GroupRecords(frozenset({name}), _SNAPSHOTS_KEPT)
+        self._decoded: dict[int, Mapping[TopicPartition, str]] = {}
+        self._next_offset: int | None = None
+        self._explained: tuple[int, int, list[dict[str, Any]]] | None = None
+
+    def look(self) -> None:
+        """Take in what is new."""
+        ring = self._cluster.history.ring
+        news = ring.after(self.events[-1].number if self.events else 0, group_id=self._name)
+        for event in news[-EVENTS_OF_A_GROUP:]:
+            self.events.append(event)
+            fact = fact_of_event(event.document())
+            if fact is not None:
+                self._facts.append(fact)
+        del self.events[:-EVENTS_OF_A_GROUP], self._facts[:-EVENTS_OF_A_GROUP]
+        self._read_records()
+
+    def now(self, view: GroupView, now_ms: int) -> GroupNow:
+        """All of it."""
+        turns = [_turn(each) for each in _with_events(self.events)]
+        offsets, behind = committed(self._cluster, self._name), lag(self._cluster, self._name)
+        return GroupNow(
+            name=self._name,
+            state=view.state,
+            now_ms=now_ms,
+            generation=view.generation,
+            protocol=view.protocol,
+            members=[_member(each) for each in view.members],
+            offsets=[OffsetNow(*place, offsets.get(place), behind.get(place)) for place in sorted({*offsets, *behind})],
+            turns=turns[-TURNS_SHOWN:],
+            facts=self._facts,
+            incidents=self._incidents(view, now_ms),
+            owners=self._owners(),
+            commits=self._records.commits.get(self._name, {}),
+            turns_omitted=max(len(turns) - TURNS_SHOWN, 0),
+        )
+
+    def _incidents(self, view: GroupView, now_ms: int) -> list[dict[str, Any]]:
+        number = self.events[-1].number if self.events else 0
+        before = self._explained
+        if before is not None and before[0] == number and now_ms - before[1] < _EXPLAINED_MS:
+            return before[2]
+        records = self._records.snapshots.get(self._name, ())
+        known_members = profiles(each.value for each in records if each.value is not None)
+        for each in view.members:
+            if each.member_id not in known_members:
+                member = Member(each.member_id, each.instance_id, each.client_id, each.host)
+                known_members[each.member_id] = Profile(member, each.session_timeout_ms, each.session_timeout_ms, ())
+        found = explain(Known(tuple(self._facts), known_members, ("events",), now_ms))
+        incidents: list[dict[str, Any]] = document(found, ("events",), None)["incidents"]
+        self._explained = number, now_ms, incidents
+        return incidents
+
+    def _read_records(self) -> None:
+        made = self._cluster.groups.made
+        if made is None or shard_of(self._cluster, self._name) is None:
+            return
+        partition = self._cluster.topics.partition(OFFSETS_TOPIC, made.partition_for(self._name))
+        if partition is None:
+            return
+        end = partition.high_watermark
+        first = partition.log.start_offset
+        at = max(first, end - RECORDS_READ) if self._next_offset is None else max(self._next_offset, first)
+        begin = at
+        while at < end and at - begin < 2 * RECORDS_READ:
+            data = partition.read(at, end, _READ_BYTES, at_least_one_batch=True)
+            if not data:
+                break
+            for batch in iter_batches(data):
+                header = parse_batch_header(batch)
+                if not header.is_control:
+                    for record in iter_records(batch):
+                        if record.offset >= at:
+                            self._records.add(record)
+                at = header.last_offset + 1
+        self._next_offset = at
+
+    def _owners(self) -> list[Owners]:
+        """After each generation; in a group of the new protocol after each step of a member."""
+        records = self._records.snapshots.get(self._name, ())
+        known = self._decoded  # each record is decoded once
+        self._decoded = {each.offset: known.get(each.offset) or owners(each.read(self._name)) for each in records}
+        found = [Owners(each.ts_ms, self._decoded[each.offset]) for each in records]
+        by_partition: dict[TopicPartition, str] = {}
+        for event in self.events:
+            step = None if event.reconciliation is None else event.reconciliation.step
+            trigger = event.why.about.trigger
+            if step is None or trigger is None or not (step.revoked or step.received):
+                continue
+            by_partition = {
+                place: owner
+                for place, owner in by_partition.items()
+                if place not in step.revoked or owner != trigger.member_id
+            }
+            by_partition |= dict.fromkeys(step.received, trigger.member_id)
+            found.append(Owners(event.now.wall_ms, by_partition))
+        return found
+
+
+def short_name(member: MemberRef) -> str:
+    """A member as `kshim why` names its client."""
+    host = member.client_host.removeprefix("/")
+    return Member(member.member_id, member.group_instance_id, member.client_id or None, host or None).name
+
+
+def _with_events(events: Sequence[HistoryEvent]) -> list[tuple[Rebalance, HistoryEvent]]:
+    """Each rebalance with its newest event."""
+    newest: Mapping[tuple[str, int], HistoryEvent] = {
+        (event.run, event.why.about.epoch): event for event in events if isinstance(event.why, Course)
+    }
+    return list(zip(rebalances_in(events), newest.values(), strict=True))
+
+
+def _turn(found: tuple[Rebalance, HistoryEvent]) -> Turn:
+    rebalance, last = found
+    began_ms = rebalance.started_wall_ms
+    first_ms = rebalance.join_ms if not rebalance.has_epochs else rebalance.revoke_ms
+    if rebalance.has_epochs and first_ms is not None:
+        first_ms += rebalance.compute_ms or 0
+    names = (
+        (("COMPUTE", rebalance.compute_ms), ("REVOKE", rebalance.revoke_ms), ("ASSIGN", rebalance.assign_ms))
+        if rebalance.has_epochs
+        else (("JOIN", rebalance.join_ms), ("SYNC", rebalance.sync_ms))
+    )
+    timeline = last.why
+    arrivals = timeline.arrivals if isinstance(timeline, Timeline) else None
+    return Turn(
+        number=rebalance.epoch,
+        began_ms=began_ms,
+        joined_ms=None if first_ms is None else began_ms + first_ms,
+        ended_ms=None if rebalance.duration_ms is None else began_ms + rebalance.duration_ms,
+        outcome=rebalance.outcome,
+        generation=rebalance.to_generation,
+        member_count=len(rebalance.joined),
+        phases=tuple((name, duration_ms) for name, duration_ms in names if duration_ms is not None),
+        explanation=_capital(rebalance.explain().partition(": ")[2]),
+        waits=()
+        if arrivals is None
+        else tuple(
+            Wait(member.member_id, short_name(member), wait_ms, bool(is_new))
+            for member, wait_ms, is_new in zip(*arrivals, strict=True)
+        ),
+        leader_id=timeline.leader_id if isinstance(timeline, Timeline) else None,
+        protocol=getattr(timeline, "protocol", None),
+        has_epochs=rebalance.has_epochs,
+        injected_faults=rebalance.injected_faults,
+    )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _member(view: MemberView) -> MemberNow:
+    return MemberNow(
+        view.member_id,
+        Member(view.member_id, view.instance_id, view.client_id or None, view.host or None).name,
+        view.host,
+        view.instance_id,
+        view.assignment,
+        view.is_leader,
+        view.session_timeout_ms,
+    )
+
+
+def _badness(row: GroupRow) -> tuple[object, ...]:
+    return (
+        not row.is_rebalancing,
+        (row.since_ms or 0) if row.is_rebalancing else 0,
+        -row.rebalance_count,
+        -(row.lag or 0),
+        row.state == "Empty",
+        row.name,
+    )
