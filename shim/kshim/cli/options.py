@@ -612,7 +612,7 @@ def _control_token(given: Given, environment: Mapping[str, str]) -> str | None:
 
 def _control_read_only(given: Given) -> bool:
     """Raises CommandError (usage)."""
-    is_read_only: bool = given["control_read_only"]
+    is_read_only = bool(given["control_read_only"])
     if is_read_only and given["control"] is None:
         raise CommandError(f"{given.name('control_read_only')} has no effect without --control HOST:PORT", EXIT_USAGE)
     return is_read_only
