@@ -567,3 +567,20 @@ def test_a_process_that_ended_before_the_rebalance_of_its_join_was_over_is_follo
     story.expires(HOUR + 45 * SECOND, "one").completes(HOUR + 45 * SECOND + 100, join_ms=40 * SECOND)
     story.expires(HOUR + 90 * SECOND + 90, "one")
     assert "scale_up" not in causes_of(story)
+
+
+def test_a_member_that_had_found_a_coordinator_again_and_joined_much_later_than_the_others_was_slow_to_poll() -> None:
+    story = a_group_of_three_until(HOUR).loads(HOUR + 10 * SECOND)
+    for number, (client, late_ms) in enumerate((("one", 300), ("two", 700), ("three", 20 * SECOND)), 1):
+        loaded_ms = HOUR + 10 * SECOND
+        story.expires(loaded_ms + SESSION_MS, client)
+        story.joins(
+            loaded_ms + late_ms, client, host=f"10.0.0.{number}", connection=client, opened_ms=loaded_ms - SECOND
+        )
+    assert ("slow_poll", ("three@10.0.0.3",)) in story.causes()
+
+
+def test_a_process_that_is_started_after_a_restart_of_the_broker_is_not_slow_to_join() -> None:
+    story = a_group_of_three_until(HOUR).loads(HOUR + 10 * SECOND).expires(HOUR + 10 * SECOND + SESSION_MS, "one")
+    story.joins(HOUR + 30 * SECOND, "one", connection="new", opened_ms=HOUR + 30 * SECOND - 200)
+    assert "slow_poll" not in causes_of(story)

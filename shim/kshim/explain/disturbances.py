@@ -67,7 +67,13 @@ class Disturbance(NamedTuple):
 
 def disturbances(group: Group, known: Known) -> list[Disturbance]:
     """Those of one group, in order of time."""
-    found = [*_of_lives(group, known), *_requests(group, known), *_long_phases(group, known), *_loads(group)]
+    found = [
+        *_of_lives(group, known),
+        *_requests(group, known),
+        *_long_phases(group, known),
+        *_loads(group),
+        *_late(group),
+    ]
     return sorted(found, key=lambda each: (each.from_ms, each.to_ms))
 
 
@@ -193,6 +199,28 @@ def _long_join(group: Group, fact: Fact, phases: Phases) -> Iterator[Disturbance
     if group.alive_at(began_ms - 1) and not is_excused:
         last = fact._replace(member=phases.last_to_join)
         yield Disturbance(What.SLOW_JOIN, group.name, began_ms, joined_ms, last, group.life_of(phases.last_to_join))
+
+
+def _late(group: Group) -> Iterator[Disturbance]:
+    """Members that had found a coordinator that was loaded, and joined again much later than the others.
+
+    A consumer looks for its coordinator in the background, or with its last request, and joins when its application polls.
+    """
+    loaded = [fact.ts_ms for fact in group.facts if fact.kind is Kind.LOADED]
+    for began_ms, ended_ms in pairwise((*loaded, None)):
+        assert began_ms is not None
+        back: list[tuple[int, Life, Fact]] = []
+        for life in group.lives:
+            fact, before = life.joined, life.previous
+            if fact is None or fact.activity is None or before is None or not before.began_ms < began_ms <= fact.ts_ms:
+                continue
+            if ended_ms is None or fact.ts_ms < ended_ms:
+                found_ms = max(fact.activity.opened_ms, began_ms)
+                back.append((found_ms, life, fact))
+        for found_ms, life, fact in back:
+            others = [other.ts_ms - at_ms for at_ms, it, other in back if it is not life]
+            if fact.ts_ms - found_ms > _UNUSUAL * max(HEARTBEAT_MS, median(others) if others else 0):
+                yield Disturbance(What.SLOW_JOIN, group.name, found_ms, fact.ts_ms, fact, life)
 
 
 def _loads(group: Group) -> Iterator[Disturbance]:

@@ -38,6 +38,8 @@ def _follows(each: Disturbance, began_ms: int, ended_ms: int, known: Known) -> b
         each.what is What.ARRIVED and says(each.fact.client_reason) is not Says.GOES_ON
     ):
         return False
+    if each.what is What.SLOW_JOIN and each.fact.kind is Kind.JOINED:
+        return False  # the coordinator was there, and had been found
     if says(each.fact.client_reason) in (Says.ENFORCED, Says.SUBSCRIPTION_CHANGED, Says.CLOSES, Says.POLL_TIMEOUT):
         return False
     session_ms = known.session_ms(each.member.member_id if each.member else None)

@@ -15,7 +15,7 @@ from kshim.explain.causes import Cause
 from kshim.explain.disturbances import Disturbance, Key, What
 from kshim.explain.facts import HEARTBEAT_MS, RETURN_MS, START_MS, UNSEEN, Kind, Known
 from kshim.explain.hypotheses.departures import evidence_for
-from kshim.explain.hypotheses.others import is_foreign, topics_of
+from kshim.explain.hypotheses.others import is_foreign, topics_of, what_was_slow
 from kshim.explain.lives import Group, stem
 from kshim.explain.weigh import Evidence, Step
 
@@ -404,7 +404,7 @@ def _slow_joins(found: Sequence[Disturbance]) -> Iterator[Candidate]:
         arrived = [each for each in found if each.what is What.ARRIVED and slow.from_ms <= each.from_ms <= slow.to_ms]
         if len(arrived) == 1:
             evidence = (
-                Evidence("all members waited for it to join again", Step.LIKELY),
+                Evidence(what_was_slow(slow), Step.LIKELY),
                 Evidence(f"{arrived[0].name} joined, which is harmless", Step.LIKELY),
             )
             yield Candidate(Cause.SLOW_POLL, (slow, *arrived), evidence)

@@ -8,7 +8,7 @@ from kshim.explain.candidate import Candidate
 from kshim.explain.causes import TOLD_BY_BROKER, Cause
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.disturbances import Disturbance, What
-from kshim.explain.facts import START_MS, Known
+from kshim.explain.facts import START_MS, Kind, Known
 from kshim.explain.lives import Group, Life
 from kshim.explain.weigh import Evidence, Step
 
@@ -21,15 +21,9 @@ def candidates_of_other(disturbance: Disturbance, group: Group, known: Known) ->
         case What.REQUESTED:
             yield from _request(disturbance)
         case What.SLOW_JOIN:
-            phases = disturbance.fact.phases
-            has_epochs = phases is not None and phases.has_epochs
-            what = (
-                "members waited for the partitions that it had to give up"
-                if has_epochs
-                else ("all members waited for it to join again")
-            )
             # Where nobody is known to be the last, a slow network or broker explains a long phase as well.
-            yield _only(Cause.SLOW_POLL, disturbance, what, prior=0.0 if disturbance.name else -1.0)
+            prior = 0.0 if disturbance.name else -1.0
+            yield _only(Cause.SLOW_POLL, disturbance, what_was_slow(disturbance), prior)
         case What.GREW:
             text = "more partitions of its topics were assigned than before"
             yield Candidate(Cause.PARTITIONS_ADDED, (disturbance,), (Evidence(text, Step.MUST),))
@@ -38,6 +32,16 @@ def candidates_of_other(disturbance: Disturbance, group: Group, known: Known) ->
             yield _only(Cause.SLOW_LEADER, disturbance, "all members waited for its assignment", prior)
         case _:
             yield _only(Cause.BROKER_RESTARTED, disturbance, "the coordinator read the group from its log")
+
+
+def what_was_slow(disturbance: Disturbance) -> str:
+    """What the others had to wait for."""
+    if disturbance.fact.kind is Kind.JOINED:
+        return "it had found the coordinator again, and joined only when its application polled"
+    phases = disturbance.fact.phases
+    if phases is not None and phases.has_epochs:
+        return "members waited for the partitions that it had to give up"
+    return "all members waited for it to join again"
 
 
 def _only(cause: Cause, disturbance: Disturbance, text: str, prior: float = 0.0) -> Candidate:
