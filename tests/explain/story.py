@@ -27,6 +27,11 @@ class Story:
         self._ids = 0
         self._members: dict[tuple[str, str], list[Member]] = {}
 
+    def in_record(self, source: str) -> Story:
+        """All that follows is from this record."""
+        self._source = source
+        return self
+
     def joins(
         self,
         at_ms: int,
@@ -132,6 +137,11 @@ class Story:
     def stops(self, at_ms: int, *, group: str = "billing") -> Story:
         """The broker is stopped in good order."""
         return self._add(at_ms, group, Kind.STOPPING, None)
+
+    def empties(self, at_ms: int, *, source: str) -> Story:
+        """The last member is gone."""
+        self._facts.append(Fact(at_ms, "billing", Kind.EMPTIED, source))
+        return self
 
     def completes(
         self,

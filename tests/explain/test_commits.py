@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from kshim.explain.facts import Committed
-from kshim.explain.sources.records import Snapshot, committed, last_to_join, snapshot_of
+from kshim.explain.facts import Committed, Kind
+from kshim.explain.sources.records import (
+    Snapshot,
+    committed,
+    facts_of_records,
+    last_commit_in,
+    last_to_join,
+    snapshot_of,
+)
 from kshim_protocol.codec import codec
 from kshim_protocol.internal.consumer import (
     ConsumerProtocolAssignment,
@@ -13,15 +20,18 @@ from kshim_protocol.internal.consumer import (
 from kshim_protocol.internal.group_metadata import GroupMetadataValue, MemberMetadata
 from tests.explain.story import MINUTE, REBALANCE_MS, SECOND, SESSION_MS
 
+HOUR = 60 * MINUTE
 
-def snapshot(ts_ms: int, assigned: dict[str, tuple[int, ...]]) -> Snapshot:
-    """A record of the group `billing`, and which partitions of `orders` each member has."""
+
+def snapshot(ts_ms: int, assigned: dict[str, tuple[int, ...]], *, instance_id: str | None = None) -> Snapshot:
+    """A record of the group `billing`, and which partitions of `orders` each member has. `instance_id`: of all of them."""
     subscription = b"\0\0" + codec(ConsumerProtocolSubscription, 0).build(
         ConsumerProtocolSubscription(topics=("orders",))
     )
     members = tuple(
         MemberMetadata(
             member_id=f"{client}-1",
+            group_instance_id=instance_id,
             client_id=client,
             client_host="/10.0.0.1",
             rebalance_timeout=REBALANCE_MS,
@@ -105,3 +115,19 @@ def test_nobody_is_the_last_to_join_if_all_stopped_committing_at_about_the_same_
 def test_nobody_is_the_last_to_join_if_a_member_with_partitions_never_commits() -> None:
     record = snapshot(0, {"one": (0,), "two": (1,)})
     assert last_to_join(record, {("orders", 0): every_second(0, MINUTE)}, MINUTE, 2 * MINUTE) is None
+
+
+def what_replaced(last_commit_ms: int) -> list[Kind]:
+    """What happened to a static member that committed last then, before another process had its instance id."""
+    before = snapshot(0, {"one": (0,)}, instance_id="a")
+    after = snapshot(HOUR, {"new": (0,)}, instance_id="a")
+    last_commit = last_commit_in({("orders", 0): [last_commit_ms]})
+    return [fact.kind for fact in facts_of_records([before, after], last_commit) if fact.ts_ms > 0]
+
+
+def test_a_static_member_that_committed_within_its_session_was_replaced() -> None:
+    assert what_replaced(HOUR - SESSION_MS) == [Kind.REPLACED, Kind.COMPLETED]
+
+
+def test_a_static_member_that_had_not_committed_for_longer_than_its_session_had_expired() -> None:
+    assert what_replaced(HOUR - 2 * SESSION_MS) == [Kind.EXPIRED, Kind.JOINED, Kind.COMPLETED]

@@ -106,7 +106,7 @@ def test_an_absence_tells_nothing_before_it_has_lasted_as_long_as_the_silence() 
     story = a_group_of_three().expires(HOUR, "one")
     assert story.incidents()[-1].confidence < 0.6
     later = story.incidents(until_ms=HOUR + MINUTE)[-1]
-    assert (str(later.cause), later.confidence > 0.8) == ("killed", True)
+    assert (str(later.cause), later.confidence > 0.6) == ("killed", True)
 
 
 def test_a_process_whose_connection_was_closed_and_that_joined_again_was_cut_off() -> None:
@@ -153,7 +153,7 @@ def test_an_instance_id_taken_from_a_process_that_had_stopped_committing_is_that
     story = Story().joins(0, "one", static=True).joins(300, "two", static=True, host="10.0.0.2")
     story.replaces(HOUR, "one", committed=Committed(HOUR - 8 * SECOND, SECOND))
     incident = story.incidents()[-1]
-    assert (str(incident.cause), incident.confidence > 0.9) == ("static_restart", True)
+    assert (str(incident.cause), incident.confidence > 0.8) == ("static_restart", True)
 
 
 def test_a_static_member_whose_session_began_last_with_a_commit_was_stopped_in_order() -> None:
@@ -161,3 +161,9 @@ def test_a_static_member_whose_session_began_last_with_a_commit_was_stopped_in_o
     story = Story().joins(0, "one", static=True).joins(300, "two", static=True)
     story.expires(HOUR + SESSION_MS, "one", committed=Committed(HOUR, SECOND))
     assert the_last_cause(story) == ("static_stopped", ("one",))
+
+
+def test_a_member_that_had_not_committed_for_much_longer_than_a_poll_may_take_had_another_reason() -> None:
+    story = a_group_of_three().leaves(HOUR, "one", committed=Committed(HOUR - 20 * MINUTE, SECOND))
+    story.joins(HOUR + MINUTE, "one")
+    assert the_last_cause(story) == ("restart", ("one@10.0.0.1",))

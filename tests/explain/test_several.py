@@ -459,7 +459,7 @@ def test_a_client_of_an_unknown_name_is_more_certainly_new_than_one_that_had_bee
     new = a_group_of_three().joins(HOUR, "four", host="10.0.0.4").incidents()[-1]
     known = a_group_of_three().leaves(HOUR, "three").joins(2 * HOUR, "three", host="10.0.0.3").incidents()[-1]
     assert new.cause is known.cause
-    assert new.confidence > 0.9 > known.confidence
+    assert new.confidence > 0.75 > known.confidence
 
 
 def test_processes_of_one_start_may_be_slower_than_a_short_session() -> None:
@@ -510,7 +510,7 @@ def test_what_is_unknown_is_told_for_each_client() -> None:
 
 def test_a_long_absence_that_only_records_show_may_be_slow_polling() -> None:
     story = a_group_of_three().leaves(HOUR, "one", says="consumer poll timeout has expired (inferred)")
-    assert from_records(story)[-1].confidence < 0.9
+    assert from_records(story)[-1].confidence < 0.75
 
 
 def test_a_deploy_of_processes_that_share_a_client_id_and_a_host_is_a_deploy() -> None:
@@ -584,3 +584,51 @@ def test_a_process_that_is_started_after_a_restart_of_the_broker_is_not_slow_to_
     story = a_group_of_three_until(HOUR).loads(HOUR + 10 * SECOND).expires(HOUR + 10 * SECOND + SESSION_MS, "one")
     story.joins(HOUR + 30 * SECOND, "one", connection="new", opened_ms=HOUR + 30 * SECOND - 200)
     assert "slow_poll" not in causes_of(story)
+
+
+def test_members_that_are_all_gone_in_a_record_of_others_did_not_leave_for_a_deploy() -> None:
+    # When the last member leaves there is a record of an empty group.
+    def incidents(*, is_emptied: bool) -> list[Incident]:
+        story = a_group_of_three().in_record("record 2")
+        for client in ("one", "two", "three"):
+            story.leaves(HOUR, client, reason=UNSEEN)
+        story.in_record("record 3" if is_emptied else "record 2")
+        for number, client in enumerate(("one", "two", "three"), 1):
+            story.joins(HOUR + 2 * SECOND, client, host=f"10.0.0.{number}")
+        return from_records(story.empties(HOUR, source="record 2") if is_emptied else story)
+
+    assert [str(each.cause) for each in incidents(is_emptied=True)] == ["one_by_one_start", "deploy"]
+    assert "deploy" not in [str(each.cause) for each in incidents(is_emptied=False)]
+
+
+def the_last_guess(story: Story) -> str:
+    """What is most probable of what records alone tell."""
+    incident = from_records(story)[-1]
+    assert str(incident.cause) == "unknown"
+    return str(incident.alternatives[0].cause)
+
+
+def test_who_was_silent_and_has_a_successor_in_the_first_record_without_it_was_rather_killed() -> None:
+    story = a_group_of_three().in_record("record 2").expires(HOUR, "one").joins(HOUR, "one")
+    assert the_last_guess(story) == "killed"
+
+
+def test_who_was_silent_and_came_back_when_the_others_had_gone_on_without_it_was_rather_paused() -> None:
+    story = a_group_of_three().in_record("record 2").expires(HOUR, "one").in_record("record 3")
+    assert the_last_guess(story.joins(HOUR + 9 * SECOND, "one")) == "paused"
+
+
+def test_another_application_that_comes_while_a_group_is_still_young_is_told_from_its_members() -> None:
+    story = Story().joins(0, "one").joins(20 * SECOND, "two", host="10.0.0.2").joins(MINUTE, "three", host="10.0.0.3")
+    story.joins(2 * MINUTE, "mail", host="10.0.0.8", topics=("mails",))
+    story.joins(2 * MINUTE, "post", host="10.0.0.9", topics=("mails",))
+    assert story.causes()[-1] == ("shared_group_id", ("mail@10.0.0.8", "post@10.0.0.9"))
+
+
+def test_a_member_that_joins_just_after_all_others_may_be_the_last_of_their_start() -> None:
+    story = a_group_of_three()
+    for number, client in enumerate(("one", "two", "three"), 1):
+        story.leaves(HOUR, client).joins(HOUR + 5 * SECOND, client, host=f"10.0.0.{number}")
+    incident = story.joins(HOUR + 20 * SECOND, "four", host="10.0.0.4").incidents()[-1]
+    assert str(incident.cause) == "scale_up"
+    assert "one_by_one_start" in [str(each.cause) for each in incident.alternatives]

@@ -11,7 +11,7 @@ from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause, Subject
 from kshim.explain.disturbances import Disturbance, Key, What, disturbances
 from kshim.explain.effects import Effect, effects
-from kshim.explain.facts import HEARTBEAT_MS, Fact, Kind, Known
+from kshim.explain.facts import HEARTBEAT_MS, Fact, Known
 from kshim.explain.hypotheses.departures import DEPARTURES, candidates_of_departure
 from kshim.explain.hypotheses.fleet import broker_restarts, host_failures
 from kshim.explain.hypotheses.groups import candidates_of_group
@@ -23,9 +23,9 @@ _UNKNOWN_WEIGHT = -1.0
 """What no hypothesis explains better than this stays unknown: a prior, with evidence against it and none for it."""
 
 
-CERTAIN_ENOUGH = 0.9
+CERTAIN_ENOUGH = 0.75
 """What follows from who is in one record and not in the next, and is less probable than this, is called unknown, and its cause
-is the first alternative. Sessions that expired are excepted: commits that stop are evidence of their own."""
+is the first alternative."""
 
 
 _INCIDENT = -2.0
@@ -239,8 +239,7 @@ def _choose_single(each: Disturbance, candidates: Sequence[Candidate]) -> _Chose
 
 def _told(winner: Candidate, probable: Sequence[tuple[Cause, float, tuple[Evidence, ...]]]) -> _Chosen:
     """What is told as the cause: nothing, where it is a guess."""
-    is_expired = len(winner.explains) == 1 and winner.explains[0].fact.kind is Kind.EXPIRED
-    is_guess = not is_expired and not any(each.fact.is_observed for each in winner.explains)
+    is_guess = not any(each.fact.is_observed for each in winner.explains)
     if is_guess and probable[0][1] < CERTAIN_ENOUGH:
         winner = Candidate(Cause.UNKNOWN, winner.explains, (), _UNKNOWN_WEIGHT)
     return _Chosen(winner, tuple(probable))

@@ -9,7 +9,7 @@ from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.disturbances import Disturbance, What
-from kshim.explain.facts import UNSEEN, Kind, Known
+from kshim.explain.facts import HEARTBEAT_MS, POLL_MS, UNSEEN, Kind, Known
 from kshim.explain.lives import Life
 from kshim.explain.weigh import Evidence, Step
 
@@ -47,6 +47,8 @@ class _Seen(NamedTuple):
     is_same: bool | None
     """Whether the same process came back; None: unknown, or nobody came."""
     is_back: bool
+    is_in_turn: bool
+    """Whether the first record without it has its successor: no rebalance was over meanwhile."""
     is_back_soon: bool
     stays_away: bool
     """Whether it has not come back for longer than it was silent: before that, it says nothing."""
@@ -84,9 +86,13 @@ def _seen(life: Life, known: Known) -> _Seen:
         quiet_ms, usual_ms = gone.ts_ms - gone.committed.last_ms, gone.committed.usual_ms
         if usual_ms is not None:
             has_missed = quiet_ms > _MISSED * usual_ms
-            stopped_committing = has_missed and quiet_ms > 0.8 * known.rebalance_ms(member_id)
+            # It leaves when its poll takes too long; who was quiet for longer had other reasons.
+            poll_ms = known.rebalance_ms(member_id)
+            longest_ms = poll_ms + _MISSED * usual_ms + HEARTBEAT_MS + POLL_MS
+            stopped_committing = has_missed and 0.8 * poll_ms < quiet_ms <= longest_ms
             uncommitted_ms = quiet_ms if has_missed or quiet_ms < _PROCESS_MS else None
-        if activity is None and gone.kind is Kind.EXPIRED and abs(quiet_ms - session_ms) <= _TIMER_MS:
+        is_timed = gone.is_observed and gone.kind is Kind.EXPIRED and activity is None
+        if is_timed and abs(quiet_ms - session_ms) <= _TIMER_MS:
             last_api = _OFFSET_COMMIT  # which counts as a heartbeat
     if activity is not None:
         is_open = activity.closed_ms is None or activity.closed_ms > activity.last_request_ms + session_ms
@@ -108,6 +114,7 @@ def _seen(life: Life, known: Known) -> _Seen:
         has_overlap=back is not None and back.ts_ms < gone.ts_ms,
         is_same=life.is_same_process_as_next(known),
         is_back=back is not None,
+        is_in_turn=back is not None and not gone.is_observed and back.source == gone.source,
         is_back_soon=back is not None and life.away_ms <= known.return_ms(member_id),
         stays_away=back is None and known.end_ms - gone.ts_ms > gone.ts_ms - life.silent_ms(known),
         was_assigning=gone.state == "CompletingRebalance",
@@ -235,6 +242,12 @@ def _killed(seen: _Seen) -> _Weighed:
             _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST),
             _if(seen.is_open, "its connection stayed open while it was silent", Step.MUST_NOT),
             _if(seen.has_overlap, "its client joined again before the session expired", Step.LIKELY),
+            # Who stands still comes back after its session, when the others have joined without it.
+            _if(
+                seen.is_in_turn and not seen.is_unseen,
+                "its client joined again while the others waited for it",
+                Step.LIKELY,
+            ),
             # Supervisors start what was killed again; who stops static members often wants fewer.
             _no_return(seen, Step.NEUTRAL if seen.is_static else Step.LIKELY),
             _same_process(seen, Step.MUST_NOT),
@@ -246,6 +259,7 @@ def _killed(seen: _Seen) -> _Weighed:
                 and seen.is_same is None
                 and seen.is_open is None
                 and not seen.has_overlap
+                and not seen.is_in_turn
                 and not seen.is_unseen,
                 "its client joined again only when the session had expired",
                 Step.UNLIKELY,
@@ -267,6 +281,7 @@ def _paused(seen: _Seen) -> _Weighed:
             _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST_NOT),
             # Who joins before its session has expired has not been silent for that long.
             _if(seen.has_overlap, "its client joined again before the session expired", Step.MUST_NOT),
+            _if(seen.is_in_turn, "its client joined again while the others waited for it", Step.UNLIKELY),
             _same_process(seen, Step.LIKELY),
             _other_process(seen, Step.MUST_NOT),
             _no_return(seen, Step.UNLIKELY),

@@ -139,6 +139,26 @@ def _deploy(group: Group, turned: Sequence[_Turnover], known: Known) -> Iterator
         yield Candidate(Cause.ASSIGNOR_CHANGED, ordered, (*evidence, Evidence(changed, Step.MUST)), prior=-2.0)
 
 
+def _without_a_word(group: Group, found: Sequence[Disturbance]) -> set[str]:
+    """Records in which all members were gone and others had come: when the last one leaves, there is a record of an empty group."""
+    gone: dict[str, set[int]] = {}
+    for each in found:
+        if each.what is What.DEPARTED and not each.fact.is_observed and each.life is not None:
+            gone.setdefault(each.fact.source, set()).add(id(each.life))
+    emptied = {fact.source for fact in group.facts if fact.kind is Kind.EMPTIED}
+    completed = {fact.source: fact.ts_ms for fact in group.facts if fact.kind is Kind.COMPLETED}
+    return {
+        source
+        for source, lives in gone.items()
+        if len(lives) >= 2
+        and source in completed.keys() - emptied
+        and not any(
+            id(life) not in lives and (life.joined is None or life.joined.source != source)
+            for life in group.alive_at(completed[source])
+        )
+    }
+
+
 def _turnovers(group: Group, found: Sequence[Disturbance], known: Known) -> Iterator[_Turnover]:
     came = [each for each in found if each.what is What.ARRIVED]
     starting = {
@@ -146,8 +166,9 @@ def _turnovers(group: Group, found: Sequence[Disturbance], known: Known) -> Iter
         for each in came
         if not group.alive_at(each.from_ms - known.session_ms(each.member.member_id if each.member else None))
     }
+    lost = _without_a_word(group, found)
     for gone in found:
-        if gone.life is None or not _is_orderly(gone):
+        if gone.life is None or not _is_orderly(gone) or gone.fact.source in lost:
             continue
         if gone.life.next is not None:
             if gone.life.away_ms <= known.return_ms(gone.life.member.member_id):
@@ -368,14 +389,14 @@ def _shared(group: Group, found: Sequence[Disturbance], known: Known) -> Iterato
     """Members of which some subscribe to nothing of what the others do."""
     arrived = [each for each in found if each.what is What.ARRIVED and each.life is not None]
     for chain in chains(arrived, known):
-        at_ms = chain[0].from_ms
-        members = [life for life in group.alive_at(at_ms) if life not in [each.life for each in chain]]
-        theirs = {topic for life in members for topic in topics_of(life, known)}
-        foreign = [
-            each
-            for each in chain
-            if each.life is not None and (mine := topics_of(each.life, known)) and theirs and not mine & theirs
-        ]
+        foreign: list[Disturbance] = []
+        for each in chain:
+            if each.life is None or not (mine := topics_of(each.life, known)):
+                continue
+            others = [life for life in group.before(each.life) if life not in [one.life for one in foreign]]
+            theirs = {topic for life in others for topic in topics_of(life, known)}
+            if theirs and not mine & theirs:
+                foreign.append(each)
         if len(foreign) >= 2:
             text = "{} subscribes to none of the others' topics"
             evidence = tuple(Evidence(text.format(each.name), Step.MUST) for each in foreign)

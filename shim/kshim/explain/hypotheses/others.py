@@ -69,14 +69,17 @@ def _arrival(disturbance: Disturbance, group: Group, known: Known) -> Iterator[C
     life = disturbance.life
     assert life is not None
     others = group.before(life)
+    within_ms = max(known.session_ms(life.member.member_id), START_MS)
+    is_young = bool(others) and all(life.began_ms - other.began_ms <= within_ms for other in others)
+    young = Evidence("all other members had joined just before", Step.UNLIKELY)
     is_first = Evidence("the group had no members", Step.MUST if not others else Step.MUST_NOT)
-    yield Candidate(Cause.ONE_BY_ONE_START, (disturbance,), (is_first,))
+    # A slow process may be the last of a start.
+    yield Candidate(Cause.ONE_BY_ONE_START, (disturbance,), (young if is_young else is_first,))
     evidence = [Evidence("a client joined that had not been a member", Step.LIKELY)]
     if not others:
         evidence.append(Evidence("the group had no members", Step.MUST_NOT))
-    within_ms = max(known.session_ms(life.member.member_id), START_MS)
-    if others and all(life.began_ms - other.began_ms <= within_ms for other in others):
-        evidence.append(Evidence("all other members had joined just before", Step.UNLIKELY))
+    if is_young:
+        evidence.append(young)
     if not group.knows_name_before(life):
         evidence.append(Evidence("no client of this name has been seen in the group before", Step.LIKELY))
     if says(disturbance.fact.client_reason) is Says.GOES_ON:

@@ -13,7 +13,7 @@ from itertools import chain, pairwise
 from statistics import median
 from typing import NamedTuple
 
-from kshim.explain.facts import UNSEEN, Committed, Fact, Kind, Member, Phases, Profile
+from kshim.explain.facts import HEARTBEAT_MS, POLL_MS, UNSEEN, Committed, Fact, Kind, Member, Phases, Profile
 from kshim.explain.sources.samples import Presence
 from kshim_protocol.codec import codec
 from kshim_protocol.frame import ProtocolError
@@ -193,7 +193,7 @@ def _between(before: Snapshot, after: Snapshot, last_commit: LastCommit, presenc
         if seat.member_id in old:
             continue
         replaced = instances.get(seat.profile.member.instance_id or "")
-        if replaced is not None and replaced.member_id not in new:
+        if replaced is not None and replaced.member_id not in new and not _is_overdue(replaced, after, last_commit):
             gone.remove(replaced)
             yield _fact(after, Kind.REPLACED, seat)._replace(other_id=replaced.member_id)
         else:
@@ -216,6 +216,12 @@ def _between(before: Snapshot, after: Snapshot, last_commit: LastCommit, presenc
     join_ms = None if presence is None or sync_ms is None else presence.join_ms(before.ts_ms, began_ms)
     phases = Phases(join_ms, sync_ms, after.protocol, after.leader_id, None, None, partitions=partitions(after))
     yield Fact(after.ts_ms, after.group, Kind.COMPLETED, after.source, is_observed=False, phases=phases)
+
+
+def _is_overdue(seat: Seat, after: Snapshot, last_commit: LastCommit) -> bool:
+    """Whether the session of a static member had expired before another process joined with its instance id."""
+    last_ms = last_commit(seat, after.ts_ms)
+    return last_ms is not None and after.ts_ms - last_ms > seat.profile.session_ms + HEARTBEAT_MS + POLL_MS
 
 
 def _departure(before: Snapshot, after: Snapshot, seat: Seat, last_commit: LastCommit, seen_ms: int | None) -> Fact:

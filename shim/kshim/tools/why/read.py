@@ -178,7 +178,8 @@ class Reading:
         for name, mine in offsets.snapshots.items():
             if name not in told:
                 last_commit = last_commit_in(offsets.commits.get(name, {}))
-                inferred += facts_of_records((each.read(name) for each in mine), last_commit, self._presence.get(name))
+                found = facts_of_records((each.read(name) for each in mine), last_commit, self._presence.get(name))
+                inferred += (self._with_commits(fact, record_of) for fact in found)
         sources = [name for name, facts in (("events", events), ("log", lines), ("records", inferred)) if facts]
         if inferred and self._presence:
             sources.append("samples")
