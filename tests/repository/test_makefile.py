@@ -31,7 +31,12 @@ class Machine:
         self.home = home
         self.path = home / "path"
         self.path.mkdir()
-        needed = ("integration/java/pom.xml", "integration/java/jars.sha256", "pipeline/kshim_pipeline/setup/jars.py")
+        needed = (
+            "integration/java/pom.xml",
+            "integration/java/jars.sha256",
+            "integration/page/browser/package-lock.json",
+            "pipeline/kshim_pipeline/setup/jars.py",
+        )
         for name in ("Makefile", "pyproject.toml", *needed):
             (home / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, home / name)

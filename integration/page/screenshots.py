@@ -1,0 +1,54 @@
+"""Write the pictures of docs/img: `python -m integration.page.screenshots`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import parse_qs
+
+from playwright.sync_api import sync_playwright
+
+from integration.page.served import ADDRESS, serve
+from integration.support.chromium import chromium
+from kshim.page import GroupRow, group_page, groups_page
+from tests.page.groups import CLUSTER, MINUTE, START, billing
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "img"
+_SIZE = (1280, 860)
+
+
+def html(query: str) -> str:
+    """The list, or the group."""
+    asked = parse_qs(query)
+    if "group" in asked:
+        return group_page(CLUSTER, billing(), rebalance=int(asked["rebalance"][0]) if "rebalance" in asked else None)
+    now_ms = CLUSTER.now_ms
+    rows = [
+        GroupRow("billing", "PreparingRebalance", True, now_ms - 20_000, 3, 4, 12_348, "the session of member slow-2 (client slow at 10.0.0.2) expired: no heartbeat came in time", "slow@10.0.0.2"),
+        GroupRow("shipping", "Stable", False, START + 8 * MINUTE, 12, 3, 310, "member ship-4 (client ship at 10.0.0.9) joined", "ship@10.0.0.9"),
+        GroupRow("search-indexer", "Stable", False, START, 2, 1, 0, "member idx-1 (client idx at 10.0.0.5) joined", "idx@10.0.0.5"),
+        GroupRow("reports", "Empty", False, START - 90 * MINUTE, 0, 1, 17, "member rep-1 (client rep at 10.0.0.6) left", "rep@10.0.0.6"),
+    ]  # fmt: skip
+    return groups_page(CLUSTER, rows, group_count=len(rows))
+
+
+def main() -> None:
+    """In light; the group also in dark."""
+    found = chromium()
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=found.path, args=list(found.options))
+        for name, address, scheme in (
+            ("page-groups", "/page", "light"),
+            ("page-group", "/page?group=billing", "light"),
+            ("page-group-dark", "/page?group=billing", "dark"),
+            ("page-rebalance", "/page?group=billing&rebalance=2", "light"),
+        ):
+            page = browser.new_page(viewport={"width": _SIZE[0], "height": _SIZE[1]}, color_scheme=scheme)  # type: ignore[arg-type]
+            serve(page, html)
+            page.goto(ADDRESS + address)
+            page.screenshot(path=FOLDER / f"{name}.png")
+            print(FOLDER / f"{name}.png")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
