@@ -108,7 +108,7 @@ class Emitter:
             replaced_member_id=replaced_member_id,
             activity=self.activity,
             reconciliation=reconciliation,
-            offer=event.offer if isinstance(event, MemberAdded | MemberReplaced) else None,
+            offer=event.offer if isinstance(event, (MemberAdded, MemberReplaced)) else None,
         )
 
     def emit_of_group(self, type_: str, event: Transition, group: GroupHistory, to_generation: int | None) -> None:

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 PENDING_MAX_EVENTS: Final = 32
 """So many events of the coordinator wait to be followed: some rebalances, which the processor's caches still hold."""
 
+_OF_PROCESSES: Final = (MemberAdded, MemberReplaced, MemberRemoved)
+"""Events after which somebody may ask what the process did before."""
+
 _TELLING: Final = (JoinCompleted, GroupLoaded, EpochRaised)
 """Events after which a group may read other topics than before."""
 
@@ -163,7 +166,7 @@ class History:
 
     def _activity(self, event: Event) -> Activity | None:
         """Of the process that an event is about: the one that came or went, not the one that replaces it."""
-        if not isinstance(event, MemberAdded | MemberReplaced | MemberRemoved):
+        if not isinstance(event, _OF_PROCESSES):
             return None
         member = event.member
         member_id = event.replaced_member_id if isinstance(event, MemberReplaced) else member.member_id

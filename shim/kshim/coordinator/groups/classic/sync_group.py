@@ -38,11 +38,13 @@ def sync_group(shard: Shard, request: SyncGroupRequest, context: RequestContext,
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     shard.require_loaded()
     now = context.now
-    of_any_kind = shard.groups.get(request.group_id)
-    if isinstance(of_any_kind, ConsumerGroup):
-        step.reply(ticket, classic_members.sync(shard, of_any_kind, request, now))
+    group = shard.groups.get(request.group_id)
+    if not isinstance(group, Group):
+        if not isinstance(group, ConsumerGroup):
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        step.reply(ticket, classic_members.sync(shard, group, request, now))
         return
-    group, member = _require(shard, request)
+    member = _require(group, request)
     match group.state:
         case GroupState.EMPTY | GroupState.DEAD:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -62,10 +64,7 @@ def sync_group(shard: Shard, request: SyncGroupRequest, context: RequestContext,
             step.reply(ticket, _response(group, member))  # does not restart the session, unlike older coordinators
 
 
-def _require(shard: Shard, request: SyncGroupRequest) -> tuple[Group, Member]:
-    group = shard.classic_groups.get(request.group_id)
-    if group is None:
-        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+def _require(group: Group, request: SyncGroupRequest) -> Member:
     member = group.require_member(request.member_id, request.group_instance_id)
     group.require_generation(request.generation_id)
     if request.protocol_type not in (None, group.protocol_type) or request.protocol_name not in (
@@ -73,7 +72,7 @@ def _require(shard: Shard, request: SyncGroupRequest) -> tuple[Group, Member]:
         group.protocol_name,
     ):
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    return group, member
+    return member
 
 
 def _park(group: Group, member: Member, ticket: Ticket, now: Now, step: Step) -> None:
