@@ -72,6 +72,7 @@ def of_two_groups(spark: SparkSession) -> DataFrame:
             commit_record(3, 955_000, 1, 10),
             commit_record(4, 999_000, 0, 11),
             group_record(5, 1_000_100, 2, member("a", 0, 1), state_timestamp_ms=1_000_090),
+            group_record(6, 1_200_000, 3, member("a", 0), member("c", 1)),
         )
     ]
     died = event(9, 1_000_000, "member_left", reason="session_timeout", trigger=B, state_from="Stable")
