@@ -7,7 +7,7 @@ import itertools
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,6 +66,7 @@ class Player:
         self._unsettled = 0
         self._is_up = asyncio.Event()
         self._is_up.set()
+        self._is_over = asyncio.Event()
 
     async def play(self) -> Played:
         """All of it. The processes are killed at the end, after the time of the play is written down."""
@@ -78,7 +79,8 @@ class Player:
                 services = [tasks.create_task(self._play_on(service)) for service in self._services]
                 fleet = tasks.create_task(self._play_on_the_fleet())
                 await asyncio.wait(services)
-                fleet.cancel()
+                self._is_over.set()
+                await fleet  # what it is doing is done, and written down
             await asyncio.sleep(max(service.session_s for service in self._services) / 4)
             self._truths.end(wall_ms())
         finally:
@@ -128,7 +130,9 @@ class Player:
     async def _play_on_the_fleet(self) -> None:
         acts = (self._stall_a_host, self._cut_the_network, self._restart_the_broker)
         while True:
-            await asyncio.sleep(self._rng.expovariate(1 / _BETWEEN_FLEET_S))
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._is_over.wait(), self._rng.expovariate(1 / _BETWEEN_FLEET_S))
+                return
             if self._inhabited:
                 await self._rng.choice(acts)()
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from integration.incidents.truth import Cause, Subject, SubjectKind
 from integration.real_incidents.hosts import Host
 from integration.real_incidents.processes import Process
-from integration.real_incidents.services import ASSIGNORS, Service
+from integration.real_incidents.services import Service
 
 GROUP = Subject(SubjectKind.GROUP)
 
@@ -92,7 +92,7 @@ async def recreate_deploy(stage: Stage, service: Service) -> Outcome:
 
 async def deploy_of_an_assignor(stage: Stage, service: Service) -> Outcome:
     """The same, with another assignor."""
-    service.assignor = service.rng.choice([each for each in ASSIGNORS if each != service.assignor])
+    service.change_assignor()
     return Outcome(Cause.ASSIGNOR_CHANGED, await _recreate(stage, service), GROUP)
 
 

@@ -11,7 +11,9 @@ from integration.real_incidents.hosts import Host
 from integration.real_incidents.processes import PROGRAMS, Process
 
 _NAMES = ("billing", "orders", "audit", "search", "mail", "pricing", "stock", "ledger", "fraud", "clicks")
-ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
+_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
+_UNKNOWN_ASSIGNORS = {"confluent-kafka": ("sticky",)}
+"""What a client refuses to start with."""
 
 
 class Service:
@@ -35,7 +37,8 @@ class Service:
         self.session_ms, self.max_poll_ms = rng.choice(
             ((6_000, 20_000), (6_000, 40_000), (10_000, 30_000), (10_000, 60_000), (10_000, 12_000), (45_000, 300_000))
         )
-        self.assignor = rng.choice(ASSIGNORS)
+        self._assignors = [each for each in _ASSIGNORS if each not in _UNKNOWN_ASSIGNORS.get(client, ())]
+        self.assignor = rng.choice(self._assignors)
         self.records_per_s = rng.choice((0, 1, 5, 20))
         self.work_ms = rng.choice((0, 5, 50, 300))
         self.metadata_max_age_ms = rng.choice((5_000, 15_000, 30_000))
@@ -65,6 +68,10 @@ class Service:
         process.place = place
         self.processes.append(process)
         return process
+
+    def change_assignor(self) -> None:
+        """Let processes that start from now on have another assignor."""
+        self.assignor = self.rng.choice([each for each in self._assignors if each != self.assignor])
 
     def next_place(self) -> int:
         """The lowest number that no process has."""
