@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from kshim.explain.facts import Known
-from kshim.explain.incidents import Incident, apart, explain, together
+from kshim.explain.incidents import Explainer, Incident, apart, explain, together
 
-__all__ = ["Incident", "Known", "apart", "explain", "together"]
+__all__ = ["Explainer", "Incident", "Known", "apart", "explain", "together"]

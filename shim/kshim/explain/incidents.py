@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -13,10 +13,10 @@ from kshim.explain.disturbances import Disturbance, Key, What, disturbances
 from kshim.explain.effects import Effect, effects
 from kshim.explain.facts import HEARTBEAT_MS, Fact, Known
 from kshim.explain.hypotheses.departures import DEPARTURES, candidates_of_departure
-from kshim.explain.hypotheses.fleet import broker_restarts, host_failures
+from kshim.explain.hypotheses.fleet import broker_restarts, groups_on_hosts, host_failures
 from kshim.explain.hypotheses.groups import candidates_of_group
 from kshim.explain.hypotheses.others import candidates_of_other
-from kshim.explain.lives import Group, downtimes
+from kshim.explain.lives import Group, Span, downtimes
 from kshim.explain.weigh import Evidence, shares
 
 _UNKNOWN_WEIGHT = -1.0
@@ -90,9 +90,105 @@ _Singles = Mapping[Key, list[Candidate]]
 """Hypotheses about each disturbance alone, by its key."""
 
 
+class _Weighed:
+    """A group, what disturbed it, and the hypotheses about each disturbance."""
+
+    def __init__(self, name: str, facts: Sequence[Fact], known: Known, down: Sequence[Span]) -> None:
+        """`known`: of this group alone."""
+        self.profiles = known.profiles
+        self.facts, self.down = facts, down
+        self.group = Group(name, facts, known, down)
+        self.found = disturbances(self.group, known)
+        self.singles: _Singles = {each.key: list(_singles(each, self.group, known)) for each in self.found}
+        self._known = known
+        absent = [life for life in self.group.lives if life.gone is not None and life.next is None]
+        counts_ms = [2 * life.gone.ts_ms - life.silent_ms(known) for life in absent if life.gone is not None]
+        self._until_ms = min((ts_ms for ts_ms in counts_ms if ts_ms >= known.end_ms), default=None)
+        """From then on the absence of a member tells more."""
+        self._chosen: tuple[list[Key], list[_Chosen]] = ([], [])
+
+    def is_still(self, facts: Sequence[Fact], known: Known, down: Sequence[Span]) -> bool:
+        """Whether this is all that is known of it."""
+        is_later = self._until_ms is not None and known.end_ms > self._until_ms
+        return not is_later and self.facts == facts and self.profiles == known.profiles and self.down == down
+
+    def chosen(self, free: Sequence[Disturbance]) -> list[_Chosen]:
+        """What explains its disturbances, without those that the fleet's explain."""
+        keys = [each.key for each in free]
+        if keys != self._chosen[0]:
+            of_group, single = _choose_several(free, self.singles, partial(_of_group, self.group, self._known))
+            self._chosen = (keys, [*of_group, *(_choose_single(each, self.singles[each.key]) for each in single)])
+        return self._chosen[1]
+
+
+class Explainer:
+    """Explains groups again and again, as more is known of some: only those are weighed anew."""
+
+    def __init__(self) -> None:
+        self._weighed: dict[str, _Weighed] = {}
+        self._incidents: dict[tuple[int, ...], tuple[list[_Chosen], Incident]] = {}
+
+    def explain(self, known: Known) -> list[Incident]:
+        """As `explain`."""
+        return together(self.apart(known))
+
+    def apart(self, known: Known, group: str | None = None) -> list[Incident]:
+        """As `apart`."""
+        self._weigh(known)
+        groups = {name: each.group for name, each in self._weighed.items()}
+        found = [each for one in self._weighed.values() for each in one.found]
+        singles: dict[Key, list[Candidate]] = {}
+        for one in self._weighed.values():
+            singles |= one.singles
+        on_hosts = groups_on_hosts(groups.values())
+
+        def of_fleet(free: Sequence[Disturbance]) -> list[Candidate]:
+            return [*broker_restarts(free, known), *host_failures(free, on_hosts, known)]
+
+        chosen, rest = _choose_several(found, singles, of_fleet)
+        by_group: dict[str, list[Disturbance]] = defaultdict(list)
+        for each in rest:
+            by_group[each.group].append(each)
+        for name in groups if group is None else [group]:
+            chosen += self._weighed[name].chosen(by_group[name])
+        before, self._incidents = self._incidents, {}
+        for part in _merged(chosen, known):
+            key = tuple(map(id, part))
+            self._incidents[key] = before.get(key) or (part, _incident(part, groups, known))
+        incidents = [incident for _, incident in self._incidents.values()]
+        return incidents if group is None else [_part(each, group) for each in incidents if group in each.groups]
+
+    def _weigh(self, known: Known) -> None:
+        of_groups: dict[str, list[Fact]] = defaultdict(list)
+        for fact in known.facts:
+            of_groups[fact.group].append(fact)
+        down = downtimes(known.facts)
+        before, self._weighed = self._weighed, {}
+        for name, facts in of_groups.items():
+            ids = {member_id for fact in facts for member_id in _ids(fact)}
+            profiles = {each: known.profiles[each] for each in ids if each in known.profiles}
+            mine = Known(tuple(facts), profiles, known.sources, known.end_ms)
+            old = before.get(name)
+            is_still = old is not None and old.is_still(facts, mine, down)
+            self._weighed[name] = old if old is not None and is_still else _Weighed(name, facts, mine, down)
+
+
+def _ids(fact: Fact) -> Iterator[str]:
+    """The members that a fact is about."""
+    if fact.member is not None:
+        yield fact.member.member_id
+    if fact.other_id is not None:
+        yield fact.other_id
+    if fact.phases is not None:
+        if fact.phases.leader_id is not None:
+            yield fact.phases.leader_id
+        if fact.phases.last_to_join is not None:
+            yield fact.phases.last_to_join.member_id
+
+
 def explain(known: Known) -> list[Incident]:
     """The incidents of all groups, in order of time."""
-    return together(apart(known))
+    return Explainer().explain(known)
 
 
 def apart(known: Known, group: str | None = None) -> list[Incident]:
@@ -101,22 +197,7 @@ def apart(known: Known, group: str | None = None) -> list[Incident]:
     `group`: only its part of them is wanted. Of this group all facts are known, and of others those that happened to
     their members on the same hosts at the same time.
     """
-    groups = _groups(known)
-    found = [each for one in groups.values() for each in disturbances(one, known)]
-    singles = {each.key: list(_singles(each, groups[each.group], known)) for each in found}
-
-    def of_fleet(free: Sequence[Disturbance]) -> list[Candidate]:
-        return [*broker_restarts(free, known), *host_failures(free, groups, known)]
-
-    chosen, rest = _choose_several(found, singles, of_fleet)
-    by_group: dict[str, list[Disturbance]] = defaultdict(list)
-    for each in rest:
-        by_group[each.group].append(each)
-    for name in groups if group is None else [group]:
-        of_group, single = _choose_several(by_group[name], singles, partial(_of_group, groups[name], known))
-        chosen += [*of_group, *(_choose_single(each, singles[each.key]) for each in single)]
-    incidents = [_incident(part, groups, known) for part in _merged(chosen, known)]
-    return incidents if group is None else [_part(each, group) for each in incidents if group in each.groups]
+    return Explainer().apart(known, group)
 
 
 def _part(incident: Incident, group: str) -> Incident:
@@ -173,14 +254,6 @@ def _joined(part: Sequence[Incident]) -> Incident:
 
 def _of_group(group: Group, known: Known, free: Sequence[Disturbance]) -> list[Candidate]:
     return list(candidates_of_group(group, free, known))
-
-
-def _groups(known: Known) -> Mapping[str, Group]:
-    facts: dict[str, list[Fact]] = defaultdict(list)
-    for fact in known.facts:
-        facts[fact.group].append(fact)
-    down = downtimes(known.facts)
-    return {name: Group(name, mine, known, down) for name, mine in facts.items()}
 
 
 def _singles(each: Disturbance, group: Group, known: Known) -> Iterable[Candidate]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause
@@ -71,7 +71,20 @@ def _has_new_id(each: Disturbance) -> bool:
     return new.began_ms <= each.fact.ts_ms and new.joined.activity.connection_id == each.fact.activity.connection_id
 
 
-def host_failures(found: Sequence[Disturbance], groups: Mapping[str, Group], known: Known) -> Iterator[Candidate]:
+OnHosts = Mapping[str, Sequence[Group]]
+"""The groups that have, or had, members on each host."""
+
+
+def groups_on_hosts(groups: Iterable[Group]) -> OnHosts:
+    """The groups of each host, in their order."""
+    found: dict[str, list[Group]] = {}
+    for group in groups:
+        for host in {life.member.host for life in group.lives if life.member.host is not None}:
+            found.setdefault(host, []).append(group)
+    return found
+
+
+def host_failures(found: Sequence[Disturbance], groups: OnHosts, known: Known) -> Iterator[Candidate]:
     """Members of one host, or of several, that fell silent at the same time: within a heartbeat interval."""
     silent = sorted((each for each in found if _fell_silent(each)), key=_begin)
     by_host: dict[str | None, list[Disturbance]] = {}
@@ -129,7 +142,7 @@ def _of_hosts(
     host: str | None,
     together: Sequence[Disturbance],
     slow: Sequence[Disturbance],
-    groups: Mapping[str, Group],
+    groups: OnHosts,
     known: Known,
 ) -> Iterator[Candidate]:
     """`host` None: of the hosts of all these."""
@@ -137,7 +150,9 @@ def _of_hosts(
     waited_for = [each for each in slow if _host(each) in hosts and _is_meanwhile(each, together)]
     explained = (*together, *waited_for)
     lives = [each.life for each in explained if each.life is not None]
-    others = [life for group in groups.values() for life in _that_went_on(group, together, known)]
+    near = {group.name: group for name in hosts if name is not None for group in groups.get(name, ())}
+    at_ms, until_ms = min(each.from_ms for each in together), min(each.fact.ts_ms for each in together)
+    others = [life for group in near.values() for life in _that_went_on(group, at_ms, until_ms, known)]
     where = "on the same host" if host is not None else "on another host"
     shared = [Evidence(f"{each.name} {where} fell silent at the same time", Step.LIKELY) for each in together]
     shared += [Evidence(f"{each.name} {where} let others wait at the same time", Step.LIKELY) for each in waited_for]
@@ -169,10 +184,8 @@ def _of_hosts(
         yield Candidate(Cause.HOST_STALLED, explained, (*shared, *stalled), prior=-3.0, host=host)
 
 
-def _that_went_on(group: Group, together: Sequence[Disturbance], known: Known) -> Iterator[Life]:
+def _that_went_on(group: Group, at_ms: int, until_ms: int, known: Known) -> Iterator[Life]:
     """Members that would have expired, too, or were in a rebalance meanwhile. Of others it is unknown: their sessions are longer."""
-    at_ms = min(each.from_ms for each in together)
-    until_ms = min(each.fact.ts_ms for each in together)
     settled_ms = group.settled_ms(at_ms + HEARTBEAT_MS)
     for life in group.alive_at(until_ms):
         if life.began_ms > at_ms:

@@ -110,7 +110,9 @@ def partitions(snapshot: Snapshot) -> dict[str, int]:
 def with_partitions(fact: Fact, record_of: Callable[[str, int], Snapshot | None]) -> Fact:
     """Adds to the end of a rebalance what was assigned; `record_of` looks for the record of a group's generation."""
     phases = fact.phases
-    if phases is None or phases.generation_id is None or (found := record_of(fact.group, phases.generation_id)) is None:
+    if phases is None or phases.generation_id is None or phases.partitions is not None:
+        return fact
+    if (found := record_of(fact.group, phases.generation_id)) is None:
         return fact
     return fact._replace(phases=phases._replace(partitions=partitions(found)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import inf
 
-from kshim.explain import Incident, explain
+from kshim.explain import Explainer, Incident
 from kshim.explain.disturbances import Disturbance, Key
 from kshim.explain.facts import Known
 from kshim.explain.sources.samples import Presence
@@ -27,6 +27,7 @@ class Follower:
         self._presence: dict[str, Presence] = {}
         self.sampler = Sampler(logs, groups)
         self.reading = Reading(logs, groups, presence=self._presence, snapshots_kept=snapshots_kept)
+        self._explainer = Explainer()
         self._read_count = 0
         self._told: dict[Key, int] | None = None
         """When what was told had happened."""
@@ -46,7 +47,7 @@ class Follower:
             self._read_count = self.reading.news_count
             self.known = self.reading.result().known
         self.known = self.known._replace(until_ms=now_ms)  # who has not come back by now is news, too
-        self.incidents = explain(self.known)
+        self.incidents = self._explainer.explain(self.known)
         if self._told is None:
             self._told = {}
             self._tell(self.incidents)

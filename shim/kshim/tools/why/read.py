@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 from zoneinfo import ZoneInfo
 
 from kshim.explain import Known
-from kshim.explain.facts import Fact, Kind
+from kshim.explain.facts import Fact, Kind, Profile
 from kshim.explain.sources.broker_log import facts_of_log
 from kshim.explain.sources.events import fact_of_event
 from kshim.explain.sources.group_records import GroupRecord, GroupRecords, encoded
@@ -94,6 +94,16 @@ def read(
     return reading.result()
 
 
+class _OfGroup:
+    """What the records of a group say. `key` identifies them."""
+
+    def __init__(self, key: tuple[int, int, int], of_members: Mapping[str, Profile]) -> None:
+        self.key = key
+        self.profiles = of_members
+        self.inferred: list[Fact] | None = None
+        """None: nobody has asked, for another source knows the group."""
+
+
 class Reading:
     """What was read so far of groups, None: all; and `more` of it each time. `presence` has what samples show of them."""
 
@@ -118,6 +128,7 @@ class Reading:
         self._offsets = GroupRecords(groups, snapshots_kept)
         self._events: deque[Fact] = deque(maxlen=EVENTS_KEPT)
         self._event_count = 0
+        self._of_groups: dict[str, _OfGroup] = {}
 
     def more(self) -> None:
         """Read what there is since the last time. Raises SourceError."""
@@ -147,9 +158,9 @@ class Reading:
     def result(self) -> Read:
         """What is known by now. Raises SourceError: a file of the broker's log cannot be read."""
         groups, offsets = self._groups, self._offsets
-        events: Sequence[Fact] = self._events
-        of_members = profiles(each.value for mine in offsets.snapshots.values() for each in mine if each.value)
-        told = {fact.group for fact in events}
+        self._of_groups = {name: self._of_group(name, mine) for name, mine in offsets.snapshots.items()}
+        of_members = {key: profile for each in self._of_groups.values() for key, profile in each.profiles.items()}
+        told = {fact.group for fact in self._events}
         rows = [
             row
             for row in _rows(self._broker_logs, self._zone)
@@ -167,7 +178,7 @@ class Reading:
             found = generations.get((name, generation_id))
             return None if found is None else found.read(name)
 
-        events = [with_partitions(fact, record_of) for fact in events]
+        events = self._events = deque((with_partitions(fact, record_of) for fact in self._events), maxlen=EVENTS_KEPT)
         lines = [
             self._with_commits(with_partitions(fact, record_of), record_of)
             for fact in facts_of_log(rows, of_members, protocols)
@@ -175,11 +186,15 @@ class Reading:
         ]
         told |= {fact.group for fact in lines}
         inferred: list[Fact] = []
-        for name, mine in offsets.snapshots.items():
-            if name not in told:
+        for name, of_group in self._of_groups.items():
+            if name in told:
+                continue
+            if of_group.inferred is None:
                 last_commit = last_commit_in(offsets.commits.get(name, {}))
-                found = facts_of_records((each.read(name) for each in mine), last_commit, self._presence.get(name))
-                inferred += (self._with_commits(fact, record_of) for fact in found)
+                records = (each.read(name) for each in offsets.snapshots[name])
+                found = facts_of_records(records, last_commit, self._presence.get(name))
+                of_group.inferred = [self._with_commits(fact, record_of) for fact in found]
+            inferred += of_group.inferred
         sources = [name for name, facts in (("events", events), ("log", lines), ("records", inferred)) if facts]
         if inferred and self._presence:
             sources.append("samples")
@@ -191,6 +206,14 @@ class Reading:
             bool(offsets.snapshots or offsets.commits),
             offsets.snapshots,
         )
+
+    def _of_group(self, name: str, records: Sequence[GroupRecord]) -> _OfGroup:
+        """What its records say, read anew if they are others than the last time."""
+        key = (len(records), records[0].offset, records[-1].offset)
+        old = self._of_groups.get(name)
+        if old is not None and old.key == key:
+            return old
+        return _OfGroup(key, profiles(each.value for each in records if each.value is not None))
 
     def _with_commits(self, fact: Fact, record_of: Callable[[str, int], Snapshot | None]) -> Fact:
         """Adds to a line of the log what commits tell of the member that it is about."""
