@@ -178,7 +178,7 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert version[0].isdigit()
 
 
-@pytest.mark.parametrize("command", ["conform", "dump-offsets", "import --data-dir=new", "why --all", "top"])
+@pytest.mark.parametrize("command", ["conform", "dump-offsets", "import --data-dir=new", "why --all", "top", "page"])
 @pytest.mark.parametrize("option", ["--ssl=x", "--sasl=x"])
 def test_commands_that_ask_a_broker_take_tls_and_sasl_from_a_file_only(command: str, option: str) -> None:
     arguments = [*command.split(), "--bootstrap-server=localhost:9092"]

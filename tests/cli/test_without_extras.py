@@ -11,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 
 REPOSITORY = Path(__file__).parents[2]
-COMMANDS = ["serve", "demo", "conform", "ctl", "dump-offsets", "import", "pipeline", "top", "why"]
+COMMANDS = ["serve", "demo", "conform", "ctl", "dump-offsets", "import", "page", "pipeline", "top", "why"]
 PIPELINE_COMMANDS = ["setup", "land", "watch", "analyse", "report", "explain", "budget", "demo"]
 ARGUMENTS = {
     "setup": [],

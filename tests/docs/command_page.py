@@ -20,7 +20,7 @@ _TAIL = """## Exit codes
 
 | Code | When |
 | ---: | --- |
-| 0 | The command ended as it should; `serve` was ended by SIGTERM, `top` by Ctrl-C. |
+| 0 | The command ended as it should; `serve` was ended by SIGTERM, `page` or `top` by Ctrl-C. |
 | 1 | The command failed while it ran. `conform`: a behaviour failed. `dump-offsets`: something could not be decoded. `replay`: an answer differs, or there was nothing to replay. `pipeline budget`: a group exceeded its budget. |
 | 2 | An option or a configuration value is wrong. Nothing was started. |
 | 3 | The address cannot be bound, the data directory is locked, damaged or cannot be used, or something is missing on this machine. |

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kshim.explain.facts import Activity, Fact, Kind, Member, Phases
-from kshim.page import Cluster, GroupNow, MemberNow, OffsetNow, Owners, Turn, Wait
+from kshim.page import GroupNow, MemberNow, OffsetNow, Owners, Site, Turn, Wait
 
 START = 1_795_000_000_000
 SECOND = 1_000
@@ -92,4 +92,4 @@ def billing(name: str = "billing", **others: Any) -> GroupNow:
     return GroupNow(**(fields | others))
 
 
-CLUSTER = Cluster("kshim at 127.0.0.1:9092", START + 20 * MINUTE, can_act=True, stream="/v1/history/stream")
+CLUSTER = Site("kshim at 127.0.0.1:9092", START + 20 * MINUTE, can_act=True, stream="/v1/history/stream")

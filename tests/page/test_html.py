@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kshim.page import ROWS_SHOWN, Cluster, GroupNow, GroupRow, group_page, group_text, groups_page, message_page
+from kshim.page import ROWS_SHOWN, GroupNow, GroupRow, Site, group_page, group_text, groups_page, message_page
 from kshim.page.files import script, style
 from kshim.page.html import SCRIPT, STYLE
 from tests.page.groups import CLUSTER, HOSTILE, MINUTE, START, a_turn, billing
@@ -49,7 +49,7 @@ class Read(HTMLParser):
 
 
 def group(
-    found: GroupNow | None = None, cluster: Cluster = CLUSTER, *, rebalance: int | None = None, at_ms: int | None = None
+    found: GroupNow | None = None, cluster: Site = CLUSTER, *, rebalance: int | None = None, at_ms: int | None = None
 ) -> Read:
     return Read(group_page(cluster, found or billing(), rebalance=rebalance, at_ms=at_ms))
 
@@ -62,7 +62,7 @@ def row(name: str = "billing", **others: object) -> GroupRow:
     return GroupRow(name, **fields)  # type: ignore[arg-type]
 
 
-def groups(rows: Sequence[GroupRow], search: str = "", *, count: int | None = None, cluster: Cluster = CLUSTER) -> Read:
+def groups(rows: Sequence[GroupRow], search: str = "", *, count: int | None = None, cluster: Site = CLUSTER) -> Read:
     shown = groups_page(
         cluster, list(rows)[:ROWS_SHOWN], search=search, group_count=count or len(rows), found_count=len(rows)
     )

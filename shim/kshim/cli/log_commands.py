@@ -1,18 +1,20 @@
-"""Runs `dump-offsets`, `import`, `why` and `top`: their errors become a sentence and an exit code."""
+"""Runs `dump-offsets`, `import`, `why`, `top` and `page`: their errors become a sentence and an exit code."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable
+from contextlib import closing
 
+from kshim.cli.addresses import is_loopback
 from kshim.cli.command_config import read_command_config
 from kshim.cli.exit_codes import EXIT_FAILURE, EXIT_UNAVAILABLE, CommandError
-from kshim.cli.options import DumpOffsetsOptions, ImportOptions, TopOptions, WhyOptions
+from kshim.cli.options import DumpOffsetsOptions, ImportOptions, PageOptions, TopOptions, WhyOptions
 from kshim.tools.logs import SourceError
 
 
-def run_logs(options: DumpOffsetsOptions | ImportOptions | WhyOptions | TopOptions) -> int:
+def run_logs(options: DumpOffsetsOptions | ImportOptions | WhyOptions | TopOptions | PageOptions) -> int:
     """Run the command and return its exit code. Raises CommandError."""
     match options:
         case DumpOffsetsOptions():
@@ -23,6 +25,8 @@ def run_logs(options: DumpOffsetsOptions | ImportOptions | WhyOptions | TopOptio
             return _why(options)
         case TopOptions():
             return _top(options)
+        case PageOptions():
+            return _page(options)
 
 
 def _printed(run: Callable[[], int]) -> int:
@@ -119,3 +123,37 @@ def _top(options: TopOptions) -> int:
             output=options.output,
         )
     )
+
+
+def _page(options: PageOptions) -> int:
+    try:
+        from kshim.control.watching import run_pages
+    except ModuleNotFoundError as error:
+        raise CommandError(
+            f"page needs the module {error.name}: pip install 'kshim[control]'", EXIT_UNAVAILABLE
+        ) from None
+    from kshim.server.listener import CannotBind
+    from kshim.tools.logs.broker import BrokerLogs
+    from kshim.tools.top.pages import Watched
+
+    security = read_command_config(options.command_config)
+
+    def run() -> int:
+        with closing(BrokerLogs(*options.bootstrap_server, client_id="page", security=security)) as logs:
+            watched = Watched(logs, options.groups)
+            try:
+                run_pages(
+                    watched,
+                    watched.look,
+                    host=options.listen.host,
+                    port=options.listen.port,
+                    token=options.token,
+                    is_loopback=is_loopback(options.listen.host),
+                    interval_s=options.interval_s,
+                    on_listening=lambda url: print(f"The groups of {logs} are shown at {url}", flush=True),
+                )
+            except CannotBind as error:
+                raise CommandError(str(error), EXIT_UNAVAILABLE) from None
+        return 0
+
+    return _printed(run)

@@ -149,6 +149,17 @@ class WhyOptions(NamedTuple):
     """How often to look, for `--follow`; None: answer once."""
 
 
+class PageOptions(NamedTuple):
+    """Options of `kshim page`."""
+
+    bootstrap_server: Address
+    listen: Address
+    groups: frozenset[str] | None = None
+    interval_s: float = 5
+    token: str | None = None
+    command_config: str | None = None
+
+
 class TopOptions(NamedTuple):
     """What `kshim top` was asked for."""
 
@@ -209,6 +220,7 @@ Command = (
     | DumpOffsetsOptions
     | ImportOptions
     | WhyOptions
+    | PageOptions
     | TopOptions
     | ReplayOptions
     | CtlOptions
@@ -349,6 +361,18 @@ _TOP = (
            "that rebalance, and two for offsets (default: 5)", "SECONDS", number(1), default=5),
     Option("--once", "look once, print a table, and end; the default if the output is not a terminal", default=False),
     Option("--output", "text, or one JSON object of one look (default: text)", default="text", choices=("text", "json")),
+)
+
+_PAGE = (
+    Option("--bootstrap-server", "a broker of the cluster", "HOST:PORT", address, is_required=True),
+    _COMMAND_CONFIG,
+    Option("--group", "only this group; may be repeated", "GROUP", is_repeated=True),
+    Option("--interval", "seconds between two looks, which cost what those of `kshim top` do (default: 5)", "SECONDS", number(1),
+           default=5),
+    Option("--listen", "where browsers find the page; port 0 takes a free port; needs the extra kshim[control] (default: 127.0.0.1:9081)",
+           "HOST:PORT", address, default=Address("127.0.0.1", 9081)),
+    Option("--control-token-file", "file with the token that browsers have to give as a password; required unless --listen is a "
+           "loopback address (KSHIM_CONTROL_TOKEN holds the token itself)", "FILE"),
 )
 
 _REPLAY = (
@@ -515,6 +539,18 @@ def _top_options(found: argparse.Namespace, _environment: Mapping[str, str]) -> 
     )
 
 
+def _page_options(found: argparse.Namespace, environment: Mapping[str, str]) -> PageOptions:
+    given = Given(_PAGE, found)
+    return PageOptions(
+        bootstrap_server=given["bootstrap_server"],
+        listen=given["listen"],
+        groups=frozenset(given["group"]) or None,
+        interval_s=given["interval"],
+        token=_control_token(given, environment, "listen"),
+        command_config=_command_config(given),
+    )
+
+
 def _import_options(found: argparse.Namespace, _environment: Mapping[str, str]) -> ImportOptions:
     given = Given(_IMPORT, found)
     topics = tuple(dict.fromkeys(given["topic"]))
@@ -593,17 +629,17 @@ def _serve_options(found: argparse.Namespace, environment: Mapping[str, str]) ->
     )
 
 
-def _control_token(given: Given, environment: Mapping[str, str]) -> str | None:
+def _control_token(given: Given, environment: Mapping[str, str], listening: str = "control") -> str | None:
     """The token of the HTTP interface, from its file or else from the environment. Raises CommandError (usage)."""
     path, token = given["control_token_file"], environment.get(CONTROL_TOKEN, "").strip() or None
     if path is not None:
         token = read_token(given.name("control_token_file"), path)
-    control = given["control"]
+    control = given[listening]
     if control is None and path is not None:
         raise CommandError(f"{given.name('control_token_file')} has no effect without --control HOST:PORT", EXIT_USAGE)
     if control is not None and token is None and not is_loopback(control.host):
         raise CommandError(
-            f"{given.name('control')}: {control.host} can be reached from other machines, so set --control-token-file FILE "
+            f"{given.name(listening)}: {control.host} can be reached from other machines, so set --control-token-file FILE "
             f"or {CONTROL_TOKEN}, or use 127.0.0.1",
             EXIT_USAGE,
         )
@@ -777,6 +813,13 @@ _COMMANDS: Mapping[str, _Command] = {
         _WHY,
         _why_options,
         "Exit codes: 0 answered, 2 usage, 3 there is nothing to read.",
+    ),
+    "page": _Command(
+        "serve a page that shows the groups of a cluster",
+        "Watch the groups of a cluster, kshim or Kafka, and serve a page that shows them: which has something wrong, who disturbed it, "
+        "what to change, and a picture of each. Until Ctrl-C. It changes nothing in the cluster.",
+        _PAGE,
+        _page_options,
     ),
     "top": _Command(
         "watch the consumer groups of kshim or Kafka, those with something wrong first",

@@ -7,7 +7,7 @@ from inspect import isawaitable
 from typing import Final
 
 from kshim.control.access import Access
-from kshim.control.context import ControlContext
+from kshim.control.context import PageContext
 from kshim.control.http import EventStream, ProblemError, Request, Response, problem_response
 from kshim.control.routing import Routes, response_of
 from kshim.storage.log import LogError
@@ -41,7 +41,7 @@ class ControlApi:
     def __init__(
         self,
         routes: Routes,
-        context: Callable[[], ControlContext],
+        context: Callable[[], PageContext],
         access: Access,
         *,
         after: Callable[[], None],

@@ -3,19 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kshim.control.http import ProblemError
 from kshim.control.limits import ControlLimits
 from kshim.control.metrics import Metrics
-from kshim.control.seen import Seen
 from kshim.harness.waits import Waits
 
 if TYPE_CHECKING:
     from kshim.broker.cluster import Cluster
     from kshim.coordinator.step import Now
     from kshim.faults.faults import Faults
+    from kshim.page import GroupNow, GroupRow, Site
     from kshim.server.server import Server
+
+
+class Pages(Protocol):
+    """Whose groups pages show."""
+
+    def cluster(self, group: str | None) -> Site:
+        """What all pages have in common, or the one of a group."""
+
+    def rows(self, search: str) -> tuple[list[GroupRow], int]:
+        """The groups whose names have the text, those with something wrong first; and how many groups there are."""
+
+    def group(self, name: str) -> GroupNow | None:
+        """One group with its past; None: there is none."""
+
+
+class PageContext(Protocol):
+    """What pages need."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has been replaced by another."""
+
+    @property
+    def pages(self) -> Pages:
+        """Whose groups are shown."""
 
 
 class Controlled(NamedTuple):
@@ -41,12 +66,12 @@ class ControlContext:
         limits: ControlLimits,
         reset: Callable[[], Awaitable[ControlContext]],
         describe: Callable[[], bytes],
+        pages: Callable[[ControlContext], Pages],
         *,
         is_read_only: bool = False,
     ) -> None:
         self.describe = describe
         self.is_read_only = is_read_only
-        self.seen = Seen(controlled.cluster)
         self.cluster, self.faults, self.now, self.clock_rate, self.no_reset = controlled
         self.reset = reset
         self.is_over = False
@@ -57,6 +82,7 @@ class ControlContext:
         self.limits = limits
         self.server: Server | None = None
         self.stream_count = 0
+        self.pages = pages(self)
         self.metrics = Metrics(self.cluster, self.faults, lambda: self.stream_count)
 
     def end(self) -> None:

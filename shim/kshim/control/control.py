@@ -14,6 +14,7 @@ from kshim.control.access import Access
 from kshim.control.api import ControlApi
 from kshim.control.context import ControlContext, Controlled
 from kshim.control.handlers import DESCRIBED, ROUTES
+from kshim.control.handlers.page import OwnPages
 from kshim.control.http import encoded
 from kshim.control.limits import ControlLimits
 from kshim.control.server import serve_http
@@ -105,7 +106,9 @@ class Control:
         self._context = self._context_of(controlled)
 
     def _context_of(self, controlled: Controlled) -> ControlContext:
-        return ControlContext(controlled, self._limits, self._reset, _description, is_read_only=self._is_read_only)
+        return ControlContext(
+            controlled, self._limits, self._reset, _description, OwnPages, is_read_only=self._is_read_only
+        )
 
     async def _reset(self) -> ControlContext:
         """Have the brokers replaced, and return the context of the others once they accept connections."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from kshim.page.html import ROWS_SHOWN, group_page, group_text, groups_page, message_page
-from kshim.page.values import Cluster, GroupNow, GroupRow, MemberNow, OffsetNow, Owners, Turn, Wait
+from kshim.page.values import GroupNow, GroupRow, MemberNow, OffsetNow, Owners, Site, Turn, Wait
 
 __all__ = [
     "ROWS_SHOWN",
-    "Cluster",
     "GroupNow",
     "GroupRow",
     "MemberNow",
     "OffsetNow",
     "Owners",
+    "Site",
     "Turn",
     "Wait",
     "group_page",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kshim.drawing import Picture
-from kshim.explain.facts import Fact, Kind, Known
+from kshim.explain.facts import Fact, Kind, Known, Member
 from kshim.explain.html import culprit
 from kshim.explain.sources.group_records import GroupRecord, owners
 from kshim.explain.sources.records import Snapshot
@@ -95,6 +95,14 @@ def members_of(snapshot: Snapshot | None) -> list[MemberNow]:
             seat.profile.session_ms,
         )
         for seat in snapshot.seats
+    ]
+
+
+def members_of_sample(members: Iterable[Member]) -> list[MemberNow]:
+    """The members that a coordinator named; what they own it was not asked."""
+    return [
+        MemberNow(each.member_id, each.name, each.host or "", each.instance_id, (), is_leader=False, session_ms=None)
+        for each in members
     ]
 
 

@@ -15,7 +15,7 @@ from kshim.drawing.svg import shortened, span_text
 from kshim.explain.html import culprit, incident_section, text, time_element
 from kshim.explain.words import time_text
 from kshim.page.lanes import picture
-from kshim.page.values import Cluster, GroupNow, GroupRow, MemberNow, Turn
+from kshim.page.values import GroupNow, GroupRow, MemberNow, Site, Turn
 from kshim.wording import counted, escaped
 
 PATH = "/page"
@@ -40,7 +40,7 @@ _DISTURBED = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning"
 
 
 def groups_page(
-    cluster: Cluster, rows: Sequence[GroupRow], *, search: str = "", group_count: int, found_count: int | None = None
+    cluster: Site, rows: Sequence[GroupRow], *, search: str = "", group_count: int, found_count: int | None = None
 ) -> str:
     """All groups, or those that a search found, those with something wrong first, of at most `ROWS_SHOWN`."""
     found_count = len(rows) if found_count is None else found_count
@@ -72,7 +72,7 @@ def groups_page(
 
 
 def group_page(
-    cluster: Cluster, group: GroupNow, *, rebalance: int | None = None, at_ms: int | None = None, css: str | None = None
+    cluster: Site, group: GroupNow, *, rebalance: int | None = None, at_ms: int | None = None, css: str | None = None
 ) -> str:
     """One group. `rebalance`: a close-up of the one with this number, or of that at `at_ms`. `css`: a file of its own."""
     if css is not None:
@@ -113,7 +113,7 @@ def group_text(group: GroupNow, *, rebalance: int | None = None, at_ms: int | No
     return "\n".join(map(escaped, lines))
 
 
-def message_page(cluster: Cluster, title: str, message: str) -> str:
+def message_page(cluster: Site, title: str, message: str) -> str:
     """A page that can say only one sentence, such as that there is no such group."""
     body = f"<h1>{text(shortened(title, _NAME_LENGTH))}</h1><p class='problem'>{text(message)}</p><p><a href='{PATH}'>Show all groups</a></p>"
     return _frame(cluster, shortened(title, _NAME_LENGTH), body)
@@ -122,7 +122,7 @@ def message_page(cluster: Cluster, title: str, message: str) -> str:
 # Parts
 
 
-def _frame(cluster: Cluster, title: str, body: str, *, search: str = "", css: str | None = None) -> str:
+def _frame(cluster: Site, title: str, body: str, *, search: str = "", css: str | None = None) -> str:
     problem = f"<p class='problem'>{text(cluster.problem)}</p>" if cluster.problem else ""
     if css is not None:
         links, top = f"<style>\n{css}\n</style>", ""
@@ -273,7 +273,7 @@ def _phases(turn: Turn) -> str:
     return (shown or "-") + last + ("; still open" if turn.is_open else "")
 
 
-def _members(group: GroupNow, cluster: Cluster) -> str:
+def _members(group: GroupNow, cluster: Site) -> str:
     if not group.members:
         return "<section id='members'><h2>Members</h2><p class='none'>It has no members now.</p></section>"
     rows = "".join(_member_row(group, member, cluster) for member in group.members[:_MEMBERS_LISTED])
@@ -286,7 +286,7 @@ def _members(group: GroupNow, cluster: Cluster) -> str:
     )
 
 
-def _member_row(group: GroupNow, member: MemberNow, cluster: Cluster) -> str:
+def _member_row(group: GroupNow, member: MemberNow, cluster: Site) -> str:
     by_topic: dict[str, list[int]] = {}
     for topic, index in member.partitions:
         by_topic.setdefault(topic, []).append(index)

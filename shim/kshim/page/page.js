@@ -2,7 +2,8 @@
 "use strict";
 
 const LEAST_PAUSE_MS = 150; // between two readings
-const SHARE = 50; // a pause is so many times as long as the server took
+const SHARE = 50; // in the long run, of so much time the server works for one part
+const BURST_MS = 3000; // so much of it may be had in advance, so that what happens is shown at once
 const OFTEN_MS = 2000; // lag changes without an event
 const RETRY_MS = 1000;
 
@@ -16,6 +17,7 @@ let stream = null;
 let streamAddress = null;
 let timer = null;
 let notBefore = 0;
+let paidUntil = 0;
 let reading = 0;
 let isLost = false;
 let isLocal = remembered("zone") === "local";
@@ -141,9 +143,11 @@ async function read() {
   regain();
   show(new DOMParser().parseFromString(text, "text/html"));
   const took = /dur=([\d.]+)/.exec(answer.headers.get("server-timing") || "");
-  const pause = Math.max(LEAST_PAUSE_MS, SHARE * (took ? Number(took[1]) : 0));
-  notBefore = performance.now() + pause;
-  soon(Math.max(OFTEN_MS, pause));
+  const price = SHARE * (took ? Number(took[1]) : 0);
+  const now = performance.now();
+  paidUntil = Math.max(paidUntil, now) + price;
+  notBefore = Math.max(now + LEAST_PAUSE_MS, paidUntil - BURST_MS);
+  soon(Math.max(OFTEN_MS, 2 * price));
 }
 
 function show(page) {

@@ -113,7 +113,7 @@ class GroupRow(NamedTuple):
     who: str | None
 
 
-class Cluster(NamedTuple):
+class Site(NamedTuple):
     """What all pages of a cluster have in common. `can_act`: it has buttons, as the control interface is there.
 
     `stream` is the address of the server-sent events that say when something has happened; None: there are none.

@@ -8,11 +8,12 @@ from urllib.parse import urlencode
 
 from msgspec import UNSET, Meta, UnsetType
 
-from kshim.control.context import ControlContext
+from kshim.control.context import ControlContext, PageContext
 from kshim.control.documents import Input
 from kshim.control.http import ProblemError, Response
 from kshim.control.routing import Table
-from kshim.page import ROWS_SHOWN, Cluster, group_page, group_text, groups_page, message_page
+from kshim.control.seen import Seen
+from kshim.page import ROWS_SHOWN, GroupNow, GroupRow, Site, group_page, group_text, groups_page, message_page
 from kshim.page.files import script, style
 from kshim.page.html import PATH, SCRIPT, STYLE
 
@@ -38,27 +39,51 @@ class PageInput(Input):
     form: Literal["page", "text", "file"] = "page"
 
 
+class OwnPages:
+    """Pages of the brokers that the control interface is of."""
+
+    def __init__(self, context: ControlContext) -> None:
+        self._context = context
+        self._seen = Seen(context.cluster)
+
+    def cluster(self, group: str | None) -> Site:
+        """What all pages have in common; the stream of a page of one group has only its events."""
+        context = self._context
+        address = _STREAM if group is None else f"{_STREAM}?{urlencode({'group': group.encode('utf-8', 'replace')})}"
+        return Site(
+            _title(context),
+            context.now().wall_ms,
+            can_act=not context.is_read_only,
+            stream=address,
+            problem=_problem(context),
+        )
+
+    def rows(self, search: str) -> tuple[list[GroupRow], int]:
+        """The groups whose names have the text, and how many there are."""
+        return self._seen.rows(search)
+
+    def group(self, name: str) -> GroupNow | None:
+        """One group with its past."""
+        return self._seen.group(name, self._context.now().wall_ms)
+
+
 @TABLE.get("/", answers=HTML)
-def root(_context: ControlContext) -> Response:
+def root(_context: PageContext) -> Response:
     """The page is found at the address that people try."""
     return Response(302, b"", _TEXT, (("Location", PATH),))
 
 
 @TABLE.get(PATH, answers=HTML)
-def page(context: ControlContext, query: PageInput) -> Response:
+def page(context: PageContext, query: PageInput) -> Response:
     """The groups, or one group: as a page, as text, or as a file of its own."""
     began = perf_counter()
-    now_ms = context.now().wall_ms
     group = None if query.group is UNSET else query.group
-    address = _STREAM if group is None else f"{_STREAM}?{urlencode({'group': group.encode('utf-8', 'replace')})}"
-    cluster = Cluster(
-        _title(context), now_ms, can_act=not context.is_read_only, stream=address, problem=_problem(context)
-    )
+    cluster = context.pages.cluster(group)
     if group is None:
-        rows, count = context.seen.rows(query.q)
+        rows, count = context.pages.rows(query.q)
         html = groups_page(cluster, rows[:ROWS_SHOWN], search=query.q, group_count=count, found_count=len(rows))
         return _page(html, began)
-    found = context.seen.group(group, now_ms)
+    found = context.pages.group(group)
     if found is None:
         message = "There is no such group, and the history knows of none."
         return _page(message_page(cluster, f"No group {group}", message), began, status=404)
@@ -75,13 +100,13 @@ def page(context: ControlContext, query: PageInput) -> Response:
 
 
 @TABLE.get(STYLE, answers="text/css; charset=utf-8")
-def page_style(_context: ControlContext) -> Response:
+def page_style(_context: PageContext) -> Response:
     """The style of the pages."""
     return Response(200, style().encode(), "text/css; charset=utf-8")
 
 
 @TABLE.get(SCRIPT, answers="text/javascript; charset=utf-8")
-def page_script(_context: ControlContext) -> Response:
+def page_script(_context: PageContext) -> Response:
     """The script of the pages."""
     return Response(200, script(), "text/javascript; charset=utf-8")
 

@@ -82,7 +82,7 @@ def _cells(row: Row, now_ms: int) -> tuple[str, ...]:
         "-"
         if cause is None
         else f"{cause.cause}{'?' if cause.is_guess else ''} {cause.confidence:.0%}, {duration(now_ms - cause.at_ms)} ago",
-        _who(row),
+        who(row),
     )
 
 
@@ -92,7 +92,8 @@ def _lag(row: Row) -> str:
     return f"{row.lag} ({row.lag_change:+})" if row.lag_change else str(row.lag)
 
 
-def _who(row: Row) -> str:
+def who(row: Row) -> str:
+    """Whom a rebalance is about."""
     parts = []
     if row.missing:
         parts.append(f"{'waits for' if row.group_type == 'consumer' else 'without'} {_named(row.missing)}")

@@ -7,8 +7,11 @@ from typing import NamedTuple
 
 from kshim.explain import Incident
 from kshim.explain.causes import Cause
+from kshim.explain.document import document
 from kshim.explain.sources.records import member_of
 from kshim.explain.sources.samples import Presence
+from kshim.page import GroupNow, OffsetNow
+from kshim.page.from_facts import group_of_facts, members_of_sample
 from kshim.tools.logs.broker import BrokerLogs
 from kshim.tools.why.follow import Follower
 from kshim_protocol.internal.group_metadata import GroupMetadataValue
@@ -18,6 +21,7 @@ PARTITIONS_OF_A_LOOK = 2_000
 
 INCIDENTS_KEPT = 20
 """The newest, of a look."""
+_RECORDS_SHOWN = 200
 _CONSUMER = "consumer"
 _DESCRIBED = ("classic", _CONSUMER)
 
@@ -90,6 +94,27 @@ class Watch:
         ]
         newest = follower.incidents[-INCIDENTS_KEPT:]
         return View(now_ms, sorted(rows, key=_badness), newest, follower.sampler.left_out_count)
+
+    def group(self, name: str, now_ms: int) -> GroupNow | None:
+        """One group with its past, as of the last look; None: there is none, and nothing is known of one."""
+        follower = self._follower
+        known, each, past = follower.known, follower.present.get(name), follower.reading.past(name)
+        if each is None and not past.records and all(fact.group != name for fact in known.facts):
+            return None
+        mine = [incident for incident in follower.incidents if name in incident.groups]
+        committed, behind = follower.reading.committed.get(name, {}), self._lags.of_partitions(name)
+        return group_of_facts(
+            name,
+            known,
+            document(mine, (), None)["incidents"],
+            [record.read(name) for record in past.records[-_RECORDS_SHOWN:]],
+            now_ms=now_ms,
+            state=None if each is None else each.state,
+            state_since_ms=None if each is None else each.unstable_since_ms,
+            members=None if each is None or each.group_type != _CONSUMER else members_of_sample(each.members.values()),
+            offsets=[OffsetNow(*place, offset, behind.get(place)) for place, offset in sorted(committed.items())],
+            commits=past.commits,
+        )
 
     def _counted(self, name: str, each: Presence, value: GroupMetadataValue | None) -> _Count:
         now = each.epoch if each.group_type == _CONSUMER else None if value is None else value.generation
@@ -173,8 +198,12 @@ def _last_incidents(incidents: Iterable[Incident]) -> dict[str, tuple[LastCause,
 
 
 class _Lag(NamedTuple):
-    total: int
+    parts: Mapping[tuple[str, int], int]
     change: int | None
+
+    @property
+    def total(self) -> int:
+        return sum(self.parts.values())
 
 
 class _Lags:
@@ -184,6 +213,11 @@ class _Lags:
         self._logs = logs
         self._known: dict[str, _Lag | None] = {}
         """In the order in which they were measured. None: the cluster did not say where its partitions end."""
+
+    def of_partitions(self, name: str) -> Mapping[tuple[str, int], int]:
+        """The lag of a group's partitions, when it was measured last."""
+        found = self._known.get(name)
+        return {} if found is None else found.parts
 
     def measured(self, committed: Mapping[str, Mapping[tuple[str, int], int]]) -> Mapping[str, _Lag]:
         """The lag of each group that has committed. Raises SourceError."""
@@ -198,8 +232,8 @@ class _Lags:
         ends = self._logs.ends(wanted) if wanted else {}
         for name in turn:
             old = before.pop(name, None)
-            counts = [max(ends[each] - offset, 0) for each, offset in committed[name].items() if each in ends]
-            change = None if old is None else sum(counts) - old.total
-            before[name] = _Lag(sum(counts), change) if counts else None
+            parts = {each: max(ends[each] - offset, 0) for each, offset in committed[name].items() if each in ends}
+            change = None if old is None else sum(parts.values()) - old.total
+            before[name] = _Lag(parts, change) if parts else None
         self._known = before
         return {name: lag for name, lag in before.items() if lag is not None}

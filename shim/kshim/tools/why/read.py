@@ -79,6 +79,13 @@ class Read(NamedTuple):
     """Those of each group, in order."""
 
 
+class Past(NamedTuple):
+    """The records of a group, in order, and the times of its commits."""
+
+    records: Sequence[GroupRecord]
+    commits: Mapping[tuple[str, int], Sequence[int]]
+
+
 def read(
     logs: Logs,
     *,
@@ -149,6 +156,10 @@ class Reading:
         """What the newest record of a classic group says; None: there is none, or the group was deleted."""
         mine = self._offsets.snapshots.get(group)
         return mine[-1].value if mine else None
+
+    def past(self, group: str) -> Past:
+        """What was read of a group besides facts."""
+        return Past(list(self._offsets.snapshots.get(group, ())), self._offsets.commits.get(group, {}))
 
     @property
     def committed(self) -> Mapping[str, Mapping[tuple[str, int], int]]:
