@@ -258,7 +258,7 @@ def _turn_row(group: GroupNow, turn: Turn, chosen: Turn | None) -> str:
     current = " aria-current='true'" if turn is chosen else ""
     return (
         f"<tr id='turn-{turn.number}'{current}><th scope='row'><a href='{address(group.name, turn.number)}'>{turn.number}</a></th>"
-        f"<td class='t'>{time_element(turn.began_ms)}</td><td>{cause}</td><td>{text(turn.explanation)}</td><td class='t'>{_phases(turn)}</td></tr>"
+        f"<td class='t'>{time_element(turn.began_ms)}</td><td class='why'>{cause}</td><td>{text(turn.explanation)}</td><td class='t'>{_phases(turn)}</td></tr>"
     )
 
 
