@@ -82,6 +82,13 @@ def test_a_leader_whose_session_expired_while_its_assignment_was_awaited_was_slo
     assert the_last_cause(story) == ("slow_leader", ("one@10.0.0.1",))
 
 
+def test_a_leader_that_goes_on_when_its_session_has_expired_did_not_just_stand_still_while_it_assigned() -> None:
+    silent = activity(connection="one", last_request_ms=HOUR - SESSION_MS)
+    story = a_group_of_three().expires(HOUR, "one", state="CompletingRebalance", activity=silent)
+    story.joins(HOUR + SECOND, "one", connection="one", opened_ms=0)
+    assert the_last_cause(story) == ("slow_leader", ("one@10.0.0.1",))
+
+
 def test_a_static_member_whose_old_connection_was_closed_was_restarted() -> None:
     story = Story().joins(0, "one", static=True).joins(300, "two", static=True)
     closed = activity(last_request_ms=HOUR, closed_ms=HOUR + 1, closed_by="client", last_api="OffsetCommit")

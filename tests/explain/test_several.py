@@ -97,6 +97,15 @@ def test_members_that_subscribe_to_other_topics_than_the_rest_are_another_applic
     assert story.causes()[-1] == ("shared_group_id", ("mail@10.0.0.8", "post@10.0.0.9"))
 
 
+def test_a_member_that_adds_a_topic_which_the_others_do_not_add_changed_its_subscription() -> None:
+    added = Subscription(("orders", "orders-eu"), added=("orders-eu",))
+    story = a_group_of_three().requests(HOUR, "one", reason="metadata_changed", subscription=added)
+    assert (
+        str(story.incidents(until_ms=HOUR + MINUTE)[-1].cause) == "topic_created"
+    )  # the others may not have looked yet
+    assert str(story.incidents(until_ms=2 * HOUR)[-1].cause) == "subscription_changed"
+
+
 def test_two_members_that_add_the_same_topic_found_it_by_a_pattern() -> None:
     story = a_group_of_three()
     added = Subscription(("orders", "orders-eu"), added=("orders-eu",))

@@ -344,6 +344,13 @@ def _expired_leader(seen: _Seen) -> _Weighed:
             _if(seen.was_assigning, "its session expired while its assignment was awaited", Step.MUST),
             _if(not seen.was_assigning, "no assignment was awaited from it", Step.MUST_NOT),
             _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST_NOT),
+            # It is as alive as one that stands still, which rarely happens just between two requests.
+            _if(
+                seen.was_assigning and seen.is_open,
+                "its connection stayed open while it was silent",
+                Step.LIKELY,
+            ),
+            _same_process(seen, Step.LIKELY) if seen.was_assigning else None,
             _other_process(seen, Step.MUST_NOT),
         ),
     )

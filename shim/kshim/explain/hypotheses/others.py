@@ -19,7 +19,7 @@ def candidates_of_other(disturbance: Disturbance, group: Group, known: Known) ->
         case What.ARRIVED:
             yield from _arrival(disturbance, group, known)
         case What.REQUESTED:
-            yield from _request(disturbance)
+            yield from _request(disturbance, group, known)
         case What.SLOW_JOIN:
             # Where nobody is known to be the last, a slow network or broker explains a long phase as well.
             prior = 0.0 if disturbance.name else -1.0
@@ -93,7 +93,7 @@ def _arrival(disturbance: Disturbance, group: Group, known: Known) -> Iterator[C
         yield Candidate(Cause.SHARED_GROUP_ID, (disturbance,), (Evidence(text, step),), prior=-1.5)
 
 
-def _request(disturbance: Disturbance) -> Iterator[Candidate]:
+def _request(disturbance: Disturbance, group: Group, known: Known) -> Iterator[Candidate]:
     if disturbance.fact.reason in TOLD_BY_BROKER:
         cause, text = TOLD_BY_BROKER[disturbance.fact.reason]
         yield Candidate(cause, (disturbance,), (Evidence(text, Step.MUST),))
@@ -128,6 +128,31 @@ def _request(disturbance: Disturbance) -> Iterator[Candidate]:
     # One member alone that adds a topic may be a pattern's as well; several that do are (hypotheses/groups.py).
     is_addition = subscription is not None and bool(subscription.added) and not subscription.removed
     of_topic = [Evidence("it added topics and removed none", Step.LIKELY)] if is_addition else []
+    if is_addition and _adds_alone(disturbance, group, known):
+        of_topic.append(Evidence("the other members did not add them", Step.UNLIKELY))
     yield Candidate(Cause.TOPIC_CREATED, (disturbance,), (*of_change, *of_topic), prior=-1.5)
     of_force = told(Says.ENFORCED, "its application asked for a rebalance")
     yield Candidate(Cause.REBALANCE_ENFORCED, (disturbance,), tuple(of_force), prior=-1.5)
+
+
+def _adds_alone(disturbance: Disturbance, group: Group, known: Known) -> bool:
+    """Whether the group has other members, and none has added the same: those with the same pattern find it as well.
+
+    Clients look for new topics every few minutes, so that what others have not done yet says nothing before.
+    """
+    fact = disturbance.fact
+    member_id = fact.member.member_id if fact.member is not None else None
+    within_ms = known.rebalance_ms(member_id)
+    if fact.subscription is None or known.end_ms - fact.ts_ms <= within_ms:
+        return False
+    mine = set(fact.subscription.added)
+    adding = [
+        other
+        for other in group.facts
+        if other.subscription is not None
+        and other.member is not None
+        and other.member.member_id != member_id
+        and abs(other.ts_ms - fact.ts_ms) <= within_ms
+        and mine & set(other.subscription.topics)
+    ]
+    return not adding and any(life.member.member_id != member_id for life in group.alive_at(fact.ts_ms))
