@@ -25,6 +25,17 @@ def test_members_that_are_replaced_one_after_the_other_are_a_deploy() -> None:
     assert causes_of(story) == ["one_by_one_start", "deploy"]
 
 
+def test_pods_that_are_replaced_are_a_deploy_also_where_their_names_have_no_digit() -> None:
+    story = Story()
+    for number, pod in enumerate(("api-5c6f-nwhgc", "api-5c6f-kjclx")):
+        story.joins(number * 300, pod, host=f"10.0.0.{number + 1}")
+    for pod in ("api-5c6f-nwhgc", "api-5c6f-kjclx"):
+        story.leaves(HOUR, pod)
+    for number, pod in enumerate(("api-7c6f-pcmtf", "api-7c6f-zvdrs")):
+        story.joins(HOUR + 10 * SECOND + number * 300, pod, host=f"10.0.0.{number + 1}")
+    assert causes_of(story) == ["one_by_one_start", "deploy"]
+
+
 def test_a_deploy_after_which_the_group_uses_another_assignor_changed_it() -> None:
     story = a_group_of_three()
     for number, client in enumerate(("one", "two", "three")):

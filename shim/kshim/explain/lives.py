@@ -15,7 +15,8 @@ from functools import partial
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.facts import Activity, Fact, Kind, Known, Member
 
-_GENERATED = re.compile(r"([-_.](?=[a-z]*\d)[0-9a-z]+)+$")
+_GENERATED = re.compile(r"([-_.]((?=[a-z]*\d)[0-9a-z]+|[bcdfghjklmnpqrstvwxz2-9]{5,10}))+$")
+"""Kubernetes takes letters that make no words, and one suffix in five has no digit."""
 
 _DEPARTURES = (Kind.LEFT, Kind.EXPIRED, Kind.REMOVED)
 
@@ -296,8 +297,8 @@ def _is_within(span: Span, fact: Fact) -> bool:
 def stem(client_id: str | None) -> str:
     """A client id without what a generator of names appends: hexadecimal digits, counters, random letters.
 
-    >>> stem("billing-0003"), stem("billing-7d9fbc6-x2z9q"), stem("orders")
-    ('billing', 'billing', 'orders')
+    >>> stem("billing-0003"), stem("billing-7d9fbc6-x2z9q"), stem("billing-7d9fbc6-nwhgc"), stem("orders-retry")
+    ('billing', 'billing', 'billing', 'orders-retry')
     """
     return _GENERATED.sub("", client_id or "")
 
