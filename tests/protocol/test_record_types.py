@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kshim_protocol.codec import codec
-from kshim_protocol.frame import ProtocolError
+from kshim_protocol.frame import BuildError, ProtocolError
 from kshim_protocol.internal.consumer_group import ConsumerGroupMemberMetadataValue
 from kshim_protocol.internal.record_types import (
     RECORD_TYPES,
@@ -63,8 +63,14 @@ def test_a_record_of_the_new_protocol_is_built_with_its_version_in_front(record:
 
 
 def test_a_key_needs_all_its_texts() -> None:
-    with pytest.raises(ValueError, match="shorter"):
+    with pytest.raises(ValueError, match="2 texts, not 1"):
         build_key_of_texts(RECORD_TYPES[5], "group")
+
+
+@pytest.mark.parametrize("text", ["x" * 32_768, "\ud800"])
+def test_a_text_that_is_too_long_or_no_unicode_is_no_part_of_a_key(text: str) -> None:
+    with pytest.raises(BuildError, match="ConsumerGroupMemberMetadataKey"):
+        build_key_of_texts(RECORD_TYPES[5], "group", text)
 
 
 def test_a_null_struct_in_a_tag_is_told_by_a_zero_not_by_a_minus_one() -> None:

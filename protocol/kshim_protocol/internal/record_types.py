@@ -5,11 +5,13 @@ What concerns offsets and classic groups only is read and built faster by `recor
 
 from __future__ import annotations
 
+import struct
 from functools import cache
 from importlib import import_module
 from typing import NamedTuple
 
 from kshim_protocol.codec import codec
+from kshim_protocol.frame import BuildError
 from kshim_protocol.internal.versioned import INT16, parse_rest, parse_versioned, version_of
 from kshim_protocol.schema import Struct, message, string
 
@@ -98,9 +100,16 @@ def build_key_of_texts(type_: RecordType, *texts: str) -> bytes:
 
     Raises BuildError when a text does not fit.
     """
-    key_class = type_.key_class()
-    key = key_class(**dict(zip(type_.key_rows, texts, strict=True)))
-    return INT16.pack(type_.number) + codec(key_class, 0).build(key)
+    if len(texts) != len(type_.key_rows):
+        raise ValueError(f"{type_.name}Key has {len(type_.key_rows)} texts, not {len(texts)}")
+    parts = [INT16.pack(type_.number)]
+    try:
+        for text in texts:
+            data = text.encode()
+            parts += (INT16.pack(len(data)), data)
+    except (struct.error, UnicodeEncodeError) as error:
+        raise BuildError(f"{type_.name}Key of {texts}: {error}") from None
+    return b"".join(parts)
 
 
 def build_versioned_value(value: Struct) -> bytes:

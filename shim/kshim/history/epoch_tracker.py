@@ -45,7 +45,10 @@ class EpochTracker:
         group.protocol_type, group.type = CONSUMER_PROTOCOL_TYPE, "consumer"
         reason = group.ending(event)
         state = ConsumerGroupState.ASSIGNING if event.member_count else ConsumerGroupState.EMPTY
-        newcomers = set() if group.course is None else group.course.newcomers - group.course.settled.keys()
+        newcomers: set[str] = set()
+        if group.course is not None:
+            newcomers = group.course.newcomers  # which ends now, and needs them no more
+            newcomers.difference_update(group.course.settled)
         if event.cause is Cause.MEMBER_JOINED and event.member is not None:
             newcomers.add(event.member.member_id)
         self.end(event, group, state, "superseded", reason)

@@ -45,10 +45,15 @@ class TopicHashes:
         self._topics = topics
         self._rack = rack
         self._known: dict[str, tuple[bytes, int, int]] = {}  # id, number of partitions, hash
+        self._last: tuple[int, frozenset[str], int] | None = None  # version of all topics, names of a group, hash
 
     def of_group(self, names: Iterable[str]) -> int:
         """Of a group that subscribes to these; those that do not exist do not count."""
-        return group_hash({name: found for name in names if (found := self._of_topic(name)) is not None})
+        wanted, version = frozenset(names), self._topics.version
+        if self._last is None or self._last[:2] != (version, wanted):
+            found = {name: hashed for name in wanted if (hashed := self._of_topic(name)) is not None}
+            self._last = version, wanted, group_hash(found)  # members that join a group in a row have the same
+        return self._last[2]
 
     def _of_topic(self, name: str) -> int | None:
         topic_id = self._topics.topic_id(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from kshim.coordinator.groups.consumer.assignors.subscribers import TopicPartition
@@ -74,6 +75,7 @@ class GroupSim:
         """Whether the append was written; a plan of nothing needs none."""
         plan = Plan(self.group)
         plan_it(plan)
+        assert counted(plan.group) == recounted(plan.group)
         if plan.updates and self.fails_next:
             self.fails_next = False
             return False
@@ -130,6 +132,28 @@ class GroupSim:
         """The last record of each key."""
         last = {key: place for place, (key, _) in enumerate(self.log)}
         return [record for place, record in enumerate(self.log) if last[record[0]] == place]
+
+
+def counted(group: ConsumerGroup) -> tuple[object, ...]:
+    """What a group counts of its members: how many want or are what."""
+    return (
+        dict(group.name_members),
+        dict(group.assignor_members),
+        dict(group.expression_members),
+        dict(group.members_at),
+    )
+
+
+def recounted(group: ConsumerGroup) -> tuple[object, ...]:
+    """The same, of the members one by one."""
+    members = group.members.values()
+    wishes = [member.metadata for member in members]
+    return (
+        Counter(name for wish in wishes for name in wish.subscribed_topic_names),
+        Counter(wish.server_assignor for wish in wishes if wish.server_assignor is not None),
+        Counter(wish.subscribed_topic_regex for wish in wishes if wish.subscribed_topic_regex),
+        Counter((member.current.epoch, member.current.state) for member in members),
+    )
 
 
 def facts(group: ConsumerGroup) -> tuple[object, ...]:

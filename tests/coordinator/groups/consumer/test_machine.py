@@ -10,7 +10,7 @@ from kshim.coordinator.groups.consumer.assignors.subscribers import TopicPartiti
 from kshim.coordinator.groups.consumer.group import LEFT_FOR_NOW_EPOCH
 from kshim.coordinator.groups.consumer.state import ConsumerGroupState, MemberState
 from kshim_protocol.errors import ErrorCode, KafkaError
-from tests.coordinator.groups.consumer.members import TRIGGER, GroupSim, facts, wants
+from tests.coordinator.groups.consumer.members import TRIGGER, GroupSim, counted, facts, recounted, wants
 
 NAMES = ("a", "b", "c", "static")
 ROUNDS = 20
@@ -194,6 +194,10 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         assert dict(held) == dict(group.holders)
         owned = [partition for client in self.clients.values() for partition in client.owned]
         assert len(owned) == len(set(owned))
+
+    @invariant()
+    def what_a_group_counts_follows_from_its_members(self) -> None:
+        assert counted(self.sim.group) == recounted(self.sim.group)
 
     @invariant()
     def epochs_never_go_back(self) -> None:

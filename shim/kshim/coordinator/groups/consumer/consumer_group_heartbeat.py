@@ -16,6 +16,7 @@ from kshim.coordinator.groups.consumer.group import (
     LEFT_FOR_NOW_EPOCH,
     NOT_JOINED_YET,
     ConsumerGroup,
+    Member,
 )
 from kshim.coordinator.groups.consumer.lookups import look_up_if_due
 from kshim.coordinator.groups.consumer.plan import Plan
@@ -77,15 +78,9 @@ def _changes_nothing(shard: Shard, request: ConsumerGroupHeartbeatRequest, conte
     """Whether a member only says that it is alive, and nothing waits for it: most heartbeats, which have to be fast."""
     group = shard.groups.get(request.group_id)
     if (
-        request.subscribed_topic_names is not None
-        or request.instance_id is not None
-        or request.server_assignor is not None
-        or request.rack_id is not None
-        or request.subscribed_topic_regex is not None
-        or request.rebalance_timeout_ms != _UNCHANGED_MS
-        or not isinstance(group, ConsumerGroup)
-        or group.target_epoch != group.group_epoch
+        not isinstance(group, ConsumerGroup)
         or group.topics_version != shard.topics.version
+        or (group.target_epoch != group.group_epoch and not _awaits_target(shard, group, context))
     ):
         return False
     member = group.members.get(request.member_id)
@@ -93,10 +88,32 @@ def _changes_nothing(shard: Shard, request: ConsumerGroupHeartbeatRequest, conte
         member is not None
         and member.current.epoch == request.member_epoch
         and member.current.is_at(group.target_epoch)
+        and _is_as_before(member, request, context)
+    )
+
+
+def _is_as_before(member: Member, request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> bool:
+    """Whether a heartbeat says nothing of what its member is and wants, and so changes none of that."""
+    return (
+        request.subscribed_topic_names is None
+        and request.instance_id is None
+        and request.server_assignor is None
+        and request.rack_id is None
+        and request.subscribed_topic_regex is None
+        and request.rebalance_timeout_ms == _UNCHANGED_MS
         and member.metadata.client_id == (context.client_id or "")
         and member.metadata.client_host == context.client_host
         and not member.is_classic
     )
+
+
+def _awaits_target(shard: Shard, group: ConsumerGroup, context: RequestContext) -> bool:
+    """Whether it is too early for the next target, so that members at the last one have nothing to do until then.
+
+    What expressions stand for may have changed since the last one: their members may have to give up partitions.
+    """
+    interval_ms = shard.settings_of(group.group_id).assignment_interval_ms
+    return context.now.wall_ms - group.target_ms < interval_ms and not group.expression_members
 
 
 def _report_refusal(
@@ -179,9 +196,11 @@ class _Heartbeat:
         else:
             if request.instance_id is not None:
                 require_owner(group, request.instance_id, self.member_id)
-            if not is_joining:
-                require_epoch(group.require_member(self.member_id).current, request.member_epoch, self.owned)
-            plan.put_member(self.member_id, self.metadata(plan.group), self.trigger(Cause.MEMBER_JOINED))
+            member = None if is_joining else group.require_member(self.member_id)
+            if member is not None:
+                require_epoch(member.current, request.member_epoch, self.owned)
+            if member is None or not _is_as_before(member, request, self.context):
+                plan.put_member(self.member_id, self.metadata(plan.group), self.trigger(Cause.MEMBER_JOINED))
         is_new = self.require_expression(plan)
         plan.look_at_topics(self.shard.topics.version)
         interval_ms = self.shard.settings_of(group.group_id).assignment_interval_ms
@@ -276,15 +295,14 @@ class _Heartbeat:
         request, group_id = self.request, self.request.group_id
         current = self.shard.consumer_group(group_id).members[self.member_id].current
         restart_session(self.shard, group_id, self.member_id, self.now)
-        response = _response(self.shard, group_id, self.member_id, current.epoch)
         asks_for_all = (
             request.rebalance_timeout_ms != _UNCHANGED_MS
             and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)
             and request.topic_partitions is not None
         )
-        if asks_for_all or current.assigned.keys() != before.assigned.keys():
-            response = _response(self.shard, group_id, self.member_id, current.epoch, _assignment(current))
-        step.reply(self.ticket, response)
+        is_news = asks_for_all or current.assigned.keys() != before.assigned.keys()
+        assignment = _assignment(current) if is_news else None
+        step.reply(self.ticket, _response(self.shard, group_id, self.member_id, current.epoch, assignment))
 
     def answer_left(self, step: Step) -> None:
         """The member has left."""

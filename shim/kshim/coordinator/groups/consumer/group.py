@@ -12,7 +12,7 @@ from kshim.coordinator.deadlines import Deadlines, Key
 from kshim.coordinator.groups.consumer.assignors.subscribers import TopicPartition
 from kshim.coordinator.groups.consumer.expressions import Asked
 from kshim.coordinator.groups.consumer.reconciliation import Current
-from kshim.coordinator.groups.consumer.state import ConsumerGroupState, state_of
+from kshim.coordinator.groups.consumer.state import ConsumerGroupState, MemberState, state_of
 from kshim.coordinator.groups.consumer.updates import (
     ExpressionTopics,
     GroupEpoch,
@@ -92,7 +92,8 @@ NOT_JOINED_YET: Final = Member("", _NOTHING_SAID)
 class ConsumerGroup(GroupWithEvents):
     """One group. `holders` has the member in whose hands a partition is, assigned or pending revocation.
 
-    `target_ms` is when the target was computed, in Unix time, 0 where that is not known.
+    `target_ms` is when the target was computed, in Unix time, 0 where that is not known. How many members want or are what
+    is counted as they change, so that no heartbeat has to look at all of them.
     """
 
     kind: Final = GroupKind.CONSUMER
@@ -112,6 +113,9 @@ class ConsumerGroup(GroupWithEvents):
         self.holders: MutableMapping[TopicPartition, str] = {}
         self.expressions: MutableMapping[str, Resolved] = {}
         self.expression_members: MutableMapping[str, int] = {}  # how many use each expression, resolved or not
+        self.name_members: MutableMapping[str, int] = {}  # how many subscribe to each topic by its name
+        self.assignor_members: MutableMapping[str, int] = {}  # how many ask for each assignor
+        self.members_at: MutableMapping[tuple[int, MemberState], int] = {}  # how many are in each epoch and state
         self.asked = Asked()
 
     def draft(self) -> ConsumerGroup:
@@ -127,6 +131,9 @@ class ConsumerGroup(GroupWithEvents):
         copy.holders = Draft(self.holders)
         copy.expressions = Draft(self.expressions)
         copy.expression_members = Draft(self.expression_members)
+        copy.name_members = Draft(self.name_members)
+        copy.assignor_members = Draft(self.assignor_members)
+        copy.members_at = Draft(self.members_at)
         return copy
 
     # Questions
@@ -134,11 +141,7 @@ class ConsumerGroup(GroupWithEvents):
     @property
     def state(self) -> ConsumerGroupState:
         """What follows from the epochs."""
-        return state_of(
-            group_epoch=self.group_epoch,
-            target_epoch=self.target_epoch,
-            members=((member.current.epoch, member.current.state) for member in self.members.values()),
-        )
+        return state_of(group_epoch=self.group_epoch, target_epoch=self.target_epoch, members=self.members_at)
 
     def require_member(self, member_id: str) -> Member:
         """The member. Raises KafkaError: UNKNOWN_MEMBER_ID."""
@@ -181,9 +184,7 @@ class ConsumerGroup(GroupWithEvents):
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether a member subscribes to `topic`, by name or by an expression."""
-        return any(topic in member.metadata.subscribed_topic_names for member in self.members.values()) or any(
-            topic in found.topics for found in self.expressions.values()
-        )
+        return topic in self.name_members or any(topic in found.topics for found in self.expressions.values())
 
     def offsets_expire_from_ms(self) -> int | None:
         """Offsets of topics to which nobody subscribes expire at any time, counted from their commit."""
@@ -297,12 +298,13 @@ class ConsumerGroup(GroupWithEvents):
     def _put_member(self, member_id: str, metadata: ConsumerGroupMemberMetadataValue) -> None:
         before = self.members.get(member_id)
         if before is None:
-            self.members[member_id] = Member(member_id, metadata)
+            member = self.members[member_id] = Member(member_id, metadata)
+            _count(self.members_at, member.current.place, 1)
         else:
             self.members[member_id] = before._replace(metadata=metadata)
             self._forget_instance(before)
-            self._count_expression(before.metadata, -1)
-        self._count_expression(metadata, 1)
+            self._count_wish(before.metadata, -1)
+        self._count_wish(metadata, 1)
         if metadata.instance_id is not None:
             self.static_members[metadata.instance_id] = member_id
 
@@ -312,7 +314,8 @@ class ConsumerGroup(GroupWithEvents):
             return
         self._release(member)
         self._forget_instance(member)
-        self._count_expression(member.metadata, -1)
+        self._count_wish(member.metadata, -1)
+        _count(self.members_at, member.current.place, -1)
 
     def _forget_instance(self, member: Member) -> None:
         instance_id = member.metadata.instance_id
@@ -326,20 +329,21 @@ class ConsumerGroup(GroupWithEvents):
                 return
             # Compaction: what the member wants was written again, so it stands behind what it owns.
             member = Member(member_id, _NOTHING_SAID)
+        else:
+            _count(self.members_at, member.current.place, -1)
         self._release(member)
         member = self.members[member_id] = member._replace(current=current or _LEFT)
+        _count(self.members_at, member.current.place, 1)
         for partition in (*member.current.assigned, *member.current.pending_revocation):
             self.holders[partition] = member_id
 
-    def _count_expression(self, metadata: ConsumerGroupMemberMetadataValue, by: int) -> None:
-        expression = metadata.subscribed_topic_regex
-        if not expression:
-            return
-        count = self.expression_members.get(expression, 0) + by
-        if count:
-            self.expression_members[expression] = count
-        else:
-            del self.expression_members[expression]
+    def _count_wish(self, metadata: ConsumerGroupMemberMetadataValue, by: int) -> None:
+        for name in metadata.subscribed_topic_names:
+            _count(self.name_members, name, by)
+        if metadata.subscribed_topic_regex:
+            _count(self.expression_members, metadata.subscribed_topic_regex, by)
+        if metadata.server_assignor is not None:
+            _count(self.assignor_members, metadata.server_assignor, by)
 
     def _release(self, member: Member) -> None:
         for partition in (*member.current.assigned, *member.current.pending_revocation):
@@ -349,6 +353,15 @@ class ConsumerGroup(GroupWithEvents):
 
 def _wrong_epoch(member: Member) -> ErrorCode:
     return ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
+
+
+def _count(members: MutableMapping[K, int], key: K, by: int) -> None:
+    """So many members more, or less, for `key`, which is not in there when they are none."""
+    count = members.get(key, 0) + by
+    if count:
+        members[key] = count
+    else:
+        del members[key]
 
 
 class Draft(MutableMapping[K, V], Generic[K, V]):
@@ -386,4 +399,4 @@ class Draft(MutableMapping[K, V], Generic[K, V]):
                 yield key
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(self._base) - len(self._gone) + sum(key not in self._base for key in self._changed)

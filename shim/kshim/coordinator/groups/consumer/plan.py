@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -202,14 +201,15 @@ class Plan:
         ids = {name: topic_id for name in names if (topic_id := topics.topic_id(name)) is not None}
         counts = {topic_id: topics.partition_count(name) or 0 for name, topic_id in ids.items()}
         expressions = dict(group.expressions)
-        members = {
-            member_id: Subscriber(
-                frozenset(ids[name] for name in names_of(member, expressions) if name in ids),
-                group.targets.get(member_id, frozenset()),
-                member.metadata.instance_id,
-            )
-            for member_id, member in group.members.items()
-        }
+        by_wish: dict[tuple[tuple[str, ...], str | None], frozenset[bytes]] = {}  # few wishes of many members
+        members: dict[str, Subscriber] = {}
+        for member_id, member in group.members.items():
+            metadata = member.metadata
+            wish = metadata.subscribed_topic_names, metadata.subscribed_topic_regex
+            if wish not in by_wish:
+                by_wish[wish] = frozenset(ids[name] for name in names_of(member, expressions) if name in ids)
+            assigned = group.targets.get(member_id, frozenset())
+            members[member_id] = Subscriber(by_wish[wish], assigned, metadata.instance_id)
         self.assignor = preferred_assignor(group, self.assignor, before=self.base)
         target = ASSIGNORS[self.assignor](members, counts)
         for member_id, partitions in target.items():
@@ -246,13 +246,8 @@ def preferred_assignor(group: ConsumerGroup, default: str, *, before: ConsumerGr
     Of equal ones it is the first in ASSIGNORS. But for the target that is computed with the change itself, it is the one that
     nobody had asked for `before`; that is how a live 4.4 does it.
     """
-    votes = _votes(group)
+    votes = group.assignor_members
     if not votes:
         return default
-    known = votes if before is None else _votes(before)
-    return max(ASSIGNORS, key=lambda name: (votes[name], name not in known))
-
-
-def _votes(group: ConsumerGroup) -> Counter[str]:
-    asked = (member.metadata.server_assignor for member in group.members.values())
-    return Counter(name for name in asked if name is not None)
+    known = votes if before is None else before.assignor_members
+    return max(ASSIGNORS, key=lambda name: (votes.get(name, 0), name not in known))

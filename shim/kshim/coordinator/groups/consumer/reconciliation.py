@@ -26,6 +26,11 @@ class Current(NamedTuple):
     assigned: Mapping[TopicPartition, int] = {}
     pending_revocation: Mapping[TopicPartition, int] = {}
 
+    @property
+    def place(self) -> tuple[int, MemberState]:
+        """What the state of the group depends on."""
+        return self.epoch, self.state
+
     def is_at(self, target_epoch: int) -> bool:
         """Whether there is nothing left to do up to this epoch."""
         return self.epoch == target_epoch and self.state is MemberState.STABLE

@@ -11,8 +11,7 @@ from kshim.coordinator.groups.consumer.updates import Resolved
 
 def subscribed_names(group: ConsumerGroup) -> frozenset[str]:
     """All names to which somebody subscribes."""
-    by_name = {name for member in group.members.values() for name in member.metadata.subscribed_topic_names}
-    return frozenset(by_name.union(*(found.topics for found in group.expressions.values())))
+    return frozenset(group.name_members).union(*(found.topics for found in group.expressions.values()))
 
 
 def names_of(member: Member, expressions: Mapping[str, Resolved]) -> frozenset[str]:
