@@ -1,37 +1,43 @@
 """Heartbeats a second, and what one costs the broker.
 
     python -m bench.heartbeats [--rounds 5] [--requests 20000] [--bootstrap kafka=127.0.0.1:9092]...
+                               [--protocol classic consumer]
 
-Every connection is the one member of a group of its own and has one Heartbeat v4 in flight. A process of its own keeps
-1 or 64 such connections busy; the brokers take turns, round after round, after a warm-up. Printed: median
-[lowest-highest] requests a second, CPU microseconds a request of the broker's process with all its threads and the
-kernel's part, and how busy the load generator was: near 100 % it was the limit.
+Every connection is the one member of a group of its own and has one request in flight: Heartbeat v4 (`classic`), or a
+ConsumerGroupHeartbeat v1 with which nothing has changed (`consumer`). A process of its own keeps 1 or 64 such
+connections busy; the brokers take turns, round after round, after a warm-up. Printed: median [lowest-highest] requests
+a second, CPU microseconds a request of the broker's process with all its threads and the kernel's part, and how busy
+the load generator was: near 100 % it was the limit.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import select
 import socket
 import statistics
 import subprocess
 import sys
 import time
+import uuid
+from itertools import product
+from pathlib import Path
 
 from bench.brokers import MeasuredBroker, add_broker_options, chosen_brokers
+from bench.consumer_groups import VERSION, join_alone, made_topic
 from kshim.tools.client import Client
 from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.frame import build_request_frame
 from kshim_protocol.group_requests import GroupMember
+from kshim_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
 from kshim_protocol.messages.heartbeat import HeartbeatRequest
 
+PROTOCOLS = ("classic", "consumer")
 CONNECTIONS = (1, 64)
-WARM_UP_REQUESTS = 60_000
-ANSWER_BYTES = 4 + 4 + 1 + 4 + 2 + 1  # size, correlation id, tagged fields, throttle time, error code, tagged fields
-ERROR_AT = 13
+ERROR_AT = 4 + 4 + 1 + 4  # size, correlation id, tagged fields, throttle time
+NO_ERROR = b"\0\0"
 
 
 def join(client: Client, group_id: str) -> bytes:
@@ -59,6 +65,12 @@ def join(client: Client, group_id: str) -> bytes:
     return build_request_frame(12, 4, 7, "bench", body, flexible=True)
 
 
+def join_new(client: Client, topic: str) -> bytes:
+    """The same in a group of the new protocol."""
+    body = codec(ConsumerGroupHeartbeatRequest, VERSION).build(join_alone(client, topic).request())
+    return build_request_frame(68, VERSION, 7, "bench", body, flexible=True)
+
+
 def beat(address: tuple[str, int], frames: list[bytes], request_count: int) -> float:
     """Keep one heartbeat in flight on a connection for each of `frames`; returns the seconds it took."""
     epoll = select.epoll()
@@ -68,7 +80,7 @@ def beat(address: tuple[str, int], frames: list[bytes], request_count: int) -> f
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connections[connection.fileno()] = (connection, frame)
         epoll.register(connection, select.EPOLLIN)
-    sent = received = 0
+    sent = received = answer_bytes = 0
     began_s = time.perf_counter()
     for connection, frame in connections.values():
         connection.send(frame)
@@ -77,8 +89,9 @@ def beat(address: tuple[str, int], frames: list[bytes], request_count: int) -> f
         for descriptor, _ in epoll.poll():
             connection, frame = connections[descriptor]
             answer = connection.recv(256)
-            assert len(answer) == ANSWER_BYTES, answer
-            assert answer[ERROR_AT : ERROR_AT + 2] == b"\0\0", f"error {answer[ERROR_AT:]!r}"
+            answer_bytes = answer_bytes or len(answer)
+            assert len(answer) == answer_bytes, answer
+            assert answer[ERROR_AT : ERROR_AT + 2] == NO_ERROR, f"error {answer[ERROR_AT:]!r}"
             received += 1
             if sent < request_count:
                 connection.send(frame)
@@ -90,13 +103,14 @@ def beat(address: tuple[str, int], frames: list[bytes], request_count: int) -> f
     return took_s
 
 
-def generate(bootstrap: str, connection_count: int, request_count: int) -> None:
+def generate(bootstrap: str, topic: str, connection_count: int, request_count: int, warm_up_count: int) -> None:
     """The load generator's process: joins, then for every line on stdin runs once and prints how it went."""
     host, _, port = bootstrap.rpartition(":")
     client = Client(host, int(port), client_id="bench")
-    run = os.urandom(4).hex()
-    frames = [join(client, f"bench-{run}-{number}") for number in range(connection_count)]
-    beat((host, int(port)), frames, WARM_UP_REQUESTS)
+    frames = [
+        join_new(client, topic) if topic else join(client, f"bench-{uuid.uuid4().hex}") for _ in range(connection_count)
+    ]
+    beat((host, int(port)), frames, warm_up_count)
     print("ready", flush=True)
     for _ in sys.stdin:
         spent_s = time.process_time()
@@ -105,16 +119,19 @@ def generate(bootstrap: str, connection_count: int, request_count: int) -> None:
 
 
 class Generator:
-    """One load generator at work on one broker."""
+    """One load generator at work on one broker: members of the new protocol where they have a `topic`."""
 
-    def __init__(self, broker: MeasuredBroker, connection_count: int, request_count: int) -> None:
+    def __init__(self, broker: MeasuredBroker, topic: str, connection_count: int, options: argparse.Namespace) -> None:
         self.broker = broker
+        self.protocol = "consumer" if topic else "classic"
         self.connection_count = connection_count
-        self.request_count = request_count
+        self.request_count: int = options.requests
         self.rows: list[tuple[float, float, float]] = []
-        arguments = ["--generate", broker.bootstrap, str(connection_count), "--requests", str(request_count)]
+        arguments = ["--generate", broker.bootstrap, topic, str(connection_count)]
+        arguments += ["--requests", str(options.requests), "--warm-up", str(options.warm_up)]
         self._process = subprocess.Popen(
             [sys.executable, "-m", "bench.heartbeats", *arguments],
+            cwd=Path(__file__).parents[1],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -150,26 +167,42 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--requests", type=int, default=20_000)
-    parser.add_argument("--generate", nargs=2, metavar=("BOOTSTRAP", "CONNECTIONS"), help=argparse.SUPPRESS)
+    parser.add_argument("--warm-up", type=int, default=60_000, metavar="REQUESTS")
+    parser.add_argument("--protocol", nargs="+", choices=PROTOCOLS, default=PROTOCOLS)
+    parser.add_argument("--generate", nargs=3, metavar=("BOOTSTRAP", "TOPIC", "CONNECTIONS"), help=argparse.SUPPRESS)
     add_broker_options(parser)
     options = parser.parse_args()
     if options.generate:
-        generate(options.generate[0], int(options.generate[1]), options.requests)
+        bootstrap, topic, count = options.generate
+        generate(bootstrap, topic, int(count), options.requests, options.warm_up)
         return
+    done: list[Generator] = []
     with chosen_brokers(options) as brokers:
-        generators = [Generator(broker, count, options.requests) for count in CONNECTIONS for broker in brokers]
-        for _ in range(options.rounds):
+        for protocol, count in product(
+            options.protocol, CONNECTIONS
+        ):  # at a time, so that no session expires meanwhile
+            topics = [made_topic(broker, 1) if protocol == "consumer" else "" for broker in brokers]
+            generators = [
+                Generator(broker, topic, count, options) for broker, topic in zip(brokers, topics, strict=True)
+            ]
+            for _ in range(options.rounds):
+                for generator in generators:
+                    generator.run()
             for generator in generators:
-                generator.run()
-        for generator in generators:
-            generator.close()
-    print(f"{'broker':<10}{'connections':>12}   {'heartbeats/s':<28}{'broker CPU us each':<24}generator busy")
-    for generator in generators:
+                generator.close()
+            done += generators
+    print(
+        f"{'broker':<10}{'protocol':<10}{'connections':>12}   {'heartbeats/s':<28}{'broker CPU us each':<24}generator busy"
+    )
+    for generator in done:
         rates, costs, loads = (sorted(column) for column in zip(*generator.rows, strict=True))
         rate = f"{statistics.median(rates):,.0f}  [{rates[0]:,.0f}-{rates[-1]:,.0f}]"
         cost = f"{statistics.median(costs):.1f}  [{costs[0]:.1f}-{costs[-1]:.1f}]"
         busy = f"{statistics.median(loads):.0%}"
-        print(f"{generator.broker.name:<10}{generator.connection_count:>12}   {rate:<28}{cost:<24}{busy}")
+        print(
+            f"{generator.broker.name:<10}{generator.protocol:<10}{generator.connection_count:>12}   "
+            f"{rate:<28}{cost:<24}{busy}"
+        )
 
 
 if __name__ == "__main__":
