@@ -652,3 +652,14 @@ def test_a_member_that_joins_just_after_all_others_may_be_the_last_of_their_star
     incident = story.joins(HOUR + 20 * SECOND, "four", host="10.0.0.4").incidents()[-1]
     assert str(incident.cause) == "scale_up"
     assert "one_by_one_start" in [str(each.cause) for each in incident.alternatives]
+
+
+def test_the_one_of_two_processes_with_an_instance_id_that_takes_it_back_when_the_other_stops_was_not_cut_off() -> None:
+    story = Story().joins(0, "one", static=True).joins(300, "two", static=True)
+    story.replaces(HOUR, "one", activity=activity(connection="first", last_request_ms=HOUR - SECOND))
+    stopped_ms = HOUR + 20 * SECOND
+    stopped = activity(connection="second", last_request_ms=stopped_ms, closed_ms=stopped_ms + 1, closed_by="client")
+    story.expires(stopped_ms + SESSION_MS, "one", activity=stopped)
+    back_ms, reason = stopped_ms + SESSION_MS + SECOND, "rejoining after we previously errored and backed off"
+    story.joins(back_ms, "one", static=True, connection="first", opened_ms=0, says=reason)
+    assert causes_of(story) == ["one_by_one_start", "duplicate_instance"]

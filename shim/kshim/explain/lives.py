@@ -76,6 +76,13 @@ class Life:
         """Whether it was a member then."""
         return self.began_ms <= ts_ms and (self.gone is None or self.gone.ts_ms > ts_ms)
 
+    @property
+    def _has_twin(self) -> bool:
+        """Whether the process whose instance id it took was still connected then."""
+        taken = self.joined
+        is_taken = taken is not None and taken.kind is Kind.REPLACED
+        return is_taken and taken is not None and taken.activity is not None and taken.activity.closed_ms is None
+
     def is_same_process_as_next(self, known: Known) -> bool | None:
         """Whether the process that joined next is this one, as connections and its reason tell; None: unknown."""
         if self.next is None or self.next.joined is None:
@@ -84,11 +91,11 @@ class Life:
         if self.gone is not None and self.activity is not None and back.activity is not None:
             if back.activity.connection_id == self.activity.connection_id:
                 return True
-            if back.activity.opened_ms < self.silent_ms(known):
+            if not self._has_twin and back.activity.opened_ms < self.silent_ms(known):
                 return True  # a connection of before the silence: of the same process, and another than heartbeats used
         match says(back.client_reason):
             case Says.GOES_ON | Says.POLL_TIMEOUT:
-                return True
+                return None if self._has_twin else True  # the other one goes on as well
             case Says.BEGINS:
                 return False
             case _:
