@@ -263,6 +263,9 @@ class _Play:
         self._written += 1
         truth = Truth(self._written, outcome.cause, outcome.variant, groups, outcome.subject, start_ms, wall_ms())
         self._truth.add(truth)
+        if (trigger := outcome.trigger) is not None:
+            done = truth._replace(cause=trigger.cause, variant=trigger.variant, subject=trigger.subject)
+            self._truth.add_trigger(done)
         self._tell(f"{self._written:5} {outcome.cause.value:22} {outcome.variant:30} {', '.join(groups)}")
 
     def _fail(self, where: str, error: Exception) -> None:

@@ -166,7 +166,8 @@ async def rejoin_late(stage: Stage) -> Outcome:
     trigger = await _disturb(stage, index, spare=(process,))
     await asyncio.sleep(duration_s)
     await stage.settled()
-    return Outcome(Cause.SLOW_POLL, f"late after {trigger}", subject_of(process), (stage.service.groups[index],))
+    groups = (stage.service.groups[index],)
+    return Outcome(Cause.SLOW_POLL, f"late after {trigger.variant}", subject_of(process), groups, trigger)
 
 
 async def slow_leader(stage: Stage) -> Outcome:
@@ -181,10 +182,11 @@ async def slow_leader(stage: Stage) -> Outcome:
     await asyncio.sleep(duration_s)
     await stage.settled()
     how = "expelled" if is_expelled else "kept waiting"
-    return Outcome(Cause.SLOW_LEADER, f"{how} after {trigger}", subject_of(process), (stage.service.groups[index],))
+    groups = (stage.service.groups[index],)
+    return Outcome(Cause.SLOW_LEADER, f"{how} after {trigger.variant}", subject_of(process), groups, trigger)
 
 
-async def _disturb(stage: Stage, group_index: int, *, spare: tuple[Process, ...]) -> str:
+async def _disturb(stage: Stage, group_index: int, *, spare: tuple[Process, ...]) -> Outcome:
     """Let a group rebalance for a harmless reason: somebody comes, somebody goes, or the topic grew."""
     service = stage.service
     ways = ["topic"]
@@ -194,16 +196,15 @@ async def _disturb(stage: Stage, group_index: int, *, spare: tuple[Process, ...]
             ways.append("departure")
     match stage.rng.choice(ways):
         case "arrival":
-            stage.start()
-            return "an arrival"
+            return Outcome(Cause.SCALE_UP, "an arrival", _subject_of_all([stage.start()]))
         case "departure":
             goes = stage.rng.choice([process for process in service.processes if process not in spare])
             stage.begin_to_close(goes)
-            return "a departure"
+            return Outcome(Cause.SCALE_DOWN, "a departure", _subject_of_all([goes]))
         case _:
             await stage.grow_topic(group_index)
             stage.leader(group_index)[1].rejoin(Reason.METADATA_CHANGED)
-            return "a topic grew"
+            return Outcome(Cause.PARTITIONS_ADDED, "a topic grew", GROUP)
 
 
 async def killed(stage: Stage) -> Outcome:

@@ -18,12 +18,13 @@ _LOOK_AGAIN_S = 0.02
 
 
 class Outcome(NamedTuple):
-    """What a script did. `groups` None: all of the service."""
+    """What a script did. `groups` None: all of the service. `trigger`: what it did for this to show."""
 
     cause: Cause
     variant: str
     subject: Subject
     groups: tuple[str, ...] | None = None
+    trigger: Outcome | None = None
 
 
 def subject_of(process: Process, *others: Process) -> Subject:

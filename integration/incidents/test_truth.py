@@ -14,11 +14,13 @@ def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     accident = Accident("g", "b@127.0.1.2", 1_500)
     file = TruthFile(tmp_path / "truth.jsonl")
     file.add(truth)
+    trigger = truth._replace(cause=Cause.SCALE_UP)
+    file.add_trigger(trigger)
     file.add_accident(accident)
     file.add_late(Late(2_100, 2_900))
     file.end(3_000)
     file.close()
-    assert read_truth(tmp_path / "truth.jsonl") == ((truth,), (accident,), 3_000, (Late(2_100, 2_900),))
+    assert read_truth(tmp_path / "truth.jsonl") == ((truth,), (accident,), 3_000, (Late(2_100, 2_900),), (trigger,))
     assert file.accident_count == 1
 
 

@@ -99,8 +99,15 @@ class TruthFile:
 
     def add(self, truth: Truth) -> None:
         """Write one incident."""
+        self._add(truth, "incident")
+
+    def add_trigger(self, truth: Truth) -> None:
+        """Write what was done for an incident to show: a rebalance was begun in a harmless way. Who finds it is right, too."""
+        self._add(truth, "trigger")
+
+    def _add(self, truth: Truth, kind: str) -> None:
         row = {
-            "type": "incident",
+            "type": kind,
             "incident_id": truth.incident_id,
             "cause": truth.cause.value,
             "variant": truth.variant,
@@ -145,6 +152,7 @@ class Play(NamedTuple):
     accidents: tuple[Accident, ...]
     end_ms: int | None
     late: tuple[Late, ...] = ()
+    triggers: tuple[Truth, ...] = ()
 
 
 def read_truth(path: Path) -> Play:
@@ -152,19 +160,22 @@ def read_truth(path: Path) -> Play:
     truths: list[Truth] = []
     accidents: list[Accident] = []
     late: list[Late] = []
+    triggers: list[Truth] = []
     end_ms: int | None = None
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         match row.pop("type"):
             case "incident":
                 truths.append(_truth(row))
+            case "trigger":
+                triggers.append(_truth(row))
             case "accident":
                 accidents.append(Accident(**row))
             case "late":
                 late.append(Late(**row))
             case _:
                 end_ms = row["at_ms"]
-    return Play(tuple(truths), tuple(accidents), end_ms, tuple(late))
+    return Play(tuple(truths), tuple(accidents), end_ms, tuple(late), tuple(triggers))
 
 
 def _truth(row: dict[str, Any]) -> Truth:

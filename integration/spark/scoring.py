@@ -82,10 +82,14 @@ def found_of(row: Mapping[str, Any]) -> Found:
 
 
 def score(play: Play, found: Sequence[Found]) -> Score:
-    """Pair and count. What begins after the play's end is only its processes ending."""
+    """Pair and count. What begins after the play's end is only its processes ending.
+
+    Who finds what began a rebalance besides what made it slow has not found anything wrong, and who does not, misses nothing.
+    """
     end_ms = play.end_ms if play.end_ms is not None else max((truth.end_ms for truth in play.truths), default=0)
-    truths, findings = _unspoiled(play, [finding for finding in found if finding.from_ms < end_ms])
-    left_out = sum(finding.from_ms < end_ms for finding in found) - len(findings)
+    counted = [finding for finding in found if finding.from_ms < end_ms and not _is_trigger(finding, play)]
+    truths, findings = _unspoiled(play, counted)
+    left_out = len(counted) - len(findings)
     pairs = _pairs(truths, findings)
     confusions: Counter[tuple[str, str]] = Counter()
     right: Counter[str] = Counter()
@@ -122,6 +126,16 @@ def _score(
         members_right.total(),
         confusions,
         left_out,
+    )
+
+
+def _is_trigger(finding: Found, play: Play) -> bool:
+    return any(
+        finding.cause == trigger.cause.value
+        and finding.groups <= frozenset(trigger.groups)
+        and finding.from_ms <= trigger.end_ms + _SLACK_MS
+        and finding.to_ms >= trigger.start_ms - _SLACK_MS
+        for trigger in play.triggers
     )
 
 

@@ -55,6 +55,15 @@ def test_a_finding_counts_for_one_truth_only() -> None:
     assert of.figures == (0.5, 1, 0.5, 1)
 
 
+def test_what_began_a_slow_rebalance_may_be_found_besides_what_made_it_slow_and_need_not_be() -> None:
+    slow = a_truth(1, 10_000, "g", cause=Cause.SLOW_POLL)
+    play = a_play(slow)._replace(triggers=(a_truth(1, 10_000, "g", cause=Cause.SCALE_UP, client="new"),))
+    right = a_finding(10_000, "g", cause="slow_poll")
+    assert score(play, [right, a_finding(10_100, "g", cause="scale_up", clients="n")]).figures == (1, 1, 1, 1)
+    assert score(play, [right]).figures == (1, 1, 1, 1)
+    assert score(play, [a_finding(10_100, "g", cause="scale_up", clients="n")]).figures == (0, 0, 0, 0)
+
+
 def test_incidents_near_an_accident_are_left_out_on_both_sides() -> None:
     accident = Accident("g", "z", 10_200)
     of = score(a_play(a_truth(1, 10_000, "g"), accidents=(accident,)), [a_finding(10_000, "g", cause="paused")])
