@@ -9,6 +9,7 @@ from kshim.explain.sources.records import (
     facts_of_records,
     last_commit_in,
     last_to_join,
+    quiet_since_ms,
     snapshot_of,
 )
 from kshim_protocol.codec import codec
@@ -131,3 +132,18 @@ def test_a_static_member_that_committed_within_its_session_was_replaced() -> Non
 
 def test_a_static_member_that_had_not_committed_for_longer_than_its_session_had_expired() -> None:
     assert what_replaced(HOUR - 2 * SESSION_MS) == [Kind.EXPIRED, Kind.JOINED, Kind.COMPLETED]
+
+
+def test_members_that_all_stopped_committing_long_before_a_join_phase_ended_waited_in_it() -> None:
+    record = snapshot(0, {"one": (0,), "two": (1,)})
+    commits = {
+        ("orders", 0): every_second(0, MINUTE),
+        ("orders", 1): [*every_second(0, MINUTE - 5 * SECOND), MINUTE + 10 * SECOND],  # just before it joined
+    }
+    assert quiet_since_ms(record, commits, MINUTE + 10 * SECOND) == MINUTE
+
+
+def test_members_that_rarely_commit_need_not_have_waited() -> None:
+    record = snapshot(0, {"one": (0,)})
+    commits = {("orders", 0): [0, 20 * SECOND, 40 * SECOND, MINUTE]}
+    assert quiet_since_ms(record, commits, MINUTE + 10 * SECOND) is None

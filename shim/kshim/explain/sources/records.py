@@ -169,6 +169,26 @@ def last_to_join(snapshot: Snapshot, commits: Commits, began_ms: int, joined_ms:
     return last.profile.member if usual_ms is not None and longest_ms - other_ms > max(usual_ms, _AT_ONCE_MS) else None
 
 
+def quiet_since_ms(snapshot: Snapshot, commits: Commits, joined_ms: int) -> int | None:
+    """Since when no member of a record has committed until a phase JOIN ended, much later than usual: they waited in it.
+
+    None: they have not, or never commit often.
+    """
+    seen = {seat: max(_lasts(seat, commits, snapshot.ts_ms, joined_ms), default=None) for seat in snapshot.seats}
+    last_ms = max((ts_ms for ts_ms in seen.values() if ts_ms is not None), default=None)
+    parts = [part for seat in snapshot.seats for part in seat.partitions]
+    usual_ms = None if last_ms is None else _usual_ms(parts, commits, last_ms)
+    if last_ms is None or usual_ms is None or joined_ms - last_ms <= 3 * usual_ms:
+        return None
+    return last_ms
+
+
+def _lasts(seat: Seat, commits: Commits, from_ms: int, to_ms: int) -> Iterator[int]:
+    for part in seat.partitions:
+        if found := _within(commits.get(part, ()), from_ms, to_ms - _AT_ONCE_MS):
+            yield found[-1]
+
+
 def _within(times: Sequence[int], from_ms: int, to_ms: int) -> Sequence[int]:
     return times[bisect_left(times, from_ms) : bisect_right(times, to_ms)]
 
@@ -217,6 +237,7 @@ def _between(before: Snapshot, after: Snapshot, last_commit: LastCommit, presenc
     sync_ms = after.ts_ms - began_ms if 0 < began_ms <= after.ts_ms else None
     join_ms = None if presence is None or sync_ms is None else presence.join_ms(before.ts_ms, began_ms)
     phases = Phases(join_ms, sync_ms, after.protocol, after.leader_id, None, None, partitions=partitions(after))
+    phases = phases._replace(generation_id=after.generation_id)
     yield Fact(after.ts_ms, after.group, Kind.COMPLETED, after.source, is_observed=False, phases=phases)
 
 

@@ -22,6 +22,7 @@ from kshim.explain.sources.records import (
     last_commit_in,
     last_to_join,
     profiles,
+    quiet_since_ms,
     with_partitions,
 )
 from kshim.explain.sources.samples import Presence
@@ -227,7 +228,7 @@ class Reading:
         return _OfGroup(key, profiles(each.value for each in records if each.value is not None))
 
     def _with_commits(self, fact: Fact, record_of: Callable[[str, int], Snapshot | None]) -> Fact:
-        """Adds to a line of the log what commits tell of the member that it is about."""
+        """Adds to a fact of the log, or of records, what commits tell of the member or the rebalance that it is about."""
         name, phases = fact.group, fact.phases
         commits = self._offsets.commits.get(name)
         if commits is None:
@@ -238,9 +239,13 @@ class Reading:
             newest = (each.read(name) for each in records if each.ts_ms <= fact.ts_ms)
             return fact._replace(committed=committed(newest, member_id or "", commits, fact.ts_ms))
         before = None if phases is None else record_of(name, (phases.generation_id or 0) - 1)
-        if phases is None or before is None or phases.join_ms is None:
+        if phases is None or before is None:
             return fact
         joined_ms = fact.ts_ms - (phases.sync_ms or 0)
+        if phases.join_ms is None and (since_ms := quiet_since_ms(before, commits, joined_ms)) is not None:
+            phases = phases._replace(join_ms=joined_ms - since_ms)
+        if phases.join_ms is None:
+            return fact
         last = last_to_join(before, commits, joined_ms - phases.join_ms, joined_ms)
         return fact._replace(phases=phases._replace(last_to_join=last, is_last_observed=last is None))
 
