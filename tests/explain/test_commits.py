@@ -24,7 +24,9 @@ from tests.explain.story import MINUTE, REBALANCE_MS, SECOND, SESSION_MS
 HOUR = 60 * MINUTE
 
 
-def snapshot(ts_ms: int, assigned: dict[str, tuple[int, ...]], *, instance_id: str | None = None) -> Snapshot:
+def snapshot(
+    ts_ms: int, assigned: dict[str, tuple[int, ...]], *, instance_id: str | None = None, generation: int = 1
+) -> Snapshot:
     """A record of the group `billing`, and which partitions of `orders` each member has. `instance_id`: of all of them."""
     subscription = b"\0\0" + codec(ConsumerProtocolSubscription, 0).build(
         ConsumerProtocolSubscription(topics=("orders",))
@@ -47,7 +49,7 @@ def snapshot(ts_ms: int, assigned: dict[str, tuple[int, ...]], *, instance_id: s
     )
     value = GroupMetadataValue(
         protocol_type="consumer",
-        generation=1,
+        generation=generation,
         protocol="range",
         leader=members[0].member_id if members else None,
         current_state_timestamp=ts_ms,
@@ -118,20 +120,24 @@ def test_nobody_is_the_last_to_join_if_a_member_with_partitions_never_commits() 
     assert last_to_join(record, {("orders", 0): every_second(0, MINUTE)}, MINUTE, 2 * MINUTE) is None
 
 
-def what_replaced(last_commit_ms: int) -> list[Kind]:
-    """What happened to a static member that committed last then, before another process had its instance id."""
+def what_replaced(last_commit_ms: int, *, generation: int) -> list[Kind]:
+    """What happened to a static member of generation 1 that committed last then, before another process had its instance id."""
     before = snapshot(0, {"one": (0,)}, instance_id="a")
-    after = snapshot(HOUR, {"new": (0,)}, instance_id="a")
+    after = snapshot(HOUR, {"new": (0,)}, instance_id="a", generation=generation)
     last_commit = last_commit_in({("orders", 0): [last_commit_ms]})
     return [fact.kind for fact in facts_of_records([before, after], last_commit) if fact.ts_ms > 0]
 
 
 def test_a_static_member_that_committed_within_its_session_was_replaced() -> None:
-    assert what_replaced(HOUR - SESSION_MS) == [Kind.REPLACED, Kind.COMPLETED]
+    assert what_replaced(HOUR - SESSION_MS, generation=2) == [Kind.REPLACED, Kind.COMPLETED]
 
 
 def test_a_static_member_that_had_not_committed_for_longer_than_its_session_had_expired() -> None:
-    assert what_replaced(HOUR - 2 * SESSION_MS) == [Kind.EXPIRED, Kind.JOINED, Kind.COMPLETED]
+    assert what_replaced(HOUR - 2 * SESSION_MS, generation=2) == [Kind.EXPIRED, Kind.JOINED, Kind.COMPLETED]
+
+
+def test_a_static_member_that_is_replaced_without_a_new_generation_had_a_session_and_there_was_no_rebalance() -> None:
+    assert what_replaced(HOUR - 2 * SESSION_MS, generation=1) == [Kind.REPLACED]
 
 
 def test_members_that_all_stopped_committing_long_before_a_join_phase_ended_waited_in_it() -> None:

@@ -211,11 +211,13 @@ def _between(before: Snapshot, after: Snapshot, last_commit: LastCommit, presenc
     new = {seat.member_id: seat for seat in after.seats}
     instances = {name: seat for seat in before.seats if (name := seat.profile.member.instance_id) is not None}
     gone = [seat for member_id, seat in old.items() if member_id not in new]
+    is_rebalance = before.generation_id != after.generation_id
     for seat in new.values():
         if seat.member_id in old:
             continue
         replaced = instances.get(seat.profile.member.instance_id or "")
-        if replaced is not None and replaced.member_id not in new and not _is_overdue(replaced, after, last_commit):
+        is_overdue = replaced is not None and is_rebalance and _is_overdue(replaced, after, last_commit)
+        if replaced is not None and replaced.member_id not in new and not is_overdue:
             gone.remove(replaced)
             yield _fact(after, Kind.REPLACED, seat)._replace(other_id=replaced.member_id)
         else:
@@ -226,13 +228,15 @@ def _between(before: Snapshot, after: Snapshot, last_commit: LastCommit, presenc
     if not after.seats:
         yield Fact(after.ts_ms, after.group, Kind.EMPTIED, after.source, is_observed=False)
         return
-    if set(old) == set(new) and before.generation_id not in (None, after.generation_id):
+    if set(old) == set(new) and before.generation_id is not None and is_rebalance:
         changed = [seat for seat in new.values() if seat.profile.topics != old[seat.member_id].profile.topics]
         asking = changed[0] if changed else new.get(after.leader_id or "", after.seats[0])
         yield _fact(after, Kind.REQUESTED, asking)._replace(
             reason="metadata_changed" if changed else "",
             client_reason="subscription has changed" if changed else None,
         )
+    if not is_rebalance:
+        return  # a static member was replaced, for which there is no rebalance
     began_ms = after.joined_ms
     sync_ms = after.ts_ms - began_ms if 0 < began_ms <= after.ts_ms else None
     join_ms = None if presence is None or sync_ms is None else presence.join_ms(before.ts_ms, began_ms)
@@ -242,7 +246,7 @@ def _between(before: Snapshot, after: Snapshot, last_commit: LastCommit, presenc
 
 
 def _is_overdue(seat: Seat, after: Snapshot, last_commit: LastCommit) -> bool:
-    """Whether the session of a static member had expired before another process joined with its instance id."""
+    """Whether the session of a static member had expired before another process joined with its instance id, in a rebalance."""
     last_ms = last_commit(seat, after.ts_ms)
     return last_ms is not None and after.ts_ms - last_ms > seat.profile.session_ms + HEARTBEAT_MS + POLL_MS
 
