@@ -438,6 +438,22 @@ def test_processes_of_a_host_that_go_on_where_they_were_stood_still_with_it() ->
     assert (str(incident.cause), incident.host, incident.groups) == ("host_stalled", "10.0.0.7", ("billing", "orders"))
 
 
+def test_a_member_of_a_stalled_host_that_has_not_come_back_says_nothing_of_connections() -> None:
+    story = two_groups_on_a_host()
+    for group in ("billing", "orders"):
+        silent = activity(last_request_ms=HOUR, connection=group)
+        story.expires(HOUR + 6 * SECOND, f"{group}-a", group=group, activity=silent)
+    for member in ("x", "y"):
+        story.joins(HOUR - MINUTE, f"billing-{member}", host="10.0.0.7", session_ms=6 * SECOND, connection=member)
+        silent = activity(last_request_ms=HOUR, connection=member)
+        story.expires(HOUR + 6 * SECOND, f"billing-{member}", activity=silent)
+    for group in ("billing", "orders"):
+        story.joins(HOUR + 10 * SECOND, f"{group}-a", group=group, host="10.0.0.7", connection=group, opened_ms=500)
+    story.joins(HOUR + 10 * SECOND, "billing-x", host="10.0.0.7", connection="x", opened_ms=500)
+    incident = story.incidents()[-1]
+    assert (str(incident.cause), incident.host) == ("host_stalled", "10.0.0.7")
+
+
 def test_a_member_with_a_longer_session_says_nothing_against_a_host_that_stood_still() -> None:
     story = two_groups_on_a_host().joins(600, "patient", host="10.0.0.7", session_ms=SESSION_MS, group="mails")
     the_host_stands_still(story)

@@ -170,12 +170,13 @@ def _of_hosts(
         shared.append(Evidence("they were back at the same time", Step.LIKELY))
     elif len(returned) > 1:
         shared.append(Evidence("they came back one by one", Step.UNLIKELY))
-    kept = [_kept_connection(each.life, known) for each in together if each.life is not None]
+    all_kept = [_kept_connection(each.life, known) for each in together if each.life is not None]
+    kept = [each for each in all_kept if each is not None]
     anew = Evidence("its clients came back on new connections", Step.LIKELY)
     same = Evidence("its clients came back on the same connections", Step.LIKELY)
     # Clients give up connections that do not answer; a process that stood still finds its connections as they were.
     # A host that stands still for longer than a session is rarer than a network that does.
-    cut = [anew] if kept and all(each is False for each in kept) else []
+    cut = [anew] if kept and not any(kept) else []
     stalled = [same] if kept and all(kept) else []
     # Members of different hosts may fall silent within the same few seconds by chance.
     prior = -4.0 if host is None else -2.0
