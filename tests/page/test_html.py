@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kshim.page import ROWS_SHOWN, GroupNow, GroupRow, Site, group_page, group_text, groups_page, message_page
 from kshim.page.files import script, style
 from kshim.page.html import SCRIPT, STYLE
-from tests.page.groups import CLUSTER, HOSTILE, MINUTE, START, a_turn, billing
+from tests.page.groups import CLUSTER, HOSTILE, MINUTE, START, a_turn, an_incident, billing
 
 VOID = {"meta", "link", "input", "br"}
 
@@ -135,6 +135,12 @@ def test_a_group_of_which_nothing_is_known_says_so() -> None:
     assert "Nothing has disturbed this group, as far as is known." in read.texts["why"]
     assert "Nothing to draw" in read.texts["lanes"]
     assert "lag unknown" in read.texts["main"]
+
+
+def test_of_an_unknown_cause_the_best_guess_stands_beside_it() -> None:
+    guess = [{"cause": "killed", "confidence": 0.67, "evidence": []}]
+    incident = an_incident(cause="unknown", subject="clients", confidence=0.13, advice=None, alternatives=guess)
+    assert "unknown perhaps killed (67%), observed" in group(billing(incidents=[incident])).texts["why"]
 
 
 def test_as_text_it_says_what_matters_in_some_lines() -> None:

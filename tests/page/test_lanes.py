@@ -54,6 +54,27 @@ def test_a_member_whose_session_expired_was_silent_since_its_last_request() -> N
     assert [mark.kind for mark in shown.marks] == [MarkKind.JOINED, MarkKind.GONE]
 
 
+def test_without_its_last_request_it_was_silent_for_its_session_timeout() -> None:
+    found = billing()
+    facts = [fact._replace(activity=None) for fact in found.facts]
+    (silent,) = bars(lane(drawn(billing(facts=facts, sessions={"slow-2": 6_000})), "slow@10.0.0.2"), BarKind.SILENT)
+    assert (silent.from_ms, silent.to_ms) == (DEAD - 6_000, DEAD)
+
+
+def test_a_member_that_waits_for_an_answer_is_not_silent() -> None:
+    found = billing()
+    waiting = found.facts[5].activity
+    assert waiting is not None
+    facts = [
+        *found.facts[:5],
+        found.facts[5]._replace(activity=waiting._replace(last_request_ms=LATE + 40_000)),
+        *found.facts[6:],
+    ]
+    turns = [found.turns[0], found.turns[1]._replace(joined_ms=LATE + 100_000, ended_ms=LATE + 100_080), found.turns[2]]
+    (silent,) = bars(lane(drawn(billing(facts=facts, turns=turns)), "slow@10.0.0.2"), BarKind.SILENT)
+    assert silent.from_ms == LATE + 100_000
+
+
 def test_a_partition_has_no_owner_from_the_last_sign_of_one_to_the_next_assignment() -> None:
     shown = drawn(billing())
     (gap,) = bars(lane(shown, "orders-1"), BarKind.UNOWNED)

@@ -160,6 +160,7 @@ class _Group:
             incidents=self._incidents(view, now_ms),
             owners=self._owners(),
             commits=self._records.commits.get(self._name, {}),
+            sessions={member_id: profile.session_ms for member_id, profile in self._profiles(view).items()},
             turns_omitted=max(len(turns) - TURNS_SHOWN, 0),
         )
 
@@ -168,16 +169,20 @@ class _Group:
         before = self._explained
         if before is not None and before[0] == number and now_ms - before[1] < _EXPLAINED_MS:
             return before[2]
+        found = explain(Known(tuple(self._facts), self._profiles(view), ("events",), now_ms))
+        incidents: list[dict[str, Any]] = document(found, ("events",), None)["incidents"]
+        self._explained = number, now_ms, incidents
+        return incidents
+
+    def _profiles(self, view: GroupView) -> dict[str, Profile]:
+        """Of members in records, and of those that are in none yet."""
         records = self._records.snapshots.get(self._name, ())
         known_members = profiles(each.value for each in records if each.value is not None)
         for each in view.members:
             if each.member_id not in known_members:
                 member = Member(each.member_id, each.instance_id, each.client_id, each.host)
                 known_members[each.member_id] = Profile(member, each.session_timeout_ms, each.session_timeout_ms, ())
-        found = explain(Known(tuple(self._facts), known_members, ("events",), now_ms))
-        incidents: list[dict[str, Any]] = document(found, ("events",), None)["incidents"]
-        self._explained = number, now_ms, incidents
-        return incidents
+        return known_members
 
     def _read_records(self) -> None:
         made = self._cluster.groups.made

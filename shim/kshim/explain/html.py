@@ -146,7 +146,7 @@ def incident_section(incident: Mapping[str, Any], element_id: str) -> str:
     who = culprit(incident)
     clients, host = incident["clients"], incident["host"] or ""
     others = "".join(
-        f"<li>{text(other['cause'])} ({other['confidence']:.0%}){_evidence(other['evidence'])}</li>"
+        f"<li>{text(other['cause'])} ({other['confidence']:.0%}){_folded(_evidence(other['evidence']))}</li>"
         for other in incident["alternatives"]
     )
     rows = [
@@ -167,12 +167,20 @@ def incident_section(incident: Mapping[str, Any], element_id: str) -> str:
     flag = f"<p class='culprit'>⚑ {text(who)}</p>" if who else ""
     return (
         f"<section class='incident' id='{element_id}'><div><h2><b class='cause {_subject(incident)}'>{text(incident['cause'])}</b> "
-        f"{incident['confidence']:.0%} sure, {text(incident['basis'])}</h2>"
+        f"{_how_sure(incident)}, {text(incident['basis'])}</h2>"
         f"<p>{time_element(incident['from_ms'])} to {time_element(incident['to_ms'])}</p>{flag}"
         f"<p class='what'>{text(incident['sentence'])}</p>"
         f"<details><summary>Sources</summary><p>{text(', '.join(incident['sources']))}</p></details></div>"
         f"<dl>{shown}</dl></section>"
     )
+
+
+def _how_sure(incident: Mapping[str, Any]) -> str:
+    """Of what is unknown the best guess."""
+    if incident["cause"] == Cause.UNKNOWN.keyword and incident["alternatives"]:
+        best = incident["alternatives"][0]
+        return f"perhaps {text(best['cause'])} ({best['confidence']:.0%})"
+    return f"{incident['confidence']:.0%} sure"
 
 
 def culprit(incident: Mapping[str, Any]) -> str:
@@ -196,6 +204,10 @@ def time_element(ts_ms: int) -> str:
 def iso(ts_ms: int) -> str:
     """A time in UTC as HTML has it."""
     return datetime.fromtimestamp(ts_ms / 1_000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _folded(evidence: str) -> str:
+    return f"<details><summary>evidence</summary>{evidence}</details>" if evidence else ""
 
 
 def _list(values: Iterable[str]) -> str:

@@ -63,6 +63,7 @@ def group_of_facts(
         incidents=[each for each in incidents if name in each["groups"]],
         owners=given,
         commits=commits or {},
+        sessions={seat.member_id: seat.profile.session_ms for each in snapshots for seat in each.seats},
     )
 
 

@@ -242,7 +242,7 @@ def _turns(group: GroupNow, chosen: Turn | None) -> str:
     left_out = len(group.turns) - len(shown) + group.turns_omitted
     more = f"<p>and {counted(left_out, 'older one')}</p>" if left_out else ""
     return (
-        "<section id='turns' class='wide' tabindex='0' aria-label='Rebalances'><h2>Rebalances</h2><table><thead><tr><th>Number</th><th>Began</th><th>Cause</th><th>What</th>"
+        "<section id='turns' class='wide' tabindex='0' aria-label='Rebalances'><h2>Rebalances</h2><table><thead><tr><th class='n'>Number</th><th>Began</th><th>Cause</th><th>What</th>"
         f"<th>Phases</th></tr></thead><tbody data-keyed>{rows}</tbody></table>{more}</section>"
     )
 
@@ -257,8 +257,8 @@ def _turn_row(group: GroupNow, turn: Turn, chosen: Turn | None) -> str:
         )
     current = " aria-current='true'" if turn is chosen else ""
     return (
-        f"<tr id='turn-{turn.number}'{current}><th scope='row'><a href='{address(group.name, turn.number)}'>{turn.number}</a></th>"
-        f"<td class='t'>{time_element(turn.began_ms)}</td><td class='why'>{cause}</td><td>{text(turn.explanation)}</td><td class='t'>{_phases(turn)}</td></tr>"
+        f"<tr id='turn-{turn.number}'{current}><th scope='row' class='n'><a href='{address(group.name, turn.number)}'>{turn.number}</a></th>"
+        f"<td class='t'>{time_element(turn.began_ms)}</td><td class='why'>{cause}</td><td>{text(turn.explanation)}</td><td>{_phases(turn)}</td></tr>"
     )
 
 

@@ -161,7 +161,8 @@ def _silent_ms(fact: Fact, group: GroupNow) -> int:
     """Since when nothing was heard of a member whose session expired; its session timeout before, where nothing says so."""
     if fact.activity is not None:
         return min(fact.activity.last_request_ms, fact.ts_ms)
-    return fact.ts_ms - DEFAULT_SESSION_MS
+    member_id = "" if fact.member is None else fact.member.member_id
+    return fact.ts_ms - group.sessions.get(member_id, DEFAULT_SESSION_MS)
 
 
 def _asked(fact: Fact) -> str:
@@ -191,6 +192,8 @@ def _mark_turn(turn: Turn, rows: Iterable[_Row], now_ms: int) -> None:
                 row.bars.append(Bar(BarKind.LATE, begin_ms, life.to_ms, "let the others wait, and was removed or left"))
                 continue
             row.bars.append(Bar(first_kind, came_ms, end_ms))
+            if life.silent_ms is not None and came_ms <= life.silent_ms < end_ms:
+                life.silent_ms = end_ms  # who waits for an answer has nothing to say
             if joined_ms is not None and (life.to_ms is None or life.to_ms > joined_ms):
                 is_slow = life.member_id == turn.leader_id and (turn.ended_ms or now_ms) - joined_ms >= 1_000
                 kind = BarKind.LATE if is_slow else BarKind.SYNCING

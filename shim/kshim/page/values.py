@@ -89,6 +89,8 @@ class GroupNow(NamedTuple):
     incidents: Sequence[Mapping[str, Any]]
     owners: Sequence[Owners] = ()
     commits: Mapping[TopicPartition, Sequence[int]] = {}
+    sessions: Mapping[str, int] = {}
+    """`session.timeout.ms` of members, by member id, where it is known."""
     turns_omitted: int = 0
 
     @property

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from threading import Lock
 
+from kshim.explain import Incident
+from kshim.explain.words import sentence
 from kshim.page import GroupNow, GroupRow, Site
 from kshim.tools.logs import SourceError
 from kshim.tools.logs.broker import BrokerLogs
@@ -35,7 +37,8 @@ class Watched:
                     raise
                 self._problem = f"{error}; trying again. What is shown was read before."
                 return
-            self._rows, self._groups = [_row(each, now_ms) for each in view.rows], {}
+            last = {group: incident for incident in view.incidents for group in incident.groups}
+            self._rows, self._groups = [_row(each, last.get(each.group), now_ms) for each in view.rows], {}
             self._seen_ms, self._problem = now_ms, None
 
     def cluster(self, group: str | None) -> Site:
@@ -59,9 +62,12 @@ class Watched:
         return groups.get(name)
 
 
-def _row(row: Row, now_ms: int) -> GroupRow:
+def _row(row: Row, incident: Incident | None, now_ms: int) -> GroupRow:
+    """`incident`: the last one, where it is not long ago."""
     cause = row.last_cause
     what = None if cause is None else f"{cause.cause}{'?' if cause.is_guess else ''} {cause.confidence:.0%}"
+    if what is not None and incident is not None:
+        what = f"{what}: {sentence(incident)}"
     since_ms = now_ms - row.unstable_ms if row.is_rebalancing and row.unstable_ms is not None else None
     if since_ms is None and cause is not None:
         since_ms = cause.at_ms
