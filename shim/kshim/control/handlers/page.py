@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 from urllib.parse import urlencode
 
 from msgspec import UNSET, Meta, UnsetType
@@ -12,12 +12,15 @@ from kshim.control.context import ControlContext, PageContext
 from kshim.control.documents import Input
 from kshim.control.http import ProblemError, Response
 from kshim.control.routing import Table
-from kshim.control.seen import Seen
-from kshim.page import ROWS_SHOWN, GroupNow, GroupRow, Site, group_page, group_text, groups_page, message_page
-from kshim.page.files import script, style
-from kshim.page.html import PATH, SCRIPT, STYLE
+
+if TYPE_CHECKING:
+    from kshim.control.seen import Seen
+    from kshim.page import GroupNow, GroupRow, Site
+
+# Pages, and what they need to explain a group, are imported when somebody looks: brokers of tests are started all the time.
 
 TABLE = Table()
+PATH: Final = "/page"
 HTML: Final = "text/html; charset=utf-8"
 _TEXT: Final = "text/plain; charset=utf-8"
 _STREAM: Final = "/v1/history/stream"
@@ -44,10 +47,20 @@ class OwnPages:
 
     def __init__(self, context: ControlContext) -> None:
         self._context = context
-        self._seen = Seen(context.cluster)
+        self._made: Seen | None = None
+
+    @property
+    def _seen(self) -> Seen:
+        from kshim.control.seen import Seen
+
+        if self._made is None:
+            self._made = Seen(self._context.cluster)
+        return self._made
 
     def cluster(self, group: str | None) -> Site:
         """What all pages have in common; the stream of a page of one group has only its events."""
+        from kshim.page import Site
+
         context = self._context
         address = _STREAM if group is None else f"{_STREAM}?{urlencode({'group': group.encode('utf-8', 'replace')})}"
         return Site(
@@ -76,6 +89,9 @@ def root(_context: PageContext) -> Response:
 @TABLE.get(PATH, answers=HTML)
 def page(context: PageContext, query: PageInput) -> Response:
     """The groups, or one group: as a page, as text, or as a file of its own."""
+    from kshim.page import ROWS_SHOWN, group_page, group_text, groups_page, message_page
+    from kshim.page.files import style
+
     began = perf_counter()
     group = None if query.group is UNSET else query.group
     cluster = context.pages.cluster(group)
@@ -99,15 +115,19 @@ def page(context: PageContext, query: PageInput) -> Response:
     return _page(group_page(cluster, found, rebalance=number, at_ms=at_ms), began)
 
 
-@TABLE.get(STYLE, answers="text/css; charset=utf-8")
+@TABLE.get(f"{PATH}/page.css", answers="text/css; charset=utf-8")
 def page_style(_context: PageContext) -> Response:
     """The style of the pages."""
+    from kshim.page.files import style
+
     return Response(200, style().encode(), "text/css; charset=utf-8")
 
 
-@TABLE.get(SCRIPT, answers="text/javascript; charset=utf-8")
+@TABLE.get(f"{PATH}/page.js", answers="text/javascript; charset=utf-8")
 def page_script(_context: PageContext) -> Response:
     """The script of the pages."""
+    from kshim.page.files import script
+
     return Response(200, script(), "text/javascript; charset=utf-8")
 
 
