@@ -167,7 +167,7 @@ def incident_section(incident: Mapping[str, Any], element_id: str) -> str:
     flag = f"<p class='culprit'>⚑ {text(who)}</p>" if who else ""
     return (
         f"<section class='incident' id='{element_id}'><div><h2><b class='cause {_subject(incident)}'>{text(incident['cause'])}</b> "
-        f"{_how_sure(incident)}, {text(incident['basis'])}</h2>"
+        f"{how_sure(incident)}, {text(incident['basis'])}</h2>"
         f"<p>{time_element(incident['from_ms'])} to {time_element(incident['to_ms'])}</p>{flag}"
         f"<p class='what'>{text(incident['sentence'])}</p>"
         f"<details><summary>Sources</summary><p>{text(', '.join(incident['sources']))}</p></details></div>"
@@ -175,8 +175,8 @@ def incident_section(incident: Mapping[str, Any], element_id: str) -> str:
     )
 
 
-def _how_sure(incident: Mapping[str, Any]) -> str:
-    """Of what is unknown the best guess."""
+def how_sure(incident: Mapping[str, Any]) -> str:
+    """How probable its cause is; of what is unknown the best guess."""
     if incident["cause"] == Cause.UNKNOWN.keyword and incident["alternatives"]:
         best = incident["alternatives"][0]
         return f"perhaps {text(best['cause'])} ({best['confidence']:.0%})"

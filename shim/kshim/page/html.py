@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 
 from kshim.drawing import Picture, legend, svg
 from kshim.drawing.svg import shortened, span_text
-from kshim.explain.html import culprit, incident_section, text, time_element
+from kshim.explain.html import culprit, how_sure, incident_section, text, time_element
 from kshim.explain.words import time_text
 from kshim.page.lanes import picture
 from kshim.page.values import GroupNow, GroupRow, MemberNow, Site, Turn
@@ -252,7 +252,7 @@ def _turn_row(group: GroupNow, turn: Turn, chosen: Turn | None) -> str:
     cause = "-"
     if incident is not None:
         who = culprit(incident)
-        cause = f"<b>{text(incident['cause'])}</b> {incident['confidence']:.0%}" + (
+        cause = f"<b>{text(incident['cause'])}</b> {how_sure(incident)}" + (
             f"<br>{text(shortened(who, _NAME_LENGTH))}" if who else ""
         )
     current = " aria-current='true'" if turn is chosen else ""
