@@ -6,7 +6,7 @@ Changes are planned on a draft (`plan.py`) and applied to the group when they ar
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, MutableMapping
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar, overload
 
 from kshim.coordinator.deadlines import Deadlines, Key
 from kshim.coordinator.groups.consumer.assignors.subscribers import TopicPartition
@@ -33,6 +33,7 @@ from kshim_protocol.internal.record_types import RECORD_TYPES, build_key_of_text
 
 K = TypeVar("K")
 V = TypeVar("V")
+D = TypeVar("D")
 
 FIRST_EPOCH: Final = 1
 """Of a group that nobody has joined yet; the first member of a new group gets epoch 2 on a live 4.4."""
@@ -331,11 +332,13 @@ class ConsumerGroup(GroupWithEvents):
             member = Member(member_id, _NOTHING_SAID)
         else:
             _count(self.members_at, member.current.place, -1)
-        self._release(member)
-        member = self.members[member_id] = member._replace(current=current or _LEFT)
-        _count(self.members_at, member.current.place, 1)
-        for partition in (*member.current.assigned, *member.current.pending_revocation):
-            self.holders[partition] = member_id
+        after = current or _LEFT
+        self.members[member_id] = member._replace(current=after)
+        _count(self.members_at, after.place, 1)
+        if after.in_hands() != member.current.in_hands():
+            self._release(member)
+            for partition in after.in_hands():
+                self.holders[partition] = member_id
 
     def _count_wish(self, metadata: ConsumerGroupMemberMetadataValue, by: int) -> None:
         for name in metadata.subscribed_topic_names:
@@ -346,7 +349,7 @@ class ConsumerGroup(GroupWithEvents):
             _count(self.assignor_members, metadata.server_assignor, by)
 
     def _release(self, member: Member) -> None:
-        for partition in (*member.current.assigned, *member.current.pending_revocation):
+        for partition in member.current.in_hands():
             if self.holders.get(partition) == member.member_id:
                 del self.holders[partition]
 
@@ -378,6 +381,21 @@ class Draft(MutableMapping[K, V], Generic[K, V]):
         if key in self._gone:
             raise KeyError(key)
         return self._base[key]
+
+    def __contains__(self, key: object) -> bool:  # that of Mapping raises and catches a KeyError for what is not there
+        return key in self._changed or (key not in self._gone and key in self._base)
+
+    @overload
+    def get(self, key: K, /) -> V | None: ...
+    @overload
+    def get(self, key: K, /, default: V) -> V: ...
+    @overload
+    def get(self, key: K, /, default: D) -> V | D: ...
+    def get(self, key: K, /, default: object = None) -> object:
+        """As that of a dict."""
+        if key in self._changed:
+            return self._changed[key]
+        return default if key in self._gone else self._base.get(key, default)
 
     def __setitem__(self, key: K, value: V) -> None:
         self._changed[key] = value

@@ -31,6 +31,10 @@ class Current(NamedTuple):
         """What the state of the group depends on."""
         return self.epoch, self.state
 
+    def in_hands(self) -> tuple[TopicPartition, ...]:
+        """All partitions that nobody else may have."""
+        return (*self.assigned, *self.pending_revocation)
+
     def is_at(self, target_epoch: int) -> bool:
         """Whether there is nothing left to do up to this epoch."""
         return self.epoch == target_epoch and self.state is MemberState.STABLE

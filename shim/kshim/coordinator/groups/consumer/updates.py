@@ -102,15 +102,15 @@ _STATES = {int(state): state for state in MemberState}
 def build_update(group_id: str, update: Update) -> tuple[bytes, bytes | None]:
     """Key and value of its record. Raises BuildError."""
     type_ = RECORD_TYPES[_NUMBERS[type(update)]]
-    match update:
+    match update:  # the most frequent first
+        case MemberCurrent(member_id, current):
+            return build_key_of_texts(type_, group_id, member_id), _built(_current_value(current))
+        case MemberTarget(member_id, partitions):
+            return build_key_of_texts(type_, group_id, member_id), _built(_target_value(partitions))
         case GroupEpoch(value) | TargetEpoch(value):
             return build_key_of_texts(type_, group_id), _built(value)
         case MemberMetadata(member_id, metadata):
             return build_key_of_texts(type_, group_id, member_id), _built(metadata)
-        case MemberTarget(member_id, partitions):
-            return build_key_of_texts(type_, group_id, member_id), _built(_target_value(partitions))
-        case MemberCurrent(member_id, current):
-            return build_key_of_texts(type_, group_id, member_id), _built(_current_value(current))
         case ExpressionTopics(expression, resolved):
             return build_key_of_texts(type_, group_id, expression), _built(_expression_value(resolved))
 
@@ -194,6 +194,8 @@ def _current_value(current: Current | None) -> ConsumerGroupCurrentMemberAssignm
 
 
 def _with_epochs(epochs: Mapping[TopicPartition, int]) -> tuple[TopicPartitions, ...]:
+    if not epochs:
+        return ()
     return tuple(
         TopicPartitions(
             topic_id=topic_id,
