@@ -520,6 +520,26 @@ def test_a_static_member_keeps_its_place_while_it_is_away() -> None:
     assert world.state() == ("Stable", 2, 2)
 
 
+def test_a_static_member_that_comes_back_wants_what_it_wanted_unless_it_says_otherwise() -> None:
+    world = World()
+    world.join("a", "t", instance_id="i", rack_id="r", server_assignor="range")
+    world.heartbeat("a", -2, instance_id="i")
+    world.join("b", "t", instance_id="i")
+    assert world.described().assignor_name == "range"
+    assert [member.rack_id for member in world.described().members] == ["r"]
+
+
+def test_members_that_await_the_next_target_are_answered_without_anything_written() -> None:
+    world = World()
+    world.join("a", "t")
+    world.join("b", "t")
+    before = len(world.updates())
+    assert world.told(world.heartbeat("a", 2)) == (2, None)
+    assert len(world.updates()) == before
+    world.pass_ms(INTERVAL_MS)
+    assert world.told(world.heartbeat("a", 2)) == (2, {"t": [0, 1]})
+
+
 def test_an_instance_id_is_released_only_by_its_member() -> None:
     world = World()
     world.join("a", "t", instance_id="i")

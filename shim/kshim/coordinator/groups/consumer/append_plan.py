@@ -45,7 +45,7 @@ def append_plan(
     failed: Callable[[ErrorCode, Step], None],
 ) -> None:
     """Write a plan of at least one update; then `written` is called with the group changed, or else `failed`."""
-    group_id = plan.group.group_id
+    group_id = plan.base.group_id
 
     def applied(_base_offset: int, step: Step) -> None:
         before = _Before(plan)

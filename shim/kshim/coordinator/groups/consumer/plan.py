@@ -56,8 +56,9 @@ class Plan:
         occasion: Trigger | None = None,
     ) -> None:
         self.base = group
-        self.group = group.draft()
         self.updates: list[Update] = []
+        self._group = group
+        self._unseen: list[Update] = []  # that `group` does not show yet
         self.trigger: Trigger | None = None
         self.occasion = occasion
         self.joined: list[MemberRef] = []
@@ -72,9 +73,20 @@ class Plan:
         """What a new target was computed with; before that, what the group has when nobody asks for another."""
         self._hash_of_topics = hash_of_topics
 
+    @property
+    def group(self) -> ConsumerGroup:
+        """How the group will be: to be asked for again after an update. Most heartbeats add one at last, and need no draft."""
+        if self._unseen:
+            if self._group is self.base:
+                self._group = self.base.draft()
+            for update in self._unseen:
+                self._group.apply(update)
+            self._unseen.clear()
+        return self._group
+
     def add(self, update: Update) -> None:
         """One more update."""
-        self.group.apply(update)
+        self._unseen.append(update)
         self.updates.append(update)
 
     def raise_epoch(self, trigger: Trigger) -> None:

@@ -54,7 +54,7 @@ def take_over_or_join(
     assert instance_id is not None
     owner_id = group.static_members.get(instance_id)
     if owner_id is None:
-        plan.put_member(member_id, metadata(group), trigger(Cause.MEMBER_JOINED))
+        plan.put_member(member_id, metadata(plan.group), trigger(Cause.MEMBER_JOINED))
         return
     owner = group.members[owner_id]
     if owner.current.epoch != LEFT_FOR_NOW_EPOCH and not owner.is_classic:
@@ -65,4 +65,4 @@ def take_over_or_join(
         )
     replaced = trigger(Cause.STATIC_MEMBER_REPLACED)
     plan.take_over(owner_id, member_id, replaced)
-    plan.put_member(member_id, metadata(group), replaced)
+    plan.put_member(member_id, metadata(plan.group), replaced)
