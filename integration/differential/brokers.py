@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +12,9 @@ from integration.differential.wire import Address
 from integration.support.kafka import RealKafka
 from integration.support.kshim import KshimProcess
 from kshim.tools.client import Client
+from kshim_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kshim_protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
 from kshim_protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 CONFIG = {
@@ -40,6 +42,8 @@ TOPICS = {"t": 3, "u": 1}
 
 _METADATA_VERSION = 12
 _CREATE_TOPICS_VERSION = 5
+_CONSUMER_GROUP_HEARTBEAT_VERSION = 1
+_DELETE_GROUPS_VERSION = 2
 _TOPICS_TIMEOUT_S = 30
 
 
@@ -59,14 +63,19 @@ class Pair(NamedTuple):
 
 
 @contextmanager
-def running_pair(directory: Path) -> Iterator[Pair]:
-    """Both brokers, running until the end of the block. Raises Unavailable: no JVM or no jars."""
-    kafka = RealKafka(directory / "kafka", {**CONFIG, **_IN_ORDER})
-    kshim = KshimProcess(directory / "kshim", config=CONFIG, topics=TOPICS)
+def running_pair(directory: Path, config: Mapping[str, str] | None = None) -> Iterator[Pair]:
+    """Both brokers, with more or other `config` than CONFIG, running until the end of the block.
+
+    Raises Unavailable: no JVM or no jars.
+    """
+    config = {**CONFIG, **(config or {})}
+    kafka = RealKafka(directory / "kafka", {**config, **_IN_ORDER})
+    kshim = KshimProcess(directory / "kshim", config=config, topics=TOPICS)
     try:
         kshim.start()
         kafka.start()
         _create_topics(_address(kafka.bootstrap))
+        _await_coordinator(_address(kafka.bootstrap))
         yield Pair(_target("kshim", kshim.bootstrap), _target("kafka", kafka.bootstrap))
     finally:
         kshim.stop()
@@ -93,6 +102,32 @@ def _create_topics(address: Address) -> None:
         request = CreateTopicsRequest(topics=topics, timeout_ms=_TOPICS_TIMEOUT_S * 1000)
         response = client.ask(request, _CREATE_TOPICS_VERSION)
         assert all(topic.error_code == 0 for topic in response.topics), response
+    finally:
+        client.close()
+
+
+def _await_coordinator(address: Address) -> None:
+    """Wait until the coordinator knows the topics: a Kafka just started tells them to clients first, and assigns none."""
+    client = Client(*address, client_id="differential")
+    join = ConsumerGroupHeartbeatRequest(
+        group_id="first",
+        member_id="only",
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=tuple(TOPICS),
+        topic_partitions=(),
+    )
+    leave = ConsumerGroupHeartbeatRequest(group_id=join.group_id, member_id=join.member_id, member_epoch=-1)
+    deadline = time.monotonic() + _TOPICS_TIMEOUT_S
+    try:
+        while True:
+            response = client.ask(join, _CONSUMER_GROUP_HEARTBEAT_VERSION)
+            if response.assignment is not None and response.assignment.topic_partitions:
+                break
+            assert time.monotonic() < deadline, f"nothing is assigned: {response}"
+            time.sleep(0.05)
+        client.ask(leave, _CONSUMER_GROUP_HEARTBEAT_VERSION)
+        client.ask(DeleteGroupsRequest(groups_names=(join.group_id,)), _DELETE_GROUPS_VERSION)
     finally:
         client.close()
 

@@ -147,8 +147,13 @@ def _brokers(options: argparse.Namespace) -> Iterator[Pair]:
     if options.kshim and options.kafka:
         yield connected_pair(options.kshim, options.kafka)
         return
-    with tempfile.TemporaryDirectory() as directory, running_pair(Path(directory)) as pair:
+    with tempfile.TemporaryDirectory() as directory, running_pair(Path(directory), dict(options.config)) as pair:
         yield pair
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, _, value = text.partition("=")
+    return key, value
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -163,6 +168,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--keep", type=Path, default=Path(".cache/differences"), help="where steps of differences are written"
     )
     parser.add_argument("--only-epochs", action="store_true", help="only sequences about groups of the new protocol")
+    parser.add_argument(
+        "--config",
+        type=_pair,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="of both brokers, e.g. group.consumer.migration.policy=upgrade",
+    )
     parser.add_argument("--replay", type=Path, help="play the steps of this file")
     parser.add_argument(
         "--kshim", help="HOST:PORT of a running kshim (both brokers must be configured as brokers.py does)"

@@ -84,6 +84,11 @@ class World(Sim):
     def join(self, member_id: str, *names: str, **fields: Any) -> Call[ConsumerGroupHeartbeatResponse]:
         return self.heartbeat(member_id, 0, **{"owned": {}, "names": names, "timeout_ms": 60_000, **fields})
 
+    def beat(self, member_id: str, **fields: Any) -> Call[ConsumerGroupHeartbeatResponse]:
+        """In the epoch that the member is in."""
+        found = {member.member_id: member.member_epoch for member in self.described().members}
+        return self.heartbeat(member_id, found[member_id], **fields)
+
     def id_of(self, name: str) -> bytes:
         found = self.topics.topic_id(name)
         assert found is not None
@@ -261,8 +266,30 @@ def test_an_assignor_raises_the_epoch_only_if_the_group_does_not_use_it() -> Non
     world.join("b", "t")
     world.heartbeat("b", 2, server_assignor="range")
     assert world.state()[1] == 4
-    world.heartbeat("b", 2, server_assignor="uniform")
-    assert world.state()[1] == 5
+
+
+def test_an_assignor_that_is_outvoted_raises_no_epoch() -> None:
+    world = World()
+    for member in ("a", "b", "c"):
+        world.join(member, "t", server_assignor="uniform")
+    epoch = world.state()[1]
+    world.beat("c", server_assignor="range")
+    world.beat("c")
+    assert world.state()[1] == epoch
+
+
+def test_two_members_want_two_assignors_so_each_heartbeat_of_one_raises_the_epoch() -> None:
+    world = World(group_consumer_assignment_interval_ms=0)
+    world.join("a", "t", server_assignor="range")
+    world.join("b", "t", server_assignor="uniform")
+    for expected in (4, 5):
+        world.beat("b")
+        world.beat("a")
+        assert (world.state()[1], world.described().assignor_name) == (expected, "uniform")
+    world.join("c", "t", server_assignor="uniform")
+    epoch = world.state()[1]
+    world.beat("a")
+    assert world.state()[1] == epoch
 
 
 def targets(world: World) -> dict[str, set[str]]:

@@ -19,7 +19,7 @@ from kshim.coordinator.groups.consumer.group import (
     Member,
 )
 from kshim.coordinator.groups.consumer.lookups import look_up_if_due
-from kshim.coordinator.groups.consumer.plan import Plan
+from kshim.coordinator.groups.consumer.plan import Plan, is_at_odds
 from kshim.coordinator.groups.consumer.reconciliation import Current, Owned, require_epoch
 from kshim.coordinator.groups.consumer.removal import remove_members
 from kshim.coordinator.groups.consumer.static_members import require_owner, require_room, take_over_or_join
@@ -89,6 +89,7 @@ def _changes_nothing(shard: Shard, request: ConsumerGroupHeartbeatRequest, conte
         and member.current.epoch == request.member_epoch
         and member.current.is_at(group.target_epoch)
         and _is_as_before(member, request, context)
+        and not is_at_odds(group, shard.config.default_assignor, member)
     )
 
 
@@ -199,7 +200,11 @@ class _Heartbeat:
             member = None if is_joining else group.require_member(self.member_id)
             if member is not None:
                 require_epoch(member.current, request.member_epoch, self.owned)
-            if member is None or not _is_as_before(member, request, self.context):
+            if (
+                member is None
+                or not _is_as_before(member, request, self.context)
+                or is_at_odds(group, self.shard.config.default_assignor, member)
+            ):
                 plan.put_member(self.member_id, self.metadata(plan.group), self.trigger(Cause.MEMBER_JOINED))
         is_new = self.require_expression(plan)
         plan.look_at_topics(self.shard.topics.version)

@@ -69,8 +69,8 @@ class Plan:
         self.replaces: Group | None = None
         """The classic group that ends with it; its members, if it has some, are in `base` already."""
         self.topics_version: int | None = None  # of the topics that the group was compared with
-        self.assignor = default_assignor
-        """What a new target was computed with; before that, what the group has when nobody asks for another."""
+        self._default_assignor = default_assignor
+        self._assignor: str | None = None  # to the member that the plan is about
         self._hash_of_topics = hash_of_topics
 
     @property
@@ -112,35 +112,38 @@ class Plan:
     def put_member(self, member_id: str, metadata: ConsumerGroupMemberMetadataValue, trigger: Trigger) -> None:
         """A member joins, or says what it wants. Only what matters to an assignor raises the epoch."""
         before = self.group.members.get(member_id)
+        is_other_assignor = self._look_at_assignors(before, metadata.server_assignor)
         if before is not None and before.metadata == metadata:
+            if is_other_assignor:
+                self.raise_epoch(trigger)
             return
-        preferred = preferred_assignor(self.group, self.assignor)
         self.add(MemberMetadata(member_id, metadata))
+        names = () if before is None else before.metadata.subscribed_topic_names
         self.wishes[member_id] = Wish(
-            metadata.subscribed_topic_names,
-            metadata.server_assignor,
-            None if before is None else before.metadata.subscribed_topic_names,
+            metadata.subscribed_topic_names, metadata.server_assignor, None if before is None else names
         )
         if before is None:
             self.joined.append(self.group.members[member_id].ref())
         expression = "" if before is None else before.metadata.subscribed_topic_regex or ""
         after = metadata.subscribed_topic_regex or ""
         self._forget_expression(expression)
-        if self._is_other_wish(before, metadata, preferred) or changes_topics(
-            self.group.expressions, expression, after
+        if (
+            is_other_assignor
+            or frozenset(metadata.subscribed_topic_names) != frozenset(names)
+            or changes_topics(self.group.expressions, expression, after)
         ):
             self.raise_epoch(trigger)
 
-    @staticmethod
-    def _is_other_wish(before: Member | None, metadata: ConsumerGroupMemberMetadataValue, preferred: str) -> bool:
-        """Whether a target may depend on what is new: other names, or an assignor that the group does not use yet.
+    def _look_at_assignors(self, member: Member | None, assignor: str | None) -> bool:
+        """Whether the group's assignor is another one to a member that asks for `assignor`; a new target is computed with that."""
+        preferred = preferred_assignor(self.group, self._default_assignor)
+        self._assignor = assignor_to(self.group, self._default_assignor, member, assignor)
+        return self._assignor != preferred
 
-        Asked of a live 4.4: only the member's own assignor is compared with the `preferred` one, whatever the votes say then.
-        """
-        names = () if before is None else before.metadata.subscribed_topic_names
-        assignor = None if before is None else before.metadata.server_assignor
-        is_other_assignor = metadata.server_assignor not in (None, assignor, preferred)
-        return is_other_assignor or frozenset(metadata.subscribed_topic_names) != frozenset(names)
+    @property
+    def assignor(self) -> str:
+        """What a new target is computed with."""
+        return self._assignor or preferred_assignor(self.group, self._default_assignor)
 
     def remove_members(self, leaving: Mapping[str, Trigger]) -> None:
         """Members, at least one, leave for good or are removed; why each does."""
@@ -222,7 +225,6 @@ class Plan:
                 by_wish[wish] = frozenset(ids[name] for name in names_of(member, expressions) if name in ids)
             assigned = group.targets.get(member_id, frozenset())
             members[member_id] = Subscriber(by_wish[wish], assigned, metadata.instance_id)
-        self.assignor = preferred_assignor(group, self.assignor, before=self.base)
         target = ASSIGNORS[self.assignor](members, counts)
         for member_id, partitions in target.items():
             if group.targets.get(member_id) != partitions:
@@ -252,14 +254,32 @@ class Plan:
             self.add(MemberCurrent(member_id, found))
 
 
-def preferred_assignor(group: ConsumerGroup, default: str, *, before: ConsumerGroup | None = None) -> str:
-    """The assignor that most members ask for, `default` when nobody asks for one.
-
-    Of equal ones it is the first in ASSIGNORS. But for the target that is computed with the change itself, it is the one that
-    nobody had asked for `before`; that is how a live 4.4 does it.
-    """
+def preferred_assignor(group: ConsumerGroup, default: str) -> str:
+    """The assignor that most members ask for, of equal ones the first in ASSIGNORS; `default` when nobody asks for one."""
     votes = group.assignor_members
-    if not votes:
+    return max(ASSIGNORS, key=lambda name: votes.get(name, 0)) if votes else default
+
+
+def assignor_to(group: ConsumerGroup, default: str, member: Member | None, assignor: str | None) -> str:
+    """The preferred assignor when a member, None: a new one, asks for `assignor` from now on.
+
+    Of equal ones it is the one that nobody but the member asks for. A live 4.4 does it so, and compares it with
+    `preferred_assignor` at each heartbeat: where two members ask for two assignors, the epoch rises with every heartbeat of one.
+    """
+    votes = dict(group.assignor_members)
+    before = None if member is None else member.metadata.server_assignor
+    if before is not None:
+        votes[before] -= 1
+    known = {name for name, count in votes.items() if count}
+    if assignor is not None:
+        votes[assignor] = votes.get(assignor, 0) + 1
+    if not any(votes.values()):
         return default
-    known = votes if before is None else before.assignor_members
     return max(ASSIGNORS, key=lambda name: (votes.get(name, 0), name not in known))
+
+
+def is_at_odds(group: ConsumerGroup, default: str, member: Member) -> bool:
+    """Whether a heartbeat of this member alone raises the epoch, see `assignor_to`."""
+    if len(group.assignor_members) < 2:
+        return False
+    return assignor_to(group, default, member, member.metadata.server_assignor) != preferred_assignor(group, default)
