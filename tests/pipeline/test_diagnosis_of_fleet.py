@@ -62,7 +62,7 @@ def test_a_group_is_told_what_happened_on_a_host_whose_member_fell_silent_with_i
 
 @pytest.fixture(scope="module")
 def of_two_groups(spark: SparkSession) -> DataFrame:
-    """Client b, a member of g and of h, was killed: records of both, events of g alone."""
+    """Client b, a member of g and of h, was killed."""
     records = [
         row | {"group_id": group, "partition": partition}
         for group, partition in (("g", 7), ("h", 8))
@@ -75,8 +75,14 @@ def of_two_groups(spark: SparkSession) -> DataFrame:
             group_record(6, 1_200_000, 3, member("a", 0), member("c", 1)),
         )
     ]
-    died = event(9, 1_000_000, "member_left", reason="session_timeout", trigger=B, state_from="Stable")
-    return incidents_of_fleet(decoded(spark, *records), events(event_records(spark, died))).cache()
+    died = [
+        event(
+            9 + number, 1_000_000, "member_left", group=group, reason="session_timeout", trigger=B, state_from="Stable"
+        )
+        for number, group in enumerate("gh")
+    ]
+    later = event(20, 1_200_000, "member_joined", trigger=B | {"member_id": "c", "client_id": "client-c"})
+    return incidents_of_fleet(decoded(spark, *records), events(event_records(spark, *died, later))).cache()
 
 
 def test_what_happened_to_a_process_in_several_groups_is_one_incident(of_two_groups: DataFrame) -> None:
@@ -85,6 +91,8 @@ def test_what_happened_to_a_process_in_several_groups_is_one_incident(of_two_gro
     assert [(row["groups"], row["clients"], row["host"]) for row in rows] == [
         (["g", "h"], ["client-b@host-b"], "host-b")
     ]
-    assert rows[0]["basis"] == "inferred"
-    assert [effect["group"] for effect in rows[0]["effects"]] == ["h"]
-    assert {place["topic"] for place in rows[0]["evidence"]} == {"__kshim_events", "__consumer_offsets"}
+    assert rows[0]["basis"] == "observed"
+    assert {(place["topic"], place["offset"]) for place in rows[0]["evidence"]} == {
+        ("__kshim_events", 9),
+        ("__kshim_events", 10),
+    }
