@@ -38,7 +38,7 @@ class Story:
         client: str,
         *,
         group: str = "billing",
-        host: str = "10.0.0.1",
+        host: str | None = "10.0.0.1",
         static: bool = False,
         says: str | None = None,
         connection: str | None = None,

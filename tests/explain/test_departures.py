@@ -159,8 +159,39 @@ def test_an_instance_id_taken_from_a_process_that_had_just_committed_is_rather_u
 def test_an_instance_id_taken_from_a_process_that_had_stopped_committing_is_that_of_a_restart() -> None:
     story = Story().joins(0, "one", static=True).joins(300, "two", static=True, host="10.0.0.2")
     story.replaces(HOUR, "one", committed=Committed(HOUR - 8 * SECOND, SECOND))
-    incident = story.incidents()[-1]
-    assert (str(incident.cause), incident.confidence > 0.8) == ("static_restart", True)
+    assert the_last_cause(story) == ("static_restart", ("one",))
+
+
+def test_a_process_that_is_back_within_its_session_may_have_been_killed_as_well_where_nothing_tells_how_it_ended() -> (
+    None
+):
+    story = Story().joins(0, "one", static=True).joins(300, "two", static=True, host="10.0.0.2")
+    incident = story.replaces(HOUR, "one", committed=Committed(HOUR - 8 * SECOND, SECOND)).incidents()[-1]
+    assert (str(incident.cause), str(incident.alternatives[0].cause)) == ("static_restart", "killed")
+    assert incident.confidence < 0.7
+
+
+def test_a_static_member_whose_heartbeats_outlived_its_commits_by_more_than_a_session_was_slow_to_poll() -> None:
+    story = Story().joins(0, "one", static=True).joins(300, "two", static=True, host="10.0.0.2")
+    story.replaces(HOUR, "one", committed=Committed(HOUR - 2 * SESSION_MS, SECOND))
+    assert the_last_cause(story) == ("slow_poll", ("one",))
+
+
+def test_a_static_member_that_joins_anew_on_its_own_connection_was_slow_to_poll() -> None:
+    story = Story().joins(0, "one", static=True).joins(300, "two", static=True, host="10.0.0.2")
+    story.replaces(HOUR, "one", activity=activity(last_request_ms=HOUR, last_api="JoinGroup"))
+    assert the_last_cause(story) == ("slow_poll", ("one",))
+
+
+def test_a_commit_that_was_due_before_a_process_could_be_replaced_tells_that_it_had_ended() -> None:
+    story = Story().joins(0, "one", static=True).joins(300, "two", static=True, host="10.0.0.2")
+    story.replaces(HOUR, "one", committed=Committed(HOUR - 2_100, SECOND))
+    assert "duplicate_instance" not in [str(each.cause) for each in story.incidents()[-1].alternatives]
+
+
+def test_heartbeats_that_came_on_another_connection_tell_when_a_member_fell_silent() -> None:
+    story = a_group_of_three().expires(HOUR, "one", activity=activity(last_request_ms=HOUR - SESSION_MS - 3 * SECOND))
+    assert story.incidents()[-1].from_ms == HOUR - SESSION_MS
 
 
 def test_a_static_member_whose_session_began_last_with_a_commit_was_stopped_in_order() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kshim.explain import Incident
-from kshim.explain.facts import UNSEEN, Subscription
+from kshim.explain.facts import UNSEEN, Activity, Subscription
 from tests.explain.story import MINUTE, SECOND, SESSION_MS, Story, a_group_of_three, activity
 
 HOUR = 60 * MINUTE
@@ -679,3 +679,43 @@ def test_the_one_of_two_processes_with_an_instance_id_that_takes_it_back_when_th
     back_ms, reason = stopped_ms + SESSION_MS + SECOND, "rejoining after we previously errored and backed off"
     story.joins(back_ms, "one", static=True, connection="first", opened_ms=0, says=reason)
     assert causes_of(story) == ["one_by_one_start", "duplicate_instance"]
+
+
+def closed_before(at_ms: int) -> Activity:
+    return activity(last_request_ms=at_ms - 3 * SECOND, closed_ms=at_ms - 2 * SECOND, closed_by="client")
+
+
+def test_a_static_member_that_is_replaced_again_and_again_within_its_session_is_in_a_crash_loop() -> None:
+    story = static_members(3)
+    for number in range(4):
+        at_ms = HOUR + number * 8 * SECOND
+        story.replaces(at_ms, "api-1", host="10.0.0.2", activity=closed_before(at_ms))
+    assert story.causes()[-1] == ("crash_loop", ("api-1",))
+
+
+def test_static_members_that_are_replaced_in_turn_time_and_again_are_in_no_crash_loop() -> None:
+    story = static_members(3)
+    for deploy in range(3):
+        for number in range(3):
+            at_ms = HOUR + deploy * MINUTE + number * 3 * SECOND
+            story.replaces(at_ms, f"api-{number}", host=f"10.0.0.{number + 1}", activity=closed_before(at_ms))
+    assert causes_of(story) == ["one_by_one_start", "deploy", "deploy", "deploy"]
+
+
+def test_a_deploy_replaces_also_a_process_whose_instance_id_had_been_used_twice_before() -> None:
+    story = static_members(3)
+    for number in range(3):
+        at_ms = HOUR + number * 3 * SECOND
+        story.replaces(at_ms, "api-1", host="10.0.0.2", activity=activity(last_request_ms=at_ms - SECOND))
+    for number in range(3):
+        at_ms = HOUR + MINUTE + number * 3 * SECOND
+        story.replaces(at_ms, f"api-{number}", host=f"10.0.0.{number + 1}", activity=closed_before(at_ms))
+    assert causes_of(story) == ["one_by_one_start", "duplicate_instance", "deploy"]
+
+
+def test_a_client_that_is_gone_again_before_a_record_has_its_host_is_the_same_client() -> None:
+    story = a_group_of_three()
+    for number in range(3):
+        story.joins(HOUR + number * 6 * SECOND, "four", host=None if number == 2 else "10.0.0.4")
+        story.leaves(HOUR + number * 6 * SECOND + 3 * SECOND, "four")
+    assert {name for _, clients in story.causes()[1:] for name in clients} == {"four@10.0.0.4"}

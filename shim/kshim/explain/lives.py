@@ -64,13 +64,17 @@ class Life:
     def silent_ms(self, known: Known) -> int:
         """Since when nothing was heard of it, when its session expired."""
         assert self.gone is not None
-        if self.activity is not None:
-            return min(self.activity.last_request_ms, self.gone.ts_ms)
+        heard_ms = self.gone.ts_ms
         if self.gone.kind is Kind.EXPIRED and self.joined_last_ms is not None:
-            return self.joined_last_ms
-        if self.gone.kind is Kind.EXPIRED:
-            return self.gone.ts_ms - known.session_ms(self.member.member_id)
-        return self.gone.ts_ms
+            heard_ms = self.joined_last_ms
+        elif self.gone.kind is Kind.EXPIRED:
+            heard_ms -= known.session_ms(self.member.member_id)
+        if self.activity is None:
+            return heard_ms
+        if self.gone.kind is not Kind.EXPIRED or not self.gone.is_observed:
+            return min(self.activity.last_request_ms, self.gone.ts_ms)
+        # Heartbeats may come on another connection than the one of which the broker knows.
+        return min(max(self.activity.last_request_ms, heard_ms), self.gone.ts_ms)
 
     def is_alive_at(self, ts_ms: int) -> bool:
         """Whether it was a member then."""
@@ -114,6 +118,7 @@ class Group:
         self._by_id: dict[str, Life] = {}
         for fact in self.facts:
             self._add(fact)
+        self._find_hosts()
         self._places = {id(life): place for place, life in enumerate(self.lives)}
         self._attendance = _Attendance(self.lives)
         self._first_ms: dict[str, int] = {}
@@ -190,6 +195,20 @@ class Group:
             life = self._by_id[member.member_id] = Life(self.name, member, None)
             self.lives.insert(0, life)
         return life
+
+    def _find_hosts(self) -> None:
+        """Who was gone before there was a record of it is on the host of its client, if that has but one."""
+        hosts: dict[str | None, set[str]] = defaultdict(set)
+        for life in self.lives:
+            if life.member.host is not None:
+                hosts[life.member.client_id].add(life.member.host)
+        for life in self.lives:
+            if (
+                life.member.host is None
+                and life.member.client_id is not None
+                and len(hosts[life.member.client_id]) == 1
+            ):
+                life.member = life.member._replace(host=next(iter(hosts[life.member.client_id])))
 
     def _find_last_joins(self) -> None:
         """Sessions begin anew when phase JOIN ends. Who is not heard of after that may have been gone since its JoinGroup."""

@@ -18,6 +18,7 @@ _TIMER_MS = 200
 """How much later than it is due a broker may notice that a session has expired."""
 _PROCESS_MS = 1_000
 """How long it takes at least to stop a process and to start another one, which joins."""
+_TOOK_ITS_PLACE = "a process with its instance id took its place within the session timeout"
 _MISSED = 3
 """Who has missed so many of its usual commits has stopped committing."""
 
@@ -42,6 +43,8 @@ class _Seen(NamedTuple):
     """The same of commits, where it had committed regularly."""
     uncommitted_ms: int | None
     """How long it had not committed, where that tells something: for much longer than usual, or hardly for any time."""
+    has_outlived: bool
+    """Whether a member that was replaced had stopped committing for longer than its session, which went on."""
     has_overlap: bool
     """Whether its client joined again before the session expired."""
     is_same: bool | None
@@ -81,6 +84,7 @@ def _seen(life: Life, known: Known) -> _Seen:
     session_ms = known.session_ms(member_id)
     back = life.next.joined if life.next is not None else None
     is_open = stopped_fetching = stopped_committing = uncommitted_ms = None
+    has_outlived = False
     last_api = None if activity is None else activity.last_api
     if gone.committed is not None:
         quiet_ms, usual_ms = gone.ts_ms - gone.committed.last_ms, gone.committed.usual_ms
@@ -90,7 +94,10 @@ def _seen(life: Life, known: Known) -> _Seen:
             poll_ms = known.rebalance_ms(member_id)
             longest_ms = poll_ms + _MISSED * usual_ms + HEARTBEAT_MS + POLL_MS
             stopped_committing = has_missed and 0.8 * poll_ms < quiet_ms <= longest_ms
-            uncommitted_ms = quiet_ms if has_missed or quiet_ms < _PROCESS_MS else None
+            # A commit may have been due as long ago as there is between two; then a process was stopped and another one started.
+            has_stopped = quiet_ms > max(usual_ms + _PROCESS_MS, 1.5 * usual_ms)
+            has_outlived = gone.kind is Kind.REPLACED and has_missed and quiet_ms > session_ms + _TIMER_MS
+            uncommitted_ms = quiet_ms if has_stopped or quiet_ms < _PROCESS_MS else None
         is_timed = gone.is_observed and gone.kind is Kind.EXPIRED and activity is None
         if is_timed and abs(quiet_ms - session_ms) <= _TIMER_MS:
             last_api = _OFFSET_COMMIT  # which counts as a heartbeat
@@ -111,6 +118,7 @@ def _seen(life: Life, known: Known) -> _Seen:
         stopped_fetching=stopped_fetching,
         stopped_committing=stopped_committing,
         uncommitted_ms=uncommitted_ms,
+        has_outlived=has_outlived,
         has_overlap=back is not None and back.ts_ms < gone.ts_ms,
         is_same=life.is_same_process_as_next(known),
         is_back=back is not None,
@@ -155,7 +163,7 @@ def _committed_until_then(seen: _Seen, step: Step) -> Evidence | None:
 
 
 def _committed_nothing(seen: _Seen, step: Step) -> Evidence | None:
-    is_known = seen.uncommitted_ms is not None and seen.uncommitted_ms >= _PROCESS_MS
+    is_known = seen.uncommitted_ms is not None and seen.uncommitted_ms >= _PROCESS_MS and not seen.has_outlived
     return _if(is_known, "it had stopped committing before another process took its place", step, is_observed=False)
 
 
@@ -407,17 +415,36 @@ def _paused_long(seen: _Seen) -> _Weighed:
     return Cause.PAUSED, -1.5, (_same_process(seen, Step.LIKELY), _other_process(seen, Step.MUST_NOT))
 
 
+def _rejoined_itself(seen: _Seen, step: Step) -> Evidence | None:
+    gone = seen.life.gone
+    activity = seen.life.activity
+    is_own = gone is not None and activity is not None and activity.last_request_ms >= gone.ts_ms
+    return _if(is_own and seen.last_api == "JoinGroup", "it joined itself, on its own connection", step)
+
+
+def _outlived(seen: _Seen, step: Step) -> Evidence | None:
+    text = "its heartbeats had gone on for longer than its session timeout after its last commit"
+    return _if(seen.has_outlived, text, step, is_observed=False)
+
+
+def _replaced_for_polls(seen: _Seen) -> _Weighed:
+    # A static member does not leave when its poll takes too long: it joins anew when the poll is over.
+    return Cause.SLOW_POLL, -1.5, (_rejoined_itself(seen, Step.MUST), _outlived(seen, Step.MUST))
+
+
 def _static_restart(seen: _Seen) -> _Weighed:
     return (
         Cause.STATIC_RESTART,
         0.0,
         (
-            Evidence("a process with its instance id took its place within the session timeout", Step.LIKELY),
+            Evidence(_TOOK_ITS_PLACE, Step.LIKELY),
             _if(seen.is_open is False, "the old connection had been closed", Step.LIKELY),
             _if(seen.is_open, "the old process was still connected", Step.MUST_NOT),
             _if(_host_changed(seen), "the two are on different hosts", Step.UNLIKELY),
             _committed_until_then(seen, Step.UNLIKELY),
             _committed_nothing(seen, Step.LIKELY),
+            _rejoined_itself(seen, Step.MUST_NOT),
+            _outlived(seen, Step.UNLIKELY),
         ),
     )
 
@@ -432,6 +459,8 @@ def _duplicate(seen: _Seen) -> _Weighed:
             _if(_host_changed(seen), "the two are on different hosts", Step.LIKELY),
             _committed_until_then(seen, Step.LIKELY),
             _committed_nothing(seen, Step.UNLIKELY),
+            _rejoined_itself(seen, Step.MUST_NOT),
+            _outlived(seen, Step.UNLIKELY),
         ),
     )
 
@@ -439,10 +468,16 @@ def _duplicate(seen: _Seen) -> _Weighed:
 def _replaced_killed(seen: _Seen) -> _Weighed:
     return (
         Cause.KILLED,
-        -1.0,
+        # A supervisor that starts it again at once looks as an operator who does: only how it ended may tell.
+        0.5,
         (
+            Evidence(_TOOK_ITS_PLACE, Step.NEUTRAL),
             _if(seen.is_open is False, "the old connection had been closed", Step.LIKELY),
             _if(seen.is_open, "the old process was still connected", Step.MUST_NOT),
+            _committed_until_then(seen, Step.UNLIKELY),
+            _committed_nothing(seen, Step.LIKELY),
+            _rejoined_itself(seen, Step.MUST_NOT),
+            _outlived(seen, Step.UNLIKELY),
             _if(seen.closed_by == "reset", "the connection was reset", Step.LIKELY),
             # A consumer that closes commits last, if it commits by itself.
             _if(seen.last_api == _OFFSET_COMMIT, "its last request was a commit", Step.UNLIKELY),
@@ -471,7 +506,7 @@ _OF_KIND = {
     Kind.LEFT: _LEFT,
     Kind.EXPIRED: _EXPIRED,
     Kind.REMOVED: (_removed_for_polls, _removed_leader, _paused_long),
-    Kind.REPLACED: (_static_restart, _duplicate, _replaced_killed),
+    Kind.REPLACED: (_static_restart, _duplicate, _replaced_killed, _replaced_for_polls),
 }
 
 DEPARTURES = (What.DEPARTED, What.REPLACED)

@@ -6,7 +6,8 @@ so that two restarts of one client may be two restarts, and six are a loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from kshim.explain.facts import HEARTBEAT_MS, RETURN_MS, START_MS, UNSEEN, Kind,
 from kshim.explain.hypotheses.departures import evidence_for
 from kshim.explain.hypotheses.others import is_foreign, topics_of, what_was_slow
 from kshim.explain.lives import Group, stem
-from kshim.explain.weigh import Evidence, Step
+from kshim.explain.weigh import Evidence, Step, weight
 
 _BEGINS_MS = 1_000
 """How long after a member has joined a rebalance begins, at most, that is due to it."""
@@ -168,7 +169,7 @@ def _turnovers(group: Group, found: Sequence[Disturbance], known: Known) -> Iter
     }
     lost = _without_a_word(group, found)
     for gone in found:
-        if gone.life is None or not _is_orderly(gone) or gone.fact.source in lost:
+        if gone.life is None or not _is_orderly(gone, known) or gone.fact.source in lost:
             continue
         if gone.life.next is not None:
             if gone.life.away_ms <= known.return_ms(gone.life.member.member_id):
@@ -251,12 +252,14 @@ def _rounds(chain: Sequence[_Turnover]) -> Iterator[Sequence[_Turnover]]:
         end = max(end, begin + 1)
 
 
-def _is_orderly(each: Disturbance) -> bool:
+def _is_orderly(each: Disturbance, known: Known) -> bool:
     """Whether it may be part of a deploy. Static members do not leave: if they are slow to start, their sessions expire."""
     if each.fact.kind is Kind.LEFT:
         return True
     life = each.life
     is_static = life is not None and life.member.instance_id is not None
+    if _speaks_against(each, known, Cause.STATIC_RESTART):
+        return False
     return is_static and life is not None and life.next is not None and each.fact.kind in (Kind.EXPIRED, Kind.REPLACED)
 
 
@@ -298,19 +301,18 @@ def _loops(found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
     for each in found:
         if each.what in (What.DEPARTED, What.REPLACED) and each.life is not None:
             of_clients.setdefault(id(each.life.first), []).append(each)
-    arrived = {id(each.life): each for each in found if each.what is What.ARRIVED}
     for mine in of_clients.values():
         for chain in chains(mine, known):
             if len(chain) >= 2:
-                yield from _loop(chain, arrived, known)
+                yield from _loop(chain, found, known)
 
 
-def _loop(chain: Sequence[Disturbance], arrived: Mapping[int, Disturbance], known: Known) -> Iterator[Candidate]:
+def _loop(chain: Sequence[Disturbance], found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
     yield from (
         candidate
         for candidate in (
-            _repeated(Cause.CRASH_LOOP, chain, arrived, known, _may_have_crashed),
-            _repeated(Cause.FLAPPING, chain, arrived, known, lambda each: each.fact.kind is Kind.LEFT),
+            _repeated(Cause.CRASH_LOOP, chain, found, known, _may_have_crashed),
+            _repeated(Cause.FLAPPING, chain, found, known, lambda each: each.fact.kind is Kind.LEFT),
             _duplicates(chain, known),
         )
         if candidate is not None
@@ -318,7 +320,8 @@ def _loop(chain: Sequence[Disturbance], arrived: Mapping[int, Disturbance], know
 
 
 _REPEATED = {
-    Cause.CRASH_LOOP: (Cause.KILLED,),
+    # The processes of a static member that are started again at once look as if each had been restarted.
+    Cause.CRASH_LOOP: (Cause.KILLED, Cause.STATIC_RESTART),
     Cause.FLAPPING: (Cause.RESTART,),
 }
 """What a loop repeats: it predicts of each departure what that does."""
@@ -331,31 +334,52 @@ def _may_have_crashed(each: Disturbance) -> bool:
 def _repeated(
     cause: Cause,
     chain: Sequence[Disturbance],
-    arrived: Mapping[int, Disturbance],
+    found: Sequence[Disturbance],
     known: Known,
     fits: Callable[[Disturbance], bool],
 ) -> Candidate | None:
-    mine = [each for each in chain if fits(each)]
+    causes = _REPEATED[cause]
+    if sum(each.what is What.REPLACED for each in chain) == 1:
+        causes = causes[:1]  # one restart between other ends begins no loop
+    mine = [each for each in chain if fits(each) and not _speaks_against(each, known, *causes)]
     if len(mine) < 2:
         return None
     verb = "ended without leaving" if cause is Cause.CRASH_LOOP else "left in order"
     # When a loop has ended, nobody joins again: that says nothing against the rest of it.
     ends = cause is Cause.FLAPPING and mine[-1].life is not None and mine[-1].life.next is None
-    evidence = [one for each in (mine[:-1] if ends else mine) for one in evidence_for(each, known, *_REPEATED[cause])]
+    evidence = [one for each in (mine[:-1] if ends else mine) for one in evidence_for(each, known, *causes)]
     # Once is no loop, and twice may be chance.
-    evidence += [Evidence(f"{each.name} {verb} again", Step.LIKELY) for each in mine[1:]]
+    evidence += [
+        Evidence(f"{each.name} {verb} again", Step.LIKELY)
+        if not _was_in_turn(before, each, found)
+        else Evidence(f"others were replaced before {each.name} {verb} again", Step.UNLIKELY)
+        for before, each in pairwise(mine)
+    ]
     if len({each.member.host for each in mine if each.member is not None}) > 1 and cause is Cause.CRASH_LOOP:
         evidence.append(Evidence("its processes are on different hosts", Step.UNLIKELY))
-    first = arrived.get(id(mine[0].life))
+    first = next((one for one in found if one.what is What.ARRIVED and one.life is mine[0].life), None)
     if first is not None and mine[0].from_ms - first.from_ms <= RETURN_MS:
         mine.insert(0, first)
         evidence.append(Evidence(f"{first.name} had joined for the first time just before", Step.NEUTRAL))
     return Candidate(cause, tuple(mine), tuple(evidence), prior=-4.0)
 
 
+def _was_in_turn(before: Disturbance, each: Disturbance, found: Sequence[Disturbance]) -> bool:
+    """Whether another process was replaced between two replacements of a static member, as in deploys."""
+    return each.what is What.REPLACED and any(
+        before.fact.ts_ms < one.fact.ts_ms < each.fact.ts_ms for one in found if one.what is What.REPLACED
+    )
+
+
+def _speaks_against(each: Disturbance, known: Known, *causes: Cause) -> bool:
+    """Whether what is seen of a replacement speaks against causes: it was no part of their loop, but perhaps of a deploy."""
+    return each.what is What.REPLACED and weight(0, evidence_for(each, known, *causes)) < 0
+
+
 def _duplicates(chain: Sequence[Disturbance], known: Known) -> Candidate | None:
     """Two living processes take an instance id from each other."""
-    mine = [each for each in chain if each.what is What.REPLACED]
+    causes = (Cause.DUPLICATE_INSTANCE,)
+    mine = [each for each in chain if each.what is What.REPLACED and not _speaks_against(each, known, *causes)]
     evidence = [one for each in mine for one in evidence_for(each, known, Cause.DUPLICATE_INSTANCE)]
     evidence += [Evidence("another process with the instance id took its place again", Step.LIKELY)] * (len(mine) - 1)
     # When one of the two is stopped, the id has no process until its session expires and the other one joins.
