@@ -150,6 +150,7 @@ class Story:
         group: str = "billing",
         waited_for: str | None = None,
         wait_ms: int = 0,
+        other_wait_ms: int | None = None,
         protocol: str = "range",
         join_ms: int | None = None,
         partitions: dict[str, int] | None = None,
@@ -158,7 +159,7 @@ class Story:
         last = None if waited_for is None else self._members[group, waited_for][-1]
         phases = Phases(
             wait_ms if join_ms is None else join_ms, 10, protocol, None, last, None if last is None else wait_ms
-        )._replace(partitions=partitions)
+        )._replace(partitions=partitions, other_wait_ms=other_wait_ms)
         return self._add(at_ms, group, Kind.COMPLETED, None, phases=phases)
 
     def incidents(self, *, is_observed: bool = True, until_ms: int = 0) -> list[Incident]:

@@ -719,3 +719,27 @@ def test_a_client_that_is_gone_again_before_a_record_has_its_host_is_the_same_cl
         story.joins(HOUR + number * 6 * SECOND, "four", host=None if number == 2 else "10.0.0.4")
         story.leaves(HOUR + number * 6 * SECOND + 3 * SECOND, "four")
     assert {name for _, clients in story.causes()[1:] for name in clients} == {"four@10.0.0.4"}
+
+
+def test_a_client_that_flaps_before_a_deploy_is_no_part_of_it() -> None:
+    story = a_group_of_three()
+    for number in range(3):
+        at_ms = HOUR + number * 6 * SECOND
+        story.joins(at_ms, "four", host="10.0.0.4").leaves(at_ms + 3 * SECOND, "four")
+    for number, client in enumerate(("one", "two", "three")):
+        at_ms = HOUR + 30 * SECOND + number * 6 * SECOND
+        story.leaves(at_ms, client).joins(at_ms + 2 * SECOND, client, host=f"10.0.0.{number + 1}")
+    assert causes_of(story) == ["one_by_one_start", "flapping", "deploy"]
+
+
+def test_a_client_with_a_member_on_each_host_is_on_the_one_that_has_none_when_there_is_no_record_of_it() -> None:
+    story = Story()
+    for number in range(3):
+        story.joins(number * 300, "api", host=f"10.0.0.{number + 1}")
+    story.leaves(HOUR, "api").joins(HOUR + 2 * SECOND, "api", host=None)
+    assert story.causes()[-1] == ("restart", ("api@10.0.0.1",))
+
+
+def test_two_members_for_which_all_wait_for_longer_than_for_any_poll_are_slow_even_if_they_are_alike() -> None:
+    story = a_group_of_three().completes(HOUR, waited_for="two", wait_ms=12 * SECOND, other_wait_ms=11 * SECOND)
+    assert story.causes()[-1] == ("slow_poll", ("two@10.0.0.2",))

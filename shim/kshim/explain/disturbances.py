@@ -18,6 +18,9 @@ _UNUSUAL = 2
 """So many times the median of a group's phases is not usual; a poll may take as long as the one before."""
 
 
+_POLLS_MS = 10_000
+"""For longer than this nobody waits for polls that take as long as those of the others: then several are slow."""
+
 _VIEW_MS = 10_000
 """How long a new leader may take to learn of its topics: its first metadata, and the poll in which it joins again."""
 
@@ -179,7 +182,9 @@ def _long_phases(group: Group, known: Known) -> Iterator[Disturbance]:
         # By its next heartbeat a member knows that it has to join again, and then its application has to poll. Polls of
         # healthy members take about as long as those of the others.
         heartbeat_ms = min(known.session_ms(last.member_id) / 2, HEARTBEAT_MS)
-        if wait_ms > max(heartbeat_ms + POLL_MS, _UNUSUAL * usual_ms, _UNUSUAL * (phases.other_wait_ms or 0)):
+        if wait_ms > max(
+            heartbeat_ms + POLL_MS, _UNUSUAL * usual_ms, min(_UNUSUAL * (phases.other_wait_ms or 0), _POLLS_MS)
+        ):
             began_ms = fact.ts_ms - (phases.sync_ms or 0) - (phases.join_ms or wait_ms)
             life = group.life_of(last)
             yield Disturbance(What.SLOW_JOIN, group.name, began_ms, began_ms + wait_ms, fact, life)

@@ -197,18 +197,19 @@ class Group:
         return life
 
     def _find_hosts(self) -> None:
-        """Who was gone before there was a record of it is on the host of its client, if that has but one."""
-        hosts: dict[str | None, set[str]] = defaultdict(set)
+        """Who was gone before there was a record of it is on the host of its client: the only one without another member of that name."""
+        of_clients: dict[str, list[Life]] = defaultdict(list)
+        for life in self.lives:
+            if life.member.host is not None and life.member.client_id is not None:
+                of_clients[life.member.client_id].append(life)
         for life in self.lives:
             if life.member.host is not None:
-                hosts[life.member.client_id].add(life.member.host)
-        for life in self.lives:
-            if (
-                life.member.host is None
-                and life.member.client_id is not None
-                and len(hosts[life.member.client_id]) == 1
-            ):
-                life.member = life.member._replace(host=next(iter(hosts[life.member.client_id])))
+                continue
+            known = of_clients.get(life.member.client_id or "", ())
+            taken = {other.member.host for other in known if other.is_alive_at(life.began_ms)}
+            hosts = {other.member.host for other in known} - taken
+            if len(hosts) == 1:
+                life.member = life.member._replace(host=hosts.pop())
 
     def _find_last_joins(self) -> None:
         """Sessions begin anew when phase JOIN ends. Who is not heard of after that may have been gone since its JoinGroup."""

@@ -17,7 +17,7 @@ from kshim.explain.disturbances import Disturbance, Key, What
 from kshim.explain.facts import HEARTBEAT_MS, RETURN_MS, START_MS, UNSEEN, Kind, Known
 from kshim.explain.hypotheses.departures import evidence_for
 from kshim.explain.hypotheses.others import is_foreign, topics_of, what_was_slow
-from kshim.explain.lives import Group, stem
+from kshim.explain.lives import Group, Life, stem
 from kshim.explain.weigh import Evidence, Step, weight
 
 _BEGINS_MS = 1_000
@@ -172,10 +172,19 @@ def _turnovers(group: Group, found: Sequence[Disturbance], known: Known) -> Iter
         if gone.life is None or not _is_orderly(gone, known) or gone.fact.source in lost:
             continue
         if gone.life.next is not None:
-            if gone.life.away_ms <= known.return_ms(gone.life.member.member_id):
+            if not _flaps_away(gone.life.next) and gone.life.away_ms <= known.return_ms(gone.life.member.member_id):
                 yield _Turnover(gone, None)
         elif (new := _take_successor(group, gone, came, starting, known)) is not None:
             yield _Turnover(gone, new)
+
+
+def _flaps_away(new: Life | None) -> bool:
+    """Whether a process left again at once, and each one after it, and none stayed: what a deploy starts is there to stay."""
+    while new is not None:
+        if new.gone is None or new.gone.kind is not Kind.LEFT or new.gone.ts_ms - new.began_ms > START_MS:
+            return False
+        new = new.next
+    return True
 
 
 def _is_alike(new: Disturbance, gone: Disturbance) -> bool:
