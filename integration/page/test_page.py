@@ -105,7 +105,7 @@ def test_the_keyboard_alone_finds_a_group_and_a_rebalance(page: Page) -> None:
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
     expect(page.locator("#turn h2")).to_have_text("Rebalance 2")
-    assert page.evaluate("document.activeElement.className") == "answer"
+    expect(page.locator(".answer")).to_be_focused()
 
 
 def test_times_are_local_when_that_is_wanted_and_stay_so(page: Page) -> None:
