@@ -106,6 +106,10 @@ def test_the_keyboard_alone_finds_a_group_and_a_rebalance(page: Page) -> None:
     page.keyboard.press("Enter")
     expect(page.locator("#turn h2")).to_have_text("Rebalance 2")
     expect(page.locator(".answer")).to_be_focused()
+    page.evaluate("document.querySelector('.answer').dataset.read = 'before'")
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # it is read again
+    expect(page.locator(".answer[data-read]")).to_have_count(0)
+    expect(page.locator(".answer")).to_be_focused(timeout=1_000)
 
 
 def test_times_are_local_when_that_is_wanted_and_stay_so(page: Page) -> None:

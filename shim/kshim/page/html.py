@@ -211,7 +211,7 @@ def _why(
         parts.append(
             "<section id='why'><p class='none'>It follows from another rebalance, or nothing is known of its cause.</p></section>"
         )
-    return f"<div class='answer'>{''.join(parts)}</div>"
+    return f"<div class='answer' tabindex='-1'>{''.join(parts)}</div>"
 
 
 def _drawing(group: GroupNow, turn: Turn | None, drawn: Picture, *, is_file: bool) -> str:

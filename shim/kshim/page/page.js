@@ -231,7 +231,6 @@ document.addEventListener("click", async (event) => {
       event.preventDefault();
       await go(where, true);
       const answer = main.querySelector(".answer") || main;
-      answer.tabIndex = -1;
       answer.focus({ preventScroll: true });
       scrollTo(0, 0);
     }
