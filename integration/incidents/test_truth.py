@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from integration.incidents.truth import Accident, Cause, Late, Subject, SubjectKind, Truth, TruthFile, read_truth
+from integration.incidents.truth import (
+    Accident,
+    Cause,
+    Ended,
+    Late,
+    Play,
+    Subject,
+    SubjectKind,
+    Truth,
+    TruthFile,
+    read_truth,
+)
 from kshim_pipeline.diagnosis import causes
 
 
@@ -18,9 +29,12 @@ def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     file.add_trigger(trigger)
     file.add_accident(accident)
     file.add_late(Late(2_100, 2_900))
+    ended = Ended("g", "a@127.0.1.1", 2_950, is_crash=True)
+    file.add_ended(ended)
     file.end(3_000)
     file.close()
-    assert read_truth(tmp_path / "truth.jsonl") == ((truth,), (accident,), 3_000, (Late(2_100, 2_900),), (trigger,))
+    expected = Play((truth,), (accident,), 3_000, (Late(2_100, 2_900),), (trigger,), (ended,))
+    assert read_truth(tmp_path / "truth.jsonl") == expected
     assert file.accident_count == 1
 
 

@@ -82,6 +82,15 @@ class Accident(NamedTuple):
     at_ms: int
 
 
+class Ended(NamedTuple):
+    """A process ended by itself, as after a fatal error of its client. `is_crash`: nothing was being done then, so it is an incident."""
+
+    group_id: str
+    client: str
+    at_ms: int
+    is_crash: bool
+
+
 class Late(NamedTuple):
     """This process did not get to run for so long, so its members were all slower than their scripts said."""
 
@@ -132,6 +141,10 @@ class TruthFile:
         """Write down that nothing of that time is to be trusted."""
         self._write({"type": "late", **late._asdict()})
 
+    def add_ended(self, ended: Ended) -> None:
+        """Write down that a process ended without anybody's doing."""
+        self._write({"type": "ended", **ended._asdict()})
+
     def end(self, at_ms: int) -> None:
         """Write down when the play was over: what is seen from then on is only the end of the processes."""
         self._write({"type": "end", "at_ms": at_ms})
@@ -153,6 +166,7 @@ class Play(NamedTuple):
     end_ms: int | None
     late: tuple[Late, ...] = ()
     triggers: tuple[Truth, ...] = ()
+    ended: tuple[Ended, ...] = ()
 
 
 def read_truth(path: Path) -> Play:
@@ -161,6 +175,7 @@ def read_truth(path: Path) -> Play:
     accidents: list[Accident] = []
     late: list[Late] = []
     triggers: list[Truth] = []
+    ended: list[Ended] = []
     end_ms: int | None = None
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
@@ -173,9 +188,11 @@ def read_truth(path: Path) -> Play:
                 accidents.append(Accident(**row))
             case "late":
                 late.append(Late(**row))
+            case "ended":
+                ended.append(Ended(**row))
             case _:
                 end_ms = row["at_ms"]
-    return Play(tuple(truths), tuple(accidents), end_ms, tuple(late), tuple(triggers))
+    return Play(tuple(truths), tuple(accidents), end_ms, tuple(late), tuple(triggers), tuple(ended))
 
 
 def _truth(row: dict[str, Any]) -> Truth:

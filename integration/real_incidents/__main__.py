@@ -9,12 +9,21 @@ from pathlib import Path
 
 from integration.real_incidents.hosts import Host, free_ports_of
 from integration.real_incidents.play import Played, Player, relaying
+from integration.real_incidents.services import SESSION_MS, GroupProtocol
 from integration.support.broker import Broker
 from integration.support.kafka import RealKafka, free_ports
 from integration.support.kshim import KshimProcess
 
 HOST_COUNT = 6
-CONFIG = {"offsets.topic.num.partitions": "4", "log.cleaner.enable": "false", "group.initial.rebalance.delay.ms": "0"}
+CONFIG = {
+    "offsets.topic.num.partitions": "4",
+    "log.cleaner.enable": "false",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.session.timeout.ms": str(SESSION_MS),
+    "group.consumer.min.session.timeout.ms": str(SESSION_MS),
+    "group.consumer.heartbeat.interval.ms": "3000",
+    "group.consumer.min.heartbeat.interval.ms": "3000",
+}
 
 
 def broker_named(name: str, hosts: list[Host], folder: Path) -> Broker:
@@ -45,9 +54,15 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--services", type=int, default=8)
     parser.add_argument("--incidents", type=int, default=100, help="besides the starts and what befalls the fleet")
+    parser.add_argument(
+        "--protocol", choices=[each.value for each in GroupProtocol], default=GroupProtocol.CLASSIC.value
+    )
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    played = asyncio.run(play(options.broker, options.folder, options.seed, options.services, options.incidents))
+    protocol = GroupProtocol(options.protocol)
+    played = asyncio.run(
+        play(options.broker, options.folder, options.seed, options.services, options.incidents, protocol)
+    )
     print(
         f"{played.incident_count} incidents in {played.seconds:.0f} s; after {played.unsettled_count} a group was not "
         "stable for very long",
@@ -56,7 +71,9 @@ def main() -> int:
     return 0
 
 
-async def play(broker_name: str, folder: Path, seed: int, service_count: int, incident_count: int) -> Played:
+async def play(
+    broker_name: str, folder: Path, seed: int, service_count: int, incident_count: int, protocol: GroupProtocol
+) -> Played:
     """Start a broker, play on it, and stop it. The folder must be there."""
     listener_ports = free_ports(HOST_COUNT)
     hosts = [
@@ -73,6 +90,7 @@ async def play(broker_name: str, folder: Path, seed: int, service_count: int, in
                 seed=seed,
                 service_count=service_count,
                 incident_count=incident_count,
+                protocol=protocol,
                 tell=lambda line: print(line, file=sys.stderr),
             )
             return await player.play()

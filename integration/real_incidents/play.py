@@ -13,13 +13,14 @@ from typing import NamedTuple
 
 from kafka import KafkaAdminClient, KafkaProducer
 
-from integration.incidents.truth import Cause, Subject, SubjectKind, Truth, TruthFile, wall_ms
+from integration.incidents.truth import Cause, Ended, Subject, SubjectKind, Truth, TruthFile, wall_ms
 from integration.real_incidents.hosts import Host
-from integration.real_incidents.processes import PROGRAMS, Process
+from integration.real_incidents.processes import Process
 from integration.real_incidents.scripts import SCRIPTS, Outcome, Stage, start
-from integration.real_incidents.services import Service
+from integration.real_incidents.services import GroupProtocol, Service, protocol_and_client
 from integration.support.broker import Broker
 from kshim.tools.client import BrokerGone, Client
+from kshim_protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
 
 _LOOK_AGAIN_S = 0.5
@@ -49,14 +50,14 @@ class Player:
         seed: int,
         service_count: int,
         incident_count: int,
+        protocol: GroupProtocol,
         tell: Callable[[str], object],
     ) -> None:
         self.hosts = hosts
         self._broker = broker
         self._rng = random.Random(seed)
-        clients = sorted(PROGRAMS)
         self._services = [
-            Service(number, clients[number % len(clients)], hosts, folder, random.Random(self._rng.random()))
+            Service(number, *protocol_and_client(protocol, number), hosts, folder, random.Random(self._rng.random()))
             for number in range(service_count)
         ]
         self._truths = TruthFile(folder / "truth.jsonl")
@@ -64,6 +65,7 @@ class Player:
         self._tickets = iter(range(incident_count))
         self._tell = tell
         self._unsettled = 0
+        self._is_fleet_disturbed = False
         self._is_up = asyncio.Event()
         self._is_up.set()
         self._is_over = asyncio.Event()
@@ -100,7 +102,7 @@ class Player:
         while time.monotonic() < deadline:
             await self._is_up.wait()
             running = sum(process.is_running for process in service.processes)
-            if await asyncio.to_thread(self._stable_members, service.group_id) == running:
+            if await asyncio.to_thread(self._stable_members, service) == running:
                 return
             await asyncio.sleep(_LOOK_AGAIN_S)
         self._unsettled += 1
@@ -134,7 +136,9 @@ class Player:
                 await asyncio.wait_for(self._is_over.wait(), self._rng.expovariate(1 / _BETWEEN_FLEET_S))
                 return
             if self._inhabited:
+                self._is_fleet_disturbed = True
                 await self._rng.choice(acts)()
+                self._is_fleet_disturbed = False
 
     async def _stall_a_host(self) -> None:
         host = self._rng.choice(self._inhabited)
@@ -203,7 +207,11 @@ class Player:
 
     async def _write(self, service: Service, script: Callable[[Stage, Service], Awaitable[Outcome]]) -> None:
         start_ms = wall_ms()
-        outcome = await script(self, service)
+        service.is_disturbed = True
+        try:
+            outcome = await script(self, service)
+        finally:
+            service.is_disturbed = False
         self._add(outcome.cause, outcome.variant, [service.group_id], outcome.subject, start_ms, wall_ms())
 
     def _add(
@@ -228,12 +236,16 @@ class Player:
         await self._is_up.wait()
         await asyncio.to_thread(administer)
 
-    def _stable_members(self, group_id: str) -> int | None:
+    def _stable_members(self, service: Service) -> int | None:
         """How many members a stable group has; an empty one has none. None while it is rebalancing, or nobody answers."""
         host, _, port = self._broker.bootstrap.rpartition(":")
+        name = (service.group_id,)
         try:
             with closing(Client(host, int(port), client_id="player")) as client:
-                group = client.ask(DescribeGroupsRequest(groups=(group_id,)), 5).groups[0]
+                if service.protocol is GroupProtocol.CONSUMER:
+                    group = client.ask(ConsumerGroupDescribeRequest(group_ids=name), 0).groups[0]
+                else:
+                    group = client.ask(DescribeGroupsRequest(groups=name), 5).groups[0]
         except (BrokerGone, TimeoutError):
             return None
         return len(group.members) if group.group_state in ("Stable", "Empty", "Dead") else None
@@ -241,15 +253,24 @@ class Player:
     # In the background
 
     async def _supervise(self) -> None:
-        """Start again what has ended by itself, as the platform of every service does."""
+        """Start again what has ended by itself, as the platform of every service does.
+
+        It was killed, by nobody, if nothing was being done to it; else its end belongs to what was.
+        """
         while True:
             await asyncio.sleep(1.0)
             for service in self._services:
                 for process in list(service.processes):
-                    if not process.is_running:
-                        service.drop(process)
-                        self._tell(f"     {process.client} has ended by itself")
-                        service.start(process.place)
+                    if process.is_running:
+                        continue
+                    service.drop(process)
+                    is_crash = not service.is_disturbed and not self._is_fleet_disturbed
+                    self._truths.add_ended(Ended(service.group_id, process.client, wall_ms(), is_crash))
+                    self._tell(f"     {process.client} has ended by itself")
+                    if is_crash:
+                        who = Subject(SubjectKind.CLIENT, (process.client,), process.host.address)
+                        self._add(Cause.KILLED, "ended by itself", [service.group_id], who, wall_ms(), wall_ms())
+                    service.start(process.place)
 
     async def _produce(self) -> None:
         """Have every service get its records, for as long as this is not cancelled."""

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from integration.incidents.truth import Cause, Subject, SubjectKind
 from integration.real_incidents.hosts import Host
 from integration.real_incidents.processes import Process
-from integration.real_incidents.services import Service
+from integration.real_incidents.services import GroupProtocol, Service
 
 GROUP = Subject(SubjectKind.GROUP)
 
@@ -295,6 +295,10 @@ def _has(count: int) -> Callable[[Service], bool]:
     return lambda service: len(service.processes) >= count
 
 
+def _is_classic(service: Service) -> bool:
+    return service.protocol is GroupProtocol.CLASSIC
+
+
 def _is_quick(service: Service) -> bool:
     return service.max_poll_s <= 60
 
@@ -322,6 +326,6 @@ SCRIPTS: Mapping[str, Script] = {
         use_an_instance_id_twice, 2, lambda service: service.is_static and _has(2)(service)
     ),
     "enforce a rebalance": Script(
-        enforce_a_rebalance, 2, lambda service: service.client == "java" and _has(2)(service)
-    ),
+        enforce_a_rebalance, 2, lambda service: service.client == "java" and _is_classic(service) and _has(2)(service)
+    ),  # with the new protocol, enforceRebalance does nothing
 }

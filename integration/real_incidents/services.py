@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Sequence
+from enum import Enum
 from pathlib import Path
 
 from integration.real_incidents.hosts import Host
@@ -15,6 +16,34 @@ _ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 _UNKNOWN_ASSIGNORS = {"confluent-kafka": ("sticky",)}
 """What a client refuses to start with."""
 
+_OF_BROKER = ("uniform", "range")
+"""Assignors of the new protocol: those of the broker."""
+
+CLIENTS = ("confluent-kafka", "franz-go", "java", "kafka-python")
+"""In the order in which services have them. kafka-python knows the classic protocol alone."""
+OF_NEW_PROTOCOL = CLIENTS[:-1]
+
+SESSION_MS = 10_000
+"""Of groups of the new protocol, which is the broker's setting: shorter than Kafka's, so that a play takes minutes."""
+
+
+class GroupProtocol(Enum):
+    """What services run on: `group.protocol`. MIXED: every second service on each."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    MIXED = "mixed"
+
+
+def protocol_and_client(wanted: GroupProtocol, number: int) -> tuple[GroupProtocol, str]:
+    """Of the service with this number."""
+    if wanted is GroupProtocol.MIXED:
+        one, place = (GroupProtocol.CONSUMER, GroupProtocol.CLASSIC)[number % 2], number // 2
+    else:
+        one, place = wanted, number
+    clients = CLIENTS if one is GroupProtocol.CLASSIC else OF_NEW_PROTOCOL
+    return one, clients[place % len(clients)]
+
 
 class Service:
     """One application: its group, its topic, and its processes, of which some hosts have several.
@@ -22,9 +51,13 @@ class Service:
     Client ids are those of real deployments: one for all processes, one for each place, or a new one for each pod.
     """
 
-    def __init__(self, number: int, client: str, hosts: Sequence[Host], folder: Path, rng: random.Random) -> None:
+    def __init__(
+        self, number: int, protocol: GroupProtocol, client: str, hosts: Sequence[Host], folder: Path, rng: random.Random
+    ) -> None:
+        """`protocol`: classic or consumer."""
         self.name = f"{_NAMES[number % len(_NAMES)]}{number // len(_NAMES) or ''}"
         self.client = client
+        self.protocol = protocol
         self.rng = rng
         self.group_id = self.name
         self.topic = f"{self.name}.events"
@@ -38,11 +71,16 @@ class Service:
             ((6_000, 20_000), (6_000, 40_000), (10_000, 30_000), (10_000, 60_000), (10_000, 12_000), (45_000, 300_000))
         )
         self._assignors = [each for each in _ASSIGNORS if each not in _UNKNOWN_ASSIGNORS.get(client, ())]
+        if protocol is GroupProtocol.CONSUMER:
+            self.session_ms = SESSION_MS
+            self._assignors = list(_OF_BROKER)
         self.assignor = rng.choice(self._assignors)
         self.records_per_s = rng.choice((0, 1, 5, 20))
         self.work_ms = rng.choice((0, 5, 50, 300))
         self.metadata_max_age_ms = rng.choice((5_000, 15_000, 30_000))
         self.processes: list[Process] = []
+        self.is_disturbed = False
+        """Whether a script does something to it now."""
         self._hosts = hosts
         self._folder = folder
         self._lives = itertools.count(1)
@@ -102,14 +140,21 @@ class Service:
                 **source,
                 "group.id": self.group_id,
                 "auto.offset.reset": "earliest",
-                "session.timeout.ms": str(self.session_ms),
-                "heartbeat.interval.ms": str(min(self.session_ms // 3, 3_000)),
+                **self._of_protocol(),
                 "max.poll.interval.ms": str(self.max_poll_ms),
                 "max.poll.records": "20",
                 "auto.commit.interval.ms": "1000",
                 "metadata.max.age.ms": str(self.metadata_max_age_ms),
-                "partition.assignment.strategy": self.assignor,
                 "work.ms": str(self.work_ms),
             },
             self._folder / f"{self.name}-{next(self._lives)}.log",
         )
+
+    def _of_protocol(self) -> dict[str, str]:
+        if self.protocol is GroupProtocol.CONSUMER:
+            return {"group.protocol": "consumer", "group.remote.assignor": self.assignor}
+        return {
+            "session.timeout.ms": str(self.session_ms),
+            "heartbeat.interval.ms": str(min(self.session_ms // 3, 3_000)),
+            "partition.assignment.strategy": self.assignor,
+        }

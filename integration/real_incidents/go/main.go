@@ -52,18 +52,24 @@ func options(settings map[string]string) []kgo.Opt {
 	balancers := map[string]kgo.GroupBalancer{
 		"range": kgo.RangeBalancer(), "roundrobin": kgo.RoundRobinBalancer(),
 		"sticky": kgo.StickyBalancer(), "cooperative-sticky": kgo.CooperativeStickyBalancer(),
+		"uniform": kgo.StickyBalancer(), // how the broker's is asked for
 	}
 	made := []kgo.Opt{
 		kgo.SeedBrokers(settings["bootstrap.servers"]),
 		kgo.ConsumerGroup(settings["group.id"]), kgo.ClientID(settings["client.id"]),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.SessionTimeout(duration(settings["session.timeout.ms"])),
-		kgo.HeartbeatInterval(duration(settings["heartbeat.interval.ms"])),
 		kgo.RebalanceTimeout(duration(settings["max.poll.interval.ms"])),
 		kgo.AutoCommitInterval(duration(settings["auto.commit.interval.ms"])),
 		kgo.MetadataMaxAge(duration(settings["metadata.max.age.ms"])),
-		kgo.Balancers(balancers[settings["partition.assignment.strategy"]]),
 		kgo.BlockRebalanceOnPoll(),
+	}
+	if settings["group.protocol"] == "consumer" {
+		made = append(made, kgo.ServerSideBalancer(), kgo.Balancers(balancers[settings["group.remote.assignor"]]))
+	} else {
+		made = append(made,
+			kgo.SessionTimeout(duration(settings["session.timeout.ms"])),
+			kgo.HeartbeatInterval(duration(settings["heartbeat.interval.ms"])),
+			kgo.Balancers(balancers[settings["partition.assignment.strategy"]]))
 	}
 	if instance := settings["group.instance.id"]; instance != "" {
 		made = append(made, kgo.InstanceID(instance))

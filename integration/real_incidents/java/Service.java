@@ -32,7 +32,7 @@ public final class Service {
         int workMs = Integer.parseInt((String) settings.remove("work.ms"));
         String topics = (String) settings.remove("topics");
         String pattern = (String) settings.remove("pattern");
-        settings.compute("partition.assignment.strategy",
+        settings.computeIfPresent("partition.assignment.strategy",
             (key, name) -> "org.apache.kafka.clients.consumer." + ASSIGNORS.get(name));
         Thread commands = new Thread(Service::read);
         commands.setDaemon(true);

@@ -1,0 +1,33 @@
+"""Services, before any of their processes is started."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from integration.real_incidents.hosts import Host
+from integration.real_incidents.processes import PROGRAMS
+from integration.real_incidents.services import CLIENTS, SESSION_MS, GroupProtocol, Service, protocol_and_client
+
+
+def test_every_client_has_a_program_and_its_turn() -> None:
+    assert set(CLIENTS) == set(PROGRAMS)
+    assert [protocol_and_client(GroupProtocol.CLASSIC, number)[1] for number in range(4)] == list(CLIENTS)
+
+
+def test_services_of_a_mixed_play_are_of_both_protocols_in_turn() -> None:
+    drawn = [protocol_and_client(GroupProtocol.MIXED, number) for number in range(4)]
+    assert [protocol for protocol, _ in drawn] == [GroupProtocol.CONSUMER, GroupProtocol.CLASSIC] * 2
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_no_service_of_the_new_protocol_has_a_client_without_it_or_a_session_of_its_own(
+    number: int, tmp_path: Path
+) -> None:
+    protocol, client = protocol_and_client(GroupProtocol.CONSUMER, number)
+    service = Service(number, protocol, client, [Host(1, 1, 2)], tmp_path, random.Random(number))
+    assert service.client != "kafka-python"
+    assert service.session_ms == SESSION_MS
+    assert service.assignor in ("uniform", "range")
