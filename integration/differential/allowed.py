@@ -250,6 +250,19 @@ def _uniform_choice(case: Case) -> bool:
     return sum(len(share) ** 2 for share in ours) <= sum(len(share) ** 2 for share in theirs)
 
 
+def _joined_again_as_another_instance(case: Case) -> bool:
+    """A known member joins under another instance id: both let it in, with the same epoch, and only kshim with partitions."""
+    request = case.request
+    slot = case.group.slot_of(request.member_id)
+    known = case.group.slots[slot].instance if slot is not None else None
+    if request.member_epoch != 0 or None in (known, request.instance_id) or known == request.instance_id:
+        return False
+    if not isinstance(case.kshim, dict) or not isinstance(case.kafka, dict):
+        return False
+    told = [tree["assignment"] for tree in (case.kshim, case.kafka)]
+    return None not in told and bool(_partitions(told[0])) and not _partitions(told[1])
+
+
 def _partitions(assignment: Tree) -> list[tuple[str, int]]:
     return [(topic["topic_id"], index) for topic in assignment["topic_partitions"] for index in topic["partitions"]]
 
@@ -285,5 +298,6 @@ SITUATIONS: dict[str, Callable[[Case], bool]] = {
     "removed-while-in-sync": _removed_while_in_sync,
     "stored-nothing": _stored_nothing,
     "uniform-choice": _uniform_choice,
+    "joined-again-as-another-instance": _joined_again_as_another_instance,
     "same-error-in-other-words": _same_error_in_other_words,
 }
