@@ -45,6 +45,26 @@ SUBSCRIPTION: Final = StructType([
 ])
 """What a member of a group of protocol type `consumer` said when it joined."""
 
+OWNED_PARTITIONS: Final = StructType([
+    StructField("topic_id",   StringType()),                      # 32 hex digits
+    StructField("partitions", ArrayType(IntegerType())),
+    StructField("epochs",     ArrayType(IntegerType())),          # since which epoch each is owned; empty: before 4.3
+])
+"""Partitions of a topic that a member of a new-protocol group owns, or is to own."""
+
+WISH: Final = StructType([
+    StructField("group_instance_id",    StringType()),            # null: a dynamic member
+    StructField("rack_id",              StringType()),
+    StructField("client_id",            StringType()),
+    StructField("client_host",          StringType()),            # in Java's form, "/127.0.0.1"
+    StructField("topics",               ArrayType(StringType())),
+    StructField("topic_regex",          StringType()),
+    StructField("rebalance_timeout_ms", IntegerType()),
+    StructField("server_assignor",      StringType()),            # null: it leaves that to others
+    StructField("session_timeout_ms",   IntegerType()),           # null: it does not speak the classic protocol
+])
+"""Who a member of a new-protocol group is, and what it wants."""
+
 MEMBER: Final = StructType([
     StructField("member_id",            StringType()),
     StructField("group_instance_id",    StringType()),            # null: a dynamic member
@@ -67,6 +87,7 @@ DECODED: Final = StructType([
     # kind offset_commit:
     StructField("committed_topic",      StringType()),
     StructField("committed_partition",  IntegerType()),
+    StructField("committed_topic_id",   BinaryType()),            # 16 bytes; null: not told (before version 4)
     StructField("committed_offset",     LongType()),              # the next record to read
     StructField("leader_epoch",         IntegerType()),           # -1: none
     StructField("metadata",             StringType()),
@@ -79,6 +100,19 @@ DECODED: Final = StructType([
     StructField("leader_id",            StringType()),
     StructField("state_timestamp_ms",   LongType()),              # when the group entered its state; -1: unknown
     StructField("members",              ArrayType(MEMBER)),
+    # of groups of the new protocol (KIP-848), kinds consumer_group_*:
+    StructField("member_id",            StringType()),            # of the three kinds about one member
+    StructField("epoch",                IntegerType()),           # of the group, its target, or the member: by kind
+    StructField("previous_epoch",       IntegerType()),           # kind current: of the member
+    StructField("member_state",         StringType()),            # kind current: one of MEMBER_STATES
+    StructField("owned",                ArrayType(OWNED_PARTITIONS)),  # kind current: assigned; kind target: to be owned
+    StructField("to_revoke",            ArrayType(OWNED_PARTITIONS)),  # kind current: owned until it gives them up
+    StructField("wish",                 WISH),                    # kind member
+    StructField("computed_ms",          LongType()),              # kind target: when (ms since 1970); 0: before 4.3
+    StructField("topic_regex",          StringType()),            # kind regular expression
+    StructField("topics",               ArrayType(StringType())), # what it stands for; kind partition metadata: topics
+    StructField("metadata_version",     LongType()),              # of the topics that it was looked up in
+    StructField("resolved_ms",          LongType()),              # when it was looked up (ms since 1970)
 ])
 """Records of `__consumer_offsets`, read. Columns of another kind are null."""
 # fmt: on
@@ -107,7 +141,10 @@ KINDS: Final = {
     22: "streams_group_current_member_assignment",
     23: "streams_group_topology",
 }
-"""Key types of `__consumer_offsets` in Kafka 4.4. Of those above 2 only the group is read."""
+"""Key types of `__consumer_offsets` in Kafka 4.4. Of groups of shares and streams only the group is read."""
+
+MEMBER_STATES: Final = {0: "Stable", 1: "UnrevokedPartitions", 2: "UnreleasedPartitions"}
+"""States of a member of a new-protocol group, by their numbers; others are `Unknown`."""
 
 KIND_UNKNOWN: Final = "unknown"
 """A key type that is not in KINDS."""

@@ -16,15 +16,18 @@ from kshim_protocol.internal.offset_commit import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from kshim_protocol.internal.record_types import RECORD_TYPES
 from kshim_protocol.schema import Struct
 from tests.protocol.strategies import messages
 
+OF_EPOCHS = (3, 4, 5, 6, 7, 8, 16)
 CLASSES: dict[int, tuple[type[Struct], type[Struct]]] = {
     0: (LegacyOffsetCommitKey, LegacyOffsetCommitValue),
     1: (OffsetCommitKey, OffsetCommitValue),
     2: (GroupMetadataKey, GroupMetadataValue),
+    **{number: (RECORD_TYPES[number].key_class(), RECORD_TYPES[number].value_class()) for number in OF_EPOCHS},
 }
-VERSIONS = {0: range(1), 1: range(5), 2: range(5)}
+VERSIONS = {0: range(1), 1: range(5), 2: range(5)} | dict.fromkeys(OF_EPOCHS, range(1))
 SHAPES = [(key_type, version) for key_type, versions in VERSIONS.items() for version in versions]
 
 S = TypeVar("S", bound=Struct)

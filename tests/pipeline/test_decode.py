@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kshim_pipeline.decode import columns, decode, decode_batches
+from kshim_pipeline.decode.epochs import EPOCH_KINDS
 from kshim_pipeline.decode.rows import decode_row
 from kshim_pipeline.records import DECODED, KINDS, RECORDS
 from kshim_pipeline.topics import OFFSETS_TOPIC
@@ -28,11 +29,15 @@ from tests.protocol import golden
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-GOLDEN = [
-    Bytes(bytes.fromhex(record["keyHex"]), None if record["valueHex"] is None else bytes.fromhex(record["valueHex"]))
+OF_KAFKA = {
+    record["case"]: Bytes(
+        bytes.fromhex(record["keyHex"]), None if record["valueHex"] is None else bytes.fromhex(record["valueHex"])
+    )
     for record in golden.load("consumer_offsets.json")["records"]
     if record["recordType"] != "control"
-]
+}
+GOLDEN = list(OF_KAFKA.values())
+CARRIED = ("partition", "offset", "timestamp_ms", "source", "key_type", "value_version", "is_tombstone")
 COMMIT = Bytes(
     build_offset_commit_key("g", "orders", 3),
     build_offset_commit_value(offset=5, leader_epoch=2, metadata="m", commit_timestamp_ms=1_000),
@@ -179,10 +184,82 @@ def test_a_commit_is_read() -> None:
 
 
 def test_types_that_are_not_read_are_named() -> None:
-    records = [Bytes(key_type.to_bytes(2, "big") + b"\0\1g", b"\0\0rest") for key_type in KINDS if key_type > 2]
+    not_read = {key_type: kind for key_type, kind in KINDS.items() if key_type > 2 and key_type not in EPOCH_KINDS}
+    records = [Bytes(key_type.to_bytes(2, "big") + b"\0\1g", b"\0\0rest") for key_type in not_read]
     rows = by_columns(a_batch(records))
-    assert [row["kind"] for row in rows] == [kind for key_type, kind in KINDS.items() if key_type > 2]
+    assert [row["kind"] for row in rows] == list(not_read.values())
     assert {(row["group_id"], row["value_version"]) for row in rows} == {("g", 0)}
+
+
+def golden_row(case: str) -> dict[str, Any]:
+    """A record of Kafka, without what every record has, and without nulls."""
+    (row,) = by_columns(a_batch([OF_KAFKA[case]]))
+    return {name: value for name, value in row.items() if value is not None and name not in CARRIED}
+
+
+def test_records_of_a_member_of_the_new_protocol_are_read() -> None:
+    member_id = "00000000-0000-0000-0000-000000000009"
+    current = golden_row("ConsumerGroupCurrentMemberAssignment-pendingRevocation")
+    topic_id = "acbcdd81547d4428878175205eff7402"
+    assert current == {
+        "kind": "consumer_group_current_member_assignment",
+        "group_id": "golden-interop",
+        "member_id": member_id,
+        "epoch": 2,
+        "previous_epoch": 2,
+        "member_state": "UnrevokedPartitions",
+        "owned": [{"topic_id": topic_id, "partitions": [0, 1], "epochs": [2, 2]}],
+        "to_revoke": [{"topic_id": topic_id, "partitions": [2], "epochs": [2]}],
+    }
+    target = golden_row("ConsumerGroupTargetAssignmentMember")
+    assert (target["kind"], target["member_id"]) == ("consumer_group_target_assignment_member", member_id)
+    assert target["owned"] == [{"topic_id": topic_id, "partitions": [0, 1, 2], "epochs": []}]
+    assert golden_row("ConsumerGroupMemberMetadata-classicMember")["wish"] == {
+        "group_instance_id": None,
+        "rack_id": None,
+        "client_id": "probe",
+        "client_host": "/127.0.0.1",
+        "topics": ["t1"],
+        "topic_regex": "",
+        "rebalance_timeout_ms": 5_000,
+        "server_assignor": None,
+        "session_timeout_ms": 10_000,
+    }
+
+
+def test_records_of_a_group_of_the_new_protocol_are_read() -> None:
+    assert golden_row("ConsumerGroupMetadata") == {
+        "kind": "consumer_group_metadata",
+        "group_id": "k-7f8e",
+        "epoch": 2,
+    }
+    assert golden_row("ConsumerGroupTargetAssignmentMetadata") == {
+        "kind": "consumer_group_target_assignment_metadata",
+        "group_id": "k-7f8e",
+        "epoch": 2,
+        "computed_ms": 1_795_229_257_965,
+    }
+    assert golden_row("ConsumerGroupRegularExpression") == {
+        "kind": "consumer_group_regular_expression",
+        "group_id": "golden-consumer",
+        "topic_regex": "t[12]",
+        "topics": ["t1", "t2"],
+        "metadata_version": 1115,
+        "resolved_ms": 1_795_229_376_357,
+    }
+    assert golden_row("ConsumerGroupMetadata-tombstone") == {
+        "kind": "consumer_group_metadata",
+        "group_id": "golden-interop",
+    }
+
+
+def test_a_commit_is_read_with_the_id_of_its_topic() -> None:
+    value = build_offset_commit_value(
+        offset=5, leader_epoch=2, metadata="", commit_timestamp_ms=1_000, topic_id=b"0123456789abcdef"
+    )
+    with_id, without = by_columns(a_batch([Bytes(COMMIT.key, value), COMMIT]))
+    assert (with_id["committed_topic_id"], with_id["commit_timestamp_ms"]) == (b"0123456789abcdef", 1_000)
+    assert without["committed_topic_id"] is None
 
 
 def test_unknown_and_unreadable_records_are_rows_with_the_reason() -> None:

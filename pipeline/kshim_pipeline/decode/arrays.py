@@ -33,6 +33,15 @@ def texts(buffer: Buffer, slices: Slices) -> tuple[pa.Array, Mask | None]:
     )
 
 
+def blobs(buffer: Buffer, slices: Slices) -> pa.Array:
+    """Bytes."""
+    offsets, data = _gathered(buffer, slices)
+    validity = pa.py_buffer(np.packbits(slices.length >= 0, bitorder="little"))
+    return pa.BinaryArray.from_buffers(
+        pa.binary(), len(slices.start), [validity, pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
+
+
 def int32_lists(buffer: Buffer, start: Ints, counts: Ints) -> pa.Array:
     """Lists of `counts` adjacent big-endian int32 from `start` on."""
     offsets = np.zeros(len(counts) + 1, np.int64)

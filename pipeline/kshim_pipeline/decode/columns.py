@@ -11,8 +11,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kshim_pipeline.decode.arrays import numbers, texts
+from kshim_pipeline.decode.arrays import blobs, numbers, texts
 from kshim_pipeline.decode.cursor import Buffer, Cursor, Ints, Mask, Slices
+from kshim_pipeline.decode.epochs import EPOCH_KINDS
 from kshim_pipeline.decode.members import read_members
 from kshim_pipeline.decode.rows import decode_row
 from kshim_pipeline.decode.types import DECODED
@@ -25,6 +26,7 @@ _NO_VALUE: Final = 1 << 15  # beyond every int16, as the next
 _NO_VERSION: Final = _NO_VALUE + 1
 _GATHERED_ROWS: Final = 16_384
 _GATHERED_BYTES: Final = 32 << 20
+_TOPIC_ID_BYTES: Final = 16
 _CONSUMER: Final = int.from_bytes(b"consumer", "big")
 
 _Columns = dict[str, Any]
@@ -95,7 +97,7 @@ class _Batch:
 
     def _shape(self, rows: Ints, key_type: int, version: int) -> tuple[_Columns, Mask] | None:
         """The columns of rows of one combination, and which rows they are valid for; None: not decoded by columns."""
-        if key_type not in KINDS:
+        if key_type not in KINDS or key_type in EPOCH_KINDS:
             return None
         keys = Cursor(self.buffer, self.key_start[rows] + 2, self.key_end[rows])
         columns: _Columns = {"group_id": keys.string()}
@@ -172,20 +174,25 @@ def _commits(values: Cursor, version: int) -> _Columns:
     columns["commit_timestamp_ms"] = values.int64()
     columns["expire_timestamp_ms"] = values.int64() if version == 1 else np.full(count, -1, np.int64)
     if version >= 4:
-        _skip_topic_id(values)
+        columns["committed_topic_id"] = _topic_id(values)
     values.finish()
     return columns
 
 
-def _skip_topic_id(values: Cursor) -> None:
+def _topic_id(values: Cursor) -> pa.Array:
     """No tagged field, or the topic id alone: tag 0, 16 bytes."""
     tags = values.uvarint()
     has_topic_id = tags > 0
+    found = Slices.nulls(len(values))
     if has_topic_id.any():
         tagged = values.take(has_topic_id)
-        tagged.ok &= (tags[has_topic_id] == 1) & (tagged.uvarint() == 0) & (tagged.uvarint() == 16)
-        tagged.skip(16)
+        tagged.ok &= (tags[has_topic_id] == 1) & (tagged.uvarint() == 0) & (tagged.uvarint() == _TOPIC_ID_BYTES)
+        start = tagged.at
+        tagged.skip(_TOPIC_ID_BYTES)
+        is_id = tagged.ok & (values.buffer.int64[start] | values.buffer.int64[start + 8] != 0)
+        found.put(np.nonzero(has_topic_id)[0], Slices(start, np.where(is_id, _TOPIC_ID_BYTES, -1)))
         values.put(has_topic_id, tagged)
+    return blobs(values.buffer, found)
 
 
 def _groups(values: Cursor, version: int) -> _Columns:

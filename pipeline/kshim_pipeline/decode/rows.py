@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+from kshim_pipeline.decode.epochs import EPOCH_KINDS, read_epoch_record
 from kshim_pipeline.records import KIND_UNKNOWN, KIND_UNREADABLE, KINDS
 from kshim_protocol.codec import codec
 from kshim_protocol.frame import ProtocolError
@@ -12,7 +13,7 @@ from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, Consume
 from kshim_protocol.internal.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kshim_protocol.internal.offset_commit import LegacyOffsetCommitValue, OffsetCommitKey, OffsetCommitValue
 from kshim_protocol.internal.records import UnknownKey, parse_key, parse_value
-from kshim_protocol.schema import Struct
+from kshim_protocol.schema import ZERO_UUID, Struct
 
 _INT16 = struct.Struct(">h")
 _NEWEST_CONSUMER_VERSION = 3
@@ -37,7 +38,8 @@ def _read(found: dict[str, Any], key_bytes: bytes, value_bytes: bytes | None) ->
     """`found` with all columns; what was found before a ProtocolError stays in it."""
     key = parse_key(key_bytes)
     if isinstance(key, UnknownKey):
-        return _named(found, key.type, key_bytes)
+        named = _named(found, key.type, key_bytes)
+        return read_epoch_record(named, key_bytes, value_bytes) if key.type in EPOCH_KINDS else named
     found |= {"kind": KINDS[found["key_type"]], "group_id": key.group}
     if not isinstance(key, GroupMetadataKey):
         found |= {"committed_topic": key.topic, "committed_partition": key.partition}
@@ -60,6 +62,7 @@ def _commit(value: OffsetCommitValue | LegacyOffsetCommitValue) -> dict[str, Any
     }
     if isinstance(value, OffsetCommitValue):
         columns |= {"leader_epoch": value.leader_epoch, "expire_timestamp_ms": value.expire_timestamp}
+        columns["committed_topic_id"] = None if value.topic_id == ZERO_UUID else value.topic_id
     return columns
 
 
