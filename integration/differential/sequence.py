@@ -134,8 +134,6 @@ class Sequence:
             return
         if step.options.get("regex"):
             self._await_topics(ticket.group)
-        if step.options.get("assignor") == "uniform":
-            ticket.group.has_choice = True
         if ticket.group.has_choice or step.options.get("regex"):
             name = ticket.group.name
             self._request(Step("consumer-describe", name, "", v=1, groups=[name]))
@@ -336,6 +334,8 @@ class Sequence:
             with suppress(Malformed):
                 self._name_members(ticket)
             note_ballot(ticket.group, ticket.step, ticket.request, self._trees(ticket)["kafka"])
+            if ticket.step.options.get("assignor") == "uniform":
+                ticket.group.has_choice = True
         for ticket in done:
             trees = self._trees(ticket)
             paths = differences(trees)
