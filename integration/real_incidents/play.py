@@ -261,7 +261,7 @@ class Player:
             await asyncio.sleep(1.0)
             for service in self._services:
                 for process in list(service.processes):
-                    if process.is_running:
+                    if process.is_running or process.is_to_end:
                         continue
                     service.drop(process)
                     is_crash = not service.is_disturbed and not self._is_fleet_disturbed

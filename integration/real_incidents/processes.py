@@ -44,6 +44,8 @@ class Process:
         self.instance_id = instance_id
         self.place = 0
         """Its number in the service."""
+        self.is_to_end = False
+        """Whether it was told to: then nobody starts it again when it does."""
         self._child: subprocess.Popen[bytes] | None = None
 
     @property
@@ -81,6 +83,7 @@ class Process:
 
     async def stop(self) -> None:
         """Have it close its consumer and end; kill it if that takes more than a minute."""
+        self.is_to_end = True
         self.tell("stop")
         assert self._child is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
