@@ -13,6 +13,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from integration.incidents.truth import SubjectKind, Truth, read_truth
@@ -49,12 +50,22 @@ class Match(NamedTuple):
                 return set(subject.clients) == set(self.finding["clients"])
 
 
-def findings(folder: Path) -> list[Finding]:
-    """What `kshim why` says of the data and, of a real Kafka, the log in a folder of the player."""
+SOURCES = ("events", "log", "records")
+"""What the diagnosis may read: everything, which is events on kshim and the log on Kafka; no events; records alone."""
+
+
+def findings(folder: Path, source: str = "events") -> list[Finding]:
+    """What `kshim why` says of the data and, where it has no events or may not read them, the log in a folder of the player."""
     logs = sorted(folder.glob("kafka.log"))  # of a real Kafka
-    command = [sys.executable, "-m", "kshim", "why", "--all", "--data-dir", str(folder / "data"), "--output", "json"]
-    command += [word for log in logs for word in ("--broker-log", str(log))]
-    answer = subprocess.run(command, check=True, capture_output=True, text=True)
+    if source == "log":
+        logs += sorted(folder.glob("kshim.log"))
+    with TemporaryDirectory() as data:
+        for each in (folder / "data").iterdir():
+            if source == "events" or not each.name.startswith("__kshim_events-"):
+                (Path(data) / each.name).symlink_to(each.resolve())
+        command = [sys.executable, "-m", "kshim", "why", "--all", "--data-dir", data, "--output", "json"]
+        command += [word for log in logs if source != "records" for word in ("--broker-log", str(log))]
+        answer = subprocess.run(command, check=True, capture_output=True, text=True)
     found: list[Finding] = json.loads(answer.stdout)["incidents"]
     return found
 
@@ -103,7 +114,8 @@ def report(all_: Sequence[Match]) -> Iterator[str]:
     yield f"causes found:     {_share(len(right), len(truths))} of what was done"
     yield f"culprits right:   {_share(len(culprits), len(truths))} of what was done"
     yield f"findings right:   {_share(len(right), len(found))} by cause, {_share(len(both), len(found))} by cause and culprit"
-    yield f"unknown:          {sum(match.finding['cause'] == 'unknown' for match in found if match.finding)} findings"
+    unknown = sum(match.finding["cause"] == "unknown" for match in found if match.finding)
+    yield f"unknown:          {unknown} findings, and wrong: {_share(len(found) - len(right) - unknown, len(found))}"
     yield "confidence:"
     for low in (0.0, 0.5, 0.7, 0.8, 0.9, 0.95):
         high = {0.0: 0.5, 0.5: 0.7, 0.7: 0.8, 0.8: 0.9, 0.9: 0.95, 0.95: 1.01}[low]
@@ -154,10 +166,14 @@ def main() -> int:
     """Print the score of all folders together."""
     parser = argparse.ArgumentParser(prog="python -m integration.real_incidents.score", description=__doc__)
     parser.add_argument("folder", type=Path, nargs="+", help="as `python -m integration.real_incidents` left them")
+    parser.add_argument("--source", choices=SOURCES, default=SOURCES[0], help="what the diagnosis may read at best")
+    options = parser.parse_args()
     all_: list[Match] = []
-    for folder in parser.parse_args().folder:
+    for folder in options.folder:
         play = read_truth(folder / "truth.jsonl")
-        all_ += [each for each in matches(play.truths, findings(folder)) if not _is_end(each, play.end_ms)]
+        all_ += [
+            each for each in matches(play.truths, findings(folder, options.source)) if not _is_end(each, play.end_ms)
+        ]
     print("\n".join(report(all_)))
     return 0
 

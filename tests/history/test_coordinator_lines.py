@@ -56,13 +56,15 @@ def goes_to(new: GroupState, cause: Cause = Cause.MEMBER_LEFT) -> Transition:
     )
 
 
-def removed(cause: Cause, *, was_pending: bool = False) -> MemberRemoved:
+def removed(
+    cause: Cause, *, was_pending: bool = False, state: GroupState | ConsumerGroupState = GroupState.STABLE
+) -> MemberRemoved:
     return MemberRemoved(
         partition=3,
         now=NOW,
         group_id="g",
         generation_id=4,
-        state=GroupState.STABLE,
+        state=state,
         member=ANNA,
         cause=cause,
         was_pending=was_pending,
@@ -89,6 +91,14 @@ AS_IN_KAFKA = [
         "static.",
     ),
     (removed(Cause.SESSION_EXPIRED), "Member anna-1 in group g has failed, removing it from the group."),
+    (
+        removed(Cause.SESSION_EXPIRED, state=ConsumerGroupState.STABLE),
+        "[GroupId g] Member anna-1 fenced from the group because the member session expired.",
+    ),
+    (
+        removed(Cause.MEMBER_LEFT, state=ConsumerGroupState.STABLE),
+        "[GroupId g] Member anna-1 left the consumer group.",
+    ),
     (
         removed(Cause.MEMBER_LEFT),
         "[Group g] Member anna-1 has left group through explicit `LeaveGroup`; client reason: not provided",

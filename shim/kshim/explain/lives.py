@@ -31,6 +31,10 @@ class Life:
         self.group = group
         self.member = member
         self.joined = joined
+        self.stopped: Fact | None = None
+        """Where a static member said that it was being stopped."""
+        self.refused_ms: list[int] = []
+        """When other processes asked for its instance id and did not get it."""
         self.gone: Fact | None = None
         self.next: Life | None = None
         """The life of the same client that took its place."""
@@ -175,12 +179,25 @@ class Group:
                 old.gone = fact
                 new = self._begin(fact)
                 old.next, new.previous = new, old
+            case Kind.STOPPED:
+                self._life(fact.member).stopped = fact
+            case Kind.REFUSED:
+                self._refuse(fact, fact.member.instance_id)
             case kind if kind in _DEPARTURES:
                 life = self._life(fact.member)
                 if life.gone is None:  # else a broker that was stopped meanwhile had forgotten that it was gone
                     life.gone = fact
             case _:
                 self._life(fact.member)
+
+    def _refuse(self, fact: Fact, instance_id: str | None) -> None:
+        """Who asks for the instance id of a member is none."""
+        owner = self._by_id.get(fact.other_id or "")
+        if owner is None:
+            mine = [life for life in self.lives if life.member.instance_id == instance_id and life.gone is None]
+            owner = mine[-1] if mine else None
+        if owner is not None and owner.member.member_id != (fact.member.member_id if fact.member else None):
+            owner.refused_ms.append(fact.ts_ms)
 
     def _begin(self, fact: Fact) -> Life:
         assert fact.member is not None

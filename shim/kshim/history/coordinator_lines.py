@@ -30,6 +30,7 @@ from kshim.coordinator.groups.events import (
     Transition,
 )
 from kshim.coordinator.step import Event
+from kshim_protocol.errors import ErrorCode
 
 
 class Line(NamedTuple):
@@ -111,12 +112,19 @@ def _with_epoch(event: EpochRaised | TargetComputed | MemberReconciled | MemberR
                 f"{group} Computed a new target assignment for epoch {epoch} with '{assignor}' assignor: "
                 f"{given} partitions for {len(changes)} members change."
             )
+        case MemberReconciled(member=member, epoch=-2):
+            return (
+                f"{group} Static member {member.member_id} with instance id {member.group_instance_id} temporarily left the "
+                "consumer group."
+            )
         case MemberReconciled(member=member):
             assigned = f"received={_listed(event.received)}, revoked={_listed(event.revoked)}"
             return (
                 f"{group}[MemberId {member.member_id}] Member is at epoch {event.epoch} in state {event.new.name}: "
                 f"{assigned}, to revoke={_listed(event.to_revoke)}."
             )
+        case MemberRefused(error=ErrorCode.UNRELEASED_INSTANCE_ID, detail=detail):
+            return f"{group} {detail}"
         case MemberRefused(member=member):
             return f"{group}[MemberId {member.member_id}] Refused with {event.error.name}: {event.detail}"
 
@@ -178,18 +186,47 @@ def _arrival(event: MemberIdIssued | MemberAdded | MemberReplaced) -> str:
 def _arrival_with_epoch(event: MemberIdIssued | MemberAdded | MemberReplaced) -> str:
     """Of a group of the new protocol."""
     member = event.member
-    named = "" if member.group_instance_id is None else f" with instance id {member.group_instance_id}"
-    place = f" in the place of {event.replaced_member_id}" if isinstance(event, MemberReplaced) else ""
-    return (
-        f"[Group {event.group_id}] Member {member.member_id}{named} joins the consumer group{place} using the consumer "
-        f"protocol. (client {member.client_id} at {member.client_host.removeprefix('/')})"
+    client = f"(client {member.client_id} at {member.client_host.removeprefix('/')})"
+    named = f"with instance id {member.group_instance_id}"
+    if isinstance(event, MemberReplaced):
+        return (
+            f"[GroupId {event.group_id}] Static member {named} re-joins the consumer group using the consumer protocol. Created "
+            f"a new member {member.member_id} to replace the existing member {event.replaced_member_id}. {client}"
+        )
+    who = (
+        f"Member {member.member_id}"
+        if member.group_instance_id is None
+        else f"Static member {member.member_id} {named}"
     )
+    return f"[GroupId {event.group_id}] {who} joins the consumer group using the consumer protocol. {client}"
+
+
+def _removal_with_epoch(event: MemberRemoved) -> str:
+    """Of a group of the new protocol."""
+    member = event.member
+    match event.cause:
+        case Cause.MEMBER_LEFT if member.group_instance_id is None:
+            return f"Member {member.member_id} left the consumer group."
+        case Cause.MEMBER_LEFT:
+            return (
+                f"Static member {member.member_id} with instance id {member.group_instance_id} left the consumer group."
+            )
+        case Cause.SESSION_EXPIRED:
+            return f"Member {member.member_id} fenced from the group because the member session expired."
+        case Cause.REBALANCE_TIMEOUT:
+            # Kafka says how long it had, too.
+            return (
+                f"Member {member.member_id} fenced from the group because it failed to transition from epoch "
+                f"{event.generation_id} in time."
+            )
+        case _:
+            return f"Member {member.member_id} has been removed from the group ({event.cause})."
 
 
 def _removal(event: MemberRemoved) -> str:
     member, group = event.member, event.group_id
-    if isinstance(event.state, ConsumerGroupState) and event.cause is Cause.MEMBER_LEFT:
-        return f"[Group {group}] Member {member.member_id} left the consumer group."
+    if isinstance(event.state, ConsumerGroupState):
+        return f"[GroupId {group}] {_removal_with_epoch(event)}"
     if event.was_pending:
         return f"Pending member {member.member_id} in group {group} has been removed ({event.cause})"
     match event.cause:

@@ -133,8 +133,32 @@ class _Group:
             case "emptied":
                 yield Fact(row["ts_ms"], self._group, Kind.EMPTIED, self._source(row))
             case _:
-                pass  # it asks for an id, or was never a member
+                # Else it asks for an id, or was never a member.
+                yield from self._facts_with_epochs(row, member_id, text)
         self._state = _STATES.get(kind, self._state)
+
+    def _facts_with_epochs(self, row: Mapping[str, Any], member_id: str, text: str) -> Iterator[Fact]:
+        """Of a group of the new protocol."""
+        match row["type"]:
+            case "epoch_member_joined":
+                yield self._fact(row, Kind.JOINED, member_id)
+            case "epoch_member_replaced":
+                yield self._fact(row, Kind.REPLACED, member_id)._replace(other_id=row["owner_id"])
+            case "epoch_member_refused":
+                yield self._fact(row, Kind.REFUSED, member_id)._replace(other_id=row.get("owner_id"))
+            case "epoch_member_left":
+                yield self._fact(row, Kind.LEFT, member_id)
+            case "epoch_member_left_for_now":
+                yield self._fact(row, Kind.STOPPED, member_id)
+            case "epoch_member_fenced":
+                yield self._fenced(row, member_id, text)
+            case _:
+                pass  # records say it as well
+
+    def _fenced(self, row: Mapping[str, Any], member_id: str, text: str) -> Fact:
+        if "session expired" in text:
+            return self._fact(row, Kind.EXPIRED, member_id)
+        return self._fact(row, Kind.REMOVED, member_id)._replace(reason="rebalance_timeout")
 
     def _replaced(self, row: Mapping[str, Any], old_id: str) -> Fact:
         new_id = self._new_ids[row["line"]]

@@ -17,7 +17,7 @@ _DEPARTURES = {
 }
 _REQUESTS = ("leader_rejoined", "metadata_changed", *TOLD_BY_BROKER)
 _STATIC_LEFT = "static_left"
-"""A static member of the new protocol that is stopped says so, and stays a member, as a classic one does without a word."""
+_UNRELEASED = "unreleased_instance_id"
 _KINDS = {
     "member_joined": Kind.JOINED,
     "member_fenced": Kind.REPLACED,
@@ -56,7 +56,9 @@ def fact_of_event(event: Event) -> Fact | None:
 def _kind(event: Event) -> Kind | None:
     match event["type"]:
         case "member_left" if event["reason"] == _STATIC_LEFT:
-            return None
+            return Kind.STOPPED
+        case "member_refused" if event["reason"] == _UNRELEASED:
+            return Kind.REFUSED
         case "member_left":
             return _DEPARTURES.get(event["reason"], Kind.LEFT)
         case "rebalance_started":

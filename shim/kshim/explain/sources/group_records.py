@@ -7,9 +7,11 @@ from array import array
 from collections import defaultdict, deque
 from typing import NamedTuple
 
+from kshim.explain.sources.consumer_records import KEY_TYPES, EpochRecord, subject_of
 from kshim.explain.sources.records import Snapshot, TopicPartition, snapshot_of
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.group_metadata import GroupMetadataValue
+from kshim_protocol.internal.offset_commit import OffsetCommitValue
 from kshim_protocol.internal.versioned import parse_versioned
 from kshim_protocol.records.record import Record
 
@@ -20,7 +22,10 @@ COMMITS_KEPT_OF_ALL = 4_000_000
 SNAPSHOTS_OF_A_GROUP = 2_000
 """The newest of a group that are kept: a crash loop for hours fits, and memory stays bounded."""
 
-_COMMIT_KEYS = (0, 1)
+EPOCH_RECORDS_OF_A_GROUP = 20_000
+"""The same of records of the new protocol, of which a rebalance has several for each member."""
+
+_COMMIT_KEY = 1
 _GROUP_KEY = 2
 _NUMBER = struct.Struct(">h")
 
@@ -49,6 +54,11 @@ class GroupRecords:
         self.committed: dict[str, dict[tuple[str, int], int]] = defaultdict(dict)
         self.snapshots: dict[str, deque[GroupRecord]] = defaultdict(lambda: deque(maxlen=SNAPSHOTS_OF_A_GROUP))
         self.commits: dict[str, dict[tuple[str, int], array[int]]] = defaultdict(dict)
+        self.epochs: dict[str, deque[EpochRecord]] = defaultdict(lambda: deque(maxlen=EPOCH_RECORDS_OF_A_GROUP))
+        """Of groups of the new protocol."""
+        self.topic_names: dict[bytes, str] = {}
+        """By topic id, as far as commits contain it."""
+        self._looked_at: set[str] = set()
 
     def add(self, record: Record) -> None:
         """Take in the next record of `__consumer_offsets`; those of other groups, and of other kinds, are left out."""
@@ -56,14 +66,17 @@ class GroupRecords:
         if key is None or len(key) < 4:
             return
         (number,) = _NUMBER.unpack_from(key)
-        if number > _GROUP_KEY or number < 0:
+        is_epoch = number in KEY_TYPES
+        if (number > _GROUP_KEY and not is_epoch) or number < 0:
             return
         (size,) = _NUMBER.unpack_from(key, 2)
         name = bytes(key[4 : 4 + size])
         if self._groups is not None and name not in self._groups:
             return
         group = name.decode(errors="backslashreplace")
-        if number == _GROUP_KEY:
+        if is_epoch:
+            self._add_epoch_record(group, number, record, bytes(key[4 + size :]))
+        elif number == _GROUP_KEY:
             self._add_snapshot(group, record)
         else:
             (topic_size,) = _NUMBER.unpack_from(key, 4 + size)
@@ -74,6 +87,8 @@ class GroupRecords:
                 self.committed[group].pop((topic, partition), None)
                 return
             self.committed[group][topic, partition] = int.from_bytes(record.value[2:10], "big")
+            if number == _COMMIT_KEY and topic not in self._looked_at:
+                self._learn_topic_id(topic, bytes(record.value))
             mine = self.commits[group]
             if (topic, partition) not in mine:
                 mine[topic, partition] = array("q")
@@ -100,6 +115,21 @@ class GroupRecords:
         self._snapshots_kept += 1
         if self._snapshots_kept > self._most_snapshots:
             self._forget()
+
+    def _add_epoch_record(self, group: str, key_type: int, record: Record, rest: bytes) -> None:
+        value = None if record.value is None else bytes(record.value)
+        subject = subject_of(rest, 0)
+        self.epochs[group].append(EpochRecord(record.timestamp_ms, record.offset, key_type, subject, value))
+        self.snapshot_count += 1
+
+    def _learn_topic_id(self, topic: str, value: bytes) -> None:
+        self._looked_at.add(topic)
+        try:
+            _, found = parse_versioned(OffsetCommitValue, value)
+        except ProtocolError:
+            return
+        if any(found.topic_id):
+            self.topic_names[found.topic_id] = topic
 
     def _forget(self) -> None:
         for group, mine in list(self.snapshots.items()):

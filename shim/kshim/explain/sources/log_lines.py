@@ -84,6 +84,53 @@ _PATTERNS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
         ),
     )
 )
+# Of groups of the new protocol. Other lines than these are about what records say as well.
+_ASSIGNS: Final = r"\[GroupId (?P<group_id>.+?)\] "
+_WITH_EPOCHS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
+    (kind, re.compile(_ASSIGNS + pattern))
+    for kind, pattern in (
+        (
+            "epoch_member_refused",
+            r"Static member (?P<member_id>\S+) with instance id (?P<group_instance_id>.+) cannot join the group because the "
+            r"instance id is owned by (?:member (?P<owner_id>\S+)|\S+ member)\.$",
+        ),
+        (
+            "epoch_member_replaced",
+            r"Static member with instance id (?P<group_instance_id>.+) re-joins the consumer group using the \w+ protocol\. "
+            r"Created a new member (?P<member_id>\S+) to replace the existing member (?P<owner_id>\S+)\." + _CLIENT,
+        ),
+        (
+            "epoch_member_joined",
+            r"Static member (?P<member_id>\S+) with instance id (?P<group_instance_id>.+) joins the consumer group using the "
+            r"\w+ protocol\." + _CLIENT,
+        ),
+        (
+            "epoch_member_joined",
+            r"Member (?P<member_id>\S+) joins the consumer group using the \w+ protocol\." + _CLIENT,
+        ),
+        (
+            "epoch_member_left_for_now",
+            r"Static member (?P<member_id>\S+) with instance id (?P<group_instance_id>.+) temporarily left the consumer group\.$",
+        ),
+        (
+            "epoch_member_left",
+            r"Static member (?P<member_id>\S+) with instance id (?P<group_instance_id>.+) left the consumer group\.$",
+        ),
+        ("epoch_member_left", r"Member (?P<member_id>\S+) left the consumer group\.$"),
+        (
+            "epoch_member_left",
+            r"(?:Dynamic|Static) member (?P<member_id>\S+)(?: with instance id (?P<group_instance_id>.+))? has left group "
+            r"through explicit `LeaveGroup` request; client reason: (?P<client_reason>.*)$",
+        ),
+        (
+            "epoch_member_fenced",
+            r"Member (?P<member_id>\S+) fenced from the group because (?P<reason_text>.*)\.$",
+        ),
+    )
+)
+SETTINGS: Final = "settings"
+"""The type of rows that are about a broker's settings, and no group."""
+_SESSION: Final = re.compile(r"\bgroup\.consumer\.session\.timeout\.ms = (\d+)")
 # A broker that stops, and what it, or the next one, reads when it starts.
 _OF_BROKER: Final = (
     ("stopping", re.compile(r"\[BrokerServer id=\d+\] Transition from STARTED to SHUTTING_DOWN$")),
@@ -106,7 +153,7 @@ def parse_line(text: str, zone: ZoneInfo) -> dict[str, Any] | None:
     if "roup" not in text or (time := _TIME.search(text)) is None:
         return None
     text = _LOGGER.sub("", text)
-    for kind, pattern in _PATTERNS:
+    for kind, pattern in _WITH_EPOCHS if "[GroupId " in text else _PATTERNS:
         found = pattern.search(text, time.end())
         if found is not None:
             row: dict[str, Any] = {"type": kind, "ts_ms": _ts_ms(time, zone)}
@@ -125,6 +172,13 @@ def parse_broker_line(text: str, zone: ZoneInfo) -> dict[str, Any] | None:
             row: dict[str, Any] = {"type": kind, "ts_ms": _ts_ms(time, zone)}
             return row | _columns(found.groupdict())
     return None
+
+
+def parse_setting(text: str) -> dict[str, Any] | None:
+    """`session_ms`, of groups of the new protocol, in a line of the settings that a broker writes when it starts; None: it is another line."""
+    if "group.consumer.session" not in text or (found := _SESSION.search(text)) is None:
+        return None
+    return {"type": SETTINGS, "session_ms": int(found[1])}
 
 
 def _columns(found: Mapping[str, str | None]) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def last_commit_in(commits: Commits) -> LastCommit:
     """Looks for the last commit of any partition that a member owned."""
 
     def last(seat: Seat, until_ms: int) -> int | None:
-        found = (_last_before(commits.get(part, ()), until_ms) for part in seat.partitions)
+        found = (last_before(commits.get(part, ()), until_ms) for part in seat.partitions)
         return max((ts_ms for ts_ms in found if ts_ms is not None), default=None)
 
     return last
@@ -130,11 +130,11 @@ def committed(newest: Iterable[Snapshot], member_id: str, commits: Commits, at_m
         if mine is None or (since and not since.keys() & set(mine.partitions)):
             break
         since |= {part: snapshot.ts_ms for part in mine.partitions if part in since or not since}
-    seen = [at for part, ts_ms in since.items() if (at := _last_before(commits.get(part, ()), at_ms) or 0) >= ts_ms]
-    return Committed(max(seen), _usual_ms(since, commits, max(seen))) if seen else None
+    seen = [at for part, ts_ms in since.items() if (at := last_before(commits.get(part, ()), at_ms) or 0) >= ts_ms]
+    return Committed(max(seen), usual_gap_ms(since, commits, max(seen))) if seen else None
 
 
-def _usual_ms(partitions: Iterable[TopicPartition], commits: Commits, until_ms: int) -> int | None:
+def usual_gap_ms(partitions: Iterable[TopicPartition], commits: Commits, until_ms: int) -> int | None:
     """The time between two commits of partitions, whoever they belonged to; a few at once, as when it closes, are one."""
     gaps: list[int] = []
     for part in partitions:
@@ -165,7 +165,7 @@ def last_to_join(snapshot: Snapshot, commits: Commits, began_ms: int, joined_ms:
         return None
     silences.sort(key=lambda row: row[0])
     (other_ms, _), (longest_ms, last) = silences[-2:]
-    usual_ms = _usual_ms(last.partitions, commits, began_ms)
+    usual_ms = usual_gap_ms(last.partitions, commits, began_ms)
     return last.profile.member if usual_ms is not None and longest_ms - other_ms > max(usual_ms, _AT_ONCE_MS) else None
 
 
@@ -177,7 +177,7 @@ def quiet_since_ms(snapshot: Snapshot, commits: Commits, joined_ms: int) -> int 
     seen = {seat: max(_lasts(seat, commits, snapshot.ts_ms, joined_ms), default=None) for seat in snapshot.seats}
     last_ms = max((ts_ms for ts_ms in seen.values() if ts_ms is not None), default=None)
     parts = [part for seat in snapshot.seats for part in seat.partitions]
-    usual_ms = None if last_ms is None else _usual_ms(parts, commits, last_ms)
+    usual_ms = None if last_ms is None else usual_gap_ms(parts, commits, last_ms)
     if last_ms is None or usual_ms is None or joined_ms - last_ms <= 3 * usual_ms:
         return None
     return last_ms
@@ -269,7 +269,8 @@ def _departure(before: Snapshot, after: Snapshot, seat: Seat, last_commit: LastC
     return _fact(after, Kind.EXPIRED, seat)._replace(ts_ms=max(min(last_ms + session_ms, after.ts_ms), before.ts_ms))
 
 
-def _last_before(times: Sequence[int], ts_ms: int) -> int | None:
+def last_before(times: Sequence[int], ts_ms: int) -> int | None:
+    """The last of these times that is not later."""
     place = bisect_right(times, ts_ms)
     return times[place - 1] if place else None
 

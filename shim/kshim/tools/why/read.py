@@ -12,9 +12,17 @@ from zoneinfo import ZoneInfo
 from kshim.explain import Known
 from kshim.explain.facts import Fact, Kind, Profile
 from kshim.explain.sources.broker_log import facts_of_log
+from kshim.explain.sources.consumer_records import (
+    EpochReader,
+    converted,
+    profiles_of_epochs,
+    session_of_events,
+    session_of_records,
+    with_log,
+)
 from kshim.explain.sources.events import fact_of_event
 from kshim.explain.sources.group_records import GroupRecord, GroupRecords, encoded
-from kshim.explain.sources.log_lines import parse_broker_line, parse_line
+from kshim.explain.sources.log_lines import SETTINGS, parse_broker_line, parse_line, parse_setting
 from kshim.explain.sources.records import (
     Snapshot,
     committed,
@@ -105,7 +113,7 @@ def read(
 class _OfGroup:
     """What the records of a group say. `key` identifies them."""
 
-    def __init__(self, key: tuple[int, int, int], of_members: Mapping[str, Profile]) -> None:
+    def __init__(self, key: tuple[object, ...], of_members: Mapping[str, Profile]) -> None:
         self.key = key
         self.profiles = of_members
         self.inferred: list[Fact] | None = None
@@ -144,7 +152,7 @@ class Reading:
         for likely in _likely(self._scan.partitions(OFFSETS_TOPIC), self._groups):
             for _, record in self._scan.newest(OFFSETS_TOPIC, likely):
                 offsets.add(record)
-            if offsets.snapshots or offsets.commits:
+            if offsets.snapshots or offsets.commits or offsets.epochs:
                 break
         self._read_events()
 
@@ -170,13 +178,16 @@ class Reading:
     def result(self) -> Read:
         """What is known by now. Raises SourceError: a file of the broker's log cannot be read."""
         groups, offsets = self._groups, self._offsets
-        self._of_groups = {name: self._of_group(name, mine) for name, mine in offsets.snapshots.items()}
+        told_rows = list(_rows(self._broker_logs, self._zone))
+        session_ms = self._session_ms(told_rows)
+        names = dict.fromkeys((*offsets.snapshots, *offsets.epochs))
+        self._of_groups = {name: self._of_group(name, session_ms) for name in names}
         of_members = {key: profile for each in self._of_groups.values() for key, profile in each.profiles.items()}
         told = {fact.group for fact in self._events}
         rows = [
             row
-            for row in _rows(self._broker_logs, self._zone)
-            if groups is None or "group_id" not in row or row["group_id"] in groups
+            for row in told_rows
+            if row["type"] != SETTINGS and (groups is None or "group_id" not in row or row["group_id"] in groups)
         ]
         generations = {
             (name, each.value.generation): each
@@ -196,17 +207,19 @@ class Reading:
             for fact in facts_of_log(rows, of_members, protocols)
             if fact.group not in told
         ]
-        told |= {fact.group for fact in lines}
+        told |= {fact.group for fact in lines} - offsets.epochs.keys()
         inferred: list[Fact] = []
         for name, of_group in self._of_groups.items():
             if name in told:
                 continue
             if of_group.inferred is None:
                 last_commit = last_commit_in(offsets.commits.get(name, {}))
-                records = (each.read(name) for each in offsets.snapshots[name])
+                records = (each.read(name) for each in offsets.snapshots.get(name, ()))
                 found = facts_of_records(records, last_commit, self._presence.get(name))
-                of_group.inferred = [self._with_commits(fact, record_of) for fact in found]
+                classic = [self._with_commits(fact, record_of) for fact in found]
+                of_group.inferred = converted(classic, self._facts_of_epochs(name, session_ms))
             inferred += of_group.inferred
+        inferred, lines = _with_lines(inferred, lines, offsets.epochs)
         sources = [name for name, facts in (("events", events), ("log", lines), ("records", inferred)) if facts]
         if inferred and self._presence:
             sources.append("samples")
@@ -215,17 +228,37 @@ class Reading:
             Known(tuple(facts), of_members, tuple(sources)),
             self._scan.since_ms,
             tuple(self._scan.damaged),
-            bool(offsets.snapshots or offsets.commits),
+            bool(offsets.snapshots or offsets.commits or offsets.epochs),
             offsets.snapshots,
         )
 
-    def _of_group(self, name: str, records: Sequence[GroupRecord]) -> _OfGroup:
+    def _session_ms(self, rows: Sequence[Mapping[str, Any]]) -> int | None:
+        """The session timeout of groups of the new protocol: as the log says, or as it follows from sessions that expired; None: neither."""
+        said = [int(row["session_ms"]) for row in rows if row["type"] == SETTINGS]
+        if said:
+            return said[-1]
+        epochs = self._offsets.epochs
+        found = session_of_events(fact for fact in self._events if fact.group in epochs)
+        if found is not None or not epochs:
+            return found
+        facts = (fact for name in epochs for fact in self._facts_of_epochs(name, None))
+        return session_of_records(facts)
+
+    def _facts_of_epochs(self, name: str, session_ms: int | None) -> list[Fact]:
+        offsets = self._offsets
+        records, commits = tuple(offsets.epochs.get(name, ())), offsets.commits.get(name, {})
+        return list(EpochReader(name, records, commits, offsets.topic_names, session_ms).facts())
+
+    def _of_group(self, name: str, session_ms: int | None) -> _OfGroup:
         """What its records say, read anew if they are others than the last time."""
-        key = (len(records), records[0].offset, records[-1].offset)
+        snapshots, epochs = self._offsets.snapshots.get(name, ()), self._offsets.epochs.get(name, ())
+        ends = [(len(mine), mine[0].offset, mine[-1].offset) if mine else None for mine in (snapshots, epochs)]
+        key = (*ends, session_ms if epochs else None)
         old = self._of_groups.get(name)
         if old is not None and old.key == key:
             return old
-        return _OfGroup(key, profiles(each.value for each in records if each.value is not None))
+        classic = profiles(each.value for each in snapshots if each.value is not None)
+        return _OfGroup(key, classic | profiles_of_epochs(epochs, session_ms))
 
     def _with_commits(self, fact: Fact, record_of: Callable[[str, int], Snapshot | None]) -> Fact:
         """Adds to a fact of the log, or of records, what commits tell of the member or the rebalance that it is about."""
@@ -332,6 +365,21 @@ class _Scan:
                 raise SourceError(f"{topic}-{partition} cannot be read: {error}") from None
 
 
+def _with_lines(
+    inferred: Sequence[Fact], lines: Sequence[Fact], epochs: Collection[str]
+) -> tuple[list[Fact], list[Fact]]:
+    """Facts of records and of the log: of groups of the new protocol, each of which knows something, both as one; of others as they are."""
+    found = [fact for fact in inferred if fact.group not in epochs]
+    for name in epochs:
+        of_records = [fact for fact in inferred if fact.group == name]
+        found += with_log(of_records, [fact for fact in lines if fact.group == name])
+    return (
+        [fact for fact in found if fact.source.startswith("record")],
+        [fact for fact in lines if fact.group not in epochs]
+        + [fact for fact in found if not fact.source.startswith("record")],
+    )
+
+
 def _rows(paths: Sequence[str], zone: ZoneInfo) -> Iterator[dict[str, Any]]:
     for path in paths:
         opened = gzip.open if path.endswith(".gz") else open
@@ -339,7 +387,7 @@ def _rows(paths: Sequence[str], zone: ZoneInfo) -> Iterator[dict[str, Any]]:
             with opened(path, "rt", encoding="utf-8", errors="replace") as lines:
                 for number, line in enumerate(lines, 1):
                     text = line.rstrip("\r\n")
-                    row = parse_line(text, zone) or parse_broker_line(text, zone)
+                    row = parse_line(text, zone) or parse_broker_line(text, zone) or parse_setting(text)
                     if row is not None:
                         yield row | {"line": number}
         except OSError as error:
