@@ -1,6 +1,6 @@
 """Configurations altered beside a real Kafka 4.4: the same requests, the same answers, the same configurations after.
 
-Texts are left out of the comparison.
+Texts are left out of the comparison, but for those of groups.
 """
 
 from __future__ import annotations
@@ -37,23 +37,37 @@ Change = tuple[int, str, str | None]
 ARE_THE_SAME_AFTER_S = 10.0
 
 
+def incremental_request(
+    *rows: tuple[int, str, list[Change]], validate_only: bool = False
+) -> IncrementalAlterConfigsRequest:
+    resources = tuple(
+        AlterConfigsResource(
+            resource_type=kind,
+            resource_name=name,
+            configs=tuple(
+                AlterableConfig(name=key, config_operation=operation, value=value) for operation, key, value in changes
+            ),
+        )
+        for kind, name, changes in rows
+    )
+    return IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
+
+
 class Altered(Both):
     """Both, with configurations to alter."""
 
     def incremental(self, *rows: tuple[int, str, list[Change]], validate_only: bool = False, version: int = 1) -> Any:
-        resources = tuple(
-            AlterConfigsResource(
-                resource_type=kind,
-                resource_name=name,
-                configs=tuple(
-                    AlterableConfig(name=key, config_operation=operation, value=value)
-                    for operation, key, value in changes
-                ),
-            )
-            for kind, name, changes in rows
-        )
-        answer = self.ask(IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only), version)
+        answer = self.ask(incremental_request(*rows, validate_only=validate_only), version)
         return [row["error_code"] for row in answer["responses"]]
+
+    def messages(self, *rows: tuple[int, str, list[Change]]) -> list[str | None]:
+        """Those of both, which are the same."""
+        request = incremental_request(*rows)
+        theirs, ours = (
+            [row.error_message for row in peer.ask(request, 1).responses] for peer in (self.kafka, self.node)
+        )
+        assert ours == theirs
+        return ours
 
     def replace(self, kind: int, name: str, configs: dict[str, str | None], *, version: int = 2) -> Any:
         resource = legacy.AlterConfigsResource(
@@ -314,6 +328,10 @@ def test_groups_are_altered_alike(both: Altered, key: str, values: tuple[str, ..
     for value in values:
         both.incremental((GROUP, group, [(SET, key, value)]))
         both.same(GROUP, group)
+        both.messages((GROUP, group, [(SET, key, value)]))
+    both.messages((GROUP, group, [(SET, key, None)]))
+    both.messages((GROUP, group, [(SET, key, "c"), (SET, key, "c")]))
+    both.messages((GROUP, group, [(SUBTRACT, key, "c")]))
     both.incremental((GROUP, group, [(APPEND, key, "c")]))
     both.incremental((GROUP, group, [(DELETE, key, None)]))
     assert both.same(GROUP, group) == {}

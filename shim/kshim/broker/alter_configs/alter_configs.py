@@ -78,7 +78,7 @@ def alter(node: Node, request: Any, ticket: Ticket, configure: Configure) -> Ste
         code, message = ErrorCode.NONE, None
         try:
             if counts[row.resource_type, row.resource_name] > 1:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, "the request names this resource more than once")
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             _alter(node, row, configure, validate_only=request.validate_only)
         except KafkaError as error:
             code, message = error.code, error.message

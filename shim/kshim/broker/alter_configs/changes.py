@@ -42,7 +42,7 @@ def changed(
         if change.config_operation not in (SET, DELETE, APPEND, SUBTRACT):
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"unknown operation {change.config_operation}")
         if change.config_operation != DELETE and change.value is None:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{change.name} requires a value")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {change.name}")
     after = dict(before)
     for change in changes:
         if change.config_operation == DELETE:
@@ -52,8 +52,9 @@ def changed(
         else:
             key = key_of(change.name)
             if key is None or key.type != "list":
+                verb = "APPEND" if change.config_operation == APPEND else "SUBTRACT"
                 raise KafkaError(
-                    ErrorCode.INVALID_CONFIG, f"{change.name} is not a list, so values cannot be appended or subtracted"
+                    ErrorCode.INVALID_CONFIG, f"Can't {verb} to key {change.name} because its type is not LIST."
                 )
             after[change.name] = _changed_list(before.get(change.name, key.default or ""), change)
     return after
@@ -75,7 +76,7 @@ def replaced(entries: Sequence[tuple[str, str | None]]) -> dict[str, str]:
     after = {}
     for name, value in entries:
         if value is None:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} requires a value")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {name}")
         after[name] = value
     return after
 
@@ -83,5 +84,4 @@ def replaced(entries: Sequence[tuple[str, str | None]]) -> dict[str, str]:
 def check_distinct(names: Sequence[str]) -> None:
     """Raises KafkaError INVALID_REQUEST when a key is named twice."""
     if len(set(names)) < len(names):
-        twice = next(name for index, name in enumerate(names) if name in names[:index])
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{twice} is named more than once")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from kshim.broker.alter_configs.group_keys import GROUP_BOUNDS, GROUP_KEYS, GroupKey
 from kshim.config.broker_config import BrokerConfig, ConfigError, Value, canonical_text, parse_value
 from kshim.config.entries import DEFAULT, ConfigEntry, Synonym, broker_key, broker_synonyms
+from kshim.config.keys import Key
 from kshim_protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -29,10 +30,7 @@ def check_group(node: Node, name: str, before: Mapping[str, str], after: Mapping
     for key in after:
         if key not in GROUP_KEYS:
             raise _refused(f"Unknown group config name: {key}")
-    try:
-        values = {key: parse_value(GROUP_KEYS[key], text) for key, text in after.items()}
-    except ConfigError as error:
-        raise _refused(str(error)) from None
+    values = {key: _parsed(GROUP_KEYS[key], text) for key, text in after.items()}
     for key, value in values.items():
         _check_value(config, GROUP_KEYS[key], value)
     for kind in ("consumer", "share", "streams"):
@@ -56,6 +54,29 @@ def group_entries(config: BrokerConfig, configs: Mapping[str, str]) -> Iterator[
         yield ConfigEntry(key, synonyms[0].value, synonyms[0].source, tuple(synonyms))
 
 
+def _parsed(key: GroupKey, text: str) -> Value:
+    """Raises KafkaError INVALID_CONFIG with the text of Kafka's ConfigException."""
+    without_rule = Key(key.name, key.type, key.default, "", "")
+    try:
+        value = parse_value(without_rule, text)
+    except ConfigError:
+        wrong = "Expected value to be either true or false"
+        if key.type != "boolean":
+            wrong = f"Not a number of type {key.type.upper()}"
+        raise _invalid(key, text, wrong) from None
+    try:
+        return parse_value(key, text)
+    except ConfigError:
+        wrong = f"String must be one of: {key.rule.replace('|', ', ')}"
+        if key.rule.endswith("+"):
+            wrong = f"Value must be at least {key.rule[:-1]}"
+        raise _invalid(key, value, wrong) from None
+
+
+def _invalid(key: GroupKey, value: Value, wrong: str) -> KafkaError:
+    return _refused(f"Invalid value {value} for configuration {key.name}: {wrong}")
+
+
 def _check_value(config: BrokerConfig, key: GroupKey, value: Value) -> None:
     """Raises KafkaError INVALID_CONFIG."""
     if isinstance(value, int) and not isinstance(value, bool):
@@ -64,8 +85,11 @@ def _check_value(config: BrokerConfig, key: GroupKey, value: Value) -> None:
             raise _refused(f"{key.name} must be {_range(low, high)}")
     elif key.name == "share.auto.offset.reset":
         if value not in ("earliest", "latest") and not _DURATION.fullmatch(str(value)):
-            expected = "earliest, latest or by_duration:<ISO 8601 duration>"
-            raise _refused(str(ConfigError(key.name, str(value), expected)))
+            wrong = (
+                f"Invalid value `{value}` for configuration {key.name}. The value must be either 'earliest', 'latest' or of "
+                "the format 'by_duration:<PnDTnHnMn.nS>'."
+            )
+            raise _invalid(key, value, wrong)
     elif key.name == "streams.assignor.name":
         assignors = str(_broker_text(config, "group.streams.assignors")).split(",")
         if value not in assignors:
@@ -76,9 +100,10 @@ def _check_value(config: BrokerConfig, key: GroupKey, value: Value) -> None:
     elif key.name == "errors.deadletterqueue.topic.name":
         if str(value).startswith("__"):
             raise _refused(f"{key.name}: DLQ topic name must not start with '__'")
-    elif isinstance(value, tuple) and ("" in value or len(set(value)) < len(value)):
-        expected = "a comma-separated list without repetitions or empty entries"
-        raise _refused(str(ConfigError(key.name, ",".join(value), expected)))
+    elif isinstance(value, tuple) and "" in value:
+        raise _refused(f"Configuration '{key.name}' values must not be empty.")
+    elif isinstance(value, tuple) and len(set(value)) < len(value):
+        raise _refused(f"{key.name} must not contain duplicate tag keys.")
 
 
 def _range(low: int | None, high: int | None) -> str:
