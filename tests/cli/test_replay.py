@@ -63,7 +63,23 @@ def test_the_summary_says_why_groups_rebalanced(recording: str, capsys: pytest.C
     assert "session-expired: removing member a-" in out
 
 
-@pytest.mark.parametrize("wanted", [["--summary"], ["--summary", "--json"], ["--to-test", "test.txt"]])
+def test_pages_show_why_groups_rebalanced_and_need_nothing_else(
+    recording: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "pages" / "of it"
+    assert main(["replay", recording, "--html", str(folder), "--group", "g"]) == 0
+    (page,) = folder.iterdir()
+    assert capsys.readouterr().err == f"kshim: wrote {page}\n"
+    html = page.read_text()
+    assert "kshim replay of session.rec" in html
+    assert "expired: no heartbeat came in time" in html
+    assert "<svg class='lanes'" in html
+    assert "<script" not in html
+
+
+@pytest.mark.parametrize(
+    "wanted", [["--summary"], ["--summary", "--json"], ["--to-test", "test.txt"], ["--html", "pages"]]
+)
 def test_a_group_that_is_not_there_is_named_with_those_that_are(
     recording: str,
     wanted: list[str],
@@ -116,13 +132,23 @@ def test_what_cannot_be_replayed(tmp_path: Path, recording: str, capsys: pytest.
         (
             [recording, "--group", "g"],
             2,
-            "--group is for --summary and --to-test: the replay itself is of all groups",
+            "--group is for --summary, --to-test and --html: the replay itself is of all groups",
         ),
         ([recording, "--speed", "2"], 2, "--speed is for --against: without that, time is virtual"),
         (
             [recording, "--against", "127.0.0.1:9", "--set", "a=b"],
             2,
             "--set is not possible with --against: a running broker is only asked",
+        ),
+        (
+            [recording, "--against", "127.0.0.1:9", "--html", "pages"],
+            2,
+            "--html is not possible with --against: a running broker is only asked",
+        ),
+        (
+            [recording, "--html", str(other / "pages")],
+            3,
+            f"--html: cannot write to {other / 'pages'}: Not a directory",
         ),
         (
             [recording, "--against", "127.0.0.1:9"],

@@ -116,6 +116,28 @@ def test_a_failed_test_reports_groups_faults_and_log(run: Run) -> None:
     assert "Injected fault" not in second, "the log begins with the test"
 
 
+def test_a_failed_test_leaves_pages_of_its_groups_in_the_cache_of_pytest(run: Run, pytester: pytest.Pytester) -> None:
+    test = """
+        from tests.testing.members import member
+
+        def test_it(kshim):
+            with member(kshim, group_id="billing/eu") as ann:
+                ann.join()
+                ann.sync({ann.member_id: (0,)})
+            assert False, "as planned"
+        """
+    result = run(test)
+    (page,) = pytester.path.glob(".pytest_cache/d/kshim/test_a_failed_test_leaves_pages*/billing_eu-*.html")
+    result.stdout.fnmatch_lines(["*- kshim pages, to be opened in a browser -*", str(page)])
+    html = page.read_text()
+    assert "billing/eu" in html
+    assert "<svg class='lanes'" in html
+    (page.parent / "of an earlier run.html").write_text("")
+    run(test, "-p", "no:cacheprovider").assert_outcomes(failed=1)
+    run(test)
+    assert list(page.parent.iterdir()) == [page]
+
+
 def test_a_defect_of_kshim_fails_the_test_during_which_it_came(run: Run) -> None:
     result = run(
         """

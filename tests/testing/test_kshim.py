@@ -265,3 +265,17 @@ def test_leaders_and_coordinators_move() -> None:
             kshim.move_coordinator("billing", 2)
         with pytest.raises(LookupError, match="unknown broker 9"):
             kshim.kill_node(9)
+
+
+def test_pages_show_what_happened_to_each_group_by_the_clock_of_the_brokers() -> None:
+    with Kshim(topics={"orders": 1}, clock="manual") as kshim:
+        assert kshim.pages() == {}
+        with member(kshim) as ann, member(kshim, group_id="<b>&") as other:
+            for each in (ann, other):
+                each.join()
+                each.sync({each.member_id: (0,)})
+            kshim.clock.advance(46)
+        pages = kshim.pages()
+        assert pages.keys() == {"billing", "<b>&"}
+        assert "expired: no heartbeat came in time" in pages["billing"]
+        assert "&lt;b&gt;&amp;" in pages["<b>&"]

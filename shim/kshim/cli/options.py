@@ -195,6 +195,7 @@ class ReplayOptions(NamedTuple):
     timings_ms: int | None
     is_summary: bool
     to_test: str | None
+    html: str | None
     group: str | None
     is_json: bool
 
@@ -385,7 +386,8 @@ _REPLAY = (
     Option("--timings", "also report answers that come so much earlier or later than recorded", "MS", number(0)),
     Option("--summary", "also print the groups and their rebalances, each with its cause", default=False),
     Option("--to-test", "write a scenario file of the groups in it, for `kshim conform --scenario`, to a new file", "FILE.txt"),
-    Option("--group", "with --summary and --to-test: only this group", "GROUP"),
+    Option("--html", "write a page of each group to this folder: why it rebalanced, and its swim lanes", "DIR"),
+    Option("--group", "with --summary, --to-test and --html: only this group", "GROUP"),
     Option("--json", "print one JSON object instead of text", default=False),
 )
 # fmt: on
@@ -570,11 +572,13 @@ def _command_config(given: Given) -> str | None:
 def _replay_options(found: argparse.Namespace, _environment: Mapping[str, str]) -> ReplayOptions:
     given = Given(_REPLAY, found)
     settings, against = dict(given["set"]), given["against"]
-    if against is not None and (settings or found.summary):
-        option = "--set" if settings else "--summary"
+    if against is not None and (settings or found.summary or found.html):
+        option = "--set" if settings else "--summary" if found.summary else "--html"
         raise CommandError(f"{option} is not possible with --against: a running broker is only asked", EXIT_USAGE)
-    if found.group is not None and not found.summary and found.to_test is None:
-        raise CommandError("--group is for --summary and --to-test: the replay itself is of all groups", EXIT_USAGE)
+    if found.group is not None and not found.summary and found.to_test is None and found.html is None:
+        raise CommandError(
+            "--group is for --summary, --to-test and --html: the replay itself is of all groups", EXIT_USAGE
+        )
     if against is None and found.speed is not None:
         raise CommandError("--speed is for --against: without that, time is virtual", EXIT_USAGE)
     return ReplayOptions(
@@ -585,6 +589,7 @@ def _replay_options(found: argparse.Namespace, _environment: Mapping[str, str]) 
         timings_ms=given["timings"],
         is_summary=bool(found.summary),
         to_test=given["to_test"],
+        html=given["html"],
         group=given["group"],
         is_json=bool(found.json),
     )

@@ -1,15 +1,18 @@
-"""`kshim replay`: opens the recording, plays it, prints the report."""
+"""`kshim replay`: opens the recording, plays it, prints the report, and writes pages of its groups."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import IO
 
+from kshim.broker.cluster import Cluster
 from kshim.cli.exit_codes import EXIT_FAILURE, EXIT_OK, EXIT_UNAVAILABLE, EXIT_USAGE, CommandError
 from kshim.cli.options import ReplayOptions
 from kshim.config.broker_config import BrokerConfig, ConfigError, known_key, unknown_key
+from kshim.coordinator.step import Now
 from kshim.recording.format import RecordingError
 from kshim.replay.player import Turn
 from kshim.replay.replay import Recording, Replay, replay, replay_against
@@ -30,6 +33,7 @@ def run_replay(options: ReplayOptions) -> int:
         print(f"kshim: --set: {warning}", file=sys.stderr)
     summary = Summary()
     named: set[str] = set()
+    pages: dict[str, str] = {}
     try:
         with open(options.file, "rb") as file:
             writer = None if options.to_test is None else ScenarioWriter(Recording(file).start, options.group)
@@ -41,7 +45,14 @@ def run_replay(options: ReplayOptions) -> int:
                 if writer is not None:
                     writer.add(turn)
 
-            result = _play(file, options, summary, on_turn)
+            def on_end(cluster: Cluster, now: Now) -> None:
+                if options.html is not None:
+                    from kshim.harness.seen import files
+
+                    title = f"kshim replay of {os.path.basename(options.file)}"
+                    pages.update(files(cluster, title, now.wall_ms, group_id=options.group))
+
+            result = _play(file, options, summary, on_turn, on_end)
     except OSError as error:
         raise CommandError(f"cannot read {options.file}: {error.strerror}", EXIT_UNAVAILABLE) from None
     except (RecordingError, LogError) as error:
@@ -50,6 +61,8 @@ def run_replay(options: ReplayOptions) -> int:
         _check_group(options, named | summary.groups.keys())
     if writer is not None and options.to_test is not None:
         _write_test(writer, options, options.to_test, summary)
+    if options.html is not None:
+        _write_pages(options.html, pages)
     if options.group is not None:
         summary.groups = {name: group for name, group in summary.groups.items() if name == options.group}
     report = (as_json if options.is_json else as_text)(result, summary if options.is_summary else None)
@@ -62,10 +75,23 @@ def run_replay(options: ReplayOptions) -> int:
     return EXIT_OK if is_good else EXIT_FAILURE
 
 
-def _play(file: IO[bytes], options: ReplayOptions, summary: Summary, on_turn: Callable[[Turn], None]) -> Replay:
+def _play(
+    file: IO[bytes],
+    options: ReplayOptions,
+    summary: Summary,
+    on_turn: Callable[[Turn], None],
+    on_end: Callable[[Cluster, Now], None],
+) -> Replay:
     """Raises CommandError, OSError, RecordingError, LogError."""
     if options.against is None:
-        return replay(file, options.settings, timing_ms=options.timings_ms, on_event=summary.observe, on_turn=on_turn)
+        return replay(
+            file,
+            options.settings,
+            timing_ms=options.timings_ms,
+            on_event=summary.observe,
+            on_turn=on_turn,
+            on_end=on_end,
+        )
     try:
         return replay_against(file, options.against, speed=options.speed, timing_ms=options.timings_ms, on_turn=on_turn)
     except (BrokerGone, TimeoutError, ConnectionError, ProtocolError) as error:
@@ -99,6 +125,19 @@ def _write_test(writer: ScenarioWriter, options: ReplayOptions, path: str, summa
     print(f"kshim: wrote {path} with {counted(scenario.step_count, 'step')}; {left_out}", file=sys.stderr)
     for note in scenario.notes:
         print(f"kshim:   {note}", file=sys.stderr)
+
+
+def _write_pages(folder: str, pages: Mapping[str, str]) -> None:
+    """Raises CommandError."""
+    from kshim.page.files import written
+
+    if not pages:
+        raise CommandError("--html: the recording has no group of which anything can be shown", EXIT_FAILURE)
+    try:
+        for path in written(Path(folder), pages):
+            print(f"kshim: wrote {path}", file=sys.stderr)
+    except OSError as error:
+        raise CommandError(f"--html: cannot write to {folder}: {error.strerror}", EXIT_UNAVAILABLE) from None
 
 
 def _warnings(settings: Mapping[str, str]) -> list[str]:

@@ -1,7 +1,8 @@
-"""What the report of a failed test has besides: the timelines of its groups, the faults that fired, the brokers' log."""
+"""What the report of a failed test has besides: timelines and pages of its groups, the faults that fired, the brokers' log."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from dis import opmap
@@ -84,6 +85,7 @@ def sections(item: pytest.Item) -> list[tuple[str, str]]:
         if kshim.bootstrap_servers not in seen:
             seen.add(kshim.bootstrap_servers)
             found.extend(_of_brokers(kshim))
+            found.extend(_pages(kshim, item, len(seen)))
     return found + _log(item)
 
 
@@ -104,6 +106,23 @@ def _of_brokers(kshim: Any) -> list[tuple[str, str]]:
         if lines:
             found.append((title, "\n".join(lines)))
     return [(title, _end(text)) for title, text in found]
+
+
+def _pages(kshim: Any, item: pytest.Item, number: int) -> list[tuple[str, str]]:
+    """Write the pages of the groups of brokers to pytest's cache, in place of those of an earlier run, and say where they are."""
+    cache = getattr(item.config, "cache", None)
+    if cache is None:  # -p no:cacheprovider
+        return []
+    from kshim.page.files import plain, written
+
+    name = f"{plain(item.nodeid.rpartition('/')[2])}{'' if number == 1 else f'-{number}'}"
+    try:
+        folder = cache.mkdir("kshim") / name
+        shutil.rmtree(folder, ignore_errors=True)
+        paths = list(written(folder, kshim.pages()))
+    except (OSError, RuntimeError):  # a cache that cannot be written; brokers that the test has closed
+        return []
+    return [("kshim pages, to be opened in a browser", "\n".join(map(str, paths)))] if paths else []
 
 
 def _log(item: pytest.Item) -> list[tuple[str, str]]:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import IO, NamedTuple
 
-from kshim.coordinator.step import Event
+from kshim.broker.cluster import Cluster
+from kshim.coordinator.step import Event, Now
 from kshim.recording.format import Entry, Kind, Reader, RecordingError
 from kshim.replay.against import WirePlayer, needs_of, prepare
 from kshim.replay.comparison import AnswerDifference, Comparison
@@ -59,11 +60,13 @@ def replay(
     timing_ms: int | None = None,
     on_event: Callable[[Event], None] = lambda event: None,
     on_turn: Callable[[Turn], None] = lambda turn: None,
+    on_end: Callable[[Cluster, Now], None] = lambda cluster, now: None,
 ) -> Replay:
     """Play a recording to a fresh cluster and compare every answer.
 
     `settings` are configuration keys with other values than recorded, `timing_ms` as for `Comparison`; `on_event` gets
-    the events of the cluster's coordinators, `on_turn` what was recorded. Raises RecordingError, ConfigError, LogError.
+    the events of the cluster's coordinators, `on_turn` what was recorded, `on_end` the cluster as it is at the end, before it is closed.
+    Raises RecordingError, ConfigError, LogError.
     """
     began = time.perf_counter()
     recording = Recording(file)
@@ -76,6 +79,7 @@ def replay(
             player.play(turn)
             on_turn(turn)
             last = turn.entry
+        on_end(player.cluster, player.now)
     except (LookupError, TypeError, ValueError) as error:
         sentence = f"what follows {counted(comparison.request_count, 'request')} cannot be played: {error!r}"
         raise RecordingError(sentence) from error

@@ -234,6 +234,15 @@ class Harness:
         """What happened to each group, those that are gone included, as far as the history goes back."""
         return self.call(lambda: rebalances.timelines(self.cluster))
 
+    def pages(self) -> dict[str, str]:
+        """The page of each group, by its name: why it rebalanced, and its swim lanes, as HTML that needs nothing else.
+
+        Write one to a file and open that in a browser; a failed test does so by itself.
+        """
+        from kshim.harness.seen import files
+
+        return self.call(lambda: files(self.cluster, "kshim in a test", self.brokers.clock.now().wall_ms))
+
     def offsets(self, group_id: str) -> dict[tuple[str, int], int]:
         """The committed offset of each partition, by (topic, partition)."""
         check_text("group_id", group_id)

@@ -14,7 +14,7 @@ from kshim.control.http import ProblemError, Response
 from kshim.control.routing import Table
 
 if TYPE_CHECKING:
-    from kshim.control.seen import Seen
+    from kshim.harness.seen import Seen
     from kshim.page import GroupNow, GroupRow, Site
 
 # Pages, and what they need to explain a group, are imported when somebody looks: brokers of tests are started all the time.
@@ -51,7 +51,7 @@ class OwnPages:
 
     @property
     def _seen(self) -> Seen:
-        from kshim.control.seen import Seen
+        from kshim.harness.seen import Seen
 
         if self._made is None:
             self._made = Seen(self._context.cluster)

@@ -1,4 +1,4 @@
-"""What the pages show of these brokers: from the history, the records of groups, and the groups as they are now.
+"""What the pages show of a cluster: from the history, the records of groups, and the groups as they are now.
 
 What was read of a group is kept as long as it is looked at, so a page that is read again costs what has happened since.
 """
@@ -19,7 +19,8 @@ from kshim.harness.groups import GroupView, MemberView, committed, group_ids, gr
 from kshim.harness.rebalances import Rebalance, rebalances_in
 from kshim.history.course import Course
 from kshim.history.timeline import Timeline
-from kshim.page import GroupNow, GroupRow, MemberNow, OffsetNow, Owners, Turn, Wait
+from kshim.page import GroupNow, GroupRow, MemberNow, OffsetNow, Owners, Site, Turn, Wait
+from kshim.page.files import pages_of
 from kshim.page.values import TopicPartition
 from kshim_protocol.records.batch import iter_batches, parse_batch_header
 from kshim_protocol.records.record import iter_records
@@ -228,6 +229,18 @@ class _Group:
             by_partition |= dict.fromkeys(step.received, trigger.member_id)
             found.append(Owners(event.now.wall_ms, by_partition))
         return found
+
+
+def files(cluster: Cluster, title: str, now_ms: int, *, group_id: str | None = None) -> dict[str, str]:
+    """The page of each group that the history still knows, or of one, by name, as a file that needs nothing else.
+
+    `title` says whose groups these are.
+    """
+    seen = Seen(cluster)
+    known = dict.fromkeys(event.group_id for event in cluster.history.ring)
+    names = [name for name in known if group_id in (None, name)]
+    found = (seen.group(name, now_ms) for name in names)
+    return pages_of(Site(title, now_ms), (each for each in found if each is not None))
 
 
 def short_name(member: MemberRef) -> str:
