@@ -13,7 +13,7 @@ from kshim.testing import Kshim
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.api_versions import ApiVersionsRequest
 from kshim_protocol.messages.fetch import FetchRequest
-from tests.testing.members import Member, meanwhile, member
+from tests.testing.members import Member, epoch_member, meanwhile, member
 
 _RESET = struct.pack("ii", 1, 0)
 
@@ -121,3 +121,12 @@ def test_of_a_static_member_that_is_replaced_the_earlier_process(kshim: Kshim) -
         found = activity(kshim, "member_fenced")
         assert found["last_api"] == "SyncGroup"
         assert found["last_request_ms"] <= kshim.clock.now * 1_000 - 5_000
+
+
+def test_a_member_of_the_new_protocol_that_joins_again_with_its_id_on_its_connection(kshim: Kshim) -> None:
+    with epoch_member(kshim, "ann", "orders") as ann:
+        kshim.clock.advance(46)
+        assert ann.heartbeat() is ErrorCode.UNKNOWN_MEMBER_ID
+        assert ann.heartbeat(0) is ErrorCode.NONE
+        first, second = events(kshim, "member_joined")
+        assert second["activity"]["connection_id"] == first["activity"]["connection_id"]

@@ -98,7 +98,9 @@ class ClientActivity:
 
     def forget(self, member_id: str) -> None:
         """See `Activities`."""
-        self._members.pop(member_id, None)
+        client = self._members.pop(member_id, None)
+        if client is not None and client.member_id == member_id:
+            client.member_id = None  # with the new protocol it may join again with the same id, on the same connection
 
     def _enter(self, client: ConnectedClient, now: Now) -> None:
         if not client.connection_id:

@@ -24,6 +24,8 @@ _POLLS_MS = 10_000
 _VIEW_MS = 10_000
 """How long a new leader may take to learn of its topics: its first metadata, and the poll in which it joins again."""
 
+_RESOLVED = "expression_resolved"
+
 Key = tuple[str, str, str, str, int]
 
 
@@ -37,6 +39,8 @@ class What(Enum):
     SLOW_JOIN = "slow join"
     SLOW_SYNC = "slow sync"
     LOADED = "loaded"
+    REFUSED = "refused"
+    """A process asked again and again for the instance id of a living one."""
     GREW = "topics grew"
     """More partitions of a topic were assigned than ever before."""
 
@@ -76,6 +80,7 @@ def disturbances(group: Group, known: Known) -> list[Disturbance]:
         *_long_phases(group, known),
         *_loads(group),
         *_late(group),
+        *_refused(group, known),
     ]
     return sorted(found, key=lambda each: (each.from_ms, each.to_ms))
 
@@ -134,6 +139,8 @@ def _requests(group: Group, known: Known) -> Iterator[Disturbance]:
         follows = changed_ms is not None and fact.ts_ms - changed_ms <= within_ms
         is_changed = fact.subscription is not None and bool(fact.subscription.added or fact.subscription.removed)
         is_told = fact.reason in TOLD_BY_BROKER
+        if fact.reason == _RESOLVED and changed_ms is not None and fact.ts_ms - changed_ms <= HEARTBEAT_MS:
+            continue  # a new member has brought its expression
         if (
             follows
             and not is_changed
@@ -226,6 +233,20 @@ def _late(group: Group) -> Iterator[Disturbance]:
             others = [other.ts_ms - at_ms for at_ms, it, other in back if it is not life]
             if fact.ts_ms - found_ms > _UNUSUAL * max(HEARTBEAT_MS, median(others) if others else 0):
                 yield Disturbance(What.SLOW_JOIN, group.name, found_ms, fact.ts_ms, fact, life)
+
+
+def _refused(group: Group, known: Known) -> Iterator[Disturbance]:
+    """Requests for the instance id of a member that was heard of after them. Who asks for that of a dead one is its successor."""
+    for life in group.lives:
+        session_ms = known.session_ms(life.member.member_id)
+        heard_ms = known.end_ms - session_ms if life.gone is None else life.silent_ms(known)
+        part: list[Fact] = []
+        for fact in [*(fact for fact in life.refused if fact.ts_ms < heard_ms), None]:
+            if part and (fact is None or fact.ts_ms - part[-1].ts_ms > session_ms):
+                yield Disturbance(What.REFUSED, group.name, part[0].ts_ms, part[-1].ts_ms, part[0], life)
+                part = []
+            if fact is not None:
+                part.append(fact)
 
 
 def _loads(group: Group) -> Iterator[Disturbance]:

@@ -14,6 +14,7 @@ from functools import partial
 
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.facts import Activity, Fact, Kind, Known, Member
+from kshim.explain.member_ids import is_same_process
 
 _GENERATED = re.compile(r"([-_.]((?=[a-z]*\d)[0-9a-z]+|[bcdfghjklmnpqrstvwxz2-9]{5,10}))+$")
 """Kubernetes takes letters that make no words, and one suffix in five has no digit."""
@@ -33,8 +34,8 @@ class Life:
         self.joined = joined
         self.stopped: Fact | None = None
         """Where a static member said that it was being stopped."""
-        self.refused_ms: list[int] = []
-        """When other processes asked for its instance id and did not get it."""
+        self.refused: list[Fact] = []
+        """Of other processes, which asked for its instance id and did not get it."""
         self.gone: Fact | None = None
         self.next: Life | None = None
         """The life of the same client that took its place."""
@@ -96,6 +97,8 @@ class Life:
         if self.next is None or self.next.joined is None:
             return None
         back = self.next.joined
+        if (is_same := is_same_process(self.member.member_id, self.next.member.member_id)) is not None:
+            return is_same
         if self.gone is not None and self.activity is not None and back.activity is not None:
             if back.activity.connection_id == self.activity.connection_id:
                 return True
@@ -197,7 +200,7 @@ class Group:
             mine = [life for life in self.lives if life.member.instance_id == instance_id and life.gone is None]
             owner = mine[-1] if mine else None
         if owner is not None and owner.member.member_id != (fact.member.member_id if fact.member else None):
-            owner.refused_ms.append(fact.ts_ms)
+            owner.refused.append(fact)
 
     def _begin(self, fact: Fact) -> Life:
         assert fact.member is not None
@@ -263,7 +266,8 @@ class Group:
             ]
             if later:
                 # Where several processes share a client id and host, a connection tells which one came back.
-                new = next((new for new in later if _shares_connection(life, new)), later[0])
+                same = (new for new in later if new.member.member_id == life.member.member_id)
+                new = next(same, None) or next((new for new in later if _shares_connection(life, new)), later[0])
                 free[life.member.name].remove(new)
                 life.next, new.previous = new, life
         self._link_new_names(ended, [life for mine in free.values() for life in mine])

@@ -11,6 +11,7 @@ from kshim.explain.client_reasons import Says, says
 from kshim.explain.disturbances import Disturbance, What
 from kshim.explain.facts import HEARTBEAT_MS, POLL_MS, UNSEEN, Kind, Known
 from kshim.explain.lives import Life
+from kshim.explain.member_ids import keeps_id
 from kshim.explain.weigh import Evidence, Step
 
 _OFFSET_COMMIT = "OffsetCommit"
@@ -33,6 +34,8 @@ class _Seen(NamedTuple):
     """Whether nothing is known of how it went."""
     says: Says
     is_static: bool
+    was_stopped: bool | None
+    """Whether it had said that it was being stopped, as static members do with the new protocol; None: its client would not say so."""
     is_open: bool | None
     """Whether the connection outlived the silence; None: unknown."""
     closed_by: str | None
@@ -112,6 +115,7 @@ def _seen(life: Life, known: Known) -> _Seen:
         is_unseen=gone.reason == UNSEEN,
         says=says(gone.client_reason),
         is_static=life.member.instance_id is not None,
+        was_stopped=_was_stopped(life),
         is_open=is_open,
         closed_by=None if activity is None else activity.closed_by,
         last_api=last_api,
@@ -119,7 +123,7 @@ def _seen(life: Life, known: Known) -> _Seen:
         stopped_committing=stopped_committing,
         uncommitted_ms=uncommitted_ms,
         has_outlived=has_outlived,
-        has_overlap=back is not None and back.ts_ms < gone.ts_ms,
+        has_overlap=(back is not None and back.ts_ms < gone.ts_ms) or bool(life.refused),
         is_same=life.is_same_process_as_next(known),
         is_back=back is not None,
         is_in_turn=back is not None and not gone.is_observed and back.source == gone.source,
@@ -127,6 +131,13 @@ def _seen(life: Life, known: Known) -> _Seen:
         stays_away=back is None and known.end_ms - gone.ts_ms > gone.ts_ms - life.silent_ms(known),
         was_assigning=gone.state == "CompletingRebalance",
     )
+
+
+def _was_stopped(life: Life) -> bool | None:
+    if life.stopped is not None:
+        return True
+    says_so = life.member.instance_id is not None and keeps_id(life.member.member_id)
+    return False if says_so else None
 
 
 _Weighed = tuple[Cause, float, tuple[Evidence | None, ...]]
@@ -150,6 +161,10 @@ def _other_process(seen: _Seen, step: Step) -> Evidence | None:
 
 def _no_return(seen: _Seen, step: Step) -> Evidence | None:
     return _if(seen.stays_away, "it has not joined again", step)
+
+
+def _was_stopped_in_order(seen: _Seen, step: Step) -> Evidence | None:
+    return _if(seen.was_stopped, "it said that it was being stopped", step)
 
 
 def _stopped_committing(seen: _Seen, step: Step) -> Evidence | None:
@@ -246,6 +261,7 @@ def _killed(seen: _Seen) -> _Weighed:
         0.0,
         (
             _gone(seen, "its session expired"),
+            _was_stopped_in_order(seen, Step.MUST_NOT),
             # The operating system closes the sockets of a process that ends, however it ends.
             _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST),
             _if(seen.is_open, "its connection stayed open while it was silent", Step.MUST_NOT),
@@ -285,6 +301,7 @@ def _paused(seen: _Seen) -> _Weighed:
         0.0,
         (
             _gone(seen, "its session expired"),
+            _was_stopped_in_order(seen, Step.MUST_NOT),
             _if(seen.is_open, "its connection stayed open while it was silent", Step.LIKELY),
             _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST_NOT),
             # Who joins before its session has expired has not been silent for that long.
@@ -303,12 +320,32 @@ def _static_stopped(seen: _Seen) -> _Weighed:
         0.0,
         (
             _if(not seen.is_static, "it is not a static member: those leave when they stop", Step.MUST_NOT),
+            _was_stopped_in_order(seen, Step.MUST),
+            _if(seen.was_stopped is False, "it did not say that it was being stopped", Step.MUST_NOT),
             _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST),
             _if(seen.is_open, "its connection stayed open while it was silent", Step.MUST_NOT),
             # A consumer that closes commits last, if it commits by itself. One that is killed rarely dies after a commit.
             _if(seen.last_api == _OFFSET_COMMIT, "its last request was a commit", Step.LIKELY),
             _same_process(seen, Step.MUST_NOT),
             _no_return(seen, Step.LIKELY),
+            _if(seen.closed_by == "reset", "the connection was reset", Step.UNLIKELY),
+        ),
+    )
+
+
+def _static_restart_refused(seen: _Seen) -> _Weighed:
+    # A client that is stopped without a word: its successor is refused until the session has expired.
+    may_be = seen.is_static and seen.was_stopped is None and bool(seen.life.refused)
+    return (
+        Cause.STATIC_RESTART,
+        0.5,
+        (
+            _if(not may_be, "nobody asked for its instance id before its session expired", Step.MUST_NOT),
+            _if(seen.has_overlap, "its successor asked for its instance id before the session expired", Step.LIKELY),
+            _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST),
+            _if(seen.is_open, "its connection stayed open while it was silent", Step.MUST_NOT),
+            _same_process(seen, Step.MUST_NOT),
+            _no_return(seen, Step.MUST_NOT),
             _if(seen.closed_by == "reset", "the connection was reset", Step.UNLIKELY),
         ),
     )
@@ -429,7 +466,16 @@ def _outlived(seen: _Seen, step: Step) -> Evidence | None:
 
 def _replaced_for_polls(seen: _Seen) -> _Weighed:
     # A static member does not leave when its poll takes too long: it joins anew when the poll is over.
-    return Cause.SLOW_POLL, -1.5, (_rejoined_itself(seen, Step.MUST), _outlived(seen, Step.MUST))
+    return (
+        Cause.SLOW_POLL,
+        -1.5,
+        (
+            _rejoined_itself(seen, Step.MUST),
+            _outlived(seen, Step.MUST),
+            # With the new protocol it says that it leaves for now, and its process goes on.
+            _same_process(seen, Step.MUST) if seen.was_stopped else None,
+        ),
+    )
 
 
 def _static_restart(seen: _Seen) -> _Weighed:
@@ -438,6 +484,8 @@ def _static_restart(seen: _Seen) -> _Weighed:
         0.0,
         (
             Evidence(_TOOK_ITS_PLACE, Step.LIKELY),
+            _was_stopped_in_order(seen, Step.MUST),
+            _same_process(seen, Step.MUST_NOT) if seen.was_stopped else None,
             _if(seen.is_open is False, "the old connection had been closed", Step.LIKELY),
             _if(seen.is_open, "the old process was still connected", Step.MUST_NOT),
             _if(_host_changed(seen), "the two are on different hosts", Step.UNLIKELY),
@@ -454,6 +502,7 @@ def _duplicate(seen: _Seen) -> _Weighed:
         Cause.DUPLICATE_INSTANCE,
         -1.0,
         (
+            _was_stopped_in_order(seen, Step.MUST_NOT),
             _if(seen.is_open, "the old process was still connected", Step.MUST),
             _if(seen.is_open is False, "the old connection had been closed", Step.MUST_NOT),
             _if(_host_changed(seen), "the two are on different hosts", Step.LIKELY),
@@ -472,6 +521,7 @@ def _replaced_killed(seen: _Seen) -> _Weighed:
         0.5,
         (
             Evidence(_TOOK_ITS_PLACE, Step.NEUTRAL),
+            _was_stopped_in_order(seen, Step.MUST_NOT),
             _if(seen.is_open is False, "the old connection had been closed", Step.LIKELY),
             _if(seen.is_open, "the old process was still connected", Step.MUST_NOT),
             _committed_until_then(seen, Step.UNLIKELY),
@@ -500,7 +550,7 @@ def _host_changed(seen: _Seen) -> bool:
 
 
 _LEFT = (_restart, _scale_down, _left_for_polls, _unsubscribed)
-_EXPIRED = (_killed, _paused, _static_stopped, _expired_for_polls, _expired_leader, _cut)
+_EXPIRED = (_killed, _paused, _static_stopped, _static_restart_refused, _expired_for_polls, _expired_leader, _cut)
 _OF_UNSEEN = (*_LEFT, *_EXPIRED)
 _OF_KIND = {
     Kind.LEFT: _LEFT,

@@ -27,6 +27,9 @@ def candidates_of_other(disturbance: Disturbance, group: Group, known: Known) ->
         case What.GREW:
             text = "more partitions of its topics were assigned than before"
             yield Candidate(Cause.PARTITIONS_ADDED, (disturbance,), (Evidence(text, Step.MUST),))
+        case What.REFUSED:
+            text = "it went on while another process asked for its instance id"
+            yield Candidate(Cause.DUPLICATE_INSTANCE, (disturbance,), (Evidence(text, Step.MUST),))
         case What.SLOW_SYNC:
             prior = -0.5 if disturbance.fact.is_observed else -1.5
             yield _only(Cause.SLOW_LEADER, disturbance, "all members waited for its assignment", prior)
