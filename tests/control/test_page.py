@@ -73,6 +73,15 @@ def test_what_happens_later_is_there_when_the_page_is_read_again(told: Service) 
         assert "lag 0" in told.ask("GET", "/page?group=again").text
 
 
+def test_a_member_that_was_removed_over_http_was_removed_by_an_administrator(service: Service) -> None:
+    with Member(service.bootstrap, "managed") as member:
+        member.join()
+        service.ask("POST", "/v1/groups/managed/expel", {"member": member.member_id})
+    page = unescape(service.ask("GET", "/page?group=managed").text)
+    assert ">removed_by_admin<" in page
+    assert "An administrator removed client-of-managed@127.0.0.1 from managed." in page
+
+
 def test_the_same_as_text_and_as_a_file(told: Service) -> None:
     text = told.ask("GET", "/page?group=paged&form=text")
     assert text.headers["content-type"].startswith("text/plain")

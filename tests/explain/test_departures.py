@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kshim.explain.facts import Committed
+from kshim.explain.words import CERTAIN, sentence
 from tests.explain.story import MINUTE, SECOND, SESSION_MS, Story, a_group_of_three, activity
 
 HOUR = 60 * MINUTE
@@ -62,6 +63,16 @@ def test_a_pod_that_left_and_whose_successor_has_another_name_was_restarted() ->
 def test_a_member_that_left_and_did_not_come_back_was_removed_by_its_operator() -> None:
     story = a_group_of_three().leaves(HOUR, "one", says="the consumer is being closed")
     assert the_last_cause(story) == ("scale_down", ("one@10.0.0.1",))
+
+
+def test_a_member_that_an_administrator_removed_is_no_client_that_left() -> None:
+    back = {"says": "encountered UNKNOWN_MEMBER_ID from HEARTBEAT response", "connection": "one", "opened_ms": 0}
+    words = "member was removed by an admin: it hangs"
+    story = a_group_of_three().leaves(HOUR, "one", says=words).joins(HOUR + SECOND, "one", **back)
+    assert the_last_cause(story) == ("removed_by_admin", ("one@10.0.0.1",))
+    incident = story.incidents()[-1]
+    assert sentence(incident) == "An administrator removed one@10.0.0.1 from billing."
+    assert incident.confidence > CERTAIN
 
 
 def test_a_member_that_says_that_its_polls_took_too_long_was_slow() -> None:

@@ -53,7 +53,7 @@ def test_a_member_that_gives_up_its_partitions_late_did_not_poll() -> None:
     world.heartbeat("c", 4, owned={})
     [incident] = explained(world)
     assert (incident.cause, incident.clients) == (Cause.SLOW_POLL, ("i",))
-    assert "REVOKE took 31.0 s (last: i)" in paragraph(incident)
+    assert "REVOKE took 31.0 s (last to revoke: i)" in paragraph(incident)
 
 
 def test_a_member_that_changes_its_subscription_is_named() -> None:

@@ -45,6 +45,7 @@ class Cause(Enum):
     TOPIC_CREATED = "topic_created", Subject.GROUP
     SUBSCRIPTION_CHANGED = "subscription_changed", Subject.CLIENT
     REBALANCE_ENFORCED = "rebalance_enforced", Subject.CLIENT
+    REMOVED_BY_ADMIN = "removed_by_admin", Subject.GROUP
     UNKNOWN = "unknown", Subject.CLIENTS
 
     def __init__(self, keyword: str, subject: Subject) -> None:

@@ -20,12 +20,15 @@ class Says(Enum):
     METADATA_CHANGED = "metadata changed"
     SUBSCRIPTION_CHANGED = "subscription changed"
     ENFORCED = "enforced"
+    REMOVED_BY_ADMIN = "removed by an admin"
+    """It says nothing itself: Kafka's admin client says it."""
 
 
 # Java and kafka-python word them alike; franz-go has its own. Java sends "" when a process joins for the first time.
 _WORDS: tuple[tuple[str, Says], ...] = (
     ("poll timeout has expired", Says.POLL_TIMEOUT),
     ("pro-actively leaving", Says.POLL_TIMEOUT),
+    ("removed by an admin", Says.REMOVED_BY_ADMIN),
     ("being closed", Says.CLOSES),
     ("unsubscribed from all topics", Says.UNSUBSCRIBES),
     ("cached metadata has changed", Says.METADATA_CHANGED),

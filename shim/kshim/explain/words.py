@@ -36,6 +36,7 @@ _SENTENCES = {
     Cause.TOPIC_CREATED: "A topic appeared that matches a pattern of {groups}.",
     Cause.SUBSCRIPTION_CHANGED: "{who} changed its subscription.",
     Cause.REBALANCE_ENFORCED: "The application of {who} asked for a rebalance.",
+    Cause.REMOVED_BY_ADMIN: "An administrator removed {clients} from {groups}.",
     Cause.UNKNOWN: "Something disturbed {groups}, which involves {clients}; its cause is unknown.",
 }
 
@@ -55,6 +56,7 @@ _ADVICE = {
     Cause.ONE_BY_ONE_START: "Raise group.initial.rebalance.delay.ms of the broker, so that they join in one rebalance.",
     Cause.SHARED_GROUP_ID: "Give each application a group.id of its own.",
     Cause.DUPLICATE_INSTANCE: "Give each process a group.instance.id of its own.",
+    Cause.REMOVED_BY_ADMIN: "Nothing, if it was wanted: a process that still runs joins again by itself. Stop it first, if it is to stay away.",
 }
 
 _WOULD_TELL = {
@@ -134,8 +136,8 @@ def effect_text(effect: Effect) -> str:
     """What it did to one group."""
     parts = [f"{effect.group}: {counted(effect.rebalance_count, 'rebalance')}"]
     if effect.join_ms is not None:
-        last = f" (last: {effect.last_to_join})" if effect.last_to_join is not None else ""
-        phase = "REVOKE" if effect.has_epochs else "JOIN"
+        phase, what = ("REVOKE", "revoke") if effect.has_epochs else ("JOIN", "join")
+        last = f" (last to {what}: {effect.last_to_join})" if effect.last_to_join is not None else ""
         parts.append(f"{phase} took {seconds(effect.join_ms)}{last}")
     if effect.sync_ms is not None:
         parts.append(f"SYNC took {seconds(effect.sync_ms)}")

@@ -14,6 +14,8 @@ from kshim.explain.lives import Life
 from kshim.explain.member_ids import keeps_id
 from kshim.explain.weigh import Evidence, Step
 
+_ADMIN = "admin"
+"""Why a member is gone, in the events of kshim."""
 _OFFSET_COMMIT = "OffsetCommit"
 _TIMER_MS = 200
 """How much later than it is due a broker may notice that a session has expired."""
@@ -68,6 +70,8 @@ def candidates_of_departure(disturbance: Disturbance, known: Known) -> Iterator[
     assert life.gone is not None
     seen = _seen(life, known)
     weighing = _OF_UNSEEN if life.gone.reason == UNSEEN else _OF_KIND[life.gone.kind]
+    if life.gone.reason == _ADMIN or seen.says is Says.REMOVED_BY_ADMIN:
+        weighing = (_removed_by_admin,)  # the broker was told so; what the process did then follows from it
     for hypothesis in weighing:
         cause, prior, evidence = hypothesis(seen)
         yield Candidate(cause, (disturbance,), tuple(each for each in evidence if each is not None), prior)
@@ -244,6 +248,10 @@ def _left_for_polls(seen: _Seen) -> _Weighed:
             _if(seen.says is Says.CLOSES, "it said that it was being closed", Step.MUST_NOT),
         ),
     )
+
+
+def _removed_by_admin(_seen: _Seen) -> _Weighed:
+    return Cause.REMOVED_BY_ADMIN, 0.0, (Evidence("an administrator had it removed", Step.MUST),)
 
 
 def _unsubscribed(seen: _Seen) -> _Weighed:
