@@ -5,6 +5,8 @@ const found = { axe: createRequire(import.meta.url).resolve("axe-core/axe.min.js
 if (process.argv.includes("--chromium")) {
   const { default: chromium } = await import("@sparticuz/chromium");
   found.chromium = await chromium.executablePath();
-  found.options = chromium.args;
+  // As one process it ends with the first of its windows, and the others weaken what pages may not do.
+  const unwanted = ["--single-process", "--no-zygote", "--disable-web-security", "--allow-running-insecure-content"];
+  found.options = chromium.args.filter((option) => !unwanted.includes(option));
 }
 console.log(JSON.stringify(found));
