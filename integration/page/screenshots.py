@@ -10,7 +10,7 @@ from playwright.sync_api import sync_playwright
 from integration.page.served import ADDRESS, serve
 from integration.support.chromium import chromium
 from kshim.page import GroupRow, group_page, groups_page
-from tests.page.groups import CLUSTER, MINUTE, START, billing
+from tests.page.groups import CLUSTER, MINUTE, START, billing, row_of
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "img"
 _SIZE = (1280, 860)
@@ -23,10 +23,11 @@ def html(query: str) -> str:
         return group_page(CLUSTER, billing(), rebalance=int(asked["rebalance"][0]) if "rebalance" in asked else None)
     now_ms = CLUSTER.now_ms
     rows = [
-        GroupRow("billing", "PreparingRebalance", True, now_ms - 20_000, 3, 4, 12_348, "the session of member slow-2 (client slow at 10.0.0.2) expired: no heartbeat came in time", "slow@10.0.0.2"),
-        GroupRow("shipping", "Stable", False, START + 8 * MINUTE, 12, 3, 310, "member ship-4 (client ship at 10.0.0.9) joined", "ship@10.0.0.9"),
-        GroupRow("search-indexer", "Stable", False, START, 2, 1, 0, "member idx-1 (client idx at 10.0.0.5) joined", "idx@10.0.0.5"),
-        GroupRow("reports", "Empty", False, START - 90 * MINUTE, 0, 1, 17, "member rep-1 (client rep at 10.0.0.6) left", "rep@10.0.0.6"),
+        GroupRow("invoices", "PreparingRebalance", True, now_ms - 20_000, 8, 2, 4_201, "slow_poll 88%: inv-3@10.0.0.7 did not call poll() in time while it processed records.", "inv-3@10.0.0.7"),
+        row_of(billing()),
+        GroupRow("shipping", "Stable", False, START + 8 * MINUTE, 12, 3, 310, "scale_up 91%: 1 member was added to shipping: ship-4@10.0.0.9.", "ship-4@10.0.0.9"),
+        GroupRow("search-indexer", "Stable", False, START, 2, 1, 0, "one_by_one_start 95%: search-indexer started, with 2 members one after the other.", None),
+        GroupRow("reports", "Empty", False, START - 90 * MINUTE, 0, 1, 17, "scale_down 90%: 1 member was removed from reports in order: rep-1@10.0.0.6.", "rep-1@10.0.0.6"),
     ]  # fmt: skip
     return groups_page(CLUSTER, rows, group_count=len(rows))
 

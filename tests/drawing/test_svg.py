@@ -61,6 +61,32 @@ def test_the_legend_says_what_is_drawn_and_nothing_else() -> None:
     assert "injected fault" not in shown
 
 
+def test_the_legend_has_the_band_of_a_rebalance_and_the_flag_of_a_culprit_where_they_are_drawn() -> None:
+    shown = legend(a_picture(SLOW))
+    assert "a rebalance, with its number" in shown
+    assert "who is responsible" in shown
+    shown = legend(a_picture(FAST, bands=()))
+    assert "a rebalance" not in shown
+    assert "who is responsible" not in shown
+
+
+def test_the_owner_of_a_partition_stands_beside_its_name() -> None:
+    lane = ORDERS._replace(owner="fast@10.0.0.1")
+    texts = {each.get("class"): each for each in drawn(a_picture(partitions=(lane,))).iter("text")}
+    assert texts["name"].text == "orders-0"
+    assert texts["owner"].text == "fast@10.0.0.1"
+
+
+def test_names_that_do_not_fit_are_visibly_cut_and_whole_in_their_title() -> None:
+    topic, owner = "orders-of-the-whole-continent-17", "W" * 40
+    lane = ORDERS._replace(name=topic, owner=owner)
+    texts = {each.get("class"): each for each in drawn(a_picture(partitions=(lane,))).iter("text")}
+    for kind, whole in (("name", topic), ("owner", owner)):
+        assert "\u2026" in (texts[kind].text or "")
+        assert next(texts[kind].iter("title")).text == whole
+    assert len(texts["owner"].text or "") < len(texts["name"].text or "")
+
+
 def test_every_kind_has_a_colour() -> None:
     for kind in (*BarKind, *MarkKind):
         is_plain = kind in (BarKind.MEMBER, BarKind.OWNED, MarkKind.JOINED, MarkKind.LEFT, MarkKind.REPLACED)

@@ -99,9 +99,9 @@ def test_nothing_is_loaded_from_anywhere() -> None:
 def test_the_page_says_all_that_is_known_of_an_incident() -> None:
     text = " ".join(Read(page(a_document(an_incident("billing", would_tell="The log would tell.")))).text)
     for part in (
-        "killed", "93%", "observed", "billing was killed or crashed.", "JOIN took 40.0 s (last: billing)",
-        "for it: billing closed its connection", "against it: billing committed later", "paused (7%)",
-        "against it: billing", "Look at billing.", "The log would tell.",
+        "killed", "93%", "observed", "billing was killed or crashed.", "JOIN took 40.0 s (last to join: billing)",
+        "for:  billing closed its connection", "against:  billing committed later", "paused (7%)",
+        "against:  billing", "Look at billing.", "The log would tell.",
     ):  # fmt: skip
         assert part in text
 

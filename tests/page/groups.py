@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kshim.explain.facts import Activity, Fact, Kind, Member, Phases
-from kshim.page import GroupNow, MemberNow, OffsetNow, Owners, Site, Turn, Wait
+from kshim.page import GroupNow, GroupRow, MemberNow, OffsetNow, Owners, Site, Turn, Wait
 
 START = 1_795_000_000_000
 SECOND = 1_000
@@ -82,6 +82,18 @@ def billing(name: str = "billing", **others: Any) -> GroupNow:
         name, cause="killed", sentence="slow@10.0.0.2 was killed or crashed: it ended without leaving the group.",
         advice="Look for an OOM kill or a crash on the host; a lower session.timeout.ms notices it sooner.", confidence=0.93,
         from_ms=dead - 45 * SECOND, to_ms=dead + 3_030, alternatives=[{"cause": "paused", "confidence": 0.07, "evidence": []}],
+        evidence=[
+            {"text": "its connection was reset, without LeaveGroup", "weight": "must"},
+            {"text": "it has not come back on that connection", "weight": "likely"},
+            {"text": "another client of that host goes on", "weight": "unlikely"},
+        ],
+        sources=["event x-6", "event x-7"],
+        effects=[
+            {
+                "group": name, "rebalance_count": 1, "join_ms": 3_000, "sync_ms": 30, "last_to_join": "fast@10.0.0.1",
+                "last_wait_ms": 3_000, "unowned_ms": 48_030, "is_observed": True, "has_epochs": False,
+            }
+        ],
     )  # fmt: skip
     fields: dict[str, Any] = {
         "name": name, "state": "Stable", "now_ms": START + 20 * MINUTE, "generation": 3, "protocol": "range", "members": members,
@@ -90,6 +102,15 @@ def billing(name: str = "billing", **others: Any) -> GroupNow:
         "commits": {("orders", 0): [late - 5_000, late + 50_000]},
     }  # fmt: skip
     return GroupNow(**(fields | others))
+
+
+def row_of(group: GroupNow) -> GroupRow:
+    """The same group in the list."""
+    worst, last = group.incidents[-1], group.turns[-1]
+    return GroupRow(
+        group.name, group.state, last.is_open, last.began_ms, len(group.members), len(group.turns), group.lag,
+        f"{worst['cause']} {worst['confidence']:.0%}: {worst['sentence']}", worst["clients"][0],
+    )  # fmt: skip
 
 
 CLUSTER = Site("kshim at 127.0.0.1:9092", START + 20 * MINUTE, can_act=True, stream="/v1/history/stream")

@@ -76,10 +76,11 @@ QUESTIONS = {
     "what happened to it?": "slow@10.0.0.2 was killed or crashed: it ended without leaving the group.",
     "how sure is that?": "93% sure, observed",
     "what else may it have been?": "paused (7%)",
-    "what speaks for it?": "for it: it went on sending heartbeats",
+    "what speaks for it?": "for: its connection was reset, without LeaveGroup",
+    "what speaks against it?": "against: another client of that host goes on",
     "what do I change?": "a lower session.timeout.ms notices it sooner",
     "how often?": "3 rebalances",
-    "whom did the others wait for, and how long?": "last: slow@10.0.0.2 after 40.0 s",
+    "whom did the others wait for, and how long?": "last to join: slow@10.0.0.2 after 40.0 s",
     "JOIN or SYNC?": "JOIN 40.0 s, SYNC 80 ms",
     "which partitions stood still?": "no living owner",
     "who has which partition?": "orders 0-1",
@@ -110,6 +111,28 @@ def test_a_rebalance_has_an_address_and_shows_its_own_cause() -> None:
     assert "slow_poll" in read.texts["why"]
     assert "Close-up of rebalance 2" in read.texts["lanes"]
     assert read.all("tr", id="turn-2")[0].get("aria-current") == "true"
+
+
+def test_the_card_of_a_rebalance_says_how_long_it_took_and_when_it_was() -> None:
+    shown = group(rebalance=2).texts["turn"]
+    assert shown.startswith("The rebalance took 40.1 sRebalance 2, 2026-11-18 11:07:40Z to 2026-11-18 11:08:20Z")
+    turn = a_turn(4, START + 19 * MINUTE, outcome=None, ended_ms=None, joined_ms=None, phases=())
+    shown = group(billing(turns=[*billing().turns, turn]), rebalance=4).texts["turn"]
+    assert "The rebalance has taken 1m 00s, and goes on" in shown
+
+
+def test_the_time_of_the_page_is_in_its_header() -> None:
+    for read in (group(), groups([row()])):
+        assert read.texts["now"] == "Now 2026-11-18 11:26:40Z"
+
+
+def test_each_partition_has_its_owner_beside_its_name() -> None:
+    page = group_page(CLUSTER, billing())
+    for place, owner in (("orders-1", "fast@10.0.0.1"), ("orders-2", "third@10.0.0.3")):
+        lane = page.partition(f">{place}<title>")[2]
+        assert f">{owner}<title>" in lane[:250]
+    before = group_page(CLUSTER, billing(), rebalance=2)
+    assert ">slow@10.0.0.2<title>" in before.partition(">orders-1<title>")[2][:250]
 
 
 def test_a_time_leads_to_the_rebalance_of_that_time() -> None:
@@ -149,7 +172,7 @@ def test_as_text_it_says_what_matters_in_some_lines() -> None:
     assert lines[1:4] == [
         "slow_poll (97%, observed), 2026-11-18 11:07:40Z",
         "slow@10.0.0.2 did not call poll() in time while it processed records.",
-        "To change: Raise max.poll.interval.ms above the time of the slowest batch, or lower max.poll.records.",
+        "What to change: Raise max.poll.interval.ms above the time of the slowest batch, or lower max.poll.records.",
     ]
 
 
@@ -175,6 +198,11 @@ def test_a_row_says_state_members_rebalances_lag_and_why() -> None:
         "a session expired",
     ):
         assert part in shown
+
+
+def test_who_stands_on_a_line_of_its_own() -> None:
+    shown = groups_page(CLUSTER, [row()], group_count=1)
+    assert "<b>slow@10.0.0.2</b><br>a session expired" in shown
 
 
 def test_of_more_groups_than_are_shown_the_others_are_counted() -> None:

@@ -25,13 +25,14 @@ class Mark(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """A member or a partition. `note` stands at its end."""
+    """A member or a partition. `note` stands at its end; `owner` beside its name: who has a partition at the end of the picture."""
 
     name: str
     bars: tuple[Bar, ...] = ()
     marks: tuple[Mark, ...] = ()
     note: str = ""
     is_culprit: bool = False
+    owner: str = ""
 
 
 class Band(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from html import escape
+from unicodedata import east_asian_width
 
 from kshim.drawing.lanes import Band, Bar, Lane, Mark, Picture
 from kshim.drawing.scale import Scale
@@ -12,15 +13,18 @@ from kshim.drawing.vocabulary import BarKind, MarkKind
 from kshim.wording import escaped
 
 WIDTH = 1_100
-_LEFT = 220
+_LEFT = 250
 _RIGHT = 130
 _PLOT = WIDTH - _LEFT - _RIGHT
 _LANE = 20
 _HEAD = 22
 _AXIS = 34
 _LEAST_BAR = 2.5
-_NAME_LENGTH = 30
-_NOTE_LENGTH = 20
+_NAME_WIDTH = _LEFT - 12
+_OWNED_NAME_WIDTH = 118
+_OWNER_WIDTH = _NAME_WIDTH - _OWNED_NAME_WIDTH - 8
+_NOTE_WIDTH = _RIGHT - 12
+_FONT = 12
 _TITLE_LENGTH = 300
 _BETWEEN_LABELS = 58
 _BETWEEN_NUMBERS = 20
@@ -60,6 +64,10 @@ def legend(picture: Picture) -> str:
     marks = {mark.kind for lane in lanes for mark in lane.marks}
     shown = [(_rect(kind, 0, 0, 22, "", 18), kind.words) for kind in BarKind if kind in bars]
     shown += [(_shape(kind, 11, 9, ""), kind.words) for kind in MarkKind if kind in marks]
+    if picture.bands:
+        shown.append(("<rect class='band' x='3' y='0' width='16' height='18'/>", "a rebalance, with its number"))
+    if any(lane.is_culprit for lane in lanes):
+        shown.append(("<text class='flag' x='5' y='14'>⚑</text>", "who is responsible"))
     items = "".join(
         f"<li><svg viewBox='0 0 22 18' aria-hidden='true'>{each}</svg>{words}</li>" for each, words in shown
     )
@@ -102,6 +110,26 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1 - half]}…{text[-half:]}"
 
 
+def fitted(text: str, width: float) -> str:
+    """`shortened`, to a width in the units of a picture: as much of a text as fits beside what follows it.
+
+    >>> fitted("orders-0", 60), fitted("consumer-billing-7@10.0.0.7", 80), fitted("WWWWWWWWWW", 60)
+    ('orders-0', 'consu…0.0.7', 'WWW…WW')
+    """
+    short = shortened(text, int(width))
+    while len(short) > 1 and (over := _width(short) - width) > 0:
+        short = shortened(text, len(short) - max(int(over / _FONT), 1))
+    return short
+
+
+def _width(text: str) -> float:
+    """About how wide a text is, rather more than less: fonts differ."""
+    return _FONT * sum(
+        1.0 if east_asian_width(each) in "WF" else 0.85 if each in "MWmw@%" else 0.66 if each.isupper() else 0.58
+        for each in text
+    )
+
+
 def _active(picture: Picture) -> Iterator[tuple[int, int]]:
     """When something happens: not while members only are members, and partitions only have owners."""
     for band in picture.bands:
@@ -138,12 +166,17 @@ def _bands(bands: Sequence[Band], scale: Scale, height: int, now_ms: int) -> Ite
 
 
 def _lane(lane: Lane, top: int, scale: Scale, now_ms: int) -> str:
+    name = fitted(f"{'⚑ ' if lane.is_culprit else ''}{lane.name}", _OWNED_NAME_WIDTH if lane.owner else _NAME_WIDTH)
     parts = [
         f"<g class='{'culprit' if lane.is_culprit else 'lane'}'>"
         f"<rect class='row' x='0' y='{top}' width='{WIDTH}' height='{_LANE}'/>"
-        f"<text class='name' x='0' y='{top + 14}'>{'⚑ ' if lane.is_culprit else ''}{escape(shortened(lane.name, _NAME_LENGTH))}"
-        f"<title>{_attribute(lane.name)}</title></text>"
+        f"<text class='name' x='0' y='{top + 14}'>{escape(name)}<title>{_attribute(lane.name)}</title></text>"
     ]
+    if lane.owner:
+        parts.append(
+            f"<text class='owner' x='{_LEFT - 12}' y='{top + 14}' text-anchor='end'>{escape(fitted(lane.owner, _OWNER_WIDTH))}"
+            f"<title>{_attribute(lane.owner)}</title></text>"
+        )
     for bar in lane.bars:
         left = scale.x(bar.from_ms)
         width = max(scale.x(now_ms if bar.to_ms is None else bar.to_ms) - left, _LEAST_BAR)
@@ -151,7 +184,8 @@ def _lane(lane: Lane, top: int, scale: Scale, now_ms: int) -> str:
     parts += [_shape(mark.kind, scale.x(mark.at_ms), top + _LANE / 2, _mark_text(lane, mark)) for mark in lane.marks]
     if lane.note:
         parts.append(
-            f"<text x='{WIDTH}' y='{top + 14}' text-anchor='end'>{escape(shortened(lane.note, _NOTE_LENGTH))}</text>"
+            f"<text x='{WIDTH}' y='{top + 14}' text-anchor='end'>{escape(fitted(lane.note, _NOTE_WIDTH))}<title>{_attribute(lane.note)}"
+            "</title></text>"
         )
     return "".join(parts) + "</g>"
 

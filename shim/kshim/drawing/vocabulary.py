@@ -56,7 +56,7 @@ svg.lanes { display: block; width: 100%; min-width: 760px; height: auto; font: 1
 svg.lanes text { fill: var(--quiet); unicode-bidi: isolate; } svg.lanes text.name { fill: var(--ink); }
 svg.lanes .culprit text.name { fill: var(--culprit); font-weight: 700; } svg.lanes .culprit .row { fill: var(--culprit); opacity: .1; }
 svg.lanes .row { fill: none; } svg.lanes .axis { stroke: var(--line); } svg.lanes text.head { font-weight: 600; }
-svg.lanes .band { fill: var(--band); } svg.lanes .chosen .band { fill: var(--chosen); } svg.lanes a text { fill: var(--link); }
+.band { fill: var(--band); } ul.legend .band { stroke: var(--line); } text.flag { fill: var(--culprit); } svg.lanes .chosen .band { fill: var(--chosen); } svg.lanes a text { fill: var(--link); }
 svg.lanes a:hover .band, svg.lanes a:focus .band { fill: var(--chosen); } svg.lanes a:focus { outline: 2px solid var(--link); }
 svg.lanes .chosen text { font-weight: 700; text-decoration: underline; }
 svg.lanes .cut { fill: var(--ground); stroke: var(--line); stroke-dasharray: 3 3; }

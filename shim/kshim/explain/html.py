@@ -41,7 +41,7 @@ rect.broker { fill: #6d28d9; } rect.unknown { fill: #6b7280; }
 section p.what { color: var(--ink); margin: 8px 0; font-size: 16px; } section p.culprit { color: var(--culprit); font-weight: 700;
   font-size: 20px; margin: 6px 0 0; } dl { display: grid; grid-template-columns: 9em 1fr; gap: 4px 12px; margin: 0; }
 dt { color: var(--quiet); } dd { margin: 0; } dd ul { margin: 0; padding-left: 18px; } li.against { color: var(--culprit); }
-dd.advice { font-weight: 600; } dl { align-content: start; } .incident summary { color: var(--quiet); font-size: 13px; }
+.incident h3 { margin: 0; font-size: 15px; } section p.advice { color: var(--ink); font-weight: 600; } dl { align-content: start; } .incident summary { color: var(--quiet); font-size: 13px; }
 @media (min-width: 900px) { .incident { display: grid; grid-template-columns: 2fr 3fr; gap: 0 24px; } }
 """.strip()
 """Of what is said of incidents."""
@@ -150,7 +150,6 @@ def incident_section(incident: Mapping[str, Any], element_id: str) -> str:
         for other in incident["alternatives"]
     )
     rows = [
-        ("To change", text(incident["advice"] or "")),
         ("Effects", _list(effect_text(Effect(**each)) for each in incident["effects"])),
         ("Groups", _list(incident["groups"]) if len(incident["groups"]) > 1 else ""),
         ("Clients", _list(clients) if clients != [who] else ""),
@@ -159,11 +158,8 @@ def incident_section(incident: Mapping[str, Any], element_id: str) -> str:
         ("Alternatives", f"<ul>{others}</ul>" if others else ""),
         ("What would tell", text(incident["would_tell"] or "")),
     ]
-    shown = "".join(
-        f"<dt>{name}</dt><dd{' class=advice' if name == 'To change' else ''}>{value}</dd>"
-        for name, value in rows
-        if value
-    )
+    shown = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows if value)
+    advice = f"<h3>What to change</h3><p class='advice'>{text(incident['advice'])}</p>" if incident["advice"] else ""
     flag = f"<p class='culprit'>⚑ {text(who)}</p>" if who else ""
     return (
         f"<section class='incident' id='{element_id}'><div><h2><b class='cause {_subject(incident)}'>{text(incident['cause'])}</b> "
@@ -171,7 +167,7 @@ def incident_section(incident: Mapping[str, Any], element_id: str) -> str:
         f"<p>{time_element(incident['from_ms'])} to {time_element(incident['to_ms'])}</p>{flag}"
         f"<p class='what'>{text(incident['sentence'])}</p>"
         f"<details><summary>Sources</summary><p>{text(', '.join(incident['sources']))}</p></details></div>"
-        f"<dl>{shown}</dl></section>"
+        f"<div>{advice}<dl>{shown}</dl></div></section>"
     )
 
 
@@ -218,7 +214,7 @@ def _list(values: Iterable[str]) -> str:
 def _evidence(evidence: Iterable[Mapping[str, str]]) -> str:
     items = dict.fromkeys((each["text"], each["weight"]) for each in evidence)
     shown = [
-        f"<li class='{'for' if weight in _FOR else 'against'}'>{'for' if weight in _FOR else 'against'} it: {text(words)}</li>"
+        f"<li class='{'for' if weight in _FOR else 'against'}'><b>{'for' if weight in _FOR else 'against'}:</b> {text(words)}</li>"
         for words, weight in sorted(items, key=lambda each: each[1] not in _FOR)
         if weight in _FOR or weight in _AGAINST
     ]

@@ -108,7 +108,7 @@ def group_text(group: GroupNow, *, rebalance: int | None = None, at_ms: int | No
             f"{incident['cause']} ({incident['confidence']:.0%}, {incident['basis']}), {time_text(incident['from_ms'])}"
         )
         lines.append(incident["sentence"])
-        lines += [f"To change: {incident['advice']}"] if incident["advice"] else []
+        lines += [f"What to change: {incident['advice']}"] if incident["advice"] else []
     lines += [each.explanation for each in ([turn] if turn is not None else group.turns[-3:])]
     return "\n".join(map(escaped, lines))
 
@@ -130,6 +130,7 @@ def _frame(cluster: Site, title: str, body: str, *, search: str = "", css: str |
         links = f"<link rel='stylesheet' href='{STYLE}'><script src='{SCRIPT}' defer></script><link rel='icon' href='data:,'>"
         top = (
             f"<header><nav aria-label='Pages'><a href='{PATH}'><b>kshim</b> groups</a></nav>"
+            f"<p id='now'><span>Now</span> {time_element(cluster.now_ms)}</p>"
             f"<form role='search' action='{PATH}'><label for='q'>Search groups</label> "
             f"<input id='q' name='q' type='search' value='{escape(escaped(search))}' autocomplete='off'></form>"
             "<button id='zone' type='button' hidden aria-pressed='false'>Local time</button></header>"
@@ -152,7 +153,7 @@ def _group_row(row: GroupRow, now_ms: int) -> str:
     since = (
         "-" if row.since_ms is None else f"{time_element(row.since_ms)} <small>{_ago(now_ms - row.since_ms)}</small>"
     )
-    who = f"<b>{text(shortened(row.who, _NAME_LENGTH))}</b> " if row.who else ""
+    who = f"<b>{text(shortened(row.who, _NAME_LENGTH))}</b><br>" if row.who else ""
     return (
         f"<tr id='{_element_id('g', row.name)}'><th scope='row'><a href='{address(row.name)}' title='{_attribute(row.name)}'><bdi>"
         f"{text(shortened(row.name, _NAME_LENGTH))}</bdi></a></th><td>{_chip(row.state, row.is_rebalancing)}</td>"
@@ -188,8 +189,9 @@ def _why(
     parts = []
     if turn is not None:
         parts.append(
-            f"<section id='turn'><h2>Rebalance {turn.number}</h2><p class='what'>{text(turn.explanation)}</p>"
-            f"<p>{_phases(turn)} <a href='{address(group.name)}'>All rebalances</a></p></section>"
+            f"<section id='turn'><h2>{_took(turn, group.now_ms)}</h2><p>Rebalance {turn.number}, {_since(turn)}</p>"
+            f"<p class='what'>{text(turn.explanation)}</p><p>{_phases(turn)}</p>"
+            f"<p><a href='{address(group.name)}'>All rebalances</a></p></section>"
         )
     if incident is not None:
         parts.append(incident_section(incident, "why"))
@@ -214,6 +216,21 @@ def _why(
     return f"<div class='answer' tabindex='-1'>{''.join(parts)}</div>"
 
 
+def _took(turn: Turn, now_ms: int) -> str:
+    if turn.is_open:
+        return f"The rebalance has taken {span_text(now_ms - turn.began_ms)}, and goes on"
+    return (
+        f"Rebalance {turn.number}"
+        if turn.ended_ms is None
+        else f"The rebalance took {span_text(turn.ended_ms - turn.began_ms)}"
+    )
+
+
+def _since(turn: Turn) -> str:
+    ended = "" if turn.ended_ms is None else f" to {time_element(turn.ended_ms)}"
+    return f"{time_element(turn.began_ms)}{ended}"
+
+
 def _drawing(group: GroupNow, turn: Turn | None, drawn: Picture, *, is_file: bool) -> str:
     if not drawn.members and not drawn.bands:
         return (
@@ -225,6 +242,7 @@ def _drawing(group: GroupNow, turn: Turn | None, drawn: Picture, *, is_file: boo
         ""
         if is_file
         else f"<p class='tools'><button type='button' data-copy='{address(group.name, number, form='text')}'>Copy as text</button> "
+        "<button type='button' id='image' hidden>Save as an image</button> "
         f"<a href='{address(group.name, number, form='file')}' download>Save as a file</a></p>"
     )
     return (
@@ -268,7 +286,7 @@ def _phases(turn: Turn) -> str:
     last = (
         ""
         if late is None or late.wait_ms < 1
-        else f"; last: {text(shortened(late.name, _NAME_LENGTH))} after {span_text(late.wait_ms)}"
+        else f"; last to {'revoke' if turn.has_epochs else 'join'}: {text(shortened(late.name, _NAME_LENGTH))} after {span_text(late.wait_ms)}"
     )
     return (shown or "-") + last + ("; still open" if turn.is_open else "")
 

@@ -13,6 +13,7 @@ from kshim.page.values import GroupNow, Owners, TopicPartition, Turn, Wait
 LANES_SHOWN = 40
 _COMMITS_SHOWN = 200
 _LATE_MS = 200
+_BELONGS = "belongs to "
 _UNUSUAL = 2
 """So many times as long as the next one: the others waited for it."""
 
@@ -243,8 +244,8 @@ def _partition_lanes(group: GroupNow, rows: Sequence[_Row], begin_ms: int, end_m
     places |= {place for member in group.members for place in member.partitions}
     history = _history(group)
     for place in sorted(places):
-        bars = list(_ownership(place, history, names, lives, group.now_ms))
-        bars = sorted([*bars, *_pauses(place, group, history)], key=lambda bar: bar.kind is BarKind.UNOWNED)
+        spans = list(_ownership(place, history, names, lives, group.now_ms))
+        bars = sorted([*spans, *_pauses(place, group, history)], key=lambda bar: bar.kind is BarKind.UNOWNED)
         marks = [Mark(MarkKind.COMMITTED, at_ms) for at_ms in group.commits.get(place, ())[-_COMMITS_SHOWN:]]
         offset = offsets.get(place)
         yield Lane(
@@ -252,6 +253,7 @@ def _partition_lanes(group: GroupNow, rows: Sequence[_Row], begin_ms: int, end_m
             tuple(_within(bars, begin_ms, end_ms)),
             tuple(mark for mark in marks if begin_ms <= mark.at_ms <= end_ms),
             "" if offset is None or offset.lag is None else f"lag {offset.lag:,}",
+            owner=_owner_at(spans, end_ms),
         )
 
 
@@ -291,15 +293,23 @@ def _ownership(
             spans
             and spans[-1].kind is BarKind.OWNED
             and spans[-1].to_ms == owners.at_ms
-            and spans[-1].text == f"belongs to {name}"
+            and spans[-1].text == f"{_BELONGS}{name}"
         ):
             spans[-1] = spans[-1]._replace(to_ms=end_ms)
         else:
-            spans.append(Bar(BarKind.OWNED, owners.at_ms, end_ms, f"belongs to {name}"))
+            spans.append(Bar(BarKind.OWNED, owners.at_ms, end_ms, f"{_BELONGS}{name}"))
         unowned_ms = end_ms if gone_ms is not None else None
     if unowned_ms is not None:
         spans.append(Bar(BarKind.UNOWNED, unowned_ms, None))
     return iter(spans)
+
+
+def _owner_at(spans: Sequence[Bar], at_ms: int) -> str:
+    """Who has a partition at a time."""
+    last = next((span for span in reversed(spans) if span.from_ms <= at_ms), None)
+    if last is None:
+        return ""
+    return last.text.removeprefix(_BELONGS) if last.kind is BarKind.OWNED else "no owner"
 
 
 def _pauses(place: TopicPartition, group: GroupNow, history: Sequence[Owners]) -> Iterator[Bar]:

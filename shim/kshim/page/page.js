@@ -1,7 +1,7 @@
 // Keeps the page that the server has made up to date: fetches the same address again, and changes what is different.
 "use strict";
 
-const LEAST_PAUSE_MS = 150; // between two readings
+const LEAST_PAUSE_MS = 60; // between two readings
 const SHARE = 50; // in the long run, of so much time the server works for one part
 const BURST_MS = 3000; // so much of it may be had in advance, so that what happens is shown at once
 const OFTEN_MS = 2000; // lag changes without an event
@@ -113,7 +113,7 @@ function inOrder(old, fresh) {
 }
 
 function reveal(root) {
-  for (const each of root.querySelectorAll("[data-post][hidden], [data-delete][hidden], #actions[hidden]")) each.hidden = false;
+  for (const each of root.querySelectorAll("[data-post][hidden], [data-delete][hidden], #actions[hidden], #image[hidden]")) each.hidden = false;
 }
 
 // Reading
@@ -159,8 +159,10 @@ function show(page) {
     if (document.getElementById(each.id)?.open) each.open = true;
   }
   morph(main, fresh);
-  const footer = page.querySelector("footer");
-  if (footer) morph(document.querySelector("footer"), footer);
+  for (const each of ["footer", "#now"]) {
+    const part = page.querySelector(each);
+    if (part) morph(document.querySelector(each), part);
+  }
   document.getElementById("live").textContent = streamAddress && stream?.readyState === EventSource.OPEN ? ", live" : "";
   if (document.title !== page.title) document.title = page.title;
   follow();
@@ -182,6 +184,7 @@ function loose(reason) {
     const since = isLocal ? localText(Date.now(), true, false) : new Date().toISOString().slice(11, 19) + "Z";
     lost.textContent = `${reason} Since ${since} nothing new is shown; trying again every second.`;
     document.body.classList.add("lost");
+    document.querySelector("#now span").textContent = "Last read at";
   }
   soon(RETRY_MS);
 }
@@ -239,6 +242,7 @@ document.addEventListener("click", async (event) => {
   const button = event.target.closest("button");
   if (!button) return;
   if (button.dataset.copy) await copy(button.dataset.copy);
+  else if (button.id === "image") saveImage();
   else if (button.dataset.post) await act("POST", button.dataset.post, button.dataset.body, button.dataset.said);
   else if (button.dataset.delete) await act("DELETE", button.dataset.delete, undefined, button.dataset.said);
 });
@@ -303,6 +307,96 @@ async function copy(where) {
     area.remove();
   }
   say("Copied.");
+}
+
+// The picture as an image
+
+const XMLNS = "http://www.w3.org/2000/svg";
+const DRAWN = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-weight", "text-decoration"];
+const SHARP = 2;
+const MARGIN = 20;
+
+// A copy that needs no style sheet: an image has none.
+function plainCopy(original) {
+  const copied = original.cloneNode(true);
+  const all = [...copied.querySelectorAll("*")];
+  [...original.querySelectorAll("*")].forEach((each, place) => {
+    const style = getComputedStyle(each);
+    for (const name of DRAWN) all[place].setAttribute(name, style.getPropertyValue(name));
+  });
+  for (const each of all) if (each.localName === "a") each.removeAttribute("href");
+  return copied;
+}
+
+function placed(svg, left, top, width, height) {
+  for (const [name, value] of Object.entries({ x: left, y: top, width, height })) svg.setAttribute(name, value);
+  return svg;
+}
+
+function words(text, left, top, size, colour, isBold) {
+  const line = document.createElementNS(XMLNS, "text");
+  line.textContent = text;
+  const look = { x: left, y: top, "font-size": size, fill: colour, "font-weight": isBold ? 700 : 400 };
+  for (const [name, value] of Object.entries(look)) line.setAttribute(name, value);
+  return line;
+}
+
+// The heading, who did what, the lanes and the legend, where they stand on the page.
+function image() {
+  const lanes = main.querySelector("svg.lanes");
+  const list = main.querySelector("ul.legend");
+  const look = getComputedStyle(document.documentElement);
+  const [ink, quiet, paper, red] = ["--ink", "--quiet", "--paper", "--culprit"].map((name) => look.getPropertyValue(name).trim());
+  const box = lanes.getBoundingClientRect();
+  const said = (where) => main.querySelector(where)?.textContent.trim() || "";
+  const heads = [
+    [said("h1"), 20, ink, true],
+    [said("#why .culprit"), 16, red, true],
+    [said("#why .what") || said("#why .none"), 14, ink, false],
+    [[...main.querySelectorAll("#lanes time")].map((each) => each.textContent).join(" to "), 12, quiet, false],
+  ].filter((head) => head[0]);
+  const whole = document.createElementNS(XMLNS, "svg");
+  const width = box.width + 2 * MARGIN;
+  let top = MARGIN;
+  for (const [text, size, colour, isBold] of heads) {
+    whole.append(words(text, MARGIN, top + size, size, colour, isBold));
+    top += size * 1.5;
+  }
+  whole.append(placed(plainCopy(lanes), MARGIN, top, box.width, box.height));
+  for (const each of list?.children ?? []) {
+    const [mark, place] = [each.querySelector("svg"), each.getBoundingClientRect()];
+    const [left, at] = [MARGIN + place.left - box.left, top + place.top - box.top];
+    whole.append(placed(plainCopy(mark), left, at, 22, 18), words(each.textContent.trim(), left + 26, at + 14, 13, quiet, false));
+  }
+  const end = (list ?? lanes).getBoundingClientRect().bottom;
+  const height = top + end - box.top + MARGIN;
+  whole.setAttribute("font-family", "system-ui, sans-serif");
+  whole.setAttribute("font-size", "12");
+  placed(whole, 0, 0, width * SHARP, height * SHARP).setAttribute("viewBox", `0 0 ${width} ${height}`);
+  return { text: new XMLSerializer().serializeToString(whole), width: width * SHARP, height: height * SHARP, paper };
+}
+
+function saveImage() {
+  const { text, width, height, paper } = image();
+  const drawn = new Image();
+  drawn.onerror = () => say("This browser cannot draw it.");
+  drawn.onload = () => {
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [width, height];
+    const pen = canvas.getContext("2d");
+    pen.fillStyle = paper;
+    pen.fillRect(0, 0, width, height);
+    pen.drawImage(drawn, 0, 0, width, height);
+    canvas.toBlob((blob) => {
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(blob);
+      link.download = `${document.querySelector("h1").textContent.replace(/[^\p{L}\p{N}._-]+/gu, "_").slice(0, 60)}.png`;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+      say("Saved.");
+    }, "image/png");
+  };
+  drawn.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
 }
 
 async function act(method, where, body, words) {
