@@ -70,9 +70,9 @@ def candidates_of_departure(disturbance: Disturbance, known: Known) -> Iterator[
     assert life.gone is not None
     seen = _seen(life, known)
     weighing = _OF_UNSEEN if life.gone.reason == UNSEEN else _OF_KIND[life.gone.kind]
-    if life.gone.reason == _ADMIN or seen.says is Says.REMOVED_BY_ADMIN:
-        weighing = (_removed_by_admin,)  # the broker was told so; what the process did then follows from it
-    for hypothesis in weighing:
+    is_by_admin = life.gone.reason == _ADMIN or seen.says is Says.REMOVED_BY_ADMIN
+    # Of that the broker was told; what the process did then follows from it.
+    for hypothesis in [_removed_by_admin] if is_by_admin else weighing:
         cause, prior, evidence = hypothesis(seen)
         yield Candidate(cause, (disturbance,), tuple(each for each in evidence if each is not None), prior)
 
