@@ -20,6 +20,7 @@ from kshim.wording import counted, escaped
 if TYPE_CHECKING:
     from kshim.cli.options import LogFormat
     from kshim.cli.stderr import UnreadPipe
+    from kshim.history.coordinator_lines import Line
 
 
 _BURST: Final = 20
@@ -73,7 +74,10 @@ class Log:
         self._write: Callable[[int, str, str, str, dict[str, Any]], None]
         self._write = self._write_json if log_format == "json" else self._write_text
         self._is_json = log_format == "json"
+        self._line_of: Callable[[Event], Line | None] | None = None
         self._second = 0
+        self._stamp = ""  # of the second of the last line: most lines come many a second
+        self._stamp_s = -1
         self._closed_count = 0
         self._storage_errors: dict[str, tuple[int, int]] = {}  # when it was written last, how often it came since
 
@@ -102,9 +106,11 @@ class Log:
             level = "DEBUG" if event.is_routine else "INFO"
             self._write_json(event.now.wall_ms, level, event_keyword(type(event)), "", event_fields(event))
             return
-        from kshim.history.lines import line_of
+        if self._line_of is None:  # what its first line costs is not part of the start
+            from kshim.history.lines import line_of
 
-        line = line_of(event)
+            self._line_of = line_of
+        line = self._line_of(event)
         if line is not None:
             node_id = self.node_id if self.leader_of is None else self.leader_of(event.topic, event.partition)
             prefix = f"[{event.coordinator} id={node_id} topic={event.topic} partition={event.partition}] "
@@ -163,8 +169,9 @@ class Log:
 
     def _write_text(self, at_ms: int, level: str, event: str, sentence: str, fields: dict[str, Any]) -> None:
         seconds, ms = divmod(at_ms, 1000)
-        stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
-        text = f"[{stamp},{ms:03}] {level} {escaped(sentence)}\n"
+        if seconds != self._stamp_s:
+            self._stamp_s, self._stamp = seconds, time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+        text = f"[{self._stamp},{ms:03}] {level} {escaped(sentence)}\n"
         if traceback := fields.get("traceback"):
             text += "".join(f"    {escaped(line)}\n" for line in traceback.splitlines())
         self._emit(text)

@@ -67,6 +67,8 @@ def _text(event: Event) -> str | None:
             return _arrival(event)
         case MemberRemoved():
             return _removal(event)
+        case EpochRaised() | TargetComputed() | MemberReconciled() | MemberRefused():
+            return _with_epoch(event)
         case LeaderReplaced(group_id=group, generation_id=generation, member=member):
             return (
                 f"Group {group} has a new leader in generation {generation}: member {member.member_id}, as "
@@ -90,8 +92,6 @@ def _text(event: Event) -> str | None:
         case GroupConverted(group_id=group):
             empty = "" if event.member_count else "empty "
             return f"[GroupId {group}] Converted the {empty}{event.from_kind} group to a {event.to_kind} group."
-        case EpochRaised() | TargetComputed() | MemberReconciled() | MemberRefused():
-            return _with_epoch(event)
         case OffsetsRemoved():
             return f"Removed {event.offset_count} committed offsets of {event.group_count} groups ({event.cause})"
         case SyncCompleted():
