@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Set
 from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.groups.classic.replies import refuse_parked
 from kshim.coordinator.groups.consumer.assignors.subscribers import TopicPartition
-from kshim.coordinator.groups.consumer.group import LEFT_FOR_NOW_EPOCH, ConsumerGroup
+from kshim.coordinator.groups.consumer.group import LEFT_FOR_NOW_EPOCH, NOT_JOINED_YET, ConsumerGroup
 from kshim.coordinator.groups.consumer.plan import Plan
 from kshim.coordinator.groups.consumer.reconciliation import Current
 from kshim.coordinator.groups.consumer.timers import forget_timers, restart_classic_session, watch_revocation
@@ -76,13 +76,12 @@ def append_plan(
 
 def _move_timers(shard: Shard, group: ConsumerGroup, plan: Plan, now: Now) -> None:
     for update in plan.updates:
-        match update:
-            case MemberMetadata(member_id, None):
-                forget_timers(shard, group.group_id, member_id)
-            case MemberCurrent(member_id, current) if current is not None and member_id in group.members:
-                watch_revocation(shard, group.group_id, group.members[member_id], now)
-            case _:
-                pass
+        if isinstance(update, MemberCurrent):
+            member = group.members.get(update.member_id)
+            if member is not None and update.current is not None:
+                watch_revocation(shard, group.group_id, member, now)
+        elif isinstance(update, MemberMetadata) and update.value is None:
+            forget_timers(shard, group.group_id, update.member_id)
 
 
 # What is reported
@@ -95,23 +94,25 @@ class _Before:
         group = plan.base
         self.group_state = group.state
         self.epoch = group.group_epoch
+        self.has_target = False  # whether it has a new one
         self.targets: dict[str, Set[TopicPartition]] = {}
         self.currents: dict[str, Current] = {}
         for update in plan.updates:
-            match update:
-                case MemberTarget(member_id, _):
-                    self.targets.setdefault(member_id, group.targets.get(member_id, frozenset()))
-                case MemberCurrent(member_id, _):
-                    member = group.members.get(member_id)
-                    self.currents.setdefault(member_id, Current() if member is None else member.current)
-                case _:
-                    pass
+            if isinstance(update, MemberCurrent):
+                member = group.members.get(update.member_id)
+                self.currents.setdefault(update.member_id, NOT_JOINED_YET.current if member is None else member.current)
+            elif isinstance(update, MemberTarget):
+                self.targets.setdefault(update.member_id, group.targets.get(update.member_id, frozenset()))
+            elif isinstance(update, TargetEpoch):
+                self.has_target = True
 
 
 def _in_hands(current: Current) -> Set[TopicPartition]:
     """The partitions that a member owns. Those of a static member that has left for now are only kept for it."""
     if current.epoch == LEFT_FOR_NOW_EPOCH:
         return frozenset()
+    if not current.pending_revocation:
+        return current.assigned.keys()
     return current.assigned.keys() | current.pending_revocation.keys()
 
 
@@ -166,7 +167,7 @@ class _Report:
     def target(self) -> _Report:
         """What a new target changes. That of an empty group says nothing."""
         group = self._group
-        if not group.is_empty and any(isinstance(update, TargetEpoch) for update in self._plan.updates):
+        if self._before.has_target and not group.is_empty:
             changes = []
             for member_id, before in self._before.targets.items():
                 after = group.targets.get(member_id, frozenset())
@@ -203,11 +204,14 @@ class _Report:
         """The group's, if it is another one."""
         before, after = self._before.group_state, self._state
         if after is not before:
-            trigger = self._plan.trigger or self._plan.occasion
+            trigger = self._plan.trigger
+            if trigger is None and self._plan.occasion is not None:
+                trigger = self._plan.occasion()
             assert trigger is not None, f"{self._group.group_id}: {before} -> {after} without a cause"
             self._step.events.append(self._group.transition(before, after, trigger, self._now))
 
     def _named(self, partitions: Iterable[TopicPartition]) -> TopicPartitions:
         """With the names of topics; the ids of those that are deleted."""
         found = [(self._topics.topic_name(topic_id) or topic_id.hex(), index) for topic_id, index in partitions]
-        return tuple(sorted(found))
+        found.sort()
+        return tuple(found)

@@ -115,7 +115,7 @@ class _Join:
             group,
             shard.hash_of_topics,
             default_assignor=shard.config.default_assignor,
-            occasion=self.trigger(Cause.RECONCILED, "reconciled its assignment"),
+            occasion=lambda: self.trigger(Cause.RECONCILED, "reconciled its assignment"),
         )
         if owner_id is not None and owner_id != member_id:
             plan.take_over(owner_id, member_id, self.replaced())

@@ -187,7 +187,7 @@ class _Heartbeat:
             group,
             self.shard.hash_of_topics,
             default_assignor=self.shard.config.default_assignor,
-            occasion=self.trigger(Cause.RECONCILED),
+            occasion=lambda: self.trigger(Cause.RECONCILED),
         )
         plan.replaces = self.shard.classic_groups.get(group.group_id)
         plan.updates += self.upgrade
@@ -213,8 +213,10 @@ class _Heartbeat:
         plan.reconcile(self.member_id, self.owned, self.shard.topics)
 
         def written(step: Step) -> None:
-            self.answer(before, step)
-            look_up_if_due(self.shard, self.shard.consumer_group(group.group_id), self.context, step, is_new=is_new)
+            group = self.shard.consumer_group(self.request.group_id)
+            self.answer(group, before, step)
+            if group.expression_members:
+                look_up_if_due(self.shard, group, self.context, step, is_new=is_new)
 
         if plan.updates:
             append_plan(self.shard, plan, self.now, step, written=written, failed=self.failed)
@@ -223,7 +225,7 @@ class _Heartbeat:
 
     def require_expression(self, plan: Plan) -> bool:
         """Whether the member brings an expression that nobody has had. Raises KafkaError: INVALID_REGULAR_EXPRESSION."""
-        expression = plan.group.members[self.member_id].metadata.subscribed_topic_regex
+        expression = plan.member(self.member_id).metadata.subscribed_topic_regex
         if not expression or expression in self.group.expression_members:
             return False
         self.shard.require_expression(expression)
@@ -295,10 +297,10 @@ class _Heartbeat:
 
     # Answers
 
-    def answer(self, before: Current, step: Step) -> None:
+    def answer(self, group: ConsumerGroup, before: Current, step: Step) -> None:
         """The member is where it is to be: say so, with what it may own when that is news or it asks for all."""
-        request, group_id = self.request, self.request.group_id
-        current = self.shard.consumer_group(group_id).members[self.member_id].current
+        request, group_id = self.request, group.group_id
+        current = group.members[self.member_id].current
         restart_session(self.shard, group_id, self.member_id, self.now)
         asks_for_all = (
             request.rebalance_timeout_ms != _UNCHANGED_MS

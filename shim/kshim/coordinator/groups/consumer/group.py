@@ -272,12 +272,11 @@ class ConsumerGroup(GroupWithEvents):
     def apply(self, update: Update) -> None:
         """A record of the group, in the order of the log. A group that is gone is forgotten by its shard."""
         match update:
+            case MemberCurrent(member_id, current):  # the most frequent first
+                self._put_current(member_id, current)
             case GroupEpoch(value):
                 if value is not None:
                     self.group_epoch, self.metadata_hash = value.epoch, value.metadata_hash
-            case TargetEpoch(value):
-                self.target_epoch = FIRST_EPOCH if value is None else value.assignment_epoch
-                self.target_ms = 0 if value is None else value.assignment_timestamp
             case MemberMetadata(member_id, metadata):
                 if metadata is None:
                     self._forget_member(member_id)
@@ -288,8 +287,9 @@ class ConsumerGroup(GroupWithEvents):
                     self.targets.pop(member_id, None)
                 else:
                     self.targets[member_id] = partitions
-            case MemberCurrent(member_id, current):
-                self._put_current(member_id, current)
+            case TargetEpoch(value):
+                self.target_epoch = FIRST_EPOCH if value is None else value.assignment_epoch
+                self.target_ms = 0 if value is None else value.assignment_timestamp
             case ExpressionTopics(expression, resolved):
                 if resolved is None:
                     self.expressions.pop(expression, None)
@@ -333,11 +333,12 @@ class ConsumerGroup(GroupWithEvents):
         else:
             _count(self.members_at, member.current.place, -1)
         after = current or _LEFT
-        self.members[member_id] = member._replace(current=after)
+        self.members[member_id] = Member(member_id, member.metadata, after)
         _count(self.members_at, after.place, 1)
-        if after.in_hands() != member.current.in_hands():
+        in_hands = after.in_hands()
+        if in_hands != member.current.in_hands():
             self._release(member)
-            for partition in after.in_hands():
+            for partition in in_hands:
                 self.holders[partition] = member_id
 
     def _count_wish(self, metadata: ConsumerGroupMemberMetadataValue, by: int) -> None:

@@ -42,7 +42,7 @@ HashOfTopics = Callable[[frozenset[str]], int]
 class Plan:
     """The updates of one input, in the order of their records; nothing else changes until they are in the log.
 
-    `base` is the group as it is, `group` how it will be. `trigger` is why its epoch rises, None as long as it does not; `occasion` what else
+    `base` is the group as it is, `group` how it will be. `trigger` is why its epoch rises, None as long as it does not; `occasion()` what else
     happened that the epoch does not tell. `joined`, `replaced`
     (with the id before) and `removed` (with the cause) are the members that it is about.
     """
@@ -53,7 +53,7 @@ class Plan:
         hash_of_topics: HashOfTopics = lambda names: 0,
         *,
         default_assignor: str = DEFAULT_ASSIGNOR,
-        occasion: Trigger | None = None,
+        occasion: Callable[[], Trigger] | None = None,
     ) -> None:
         self.base = group
         self.updates: list[Update] = []
@@ -93,9 +93,39 @@ class Plan:
         """A new group epoch, at most one a plan; the first trigger is the cause."""
         if self.trigger is None:
             self.trigger = trigger
-            group = self.group
-            topics_hash = self._hash_of_topics(subscribed_names(group))
-            self.add(GroupEpoch(ConsumerGroupMetadataValue(epoch=group.group_epoch + 1, metadata_hash=topics_hash)))
+            topics_hash = self._hash_of_topics(self._subscribed_names())
+            self.add(GroupEpoch(ConsumerGroupMetadataValue(epoch=self.base.group_epoch + 1, metadata_hash=topics_hash)))
+
+    def _subscribed_names(self) -> frozenset[str]:
+        """All names to which somebody subscribes then. Most members come and go without changing them, and need no draft."""
+        base, names = self.base, None
+        if self._group is base:
+            names = subscribed_names(base)
+            for update in self._unseen:
+                if isinstance(update, MemberMetadata):
+                    names = _names_after(base, names, update, len(self._unseen))
+                elif isinstance(update, ExpressionTopics):
+                    names = None
+                if names is None:
+                    break
+        return subscribed_names(self.group) if names is None else names
+
+    def member(self, member_id: str) -> Member:
+        """A member as it will be. When it joins, or says what it wants, that needs no draft."""
+        if self._group is self.base:
+            metadata = None
+            for update in self._unseen:
+                if isinstance(update, MemberMetadata) and update.member_id == member_id and update.value is not None:
+                    metadata = update.value
+                elif not isinstance(update, GroupEpoch):
+                    break
+            else:
+                before = self.base.members.get(member_id)
+                if metadata is not None:
+                    return Member(member_id, metadata) if before is None else before._replace(metadata=metadata)
+                if before is not None:
+                    return before
+        return self.group.members[member_id]
 
     def look_at_topics(self, version: int) -> None:
         """Topics may have been made, deleted or grown since the group was compared with them: a new epoch, if they are
@@ -111,8 +141,9 @@ class Plan:
 
     def put_member(self, member_id: str, metadata: ConsumerGroupMemberMetadataValue, trigger: Trigger) -> None:
         """A member joins, or says what it wants. Only what matters to an assignor raises the epoch."""
-        before = self.group.members.get(member_id)
-        is_other_assignor = self._look_at_assignors(before, metadata.server_assignor)
+        group = self.group
+        before = group.members.get(member_id)
+        is_other_assignor = self._look_at_assignors(group, before, metadata.server_assignor)
         if before is not None and before.metadata == metadata:
             if is_other_assignor:
                 self.raise_epoch(trigger)
@@ -123,21 +154,21 @@ class Plan:
             metadata.subscribed_topic_names, metadata.server_assignor, None if before is None else names
         )
         if before is None:
-            self.joined.append(self.group.members[member_id].ref())
+            self.joined.append(Member(member_id, metadata).ref())
         expression = "" if before is None else before.metadata.subscribed_topic_regex or ""
         after = metadata.subscribed_topic_regex or ""
         self._forget_expression(expression)
         if (
             is_other_assignor
             or frozenset(metadata.subscribed_topic_names) != frozenset(names)
-            or changes_topics(self.group.expressions, expression, after)
+            or changes_topics(group.expressions, expression, after)
         ):
             self.raise_epoch(trigger)
 
-    def _look_at_assignors(self, member: Member | None, assignor: str | None) -> bool:
+    def _look_at_assignors(self, group: ConsumerGroup, member: Member | None, assignor: str | None) -> bool:
         """Whether the group's assignor is another one to a member that asks for `assignor`; a new target is computed with that."""
-        preferred = preferred_assignor(self.group, self._default_assignor)
-        self._assignor = assignor_to(self.group, self._default_assignor, member, assignor)
+        preferred = preferred_assignor(group, self._default_assignor)
+        self._assignor = assignor_to(group, self._default_assignor, member, assignor)
         return self._assignor != preferred
 
     @property
@@ -147,7 +178,9 @@ class Plan:
 
     def remove_members(self, leaving: Mapping[str, Trigger]) -> None:
         """Members, at least one, leave for good or are removed; why each does."""
-        gone = [self.group.members[member_id] for member_id in leaving]
+        group = self.group
+        gone = [group.members[member_id] for member_id in leaving]
+        is_last = len(gone) == len(group.members)
         for member, trigger in zip(gone, leaving.values(), strict=True):
             client_reason = None if trigger.member is None else trigger.member.client_reason
             self.removed.append((member.ref(client_reason), trigger.cause))
@@ -155,13 +188,13 @@ class Plan:
         for member in gone:
             self._forget_expression(member.metadata.subscribed_topic_regex or "")
         self.raise_epoch(next(iter(leaving.values())))
-        if next(iter(self.group.members), None) is None:
+        if is_last:
             # There is nothing left to assign; and who joins next gets a target at once.
             self._set_target_epoch(0)
 
     def leave_for_now(self, member_id: str, occasion: Trigger) -> None:
         """A static member will be back: its partitions wait for it, and the epoch stays."""
-        self.occasion = occasion
+        self.occasion = lambda: occasion
         current = self.group.members[member_id].current
         assigned = dict.fromkeys(
             current.assigned, JOIN_EPOCH
@@ -177,7 +210,7 @@ class Plan:
 
         What it wants itself comes after that, as in Kafka.
         """
-        self.occasion = occasion
+        self.occasion = lambda: occasion
         old, target = self.group.members[old_id], self.group.targets.get(old_id, frozenset())
         self._forget(old_id)
         self.add(MemberMetadata(new_id, old.metadata))
@@ -204,14 +237,15 @@ class Plan:
 
     def _forget_expression(self, expression: str) -> None:
         """A member may have the expression no more: what it stood for goes with the last one."""
-        if expression in self.group.expressions and expression not in self.group.expression_members:
+        if expression and expression in self.group.expressions and expression not in self.group.expression_members:
             self.add(ExpressionTopics(expression, None))
 
     def compute_target(self, topics: TopicCatalog, now_ms: int, interval_ms: int) -> None:
         """A new target, if the epoch has risen since the last one and that is `interval_ms` old (Unix time)."""
-        group = self.group
-        if group.target_epoch >= group.group_epoch or now_ms - group.target_ms < interval_ms:
+        base = self.base
+        if (base.target_epoch >= base.group_epoch and self.trigger is None) or now_ms - base.target_ms < interval_ms:
             return
+        group = self.group
         names = subscribed_names(group)
         ids = {name: topic_id for name in names if (topic_id := topics.topic_id(name)) is not None}
         counts = {topic_id: topics.partition_count(name) or 0 for name, topic_id in ids.items()}
@@ -239,8 +273,8 @@ class Plan:
 
     def reconcile(self, member_id: str, owned: Owned, topics: TopicCatalog) -> None:
         """A member's next step to its target. Before its first target it has none to go to."""
-        group = self.group
-        member = group.members[member_id]
+        member = self.member(member_id)
+        group = self._group  # as good as the draft, where that has been made; else what the group has is not changed
         current = member.current
         found = reconcile(
             current,
@@ -252,6 +286,18 @@ class Plan:
         )
         if found != current:
             self.add(MemberCurrent(member_id, found))
+
+
+def _names_after(
+    group: ConsumerGroup, names: frozenset[str], update: MemberMetadata, update_count: int
+) -> frozenset[str] | None:
+    """`names`, all of the group, after one of so many updates of its members; None: a name may have lost its last one."""
+    member = group.members.get(update.member_id)
+    wanted = () if update.value is None else update.value.subscribed_topic_names
+    for name in () if member is None else member.metadata.subscribed_topic_names:
+        if name not in wanted and group.name_members.get(name, 0) <= update_count:
+            return None
+    return names if names.issuperset(wanted) else names.union(wanted)
 
 
 def preferred_assignor(group: ConsumerGroup, default: str) -> str:
