@@ -6,11 +6,11 @@ What concerns offsets and classic groups only is read and built faster by `recor
 from __future__ import annotations
 
 import struct
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from kshim_protocol.codec import codec
+from kshim_protocol.codec import Codec, codec
 from kshim_protocol.frame import BuildError
 from kshim_protocol.internal.versioned import INT16, parse_rest, parse_versioned, version_of
 from kshim_protocol.schema import Struct, message, string
@@ -102,18 +102,33 @@ def build_key_of_texts(type_: RecordType, *texts: str) -> bytes:
     """
     if len(texts) != len(type_.key_rows):
         raise ValueError(f"{type_.name}Key has {len(type_.key_rows)} texts, not {len(texts)}")
-    parts = [INT16.pack(type_.number)]
     try:
-        for text in texts:
+        key = _start_of_key(type_.number, texts[0])
+        for text in texts[1:]:
             data = text.encode()
-            parts += (INT16.pack(len(data)), data)
+            key += INT16.pack(len(data)) + data
     except (struct.error, UnicodeEncodeError) as error:
         raise BuildError(f"{type_.name}Key of {texts}: {error}") from None
-    return b"".join(parts)
+    return key
+
+
+@lru_cache(maxsize=1024)
+def _start_of_key(number: int, text: str) -> bytes:
+    """Type and first text: the keys of one group begin alike."""
+    data = text.encode()
+    return INT16.pack(number) + INT16.pack(len(data)) + data
 
 
 def build_versioned_value(value: Struct) -> bytes:
     """A value in the newest version of its table, with the version in front. Raises BuildError."""
-    versions = value.info.versions
-    assert versions is not None
-    return INT16.pack(versions[1]) + codec(type(value), versions[1]).build(value)
+    cls = type(value)
+    newest = _newest.get(cls)
+    if newest is None:
+        versions = cls.info.versions
+        assert versions is not None
+        newest = _newest[cls] = INT16.pack(versions[1]), codec(cls, versions[1])
+    return newest[0] + newest[1].build(value)
+
+
+_newest: dict[type[Struct], tuple[bytes, Codec[Any]]] = {}
+"""The newest version of each table, as its values have it in front, and its codec."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from kshim.coordinator.groups.consumer.assignors.subscribers import TopicPartition
@@ -18,6 +18,7 @@ from kshim_protocol.internal.consumer_group import (
     TopicPartitions,
 )
 from kshim_protocol.internal.consumer_group import TopicPartition as TargetPartitions
+from kshim_protocol.internal.current_assignment import build_current_assignment
 from kshim_protocol.internal.record_types import (
     RECORD_TYPES,
     build_key_of_texts,
@@ -104,7 +105,8 @@ def build_update(group_id: str, update: Update) -> tuple[bytes, bytes | None]:
     type_ = RECORD_TYPES[_NUMBERS[type(update)]]
     match update:  # the most frequent first
         case MemberCurrent(member_id, current):
-            return build_key_of_texts(type_, group_id, member_id), _built(_current_value(current))
+            value = None if current is None else build_current_assignment(*current)
+            return build_key_of_texts(type_, group_id, member_id), value
         case MemberTarget(member_id, partitions):
             return build_key_of_texts(type_, group_id, member_id), _built(_target_value(partitions))
         case GroupEpoch(value) | TargetEpoch(value):
@@ -179,31 +181,6 @@ def _target_partitions(value: ConsumerGroupTargetAssignmentMemberValue | None) -
     if value is None:
         return None
     return frozenset((topic.topic_id, index) for topic in value.topic_partitions for index in topic.partitions)
-
-
-def _current_value(current: Current | None) -> ConsumerGroupCurrentMemberAssignmentValue | None:
-    if current is None:
-        return None
-    return ConsumerGroupCurrentMemberAssignmentValue(
-        member_epoch=current.epoch,
-        previous_member_epoch=current.previous_epoch,
-        state=current.state,
-        assigned_partitions=_with_epochs(current.assigned),
-        partitions_pending_revocation=_with_epochs(current.pending_revocation),
-    )
-
-
-def _with_epochs(epochs: Mapping[TopicPartition, int]) -> tuple[TopicPartitions, ...]:
-    if not epochs:
-        return ()
-    return tuple(
-        TopicPartitions(
-            topic_id=topic_id,
-            partitions=indexes,
-            assignment_epochs=tuple(epochs[topic_id, index] for index in indexes),
-        )
-        for topic_id, indexes in by_topic(epochs).items()
-    )
 
 
 def _current(value: ConsumerGroupCurrentMemberAssignmentValue | None) -> Current | None:
