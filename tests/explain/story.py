@@ -130,9 +130,9 @@ class Story:
             at_ms, "billing", Kind.REQUESTED, member, client_reason=says, reason=reason, subscription=subscription
         ).completes(at_ms + 3_000)
 
-    def loads(self, at_ms: int, *, group: str = "billing") -> Story:
+    def loads(self, at_ms: int, *, group: str = "billing", reason: str = "") -> Story:
         """A coordinator reads the group from its log."""
-        return self._add(at_ms, group, Kind.LOADED, None)
+        return self._add(at_ms, group, Kind.LOADED, None, reason=reason)
 
     def stops(self, at_ms: int, *, group: str = "billing") -> Story:
         """The broker is stopped in good order."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kshim.explain.facts import Committed, Kind
+from kshim.explain.facts import UNSEEN, Committed, Fact, Kind, Member, Phases
 from kshim.explain.sources.records import (
     Snapshot,
     committed,
@@ -11,6 +11,8 @@ from kshim.explain.sources.records import (
     last_to_join,
     quiet_since_ms,
     snapshot_of,
+    usual_pause_in,
+    with_arrivals,
 )
 from kshim_protocol.codec import codec
 from kshim_protocol.internal.consumer import (
@@ -153,3 +155,62 @@ def test_members_that_rarely_commit_need_not_have_waited() -> None:
     record = snapshot(0, {"one": (0,)})
     commits = {("orders", 0): [0, 20 * SECOND, 40 * SECOND, MINUTE]}
     assert quiet_since_ms(record, commits, MINUTE + 10 * SECOND) is None
+
+
+def test_the_usual_pause_is_between_commits_of_a_member_whichever_of_its_partitions_they_are_of() -> None:
+    record = snapshot(0, {"one": (0, 1)})
+    commits = {("orders", 0): [*range(0, MINUTE, 2 * SECOND)], ("orders", 1): [*range(SECOND, MINUTE, 2 * SECOND)]}
+    found = committed([record], "one-1", commits, MINUTE)
+    assert found is not None
+    assert found.usual_ms == SECOND
+
+
+def what_was_gone(assigned_ms: int, session_end_ms: int) -> tuple[Kind, str, int]:
+    """How a member was gone that had never committed its partition, which another one had committed every second."""
+    records = [
+        snapshot(0, {"one": (0,)}),
+        snapshot(assigned_ms, {"one": (), "two": (0,)}, generation=2),
+        snapshot(session_end_ms, {"one": (0,)}, generation=3),
+    ]
+    commits = {("orders", 0): every_second(0, assigned_ms - SECOND)}
+    found = facts_of_records(records, last_commit_in(commits), usual_pause=usual_pause_in(commits))
+    return next((fact.kind, fact.reason, fact.ts_ms) for fact in found if fact.member and fact.ts_ms > assigned_ms)
+
+
+def test_who_never_commits_what_others_had_committed_every_second_has_been_silent_all_the_time() -> None:
+    assert what_was_gone(MINUTE, MINUTE + SESSION_MS + SECOND) == (Kind.EXPIRED, "", MINUTE + SESSION_MS)
+
+
+def test_how_a_member_was_gone_that_had_not_yet_had_to_commit_is_unknown() -> None:
+    assert what_was_gone(MINUTE, MINUTE + 3 * SECOND) == (Kind.LEFT, UNSEEN, MINUTE + 3 * SECOND)
+
+
+def records_with_a_successor(*new: str) -> list[Fact]:
+    """A member was silent for its session, while the others waited in a phase JOIN that new members had begun."""
+    one, two = (Member(f"{name}-1", None, name, "10.0.0.1") for name in ("one", "two"))
+    phases = Phases(40 * SECOND, 0, "range", None, None, None)
+    facts = [Fact(0, "billing", Kind.JOINED, "record 1", member, is_observed=False) for member in (one, two)]
+    facts.append(Fact(MINUTE, "billing", Kind.EXPIRED, "record 2", one, is_observed=False))
+    came = [Member(f"{name}-2", None, name, "10.0.0.1") for name in new]
+    facts += [Fact(MINUTE, "billing", Kind.JOINED, "record 2", member, is_observed=False) for member in came]
+    facts.append(Fact(MINUTE, "billing", Kind.COMPLETED, "record 2", is_observed=False, phases=phases))
+    return with_arrivals(facts)
+
+
+def test_the_only_new_member_of_a_record_joined_when_its_phase_join_began() -> None:
+    facts = records_with_a_successor("one")
+    assert [fact.ts_ms for fact in facts if fact.kind is Kind.JOINED] == [0, 0, 20 * SECOND]
+
+
+def test_which_of_two_new_members_began_a_phase_join_is_unknown() -> None:
+    facts = records_with_a_successor("one", "three")
+    assert [fact.ts_ms for fact in facts if fact.kind is Kind.JOINED] == [0, 0, MINUTE, MINUTE]
+
+
+def test_each_member_with_another_subscription_asked_for_the_rebalance() -> None:
+    records = [snapshot(0, {"one": (0,), "two": (1,)}), snapshot(MINUTE, {"one": (0,), "two": (1,)}, generation=2)]
+    seats = records[1].seats
+    more = [seat._replace(profile=seat.profile._replace(topics=("orders", "orders-eu"))) for seat in seats]
+    found = list(facts_of_records([records[0], records[1]._replace(seats=tuple(more))], last_commit_in({})))
+    added = [fact.subscription.added for fact in found if fact.subscription is not None]
+    assert added == [("orders-eu",), ("orders-eu",)]

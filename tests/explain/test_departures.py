@@ -216,3 +216,17 @@ def test_a_member_that_had_not_committed_for_much_longer_than_a_poll_may_take_ha
     story = a_group_of_three().leaves(HOUR, "one", committed=Committed(HOUR - 20 * MINUTE, SECOND))
     story.joins(HOUR + MINUTE, "one")
     assert the_last_cause(story) == ("restart", ("one@10.0.0.1",))
+
+
+def test_a_static_member_that_is_back_soon_after_its_session_has_expired_was_restarted() -> None:
+    story = Story().joins(0, "one", static=True).joins(300, "two", static=True)
+    stopped = activity(last_request_ms=HOUR, closed_ms=HOUR + 1, closed_by="client", last_api="OffsetCommit")
+    story.expires(HOUR + SESSION_MS, "one", activity=stopped).joins(HOUR + SESSION_MS + 2 * SECOND, "one", static=True)
+    assert the_last_cause(story) == ("static_restart", ("one",))
+
+
+def test_heartbeats_need_not_have_gone_on_for_a_session_that_began_anew_with_a_rebalance() -> None:
+    story = Story().joins(0, "one", static=True).joins(300, "two", static=True, host="10.0.0.2")
+    story.completes(HOUR - SECOND)
+    story.replaces(HOUR, "one", committed=Committed(HOUR - SESSION_MS - 2 * SECOND, SECOND))
+    assert the_last_cause(story) == ("static_restart", ("one",))

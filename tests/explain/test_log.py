@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from kshim.explain.facts import Kind
+from kshim.explain.facts import FORGOTTEN, Kind
 from kshim.explain.sources.broker_log import facts_of_log
 from kshim.explain.sources.log_lines import parse_broker_line, parse_line
 
@@ -45,3 +45,29 @@ def test_why_a_member_joined_is_in_the_line_about_the_rebalance_that_it_began() 
     found = [row | {"line": number} for number, line in enumerate(lines) if (row := parse_line(line, UTC)) is not None]
     (joined,) = facts_of_log(found, {}, {})
     assert joined.client_reason == "rejoining after we previously errored and backed off"
+
+
+def facts_of(*lines: str) -> list[tuple[str, Kind, str]]:
+    """The facts of lines, a minute apart."""
+    texts = [f"[2026-11-18 12:{number:02}:00,000] INFO {line}" for number, line in enumerate(lines)]
+    found = (parse_line(text, UTC) or parse_broker_line(text, UTC) for text in texts)
+    numbered = [row | {"line": number} for number, row in enumerate(found) if row is not None]
+    return [(fact.group, fact.kind, fact.reason) for fact in facts_of_log(numbered, {}, {})]
+
+
+def test_a_coordinator_that_had_not_yet_written_of_its_first_members_has_forgotten_them() -> None:
+    facts = facts_of(
+        "[GroupCoordinator id=1] Preparing to rebalance group billing in state PreparingRebalance with old generation 0 "
+        "(reason: Adding new member a-1 with group instance id null; client reason: not provided).",
+        "[BrokerServer id=1] Transition from STARTED to SHUTTING_DOWN (kafka.server.BrokerServer)",
+        "[GroupCoordinator id=1] Loaded classic group billing with 0 members.",
+    )
+    assert facts == [("billing", Kind.STOPPING, ""), ("billing", Kind.LOADED, FORGOTTEN)]
+
+
+def test_kshims_log_says_when_it_is_stopped() -> None:
+    facts = facts_of(
+        "[GroupCoordinator id=1] Pending dynamic member with id a-1 joins group billing in Empty state. Adding to the group now.",
+        "Stopped by a signal",
+    )
+    assert [kind for _, kind, _ in facts] == [Kind.JOINED, Kind.STOPPING]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from kshim.explain import Incident
-from kshim.explain.facts import UNSEEN, Activity, Subscription
+from kshim.explain.facts import FORGOTTEN, UNSEEN, Activity, Committed, Subscription
 from tests.explain.story import MINUTE, SECOND, SESSION_MS, Story, a_group_of_three, activity
 
 HOUR = 60 * MINUTE
+GOES_ON = "rejoining after we previously errored and backed off"
 
 
 def causes_of(story: Story) -> list[str]:
@@ -72,6 +73,7 @@ def test_a_crash_loop_whose_client_id_is_new_each_time_is_one_loop() -> None:
         story.expires(at_ms, f"api-000{number + 1}", activity=dead)
         story.joins(at_ms + 5 * SECOND, f"api-000{number + 2}", host="10.0.0.4")
     assert causes_of(story) == ["one_by_one_start", "crash_loop"]
+    assert len(story.causes()[-1][1]) == 5  # and the process that is there now
 
 
 def test_a_client_that_leaves_and_joins_again_and_again_is_flapping() -> None:
@@ -743,3 +745,102 @@ def test_a_client_with_a_member_on_each_host_is_on_the_one_that_has_none_when_th
 def test_two_members_for_which_all_wait_for_longer_than_for_any_poll_are_slow_even_if_they_are_alike() -> None:
     story = a_group_of_three().completes(HOUR, waited_for="two", wait_ms=12 * SECOND, other_wait_ms=11 * SECOND)
     assert story.causes()[-1] == ("slow_poll", ("two@10.0.0.2",))
+
+
+def test_members_that_come_long_after_those_of_a_start_that_were_there_within_seconds_were_added() -> None:
+    story = a_group_of_three().joins(20 * SECOND, "four", host="10.0.0.4").joins(20_300, "five", host="10.0.0.5")
+    assert story.causes()[-1] == ("scale_up", ("five@10.0.0.5", "four@10.0.0.4"))
+
+
+def test_a_member_that_has_only_been_restarted_is_old_beside_one_that_is_added() -> None:
+    story = a_group_of_three()
+    for number, client in enumerate(("one", "two", "three"), 1):
+        story.leaves(HOUR, client).joins(HOUR + 5 * SECOND, client, host=f"10.0.0.{number}")
+    incident = story.joins(HOUR + 20 * SECOND, "four", host="10.0.0.4").incidents()[-1]
+    assert (str(incident.cause), incident.confidence > 0.8) == ("scale_up", True)
+
+
+def test_a_start_goes_on_when_the_broker_that_was_stopped_meanwhile_is_there_again() -> None:
+    story = Story().joins(0, "one").joins(500, "two", host="10.0.0.2").stops(SECOND).loads(40 * SECOND)
+    story.joins(41 * SECOND, "three", host="10.0.0.3").joins(42 * SECOND, "four", host="10.0.0.4")
+    assert sorted(causes_of(story)) == ["broker_restarted", "one_by_one_start"]
+
+
+def test_a_group_whose_first_members_a_coordinator_forgot_starts_anew() -> None:
+    story = Story().joins(0, "one").stops(SECOND).loads(20 * SECOND, reason=FORGOTTEN)
+    story.joins(21 * SECOND, "one", says=GOES_ON).joins(22 * SECOND, "two", host="10.0.0.2", says=GOES_ON)
+    assert sorted(causes_of(story)) == ["broker_restarted", "one_by_one_start"]
+
+
+def test_a_member_that_came_after_the_broker_was_restarted_and_falls_silent_does_so_by_itself() -> None:
+    story = a_group_of_three().stops(HOUR).loads(HOUR + 10 * SECOND)
+    story.joins(HOUR + 12 * SECOND, "four", host="10.0.0.4").expires(HOUR + MINUTE, "four")
+    story.joins(HOUR + 90 * SECOND, "four", host="10.0.0.4", says="encountered UNKNOWN_MEMBER_ID")
+    assert story.causes()[-1] == ("paused", ("four@10.0.0.4",))
+
+
+def test_static_members_that_are_stopped_soon_after_the_broker_was_restarted_are_a_deploy() -> None:
+    story = Story().stops(0).loads(20 * SECOND, reason=FORGOTTEN)
+    for number in range(3):
+        story.joins((21 + number) * SECOND, f"api-{number}", static=True, host=f"10.0.0.{number + 1}")
+    for number in range(3):
+        at_ms = (40 + number) * SECOND
+        story.replaces(at_ms, f"api-{number}", host=f"10.0.0.{number + 1}", activity=closed_before(at_ms))
+    assert causes_of(story)[-1] == "deploy"
+
+
+def test_a_host_whose_members_are_back_while_one_is_not_did_not_take_that_one_with_it() -> None:
+    story = Story()
+    for number, client in enumerate(("one", "two", "three")):
+        group = f"group {number}"
+        story.joins(0, client, group=group, host="10.0.0.7").joins(300, f"{client}-b", group=group, host="10.0.0.8")
+        story.expires(HOUR + number * 100, client, group=group)
+    story.joins(HOUR + 5 * SECOND, "one", group="group 0", host="10.0.0.7", says=GOES_ON)
+    story.joins(HOUR + 5 * SECOND, "two", group="group 1", host="10.0.0.7", says=GOES_ON)
+    cut = next(each for each in story.incidents(until_ms=2 * HOUR) if str(each.cause) == "network_cut")
+    assert any("has not come back" in each.text for each in cut.evidence)
+
+
+def test_a_static_member_that_had_committed_until_it_was_replaced_is_no_part_of_a_deploy() -> None:
+    story = static_members(2)
+    story.replaces(HOUR, "api-0", committed=Committed(HOUR - 300, SECOND))
+    story.replaces(HOUR + 26 * SECOND, "api-1", host="10.0.0.2", committed=Committed(HOUR + 20 * SECOND, SECOND))
+    assert causes_of(story) == ["one_by_one_start", "duplicate_instance", "static_restart"]
+
+
+def test_three_of_four_that_are_replaced_one_after_the_other_are_a_deploy_also_in_records() -> None:
+    story = a_group_of_three().joins(900, "four", host="10.0.0.4")
+    for number, client in enumerate(("one", "two", "three"), 1):
+        at_ms = HOUR + number * 10 * SECOND
+        story.leaves(at_ms, client).joins(at_ms + 5 * SECOND, client, host=f"10.0.0.{number}")
+    assert str(from_records(story)[-1].cause) == "deploy"
+
+
+def test_a_join_phase_that_ends_with_the_session_of_a_member_that_came_meanwhile_had_no_slow_member() -> None:
+    story = a_group_of_three().joins(HOUR + SECOND, "four", host="10.0.0.4", completes=False)
+    story.expires(HOUR + 46 * SECOND, "four").completes(HOUR + 46 * SECOND + 10, join_ms=46 * SECOND)
+    assert "slow_poll" not in causes_of(story)
+
+
+def test_a_client_whose_name_is_new_each_time_is_followed_through_records_that_have_both() -> None:
+    story = a_group_of_three()
+    for number in range(1, 5):
+        story.in_record(f"record {number}").joins(HOUR + number * 10 * SECOND, f"api-000{number}", host="10.0.0.4")
+        if number > 1:
+            story.leaves(HOUR + number * 10 * SECOND, f"api-000{number - 1}")
+    assert [str(each.cause) for each in from_records(story)] == ["one_by_one_start", "flapping"]
+
+
+def test_two_members_that_say_that_there_are_more_topics_found_one_by_a_pattern() -> None:
+    reason = "rejoining because there are more topics to consume, our interests have changed"
+    story = a_group_of_three().requests(HOUR, "one", says=reason)
+    story.requests(HOUR + SECOND, "two", says=reason, reason="metadata_changed")
+    assert causes_of(story) == ["one_by_one_start", "topic_created"]
+
+
+def test_two_members_that_add_the_same_topic_found_it_also_in_records() -> None:
+    added = Subscription(("orders", "orders-eu"), added=("orders-eu",))
+    story = a_group_of_three()
+    for number, client in enumerate(("one", "two")):
+        story.requests(HOUR + number * 3 * SECOND, client, reason="metadata_changed", subscription=added)
+    assert [str(each.cause) for each in from_records(story)] == ["one_by_one_start", "topic_created"]

@@ -18,6 +18,8 @@ class Says(Enum):
     CLOSES = "closes"
     UNSUBSCRIBES = "unsubscribes"
     METADATA_CHANGED = "metadata changed"
+    TOPICS_FOUND = "topics found"
+    """There are topics that it wants and had not known."""
     SUBSCRIPTION_CHANGED = "subscription changed"
     ENFORCED = "enforced"
     REMOVED_BY_ADMIN = "removed by an admin"
@@ -33,6 +35,8 @@ _WORDS: tuple[tuple[str, Says], ...] = (
     ("unsubscribed from all topics", Says.UNSUBSCRIBES),
     ("cached metadata has changed", Says.METADATA_CHANGED),
     ("subscription has changed", Says.SUBSCRIPTION_CHANGED),
+    ("there are more topics to consume", Says.TOPICS_FOUND),
+    ("some topics have new partitions", Says.METADATA_CHANGED),
     ("enforced by user", Says.ENFORCED),
     ("beginning to manage the group lifecycle", Says.BEGINS),
     ("need to re-join with the given member-id", Says.NOTHING),

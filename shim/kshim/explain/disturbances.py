@@ -205,8 +205,11 @@ def _long_join(group: Group, fact: Fact, phases: Phases) -> Iterator[Disturbance
         return
     joined_ms = fact.ts_ms - (phases.sync_ms or 0)
     began_ms = joined_ms - phases.join_ms
+    # Records are dated after phase SYNC.
     is_excused = any(
-        life.gone is not None and began_ms <= life.gone.ts_ms <= joined_ms for life in group.alive_at(began_ms - 1)
+        life.gone is not None
+        and (began_ms <= life.gone.ts_ms <= joined_ms or (not fact.is_observed and life.gone.source == fact.source))
+        for life in group.lives
     )
     if group.alive_at(began_ms - 1) and not is_excused:
         last = fact._replace(member=phases.last_to_join)

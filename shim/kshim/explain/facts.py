@@ -32,6 +32,10 @@ UNSEEN = "unseen"
 """Reason of a departure of which nothing is known but that the member was gone: whether it left or its session expired."""
 
 
+FORGOTTEN = "forgotten"
+"""Reason of a load: members had joined for the first time, and the coordinator was stopped before there was a record of them."""
+
+
 class Kind(Enum):
     """What happened."""
 

@@ -391,7 +391,12 @@ def _culprit(best: Candidate) -> tuple[object, ...]:
 
 def _clients(cause: Cause, explained: Sequence[Disturbance]) -> tuple[str, ...]:
     slow = [each for each in explained if each.what is What.SLOW_JOIN] if cause is Cause.SLOW_POLL else []
-    return tuple(sorted({each.name for each in slow or explained if each.name and each.what is not What.LOADED}))
+    names = {each.name for each in slow or explained if each.name and each.what is not What.LOADED}
+    if cause in (Cause.CRASH_LOOP, Cause.FLAPPING):
+        # Each process may have a name of its own, and the one that is there now has not ended.
+        new = [each.life.next for each in explained if each.life is not None and each.life.gone is each.fact]
+        names |= {life.member.name for life in new if life is not None}
+    return tuple(sorted(names))
 
 
 def _incident(part: Sequence[_Chosen], groups: Mapping[str, Group], known: Known) -> Incident:

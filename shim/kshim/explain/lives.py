@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from kshim.explain.client_reasons import Says, says
-from kshim.explain.facts import Activity, Fact, Kind, Known, Member
+from kshim.explain.facts import FORGOTTEN, Activity, Fact, Kind, Known, Member
 from kshim.explain.member_ids import is_same_process
 
 _GENERATED = re.compile(r"([-_.]((?=[a-z]*\d)[0-9a-z]+|[bcdfghjklmnpqrstvwxz2-9]{5,10}))+$")
@@ -44,6 +44,8 @@ class Life:
         """How long it took until `next` was there, without the time in which no coordinator was."""
         self.joined_last_ms: int | None = None
         """When it sent its last JoinGroup at the earliest, if its session expired one timeout after that phase JOIN."""
+        self.renewed_ms = 0
+        """When its session began anew with the last phase JOIN that ended before it was gone."""
 
     def __repr__(self) -> str:
         return f"Life({self.group}, {self.member.name}, {self.began_ms}-{self.gone and self.gone.ts_ms})"
@@ -172,6 +174,8 @@ class Group:
         return None if member is None else self.life_with(member.member_id)
 
     def _add(self, fact: Fact) -> None:
+        if fact.kind is Kind.LOADED and fact.reason == FORGOTTEN:
+            self.lives = [life for life in self.lives if life.gone is not None]
         if fact.member is None:
             return
         match fact.kind:
@@ -240,6 +244,9 @@ class Group:
         ]
         ends = [end_ms for end_ms, _ in phases]
         for life in self.lives:
+            if life.gone is not None:
+                place = bisect_right(ends, life.gone.ts_ms) - 1
+                life.renewed_ms = max(ends[place], life.began_ms) if place >= 0 else life.began_ms
             if life.gone is None or life.gone.kind is not Kind.EXPIRED or not life.gone.is_observed:
                 continue
             began_ms = life.gone.ts_ms - self._known.session_ms(life.member.member_id)
@@ -283,7 +290,13 @@ class Group:
                 is_alike = (
                     stem(new.member.client_id) == stem(life.member.client_id) and new.member.host == life.member.host
                 )
-                if is_alike and new is not life and new.previous is None and since_ms < new.began_ms <= until_ms:
+                if (
+                    is_alike
+                    and new is not life
+                    and new.previous is None
+                    and since_ms <= new.began_ms <= until_ms
+                    and new.began_ms > life.began_ms
+                ):
                     life.next, new.previous = new, life
                     break
 

@@ -103,7 +103,8 @@ def _seen(life: Life, known: Known) -> _Seen:
             stopped_committing = has_missed and 0.8 * poll_ms < quiet_ms <= longest_ms
             # A commit may have been due as long ago as there is between two; then a process was stopped and another one started.
             has_stopped = quiet_ms > max(usual_ms + _PROCESS_MS, 1.5 * usual_ms)
-            has_outlived = gone.kind is Kind.REPLACED and has_missed and quiet_ms > session_ms + _TIMER_MS
+            unrenewed_ms = gone.ts_ms - max(gone.committed.last_ms, life.renewed_ms)
+            has_outlived = gone.kind is Kind.REPLACED and has_missed and unrenewed_ms > session_ms + _TIMER_MS
             uncommitted_ms = quiet_ms if has_stopped or quiet_ms < _PROCESS_MS else None
         is_timed = gone.is_observed and gone.kind is Kind.EXPIRED and activity is None
         if is_timed and abs(quiet_ms - session_ms) <= _TIMER_MS:
@@ -336,6 +337,26 @@ def _static_stopped(seen: _Seen) -> _Weighed:
             _if(seen.last_api == _OFFSET_COMMIT, "its last request was a commit", Step.LIKELY),
             _same_process(seen, Step.MUST_NOT),
             _no_return(seen, Step.LIKELY),
+            _if(seen.is_back_soon, "its client joined again soon", Step.UNLIKELY),
+            _if(seen.closed_by == "reset", "the connection was reset", Step.UNLIKELY),
+        ),
+    )
+
+
+def _static_slow(seen: _Seen) -> _Weighed:
+    return (
+        Cause.STATIC_RESTART,
+        0.0,
+        (
+            _if(not seen.is_static, "it is not a static member: those leave when they stop", Step.MUST_NOT),
+            _if(not seen.is_back_soon, "it has not joined again soon", Step.MUST_NOT),
+            _was_stopped_in_order(seen, Step.MUST),
+            _if(seen.was_stopped is False, "it did not say that it was being stopped", Step.MUST_NOT),
+            _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST),
+            _if(seen.is_open, "its connection stayed open while it was silent", Step.MUST_NOT),
+            _if(seen.last_api == _OFFSET_COMMIT, "its last request was a commit", Step.LIKELY),
+            _same_process(seen, Step.MUST_NOT),
+            _if(seen.is_back_soon, "its client joined again soon", Step.LIKELY),
             _if(seen.closed_by == "reset", "the connection was reset", Step.UNLIKELY),
         ),
     )
@@ -558,7 +579,8 @@ def _host_changed(seen: _Seen) -> bool:
 
 
 _LEFT = (_restart, _scale_down, _left_for_polls, _unsubscribed)
-_EXPIRED = (_killed, _paused, _static_stopped, _static_restart_refused, _expired_for_polls, _expired_leader, _cut)
+_OF_STATIC = (_static_stopped, _static_slow, _static_restart_refused)
+_EXPIRED = (_killed, _paused, *_OF_STATIC, _expired_for_polls, _expired_leader, _cut)
 _OF_UNSEEN = (*_LEFT, *_EXPIRED)
 _OF_KIND = {
     Kind.LEFT: _LEFT,

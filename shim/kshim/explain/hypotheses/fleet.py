@@ -8,7 +8,7 @@ from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.disturbances import Disturbance, What
-from kshim.explain.facts import HEARTBEAT_MS, START_MS, Kind, Known
+from kshim.explain.facts import FORGOTTEN, HEARTBEAT_MS, START_MS, Kind, Known
 from kshim.explain.hypotheses.departures import evidence_for
 from kshim.explain.lives import Group, Life
 from kshim.explain.weigh import Evidence, Step
@@ -25,7 +25,12 @@ def broker_restarts(found: Sequence[Disturbance], known: Known) -> Iterator[Cand
         mine = [each for each in loads if each.to_ms - first_ms <= longest_ms]
         loads = loads[len(mine) :]
         began_ms, ended_ms = min(each.from_ms for each in mine), max(each.to_ms for each in mine)
-        consequences = [each for each in found if _follows(each, began_ms, ended_ms, known)]
+        anew = {each.group for each in mine if each.fact.reason == FORGOTTEN}
+        consequences = [
+            each
+            for each in found
+            if _follows(each, began_ms, ended_ms, known) and not (each.group in anew and each.what is What.ARRIVED)
+        ]
         # Sessions start anew when a group is loaded, so that who does not return in time expires one timeout later.
         evidence = [Evidence("the coordinator read its groups from the log", Step.MUST)]
         evidence += [Evidence(f"{each.name} rejoined or expired after it", Step.LIKELY) for each in consequences]
@@ -42,6 +47,10 @@ def _follows(each: Disturbance, began_ms: int, ended_ms: int, known: Known) -> b
         return False  # the coordinator was there, and had been found
     if says(each.fact.client_reason) in (Says.ENFORCED, Says.SUBSCRIPTION_CHANGED, Says.CLOSES, Says.POLL_TIMEOUT):
         return False
+    # A new member is, only if its client got no answer to a JoinGroup and sent another one.
+    is_new = each.what in (What.DEPARTED, What.REPLACED) and each.life is not None and each.life.began_ms > ended_ms
+    if is_new and (each.what is What.REPLACED or each.life is None or not _has_overlap(each.life)):
+        return False
     session_ms = known.session_ms(each.member.member_id if each.member else None)
     activity = each.fact.activity
     if each.fact.kind is Kind.EXPIRED:
@@ -55,6 +64,11 @@ def _follows(each: Disturbance, began_ms: int, ended_ms: int, known: Known) -> b
     # A phase JOIN that began then had to wait until its members had found the coordinator.
     at_ms = each.from_ms if each.what is What.SLOW_JOIN else each.fact.ts_ms
     return began_ms <= at_ms <= ended_ms + session_ms
+
+
+def _has_overlap(life: Life) -> bool:
+    """Whether its client joined again before it was gone."""
+    return life.next is not None and life.gone is not None and life.next.began_ms <= life.gone.ts_ms
 
 
 def _has_new_id(each: Disturbance) -> bool:
@@ -170,6 +184,9 @@ def _of_hosts(
         shared.append(Evidence("they were back at the same time", Step.LIKELY))
     elif len(returned) > 1:
         shared.append(Evidence("they came back one by one", Step.UNLIKELY))
+    if returned:
+        away = [each for each in together if each.life is not None and each.life.next is None]
+        shared += [Evidence(f"{each.name} has not come back as others have", Step.UNLIKELY) for each in away]
     all_kept = [_kept_connection(each.life, known) for each in together if each.life is not None]
     kept = [each for each in all_kept if each is not None]
     anew = Evidence("its clients came back on new connections", Step.LIKELY)

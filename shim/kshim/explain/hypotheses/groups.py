@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause
+from kshim.explain.client_reasons import Says, says
 from kshim.explain.disturbances import Disturbance, Key, What
 from kshim.explain.facts import HEARTBEAT_MS, RETURN_MS, START_MS, UNSEEN, Kind, Known
 from kshim.explain.hypotheses.departures import evidence_for
@@ -37,23 +38,48 @@ def candidates_of_group(group: Group, found: Sequence[Disturbance], known: Known
     yield from _slow_joins(found)
 
 
-def chains(found: Sequence[Disturbance], known: Known, *, is_start: bool = False) -> Iterator[list[Disturbance]]:
-    """Parts in which each begins at most a rebalance timeout, or a session timeout, after the one before has ended.
+def chains(found: Sequence[Disturbance], known: Known) -> Iterator[list[Disturbance]]:
+    """Parts in which each begins at most a rebalance timeout after the one before has ended.
 
-    A rebalance timeout is the longest time for which consumers agree to be kept waiting, so who changes all of a group
-    one after the other rarely waits longer. What is started at once is there within a session timeout, or, where that is short,
-    as soon as the slowest of the processes.
+    It is the longest time for which consumers agree to be kept waiting, so who changes all of a group one after the other
+    rarely waits longer.
     """
     part: list[Disturbance] = []
     end_ms = 0
     for each in sorted(found, key=lambda each: each.from_ms):
-        member_id = each.member.member_id if each.member is not None else None
-        gap_ms = max(known.session_ms(member_id), START_MS) if is_start else known.rebalance_ms(member_id)
-        if part and each.from_ms - end_ms > gap_ms:
+        if part and each.from_ms - end_ms > known.rebalance_ms(_member_id(each)):
             yield part
             part = []
         part.append(each)
         end_ms = max(end_ms, each.to_ms)
+    if part:
+        yield part
+
+
+def _member_id(each: Disturbance) -> str | None:
+    return each.member.member_id if each.member is not None else None
+
+
+def _arriving(group: Group, arrived: Sequence[Disturbance], known: Known) -> Iterator[list[Disturbance]]:
+    """Arrivals in parts of which each may be of one start.
+
+    What is started at once is there within a session timeout, or, where that is short, as soon as the slowest of the
+    processes; once several are there, the pauses between them tell how long another one may take. Nobody can arrive
+    while the broker is stopped.
+    """
+    part: list[Disturbance] = []
+    longest_ms = 0
+    for each in sorted(arrived, key=lambda each: each.from_ms):
+        pause_ms = group.up_ms(part[-1].from_ms, each.from_ms) if part else 0
+        most_ms = max(known.session_ms(_member_id(each)), START_MS)
+        if len(part) > 1:
+            most_ms = min(most_ms, max(_IRREGULAR * longest_ms, START_MS))
+        if pause_ms > most_ms:
+            yield part
+            part, longest_ms = [], 0
+        else:
+            longest_ms = max(longest_ms, pause_ms)
+        part.append(each)
     if part:
         yield part
 
@@ -130,6 +156,8 @@ def _deploy(group: Group, turned: Sequence[_Turnover], known: Known) -> Iterator
     ]
     if turned[-1].gone.from_ms - turned[0].gone.from_ms <= HEARTBEAT_MS:
         evidence.append(Evidence("they were stopped at the same time", Step.LIKELY))
+    elif len(replaced) > 2:
+        evidence.append(Evidence(f"{len(replaced)} processes were replaced, one after the other", Step.LIKELY))
     # A client may have another member besides the one that was replaced.
     others = set(before.values()) - {one.name for one in turned}
     evidence += [Evidence(f"{name} was not replaced", Step.UNLIKELY) for name in sorted(others)]
@@ -267,7 +295,8 @@ def _is_orderly(each: Disturbance, known: Known) -> bool:
         return True
     life = each.life
     is_static = life is not None and life.member.instance_id is not None
-    if _speaks_against(each, known, Cause.STATIC_RESTART):
+    # That another process took its place is the same for all replacements.
+    if each.what is What.REPLACED and weight(-Step.LIKELY.value, evidence_for(each, known, Cause.STATIC_RESTART)) < 0:
         return False
     return is_static and life is not None and life.next is not None and each.fact.kind in (Kind.EXPIRED, Kind.REPLACED)
 
@@ -395,7 +424,7 @@ def _duplicates(chain: Sequence[Disturbance], known: Known) -> Candidate | None:
     last = chain[-1]
     if mine and last not in mine and last.what is What.DEPARTED and last.fact.kind is Kind.EXPIRED:
         mine.append(last)
-        evidence += evidence_for(last, known, Cause.STATIC_STOPPED, Cause.KILLED)
+        evidence += evidence_for(last, known, Cause.STATIC_STOPPED, Cause.STATIC_RESTART, Cause.KILLED)
     if len(mine) < 2:
         return None
     return Candidate(Cause.DUPLICATE_INSTANCE, tuple(mine), tuple(evidence), prior=-2.0)
@@ -404,7 +433,7 @@ def _duplicates(chain: Sequence[Disturbance], known: Known) -> Candidate | None:
 def _starts(group: Group, found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
     """Members joined an empty group, one after the other."""
     arrived = [each for each in found if each.what is What.ARRIVED]
-    for chain in chains(arrived, known, is_start=True):
+    for chain in _arriving(group, arrived, known):
         first = chain[0]
         if first.life is None or group.before(first.life):
             continue
@@ -443,11 +472,19 @@ def _topics(found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
     """Several members add the same topics to their subscriptions: those of a pattern, found in the metadata."""
     requests = [each for each in found if each.what is What.REQUESTED]
     for chain in chains(requests, known):
-        adding = [each for each in chain if each.fact.subscription is not None and each.fact.subscription.added]
+        adding = [each for each in chain if _adds_topics(each)]
         if len({each.member.member_id for each in adding if each.member is not None}) < 2:
             continue
         evidence = [Evidence(f"{each.name} added topics to its subscription", Step.MUST) for each in adding]
+        added = [set(each.fact.subscription.added) for each in adding if each.fact.subscription is not None]
+        if len(added) > 1 and set.intersection(*added):
+            evidence.append(Evidence("they added the same topics", Step.MUST))
         yield Candidate(Cause.TOPIC_CREATED, tuple(adding), tuple(evidence), prior=-2.0)
+
+
+def _adds_topics(each: Disturbance) -> bool:
+    is_told = says(each.fact.client_reason) is Says.TOPICS_FOUND
+    return is_told or (each.fact.subscription is not None and bool(each.fact.subscription.added))
 
 
 def _slow_joins(found: Sequence[Disturbance]) -> Iterator[Candidate]:

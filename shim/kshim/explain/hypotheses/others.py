@@ -73,7 +73,7 @@ def _arrival(disturbance: Disturbance, group: Group, known: Known) -> Iterator[C
     assert life is not None
     others = group.before(life)
     within_ms = max(known.session_ms(life.member.member_id), START_MS)
-    is_young = bool(others) and all(life.began_ms - other.began_ms <= within_ms for other in others)
+    is_young = bool(others) and all(life.began_ms - other.first.began_ms <= within_ms for other in others)
     young = Evidence("all other members had joined just before", Step.UNLIKELY)
     is_first = Evidence("the group had no members", Step.MUST if not others else Step.MUST_NOT)
     # A slow process may be the last of a start.
@@ -114,6 +114,7 @@ def _request(disturbance: Disturbance, group: Group, known: Known) -> Iterator[C
         (
             *told(Says.METADATA_CHANGED, "its topics had changed"),
             *([Evidence("its subscription changed", Step.MUST_NOT)] if changed else []),
+            *([Evidence("it said that there were more topics", Step.UNLIKELY)] if reason is Says.TOPICS_FOUND else []),
             *(
                 [Evidence("the leader joined again", Step.LIKELY)]
                 if disturbance.fact.reason == "leader_rejoined"
@@ -133,6 +134,7 @@ def _request(disturbance: Disturbance, group: Group, known: Known) -> Iterator[C
     of_topic = [Evidence("it added topics and removed none", Step.LIKELY)] if is_addition else []
     if is_addition and _adds_alone(disturbance, group, known):
         of_topic.append(Evidence("the other members did not add them", Step.UNLIKELY))
+    of_topic += told(Says.TOPICS_FOUND, "there were more topics to consume")
     yield Candidate(Cause.TOPIC_CREATED, (disturbance,), (*of_change, *of_topic), prior=-1.5)
     of_force = told(Says.ENFORCED, "its application asked for a rebalance")
     yield Candidate(Cause.REBALANCE_ENFORCED, (disturbance,), tuple(of_force), prior=-1.5)

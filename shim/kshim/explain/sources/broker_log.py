@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kshim.explain.facts import Fact, Kind, Member, Phases, Profile
+from kshim.explain.facts import FORGOTTEN, Fact, Kind, Member, Phases, Profile
 
 _CLIENT_ID = re.compile(r"^(.*)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 _REJOINED_ID = re.compile(
@@ -128,8 +128,10 @@ class _Group:
                 self._stabilized_ms = row["ts_ms"]
             case "assignment_received":
                 yield self._completed(row, member_id)
-            case "loaded" if row["members"]:
-                yield Fact(row["ts_ms"], self._group, Kind.LOADED, self._source(row))
+            case "loaded" if row["members"] or self._state != "Empty":
+                reason = "" if row["members"] else FORGOTTEN
+                yield Fact(row["ts_ms"], self._group, Kind.LOADED, self._source(row), reason=reason)
+                self._state = "Stable" if row["members"] else "Empty"
             case "emptied":
                 yield Fact(row["ts_ms"], self._group, Kind.EMPTIED, self._source(row))
             case _:

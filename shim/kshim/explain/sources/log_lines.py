@@ -134,6 +134,7 @@ _SESSION: Final = re.compile(r"\bgroup\.consumer\.session\.timeout\.ms = (\d+)")
 # A broker that stops, and what it, or the next one, reads when it starts.
 _OF_BROKER: Final = (
     ("stopping", re.compile(r"\[BrokerServer id=\d+\] Transition from STARTED to SHUTTING_DOWN$")),
+    ("stopping", re.compile(r" INFO Stopped by a signal$")),
     (
         "loaded",
         re.compile(
@@ -141,6 +142,7 @@ _OF_BROKER: Final = (
         ),
     ),
 )
+_OF_BROKER_WORDS: Final = ("Loaded ", "SHUTTING_DOWN", "Stopped by")
 # What Kafka's default layout puts behind the message: " (org.apache.kafka.coordinator.group.GroupMetadataManager)".
 _LOGGER: Final = re.compile(r" \((?:\w+\.)+[\w$]+\)$")
 _CLIENT_REASON: Final = re.compile(r"; client reason: (.*)$")
@@ -163,7 +165,7 @@ def parse_line(text: str, zone: ZoneInfo) -> dict[str, Any] | None:
 
 def parse_broker_line(text: str, zone: ZoneInfo) -> dict[str, Any] | None:
     """`type`, `ts_ms` and, of `loaded`, the group, in a line about a broker's start or end; None: it is about something else."""
-    if ("Loaded " not in text and "SHUTTING_DOWN" not in text) or (time := _TIME.search(text)) is None:
+    if not any(word in text for word in _OF_BROKER_WORDS) or (time := _TIME.search(text)) is None:
         return None
     text = _LOGGER.sub("", text)
     for kind, pattern in _OF_BROKER:

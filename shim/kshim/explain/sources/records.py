@@ -8,12 +8,24 @@ closed, so its last commit is the last sign of life. Commits do not say whose th
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from statistics import median
 from typing import NamedTuple
 
-from kshim.explain.facts import HEARTBEAT_MS, POLL_MS, UNSEEN, Committed, Fact, Kind, Member, Phases, Profile
+from kshim.explain.facts import (
+    HEARTBEAT_MS,
+    POLL_MS,
+    UNSEEN,
+    Committed,
+    Fact,
+    Kind,
+    Member,
+    Phases,
+    Profile,
+    Subscription,
+)
 from kshim.explain.sources.samples import Presence
 from kshim_protocol.codec import codec
 from kshim_protocol.frame import ProtocolError
@@ -32,6 +44,8 @@ within a third of it, and rejoin."""
 _KNOWN = 20
 """So many commits of a partition, the newest, tell how much time there usually is between two."""
 _ENOUGH = 3
+_MISSED = 3
+"""Who has missed so many of the usual commits has stopped committing."""
 _AT_ONCE_MS = 200
 """Commits that follow each other faster are one: of several partitions, or a last one of a consumer that closes."""
 
@@ -52,6 +66,10 @@ class Seat(NamedTuple):
 
 LastCommit = Callable[[Seat, int], int | None]
 """When a member committed last until a time."""
+
+
+UsualPause = Callable[[Seat, int], int | None]
+"""How much time there was between two commits of a member's partitions until a time; None: there were too few."""
 
 
 class Snapshot(NamedTuple):
@@ -87,6 +105,15 @@ def last_commit_in(commits: Commits) -> LastCommit:
         return max((ts_ms for ts_ms in found if ts_ms is not None), default=None)
 
     return last
+
+
+def usual_pause_in(commits: Commits) -> UsualPause:
+    """Looks for the time between two commits of the partitions of a member, whoever they belonged to."""
+
+    def usual(seat: Seat, until_ms: int) -> int | None:
+        return usual_gap_ms(seat.partitions, commits, until_ms)
+
+    return usual
 
 
 def profiles(values: Iterable[GroupMetadataValue]) -> dict[str, Profile]:
@@ -131,7 +158,17 @@ def committed(newest: Iterable[Snapshot], member_id: str, commits: Commits, at_m
             break
         since |= {part: snapshot.ts_ms for part in mine.partitions if part in since or not since}
     seen = [at for part, ts_ms in since.items() if (at := last_before(commits.get(part, ()), at_ms) or 0) >= ts_ms]
-    return Committed(max(seen), usual_gap_ms(since, commits, max(seen))) if seen else None
+    return Committed(max(seen), _usual_of_member_ms(since, commits, max(seen))) if seen else None
+
+
+def _usual_of_member_ms(since: Mapping[TopicPartition, int], commits: Commits, until_ms: int) -> int | None:
+    """The time between two commits of a member, whichever of its partitions they are of: three of four are no longer.
+
+    `since`: when it was assigned each. Where it has committed too rarely, as `usual_gap_ms`.
+    """
+    mine = sorted({at for part, ts_ms in since.items() for at in _within(commits.get(part, ()), ts_ms, until_ms)})
+    gaps = sorted(after - before for before, after in pairwise(mine[-_KNOWN:]) if after - before >= _AT_ONCE_MS)
+    return gaps[3 * len(gaps) // 4] if len(gaps) >= _ENOUGH else usual_gap_ms(since, commits, until_ms)
 
 
 def usual_gap_ms(partitions: Iterable[TopicPartition], commits: Commits, until_ms: int) -> int | None:
@@ -194,7 +231,10 @@ def _within(times: Sequence[int], from_ms: int, to_ms: int) -> Sequence[int]:
 
 
 def facts_of_records(
-    snapshots: Iterable[Snapshot], last_commit: LastCommit, presence: Presence | None = None
+    snapshots: Iterable[Snapshot],
+    last_commit: LastCommit,
+    presence: Presence | None = None,
+    usual_pause: UsualPause | None = None,
 ) -> Iterator[Fact]:
     """What happened to one group between its records, in order of time; `presence`: what samples show of it."""
     for before, after in pairwise(chain((None,), snapshots)):
@@ -202,11 +242,17 @@ def facts_of_records(
         if before is None:
             yield from (_fact(after, Kind.JOINED, seat) for seat in after.seats)
         else:
-            found = list(_between(before, after, last_commit, presence))
+            found = list(_between(before, after, last_commit, presence, usual_pause))
             yield from sorted(found, key=lambda fact: fact.ts_ms)
 
 
-def _between(before: Snapshot, after: Snapshot, last_commit: LastCommit, presence: Presence | None) -> Iterator[Fact]:
+def _between(
+    before: Snapshot,
+    after: Snapshot,
+    last_commit: LastCommit,
+    presence: Presence | None,
+    usual_pause: UsualPause | None,
+) -> Iterator[Fact]:
     old = {seat.member_id: seat for seat in before.seats}
     new = {seat.member_id: seat for seat in after.seats}
     instances = {name: seat for seat in before.seats if (name := seat.profile.member.instance_id) is not None}
@@ -224,17 +270,18 @@ def _between(before: Snapshot, after: Snapshot, last_commit: LastCommit, presenc
             yield _fact(after, Kind.JOINED, seat)
     for seat in gone:
         seen_ms = None if presence is None else presence.gone_ms(seat.member_id, before.ts_ms, after.ts_ms)
-        yield _departure(before, after, seat, last_commit, seen_ms)
+        usual_ms = None if usual_pause is None else usual_pause(seat, before.ts_ms)
+        yield _departure(before, after, seat, last_commit, seen_ms, usual_ms)
     if not after.seats:
         yield Fact(after.ts_ms, after.group, Kind.EMPTIED, after.source, is_observed=False)
         return
     if set(old) == set(new) and before.generation_id is not None and is_rebalance:
         changed = [seat for seat in new.values() if seat.profile.topics != old[seat.member_id].profile.topics]
-        asking = changed[0] if changed else new.get(after.leader_id or "", after.seats[0])
-        yield _fact(after, Kind.REQUESTED, asking)._replace(
-            reason="metadata_changed" if changed else "",
-            client_reason="subscription has changed" if changed else None,
-        )
+        for seat in changed:
+            subscription = changed_subscription(old[seat.member_id].profile, seat.profile)
+            yield _fact(after, Kind.REQUESTED, seat)._replace(reason="metadata_changed", subscription=subscription)
+        if not changed:
+            yield _fact(after, Kind.REQUESTED, new.get(after.leader_id or "", after.seats[0]))
     if not is_rebalance:
         return  # a static member was replaced, for which there is no rebalance
     began_ms = after.joined_ms
@@ -245,21 +292,61 @@ def _between(before: Snapshot, after: Snapshot, last_commit: LastCommit, presenc
     yield Fact(after.ts_ms, after.group, Kind.COMPLETED, after.source, is_observed=False, phases=phases)
 
 
+def changed_subscription(before: Profile, after: Profile) -> Subscription:
+    """What a member subscribes to, and what it has added and removed."""
+    added, removed = set(after.topics) - set(before.topics), set(before.topics) - set(after.topics)
+    return Subscription(after.topics, tuple(sorted(added)), tuple(sorted(removed)))
+
+
+def with_arrivals(facts: Sequence[Fact]) -> list[Fact]:
+    """Moves the arrival of a member to the begin of the phase JOIN that it began, where commits tell when that was.
+
+    It has begun it where it is the only new one in the record, and nobody left.
+    """
+    began: dict[str, int] = {}
+    for before, fact in pairwise((None, *(fact for fact in facts if fact.kind is Kind.COMPLETED))):
+        phases = None if fact is None else fact.phases
+        if fact is not None and phases is not None and phases.join_ms is not None:
+            began_ms = fact.ts_ms - (phases.sync_ms or 0) - phases.join_ms
+            began[fact.source] = max(began_ms, 0 if before is None else before.ts_ms)
+    came = Counter(fact.source for fact in facts if fact.kind is Kind.JOINED)
+    left = {fact.source for fact in facts if fact.kind is Kind.LEFT}
+    moved = [
+        fact._replace(ts_ms=began[fact.source])
+        if fact.kind is Kind.JOINED and fact.source in began and came[fact.source] == 1 and fact.source not in left
+        else fact
+        for fact in facts
+    ]
+    return sorted(moved, key=lambda fact: fact.ts_ms)
+
+
 def _is_overdue(seat: Seat, after: Snapshot, last_commit: LastCommit) -> bool:
     """Whether the session of a static member had expired before another process joined with its instance id, in a rebalance."""
     last_ms = last_commit(seat, after.ts_ms)
     return last_ms is not None and after.ts_ms - last_ms > seat.profile.session_ms + HEARTBEAT_MS + POLL_MS
 
 
-def _departure(before: Snapshot, after: Snapshot, seat: Seat, last_commit: LastCommit, seen_ms: int | None) -> Fact:
-    """`seen_ms`: when a sample showed that it was gone; else that is known when the next record is written."""
+def _departure(
+    before: Snapshot,
+    after: Snapshot,
+    seat: Seat,
+    last_commit: LastCommit,
+    seen_ms: int | None,
+    usual_ms: int | None,
+) -> Fact:
+    """`seen_ms`: when a sample showed that it was gone; else that is known when the next record is written.
+
+    `usual_ms`: the time between two commits of its partitions before they were its.
+    """
     if seen_ms is not None:
         after = after._replace(ts_ms=seen_ms)
     session_ms = seat.profile.session_ms
     rebalance_ms = max(seat.profile.rebalance_ms, session_ms)
     last_ms = last_commit(seat, after.ts_ms)
     if last_ms is None or last_ms < before.ts_ms:
-        return _fact(after, Kind.LEFT, seat)._replace(reason=UNSEEN)
+        if usual_ms is None or after.ts_ms - before.ts_ms < max(_SILENT * session_ms, _MISSED * usual_ms):
+            return _fact(after, Kind.LEFT, seat)._replace(reason=UNSEEN)
+        last_ms = before.ts_ms  # others had committed what it was assigned: it has never gone on with that
     if after.ts_ms - last_ms < _SILENT * session_ms:
         return _fact(after, Kind.LEFT, seat)
     silent_ms = after.ts_ms - last_ms

@@ -25,12 +25,15 @@ from kshim.explain.sources.group_records import GroupRecord, GroupRecords, encod
 from kshim.explain.sources.log_lines import SETTINGS, parse_broker_line, parse_line, parse_setting
 from kshim.explain.sources.records import (
     Snapshot,
+    changed_subscription,
     committed,
     facts_of_records,
     last_commit_in,
     last_to_join,
     profiles,
     quiet_since_ms,
+    usual_pause_in,
+    with_arrivals,
     with_partitions,
 )
 from kshim.explain.sources.samples import Presence
@@ -203,7 +206,7 @@ class Reading:
 
         events = self._events = deque((with_partitions(fact, record_of) for fact in self._events), maxlen=EVENTS_KEPT)
         lines = [
-            self._with_commits(with_partitions(fact, record_of), record_of)
+            self._with_subscription(self._with_commits(with_partitions(fact, record_of), record_of))
             for fact in facts_of_log(rows, of_members, protocols)
             if fact.group not in told
         ]
@@ -215,8 +218,9 @@ class Reading:
             if of_group.inferred is None:
                 last_commit = last_commit_in(offsets.commits.get(name, {}))
                 records = (each.read(name) for each in offsets.snapshots.get(name, ()))
-                found = facts_of_records(records, last_commit, self._presence.get(name))
-                classic = [self._with_commits(fact, record_of) for fact in found]
+                usual_pause = usual_pause_in(offsets.commits.get(name, {}))
+                found = facts_of_records(records, last_commit, self._presence.get(name), usual_pause)
+                classic = with_arrivals([self._with_commits(fact, record_of) for fact in found])
                 of_group.inferred = converted(classic, self._facts_of_epochs(name, session_ms))
             inferred += of_group.inferred
         inferred, lines = _with_lines(inferred, lines, offsets.epochs)
@@ -225,7 +229,12 @@ class Reading:
             sources.append("samples")
         facts = sorted([*events, *lines, *inferred], key=lambda fact: fact.ts_ms)
         return Read(
-            Known(tuple(facts), of_members, tuple(sources)),
+            Known(
+                tuple(facts),
+                of_members,
+                tuple(sources),
+                max([self._scan.newest_ms, *(row["ts_ms"] for row in rows[-1:] if "ts_ms" in row)]),
+            ),
             self._scan.since_ms,
             tuple(self._scan.damaged),
             bool(offsets.snapshots or offsets.commits or offsets.epochs),
@@ -282,6 +291,23 @@ class Reading:
         last = last_to_join(before, commits, joined_ms - phases.join_ms, joined_ms)
         return fact._replace(phases=phases._replace(last_to_join=last, is_last_observed=last is None))
 
+    def _with_subscription(self, fact: Fact) -> Fact:
+        """Adds to a request of the log how the member's subscription differs in the records before and after it."""
+        if fact.kind is not Kind.REQUESTED or fact.member is None:
+            return fact
+        member_id = fact.member.member_id
+        before = after = None
+        for each in self._offsets.snapshots.get(fact.group, ()):
+            found = next((seat for seat in each.read(fact.group).seats if seat.member_id == member_id), None)
+            if found is not None and each.ts_ms <= fact.ts_ms:
+                before = found.profile
+            elif found is not None:
+                after = found.profile
+                break
+        if before is None or after is None or before.topics == after.topics:
+            return fact
+        return fact._replace(subscription=changed_subscription(before, after))
+
     def _read_events(self) -> None:
         keys = encoded(self._groups)
         for likely in _likely(self._scan.partitions(EVENTS_TOPIC), self._groups):
@@ -317,6 +343,8 @@ class _Scan:
         self._newest = newest
         self._next: dict[tuple[str, int], int] = {}
         self.since_ms: int | None = None
+        self.newest_ms = 0
+        """Time of the newest record: until then it is known what happened."""
         self.damaged: dict[str, None] = {}
 
     def partitions(self, topic: str) -> list[int]:
@@ -358,6 +386,7 @@ class _Scan:
                 for record in iter_records(piece.data):
                     if record.offset >= start:
                         yield record
+                self.newest_ms = max(self.newest_ms, piece.header.max_timestamp_ms)
                 self._next[topic, partition] = piece.header.last_offset + 1
             except ProtocolError:
                 self.damaged[f"{topic}-{partition}"] = None
