@@ -41,8 +41,28 @@ def test_groups_are_listed_with_their_last_rebalance(told: Service) -> None:
     (row,) = re.findall(r"<tr id='g-.*?</tr>", page.text)
     assert "paged" in row
     assert "Stable" in row
-    assert " joined" in row
     assert "client-of-paged@127.0.0.1" in row
+
+
+def test_the_list_says_of_a_group_what_its_own_page_says(told: Service) -> None:
+    (row,) = re.findall(r"<tr id='g-.*?</tr>", unescape(told.ask("GET", "/page?q=paged").text))
+    _, _, newest_first = unescape(told.ask("GET", "/page?group=paged").text).partition("<section id='turns'")
+    cause, sure = re.findall(r">(\w+)</b> (\d+%) sure", newest_first)[0]
+    assert f"{cause} {sure}: " in row
+
+
+def test_causes_of_many_groups_are_weighed_one_reading_after_the_other(tmp_path: Path) -> None:
+    with a_service(tmp_path, "--topic=orders:1") as service:
+        for number in range(40):
+            with Member(service.bootstrap, f"many-{number}") as member:
+                member.join()
+        counts = []
+        while not counts or counts[-1] < 40:
+            page = service.ask("GET", "/page").text
+            counts.append(len(re.findall(r"one_by_one_start|scale_up", page)))
+            assert len(re.findall("<tr id='g-", page)) == 40
+            assert len(counts) < 200
+        assert counts == sorted(counts)
 
 
 def test_a_group_has_its_cause_its_picture_and_its_rebalances(told: Service) -> None:

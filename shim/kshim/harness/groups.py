@@ -156,8 +156,13 @@ def lag(cluster: Cluster, group_id: str) -> dict[tuple[str, int], int]:
 
     Assigned partitions without one count from the start of their log.
     """
-    positions: dict[tuple[str, int], int | None] = dict(committed(cluster, group_id))
-    for member in group_view(cluster, group_id).members:
+    return lag_of(cluster, group_view(cluster, group_id))
+
+
+def lag_of(cluster: Cluster, view: GroupView) -> dict[tuple[str, int], int]:
+    """See `lag`."""
+    positions: dict[tuple[str, int], int | None] = dict(committed(cluster, view.group_id))
+    for member in view.members:
         for place in member.assignment:
             positions.setdefault(place, None)
     found = {}

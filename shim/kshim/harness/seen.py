@@ -5,8 +5,9 @@ What was read of a group is kept as long as it is looked at, so a page that is r
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim.explain import Known, explain
@@ -15,12 +16,13 @@ from kshim.explain.facts import Fact, Member, Profile
 from kshim.explain.sources.events import fact_of_event
 from kshim.explain.sources.group_records import GroupRecords, owners
 from kshim.explain.sources.records import profiles
-from kshim.harness.groups import GroupView, MemberView, committed, group_ids, group_view, lag, shard_of
+from kshim.harness.groups import GroupView, MemberView, committed, group_ids, group_view, lag, lag_of, shard_of
 from kshim.harness.rebalances import Rebalance, rebalances_in
 from kshim.history.course import Course
 from kshim.history.timeline import Timeline
 from kshim.page import GroupNow, GroupRow, MemberNow, OffsetNow, Owners, Site, Turn, Wait
 from kshim.page.files import pages_of
+from kshim.page.from_facts import headline
 from kshim.page.values import TopicPartition
 from kshim_protocol.records.batch import iter_batches, parse_batch_header
 from kshim_protocol.records.record import iter_records
@@ -40,6 +42,12 @@ _READ_BYTES: Final = 1 << 18
 _SNAPSHOTS_KEPT: Final = 500
 _EXPLAINED_MS: Final = 5_000
 """What is said of an incident may change with time alone: who has not come back by now."""
+_FRESH_S: Final = 1.5
+"""For so long a row of the list is what it was, unless something has happened to its group: lag changes without an event."""
+_EXPLAINING_S: Final = 0.005
+"""Of the brokers' time, for each reading of the list: groups whose cause is not weighed yet wait for the next one."""
+_SETTLED_MS: Final = 60_000
+"""After so long without an event what was said of a group is looked at once more: by then its members would be back."""
 _REBALANCING: Final = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})
 
 
@@ -51,6 +59,7 @@ class Seen:
         self._groups: dict[str, _Group] = {}
         self._last_number = 0
         self._courses: dict[str, _Course] = {}
+        self._rows: dict[str, _Row] = {}
 
     def group(self, name: str, now_ms: int) -> GroupNow | None:
         """One group with its past; None: there is none, and the history knows none."""
@@ -64,13 +73,18 @@ class Seen:
             del self._groups[next(iter(self._groups))]
         return found.now(view, now_ms)
 
-    def rows(self, search: str) -> tuple[list[GroupRow], int]:
-        """The groups whose names have the text, those with something wrong first; and how many groups there are."""
+    def rows(self, search: str, now_ms: int) -> tuple[list[GroupRow], int]:
+        """The groups whose names have the text, those with something wrong first; and how many groups there are.
+
+        Why a group rebalanced is what `kshim why` says as soon as there was time to weigh it, and before that what the history says.
+        """
         names = group_ids(self._cluster)
         self._catch_up(names)
-        wanted = search.casefold()
-        rows = [self._row(name) for name in names if wanted in name.casefold()]
-        return sorted(rows, key=_badness), len(names)
+        wanted, at_s = search.casefold(), time.monotonic()
+        found = sorted((self._row(name, at_s) for name in names if wanted in name.casefold()), key=_badness)
+        if self._explain([row.name for row in found], now_ms):
+            found = [self._row(row.name, at_s) for row in found]
+        return found, len(names)
 
     def _catch_up(self, names: Sequence[str]) -> None:
         for event in self._cluster.history.ring.after(self._last_number):
@@ -79,15 +93,43 @@ class Seen:
             if course is None:
                 course = self._courses[event.group_id] = _Course()
             course.add(event)
-        if len(self._courses) > 2 * len(names) + 100:
+        if len(self._courses) + len(self._rows) > 2 * len(names) + 100:
             known = set(names)
             self._courses = {name: course for name, course in self._courses.items() if name in known}
+            self._rows = {name: row for name, row in self._rows.items() if name in known}
 
-    def _row(self, name: str) -> GroupRow:
-        view = group_view(self._cluster, name)
+    def _explain(self, names: Sequence[str], now_ms: int) -> bool:
+        """Weigh causes of groups, in this order, as long as there is time; whether there was one to weigh."""
+        until_s = time.thread_time() + _EXPLAINING_S
+        has_news = False
+        for name in names:
+            course = self._courses.get(name)
+            if course is None or not course.is_due(now_ms):
+                continue
+            if has_news and time.thread_time() > until_s:
+                break
+            has_news = True
+            group = self._groups.get(name) or _Group(self._cluster, name)
+            group.look()
+            incidents = group.incidents(group_view(self._cluster, name), now_ms)
+            course.explained(headline(incidents[-1]) if incidents else None, now_ms)
+            self._rows.pop(name, None)
+        return has_news
+
+    def _row(self, name: str, at_s: float) -> GroupRow:
         course = self._courses.get(name)
-        behind = lag(self._cluster, name)
-        last = None if course is None else course.last
+        number = 0 if course is None else course.number
+        known = self._rows.get(name)
+        if known is not None and known.number == number and at_s - known.at_s < _FRESH_S:
+            return known.row
+        row = self._read_row(name, course)
+        self._rows[name] = _Row(number, at_s, row)
+        return row
+
+    def _read_row(self, name: str, course: _Course | None) -> GroupRow:
+        view = group_view(self._cluster, name)
+        behind = lag_of(self._cluster, view)
+        what, who = (None, None) if course is None else course.why()
         return GroupRow(
             name=name,
             state=view.state,
@@ -96,27 +138,56 @@ class Seen:
             member_count=len(view.members),
             rebalance_count=0 if course is None else course.count,
             lag=sum(behind.values()) if behind else None,
-            what=None if last is None else last.cause(),
-            who=None if last is None or last.who is None else short_name(last.who),
+            what=what,
+            who=who,
         )
 
 
+class _Row(NamedTuple):
+    """A row of the list, as it was when the group's newest event was `number`."""
+
+    number: int
+    at_s: float
+    row: GroupRow
+
+
 class _Course:
-    """How often a group has rebalanced, and its last rebalance."""
+    """How often a group has rebalanced, its last rebalance, and what was said of that."""
 
     def __init__(self) -> None:
         self.count = 0
+        self.number = 0
         self.began_ms: int | None = None
+        self._last_ms = 0
         self._first: HistoryEvent | None = None
+        self._explained_number = 0
+        self._explained_ms = 0
+        self._headline: tuple[str, str | None] | None = None
 
     def add(self, event: HistoryEvent) -> None:
+        self.number, self._last_ms = event.number, event.now.wall_ms
         if event.type == "rebalance_started":
             self.count += 1
             self._first, self.began_ms = event, event.now.wall_ms
+            self._headline = None
 
-    @property
-    def last(self) -> Rebalance | None:
-        return None if self._first is None else rebalances_in([self._first])[0]
+    def is_due(self, now_ms: int) -> bool:
+        """Whether something has happened since its cause was weighed, or it has settled."""
+        is_settled = now_ms - self._last_ms >= _SETTLED_MS > self._explained_ms - self._last_ms
+        return self._explained_number != self.number or is_settled
+
+    def explained(self, headline: tuple[str, str | None] | None, now_ms: int) -> None:
+        """What its newest incident is, and who it was."""
+        self._headline, self._explained_number, self._explained_ms = headline, self.number, now_ms
+
+    def why(self) -> tuple[str | None, str | None]:
+        """What its last rebalance was about, and who caused it: as weighed, else as the history has it."""
+        if self._headline is not None:
+            return self._headline
+        if self._first is None:
+            return None, None
+        last = rebalances_in([self._first])[0]
+        return last.cause(), None if last.who is None else short_name(last.who)
 
 
 class _Group:
@@ -158,14 +229,15 @@ class _Group:
             offsets=[OffsetNow(*place, offsets.get(place), behind.get(place)) for place in sorted({*offsets, *behind})],
             turns=turns[-TURNS_SHOWN:],
             facts=self._facts,
-            incidents=self._incidents(view, now_ms),
+            incidents=self.incidents(view, now_ms),
             owners=self._owners(),
             commits=self._records.commits.get(self._name, {}),
             sessions={member_id: profile.session_ms for member_id, profile in self._profiles(view).items()},
             turns_omitted=max(len(turns) - TURNS_SHOWN, 0),
         )
 
-    def _incidents(self, view: GroupView, now_ms: int) -> list[dict[str, Any]]:
+    def incidents(self, view: GroupView, now_ms: int) -> list[dict[str, Any]]:
+        """What has disturbed it, in order of time."""
         number = self.events[-1].number if self.events else 0
         before = self._explained
         if before is not None and before[0] == number and now_ms - before[1] < _EXPLAINED_MS:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kshim.drawing import Picture
+from kshim.explain.causes import Cause
 from kshim.explain.facts import Fact, Kind, Known, Member
 from kshim.explain.html import culprit
 from kshim.explain.sources.group_records import GroupRecord, owners
@@ -79,6 +80,15 @@ def pictures(
         group = group_of_facts(name, known, mine, snapshots, now_ms=known.end_ms)
         found[name] = picture(group, href=lambda _: "", culprits=culprits)
     return found
+
+
+def headline(incident: Mapping[str, Any]) -> tuple[str, str | None]:
+    """An incident in a row of the list: its cause, how probable that is and a sentence; and who it was, if somebody was."""
+    cause, confidence, mark = incident["cause"], incident["confidence"], ""
+    if cause == Cause.UNKNOWN.keyword and incident["alternatives"]:
+        best = incident["alternatives"][0]
+        cause, confidence, mark = best["cause"], best["confidence"], "?"
+    return f"{cause}{mark} {confidence:.0%}: {incident['sentence']}", culprit(incident) or None
 
 
 def members_of(snapshot: Snapshot | None) -> list[MemberNow]:

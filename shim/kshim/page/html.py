@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from hashlib import blake2s
 from html import escape
 from typing import Any
@@ -150,9 +151,13 @@ def _frame(cluster: Site, title: str, body: str, *, search: str = "", css: str |
 
 
 def _group_row(row: GroupRow, now_ms: int) -> str:
-    since = (
-        "-" if row.since_ms is None else f"{time_element(row.since_ms)} <small>{_ago(now_ms - row.since_ms)}</small>"
-    )
+    return _row_html(row, "" if row.since_ms is None else _ago(now_ms - row.since_ms))
+
+
+@lru_cache(maxsize=2 * ROWS_SHOWN)
+def _row_html(row: GroupRow, ago: str) -> str:
+    """Most rows are those of the reading before."""
+    since = "-" if row.since_ms is None else f"{time_element(row.since_ms)} <small>{ago}</small>"
     who = f"<b>{text(shortened(row.who, _NAME_LENGTH))}</b><br>" if row.who else ""
     return (
         f"<tr id='{_element_id('g', row.name)}'><th scope='row'><a href='{address(row.name)}' title='{_attribute(row.name)}'><bdi>"
