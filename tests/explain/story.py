@@ -89,12 +89,13 @@ class Story:
         activity: Activity | None = None,
         reason: str = "",
         committed: Committed | None = None,
+        completes: bool = True,
     ) -> Story:
-        """A member sends LeaveGroup."""
+        """A member sends LeaveGroup. `completes`: the rebalance is over soon after it."""
         member = self._members[group, client].pop(0)
         fields = {"client_reason": says, "activity": activity, "reason": reason, "committed": committed}
         self._add(at_ms, group, Kind.LEFT, member, **fields)
-        return self.completes(at_ms + 3_000, group=group)
+        return self.completes(at_ms + 3_000, group=group) if completes else self
 
     def expires(
         self,
@@ -105,11 +106,17 @@ class Story:
         activity: Activity | None = None,
         state: str = "Stable",
         committed: Committed | None = None,
+        completes: bool = True,
     ) -> Story:
-        """The session of a member times out."""
+        """The session of a member times out. `completes`: the rebalance is over soon after it."""
         member = self._members[group, client].pop(0)
         self._add(at_ms, group, Kind.EXPIRED, member, activity=activity, state=state, committed=committed)
-        return self.completes(at_ms + 3_000, group=group)
+        return self.completes(at_ms + 3_000, group=group) if completes else self
+
+    def is_removed(self, at_ms: int, client: str, *, group: str = "billing") -> Story:
+        """A member does not join again within the rebalance timeout."""
+        self._add(at_ms, group, Kind.REMOVED, self._members[group, client].pop(0), reason="rebalance_timeout")
+        return self.completes(at_ms + 100, group=group)
 
     def expires_again(self, at_ms: int, member: Member) -> Story:
         """The session of a member times out that was gone already, as a broker that had forgotten it sees it."""

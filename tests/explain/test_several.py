@@ -844,3 +844,71 @@ def test_two_members_that_add_the_same_topic_found_it_also_in_records() -> None:
     for number, client in enumerate(("one", "two")):
         story.requests(HOUR + number * 3 * SECOND, client, reason="metadata_changed", subscription=added)
     assert [str(each.cause) for each in from_records(story)] == ["one_by_one_start", "topic_created"]
+
+
+def test_two_topics_that_are_found_one_after_the_other_are_two_incidents() -> None:
+    story = a_group_of_three()
+    for number, topic in enumerate(("orders-eu", "orders-us")):
+        for place, client in enumerate(("one", "two")):
+            added = Subscription(("orders", topic), added=(topic,))
+            at_ms = HOUR + number * 20 * SECOND + place * 4 * SECOND
+            story.requests(at_ms, client, reason="metadata_changed", subscription=added)
+    assert causes_of(story) == ["one_by_one_start", "topic_created", "topic_created"]
+
+
+def test_a_member_that_joins_just_before_the_rebalance_begins_that_shows_a_slow_one_is_no_incident() -> None:
+    story = a_group_of_three().joins(HOUR - 20, "four", host="10.0.0.4", completes=False)
+    story.completes(HOUR + 9 * SECOND, waited_for="two", wait_ms=9 * SECOND)
+    assert causes_of(story) == ["one_by_one_start", "slow_poll"]
+
+
+def test_a_member_of_a_stalled_host_that_was_removed_from_a_rebalance_stood_still_with_it() -> None:
+    story = Story()
+    for number, client in enumerate(("one", "two", "three")):
+        group = f"group {number}"
+        story.joins(0, client, group=group, host="10.0.0.7").joins(300, f"{client}-b", group=group, host="10.0.0.8")
+    story.expires(HOUR, "one", group="group 0").expires(HOUR + 100, "two", group="group 1")
+    story.is_removed(HOUR - 20 * SECOND, "three", group="group 2")
+    for number, client in enumerate(("one", "two", "three")):
+        story.joins(HOUR + 5 * SECOND, client, group=f"group {number}", host="10.0.0.7", says=GOES_ON)
+    assert {cause for cause, _ in story.causes()} == {"one_by_one_start", "network_cut"}
+
+
+def test_a_member_of_another_host_that_falls_silent_at_the_same_time_as_all_of_one_does_so_by_itself() -> None:
+    story = Story()
+    for number, client in enumerate(("one", "two", "three")):
+        group = f"group {number}"
+        story.joins(0, client, group=group, host="10.0.0.7").joins(300, f"{client}-b", group=group, host="10.0.0.8")
+        story.expires(HOUR + number * 100, client, group=group)
+        story.joins(HOUR + 5 * SECOND, client, group=group, host="10.0.0.7", says=GOES_ON)
+    story.expires(HOUR + 50, "one-b", group="group 0")
+    cut = next(each for each in story.incidents() if str(each.cause) == "network_cut")
+    assert (cut.host, "one-b@10.0.0.8" in cut.clients) == ("10.0.0.7", False)
+
+
+def strangers(story: Story, begin_ms: int) -> Story:
+    """Two members with another name, which are gone before any rebalance with them is over."""
+    story.joins(begin_ms, "mail-1", host=None, topics=(), completes=False)
+    story.joins(begin_ms + 100, "mail-2", host=None, topics=(), completes=False)
+    story.expires(begin_ms + MINUTE, "one", completes=False)
+    story.leaves(begin_ms + 70 * SECOND, "mail-1", completes=False)
+    return story.leaves(begin_ms + 70 * SECOND, "mail-2")
+
+
+def test_members_with_another_name_with_which_no_rebalance_is_over_are_another_application() -> None:
+    story = Story()
+    for number in range(1, 4):
+        story.joins(number * 300, "one" if number == 1 else f"api-{number}", host=f"10.0.0.{number}")
+    strangers(story, HOUR).joins(HOUR + 2 * MINUTE, "one")
+    assert [each for each in story.causes() if each[0] == "shared_group_id"] == [
+        ("shared_group_id", ("mail-1", "mail-2"))
+    ]
+    assert "killed" not in causes_of(story)
+
+
+def test_a_process_that_ends_again_within_seconds_of_its_start_is_in_a_crash_loop() -> None:
+    story = a_group_of_three()
+    for at_ms in (HOUR, HOUR + 20 * SECOND):
+        dead = activity(last_request_ms=at_ms, closed_ms=at_ms + 10, closed_by="client")
+        story.expires(at_ms + SESSION_MS, "one", activity=dead).joins(at_ms + 15 * SECOND, "one")
+    assert story.causes()[-1] == ("crash_loop", ("one@10.0.0.1",))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause, Subject
 from kshim.explain.disturbances import Disturbance, Key, What, disturbances
 from kshim.explain.effects import Effect, effects
-from kshim.explain.facts import HEARTBEAT_MS, Fact, Known
+from kshim.explain.facts import HEARTBEAT_MS, Fact, Known, Profile
 from kshim.explain.hypotheses.departures import DEPARTURES, candidates_of_departure
 from kshim.explain.hypotheses.fleet import broker_restarts, groups_on_hosts, host_failures
 from kshim.explain.hypotheses.groups import candidates_of_group
@@ -68,7 +68,7 @@ class Incident(NamedTuple):
                 who = (self.host or "",)
             case Subject.CLIENT if not self.clients:  # it may be another one each time
                 who = (*self.groups, str(self.from_ms))
-            case _ if self.cause is Cause.UNKNOWN or not self.clients:
+            case _ if self.cause in (Cause.UNKNOWN, Cause.SHARED_GROUP_ID) or not self.clients:
                 who = (*self.groups, *self.clients)
             case _:
                 who = self.clients
@@ -167,10 +167,25 @@ class Explainer:
         for name, facts in of_groups.items():
             ids = {member_id for fact in facts for member_id in _ids(fact)}
             profiles = {each: known.profiles[each] for each in ids if each in known.profiles}
+            profiles |= _guessed(facts, profiles)
             mine = Known(tuple(facts), profiles, known.sources, known.end_ms)
             old = before.get(name)
             is_still = old is not None and old.is_still(facts, mine, down)
             self._weighed[name] = old if old is not None and is_still else _Weighed(name, facts, mine, down)
+
+
+def _guessed(facts: Sequence[Fact], profiles: Mapping[str, Profile]) -> dict[str, Profile]:
+    """Members of which there is no record have the timeouts that most others of the group have; their subscription is unknown."""
+    if not profiles:
+        return {}
+    timeouts = Counter((each.session_ms, each.rebalance_ms) for each in profiles.values())
+    session_ms, rebalance_ms = min(timeouts, key=lambda each: (-timeouts[each], each))
+    strangers = {fact.member.member_id: fact.member for fact in facts if fact.member is not None}
+    return {
+        member_id: Profile(member, session_ms, rebalance_ms, ())
+        for member_id, member in strangers.items()
+        if member_id not in profiles
+    }
 
 
 def _ids(fact: Fact) -> Iterator[str]:
@@ -338,6 +353,7 @@ _ONCE = (
     Cause.STATIC_STOPPED,
     Cause.DEPLOY,
     Cause.ASSIGNOR_CHANGED,
+    Cause.TOPIC_CREATED,
 )
 """What happens to processes once: in one group twice is two incidents, in two groups at the same time is one."""
 
@@ -391,6 +407,8 @@ def _culprit(best: Candidate) -> tuple[object, ...]:
 
 def _clients(cause: Cause, explained: Sequence[Disturbance]) -> tuple[str, ...]:
     slow = [each for each in explained if each.what is What.SLOW_JOIN] if cause is Cause.SLOW_POLL else []
+    if cause is Cause.SHARED_GROUP_ID:
+        explained = [each for each in explained if each.what is What.ARRIVED]  # the others suffer from it
     names = {each.name for each in slow or explained if each.name and each.what is not What.LOADED}
     if cause in (Cause.CRASH_LOOP, Cause.FLAPPING):
         # Each process may have a name of its own, and the one that is there now has not ended.

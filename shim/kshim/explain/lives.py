@@ -75,7 +75,7 @@ class Life:
         if self.gone.kind is Kind.EXPIRED and self.joined_last_ms is not None:
             heard_ms = self.joined_last_ms
         elif self.gone.kind is Kind.EXPIRED:
-            heard_ms -= known.session_ms(self.member.member_id)
+            heard_ms = max(heard_ms - known.session_ms(self.member.member_id), self.began_ms)
         if self.activity is None:
             return heard_ms
         if self.gone.kind is not Kind.EXPIRED or not self.gone.is_observed:

@@ -97,10 +97,11 @@ def _seen(life: Life, known: Known) -> _Seen:
         quiet_ms, usual_ms = gone.ts_ms - gone.committed.last_ms, gone.committed.usual_ms
         if usual_ms is not None:
             has_missed = quiet_ms > _MISSED * usual_ms
-            # It leaves when its poll takes too long; who was quiet for longer had other reasons.
+            # It leaves, or sends no more heartbeats, when its poll takes too long; who was quiet for longer had other reasons.
             poll_ms = known.rebalance_ms(member_id)
             longest_ms = poll_ms + _MISSED * usual_ms + HEARTBEAT_MS + POLL_MS
-            stopped_committing = has_missed and 0.8 * poll_ms < quiet_ms <= longest_ms
+            until_ms = life.silent_ms(known) if gone.is_observed else gone.ts_ms
+            stopped_committing = has_missed and 0.8 * poll_ms < until_ms - gone.committed.last_ms <= longest_ms
             # A commit may have been due as long ago as there is between two; then a process was stopped and another one started.
             has_stopped = quiet_ms > max(usual_ms + _PROCESS_MS, 1.5 * usual_ms)
             unrenewed_ms = gone.ts_ms - max(gone.committed.last_ms, life.renewed_ms)
@@ -154,6 +155,12 @@ def _if(condition: bool | None, text: str, step: Step, *, is_observed: bool = Tr
 
 def _gone(seen: _Seen, how: str) -> Evidence:
     return Evidence("it is in one record of the group and not in the next" if seen.is_unseen else how, Step.NEUTRAL)
+
+
+def _is_late(seen: _Seen) -> bool:
+    """Whether its client was not back before its session had expired, where nothing else tells of its process."""
+    is_unknown = seen.is_same is None and seen.is_open is None and not seen.is_unseen
+    return seen.is_back and is_unknown and not seen.has_overlap and not seen.is_in_turn
 
 
 def _same_process(seen: _Seen, step: Step) -> Evidence | None:
@@ -287,16 +294,7 @@ def _killed(seen: _Seen) -> _Weighed:
             _other_process(seen, Step.LIKELY),
             _if(seen.is_unseen and seen.is_back_soon, "its client joined again soon", Step.LIKELY),
             # Supervisors start a process again within seconds, while its old session lasts.
-            _if(
-                seen.is_back
-                and seen.is_same is None
-                and seen.is_open is None
-                and not seen.has_overlap
-                and not seen.is_in_turn
-                and not seen.is_unseen,
-                "its client joined again only when the session had expired",
-                Step.UNLIKELY,
-            ),
+            _if(_is_late(seen), "its client joined again only when the session had expired", Step.UNLIKELY),
             _if(seen.is_static and seen.last_api == _OFFSET_COMMIT, "its last request was a commit", Step.UNLIKELY),
             # The system resets a connection if the process has not read all of what came.
             _if(seen.closed_by == "reset", "the connection was reset", Step.LIKELY),
@@ -316,6 +314,7 @@ def _paused(seen: _Seen) -> _Weighed:
             # Who joins before its session has expired has not been silent for that long.
             _if(seen.has_overlap, "its client joined again before the session expired", Step.MUST_NOT),
             _if(seen.is_in_turn, "its client joined again while the others waited for it", Step.UNLIKELY),
+            _if(_is_late(seen), "its client joined again only when the session had expired", Step.LIKELY),
             _same_process(seen, Step.LIKELY),
             _other_process(seen, Step.MUST_NOT),
             _no_return(seen, Step.UNLIKELY),
@@ -396,6 +395,7 @@ def _expired_for_polls(seen: _Seen) -> _Weighed:
                 "it had stopped fetching long before its heartbeats",
                 Step.MUST,
             ),
+            _stopped_committing(seen, Step.MUST) if seen.is_static else None,
             _if(seen.stopped_fetching is False, "it fetched as long as it sent heartbeats", Step.MUST_NOT),
             _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST_NOT),
             _if(

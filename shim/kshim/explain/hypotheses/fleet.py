@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause
@@ -104,13 +105,19 @@ def host_failures(found: Sequence[Disturbance], groups: OnHosts, known: Known) -
     by_host: dict[str | None, list[Disturbance]] = {}
     for each in silent:
         by_host.setdefault(_host(each), []).append(each)
-    slow = [each for each in found if each.what is What.SLOW_JOIN and each.life is not None]
+    slow = [each for each in found if each.what is What.SLOW_JOIN or each.fact.kind is Kind.REMOVED]
     for together in _together(silent, known):
-        if len({_host(each) for each in together}) > 1:
-            yield from _of_hosts(None, together, slow, groups, known)
+        count = Counter(map(_host, together))
+        # One member of another host is rather silent by itself.
+        least = 1 if max(count.values()) <= _MEMBERS_OF_A_HOST else _MEMBERS_OF_A_HOST
+        mine = [each for each in together if count[_host(each)] >= least]
+        if len({_host(each) for each in mine}) > 1:
+            yield from _of_hosts(None, mine, slow, groups, known)
     for host, mine in by_host.items():
         for together in _together(mine, known):
-            waited_for = [each for each in slow if _host(each) == host and _is_meanwhile(each, together)]
+            waited_for = [
+                each for each in slow if each.life is not None and _host(each) == host and _is_meanwhile(each, together)
+            ]
             if len({_process(each) for each in (*together, *waited_for)}) >= _MEMBERS_OF_A_HOST:
                 yield from _of_hosts(host, together, slow, groups, known)
 
@@ -161,15 +168,23 @@ def _of_hosts(
 ) -> Iterator[Candidate]:
     """`host` None: of the hosts of all these."""
     hosts = {_host(each) for each in together}
-    waited_for = [each for each in slow if _host(each) in hosts and _is_meanwhile(each, together)]
+    near = {group.name: group for name in hosts if name is not None for group in groups.get(name, ())}
+    waited_for = [
+        each
+        for each in slow
+        if _is_meanwhile(each, together)
+        and (_host(each) in hosts if each.life is not None else _has_member(near.get(each.group), hosts, each.from_ms))
+    ]
     explained = (*together, *waited_for)
     lives = [each.life for each in explained if each.life is not None]
-    near = {group.name: group for name in hosts if name is not None for group in groups.get(name, ())}
     at_ms, until_ms = min(each.from_ms for each in together), min(each.fact.ts_ms for each in together)
     others = [life for group in near.values() for life in _that_went_on(group, at_ms, until_ms, known)]
     where = "on the same host" if host is not None else "on another host"
     shared = [Evidence(f"{each.name} {where} fell silent at the same time", Step.LIKELY) for each in together]
-    shared += [Evidence(f"{each.name} {where} let others wait at the same time", Step.LIKELY) for each in waited_for]
+    shared += [
+        Evidence(f"{each.name or each.group} {where} let others wait at the same time", Step.LIKELY)
+        for each in waited_for
+    ]
     shared += [
         Evidence(f"{life.member.name} on the same host went on", Step.UNLIKELY)
         for life in others
@@ -200,6 +215,10 @@ def _of_hosts(
     yield Candidate(Cause.NETWORK_CUT, explained, (*shared, *cut), prior, host)
     if host is not None:
         yield Candidate(Cause.HOST_STALLED, explained, (*shared, *stalled), prior=-3.0, host=host)
+
+
+def _has_member(group: Group | None, hosts: Set[str | None], at_ms: int) -> bool:
+    return group is not None and any(life.member.host in hosts for life in group.alive_at(at_ms))
 
 
 def _that_went_on(group: Group, at_ms: int, until_ms: int, known: Known) -> Iterator[Life]:

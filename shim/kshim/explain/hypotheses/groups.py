@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause
-from kshim.explain.client_reasons import Says, says
 from kshim.explain.disturbances import Disturbance, Key, What
 from kshim.explain.facts import HEARTBEAT_MS, RETURN_MS, START_MS, UNSEEN, Kind, Known
+from kshim.explain.hypotheses.chains import chains, member_id_of
 from kshim.explain.hypotheses.departures import evidence_for
-from kshim.explain.hypotheses.others import is_foreign, topics_of, what_was_slow
+from kshim.explain.hypotheses.others import is_foreign, what_was_slow
+from kshim.explain.hypotheses.subscriptions import found_topics, is_passing_stranger, shared_group_ids
 from kshim.explain.lives import Group, Life, stem
 from kshim.explain.weigh import Evidence, Step, weight
 
@@ -33,31 +34,9 @@ def candidates_of_group(group: Group, found: Sequence[Disturbance], known: Known
     yield from _deploys(group, found, known)
     yield from _loops(found, known)
     yield from _starts(group, found, known)
-    yield from _shared(group, found, known)
-    yield from _topics(found, known)
+    yield from shared_group_ids(group, found, known)
+    yield from found_topics(found, known)
     yield from _slow_joins(found)
-
-
-def chains(found: Sequence[Disturbance], known: Known) -> Iterator[list[Disturbance]]:
-    """Parts in which each begins at most a rebalance timeout after the one before has ended.
-
-    It is the longest time for which consumers agree to be kept waiting, so who changes all of a group one after the other
-    rarely waits longer.
-    """
-    part: list[Disturbance] = []
-    end_ms = 0
-    for each in sorted(found, key=lambda each: each.from_ms):
-        if part and each.from_ms - end_ms > known.rebalance_ms(_member_id(each)):
-            yield part
-            part = []
-        part.append(each)
-        end_ms = max(end_ms, each.to_ms)
-    if part:
-        yield part
-
-
-def _member_id(each: Disturbance) -> str | None:
-    return each.member.member_id if each.member is not None else None
 
 
 def _arriving(group: Group, arrived: Sequence[Disturbance], known: Known) -> Iterator[list[Disturbance]]:
@@ -71,7 +50,7 @@ def _arriving(group: Group, arrived: Sequence[Disturbance], known: Known) -> Ite
     longest_ms = 0
     for each in sorted(arrived, key=lambda each: each.from_ms):
         pause_ms = group.up_ms(part[-1].from_ms, each.from_ms) if part else 0
-        most_ms = max(known.session_ms(_member_id(each)), START_MS)
+        most_ms = max(known.session_ms(member_id_of(each)), START_MS)
         if len(part) > 1:
             most_ms = min(most_ms, max(_IRREGULAR * longest_ms, START_MS))
         if pause_ms > most_ms:
@@ -393,6 +372,12 @@ def _repeated(
         else Evidence(f"others were replaced before {each.name} {verb} again", Step.UNLIKELY)
         for before, each in pairwise(mine)
     ]
+    if cause is Cause.CRASH_LOOP:
+        evidence += [
+            Evidence(f"{each.name} ended within seconds of its start", Step.LIKELY)
+            for each in mine[1:]
+            if each.life is not None and each.what is What.DEPARTED and each.from_ms - each.life.began_ms <= START_MS
+        ]
     if len({each.member.host for each in mine if each.member is not None}) > 1 and cause is Cause.CRASH_LOOP:
         evidence.append(Evidence("its processes are on different hosts", Step.UNLIKELY))
     first = next((one for one in found if one.what is What.ARRIVED and one.life is mine[0].life), None)
@@ -439,7 +424,12 @@ def _starts(group: Group, found: Sequence[Disturbance], known: Known) -> Iterato
             continue
         # Another application is no part of it.
         lives = [each.life for each in chain if each.life is not None]
-        chain = [each for each in chain if each.life is None or not is_foreign(each.life, [lives[0]], known)]
+        chain = [
+            each
+            for each in chain
+            if each.life is None
+            or not (is_foreign(each.life, [lives[0]], known) or is_passing_stranger(group, each.life, lives[0], known))
+        ]
         if len(chain) < 2:
             continue
         evidence = [Evidence("the group had no members", Step.MUST)]
@@ -447,52 +437,13 @@ def _starts(group: Group, found: Sequence[Disturbance], known: Known) -> Iterato
         yield Candidate(Cause.ONE_BY_ONE_START, tuple(chain), tuple(evidence), prior=-0.5)
 
 
-def _shared(group: Group, found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
-    """Members of which some subscribe to nothing of what the others do."""
-    arrived = [each for each in found if each.what is What.ARRIVED and each.life is not None]
-    for chain in chains(arrived, known):
-        foreign: list[Disturbance] = []
-        for each in chain:
-            if each.life is None or not (mine := topics_of(each.life, known)):
-                continue
-            others = [life for life in group.before(each.life) if life not in [one.life for one in foreign]]
-            theirs = {topic for life in others for topic in topics_of(life, known)}
-            if theirs and not mine & theirs:
-                foreign.append(each)
-        if len(foreign) >= 2:
-            text = "{} subscribes to none of the others' topics"
-            evidence = tuple(Evidence(text.format(each.name), Step.MUST) for each in foreign)
-            lives = [each.life for each in foreign]
-            left = [each for each in found if each.what is What.DEPARTED and each.life in lives]
-            gone = [each for each in left if each.fact.kind is Kind.LEFT and each.life and each.life.next is None]
-            yield Candidate(Cause.SHARED_GROUP_ID, (*foreign, *gone), evidence, prior=-2.0)
-
-
-def _topics(found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
-    """Several members add the same topics to their subscriptions: those of a pattern, found in the metadata."""
-    requests = [each for each in found if each.what is What.REQUESTED]
-    for chain in chains(requests, known):
-        adding = [each for each in chain if _adds_topics(each)]
-        if len({each.member.member_id for each in adding if each.member is not None}) < 2:
-            continue
-        evidence = [Evidence(f"{each.name} added topics to its subscription", Step.MUST) for each in adding]
-        added = [set(each.fact.subscription.added) for each in adding if each.fact.subscription is not None]
-        if len(added) > 1 and set.intersection(*added):
-            evidence.append(Evidence("they added the same topics", Step.MUST))
-        yield Candidate(Cause.TOPIC_CREATED, tuple(adding), tuple(evidence), prior=-2.0)
-
-
-def _adds_topics(each: Disturbance) -> bool:
-    is_told = says(each.fact.client_reason) is Says.TOPICS_FOUND
-    return is_told or (each.fact.subscription is not None and bool(each.fact.subscription.added))
-
-
 def _slow_joins(found: Sequence[Disturbance]) -> Iterator[Candidate]:
     """A member for which all waited, with the arrival that began the rebalance: without it that would have been short."""
     for slow in found:
         if slow.what is not What.SLOW_JOIN:
             continue
-        arrived = [each for each in found if each.what is What.ARRIVED and slow.from_ms <= each.from_ms <= slow.to_ms]
+        begins_ms = slow.from_ms - _BEGINS_MS
+        arrived = [each for each in found if each.what is What.ARRIVED and begins_ms <= each.from_ms <= slow.to_ms]
         if len(arrived) == 1:
             evidence = (
                 Evidence(what_was_slow(slow), Step.LIKELY),

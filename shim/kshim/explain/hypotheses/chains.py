@@ -1,0 +1,31 @@
+"""Disturbances that may be of one doing, by the time between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kshim.explain.disturbances import Disturbance
+from kshim.explain.facts import Known
+
+
+def chains(found: Sequence[Disturbance], known: Known) -> Iterator[list[Disturbance]]:
+    """Parts in which each begins at most a rebalance timeout after the one before has ended.
+
+    It is the longest time for which consumers agree to be kept waiting, so who changes all of a group one after the other
+    rarely waits longer.
+    """
+    part: list[Disturbance] = []
+    end_ms = 0
+    for each in sorted(found, key=lambda each: each.from_ms):
+        if part and each.from_ms - end_ms > known.rebalance_ms(member_id_of(each)):
+            yield part
+            part = []
+        part.append(each)
+        end_ms = max(end_ms, each.to_ms)
+    if part:
+        yield part
+
+
+def member_id_of(each: Disturbance) -> str | None:
+    """Whom a disturbance is about."""
+    return each.member.member_id if each.member is not None else None
