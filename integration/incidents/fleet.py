@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -139,6 +140,7 @@ class Fleet:
         """Partitions of each topic. The scripts that add some also change them here."""
         self.closed_hosts: set[str] = set()
         """Hosts that no new process is put on at present."""
+        self._positions: dict[str, dict[tuple[str, int], int]] = defaultdict(dict)
         self._address = address
         self._on_accident = on_accident
         host_count = max(10, service_count)
@@ -163,6 +165,7 @@ class Fleet:
                 host=process.host,
                 rng=random.Random(self.rng.random()),
                 partition_counts=self.partition_counts,
+                positions=self._positions[spec.group_id],
                 on_expelled=lambda consumer: self._expelled(process, consumer),
             )
             process.consumers.append(consumer)

@@ -10,7 +10,9 @@ from playwright.sync_api import sync_playwright
 from integration.page.served import ADDRESS, serve
 from integration.support.chromium import chromium
 from kshim.page import GroupRow, group_page, groups_page
+from kshim_pipeline.report.page import render
 from tests.page.groups import CLUSTER, MINUTE, START, billing, row_of
+from tests.pipeline.report_pages import a_page
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "img"
 _SIZE = (1280, 860)
@@ -33,7 +35,7 @@ def html(query: str) -> str:
 
 
 def main() -> None:
-    """In light; the group also in dark."""
+    """In light; the group also in dark. At last the report of the pipeline."""
     found = chromium()
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=found.path, args=list(found.options))
@@ -48,6 +50,10 @@ def main() -> None:
             page.goto(ADDRESS + address)
             page.screenshot(path=FOLDER / f"{name}.png")
             print(FOLDER / f"{name}.png")
+        page = browser.new_page(viewport={"width": _SIZE[0], "height": _SIZE[1]})
+        page.set_content(render(a_page()))
+        page.screenshot(path=FOLDER / "report.png")
+        print(FOLDER / "report.png")
         browser.close()
 
 

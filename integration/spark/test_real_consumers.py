@@ -205,8 +205,8 @@ def test_the_commands_name_cause_and_client(case: Case, jvm: Jvm, tmp_path: Path
     run_pipeline("analyse", "--landed", str(landed), "--out", str(results), *case.more)
 
     incidents = table(results / "incidents")
-    judged = {next(iter(one.truth.groups)): one for one in judge(truths, incidents)}
-    diagnosed = {group_id: (one.named, one.is_culprit_right) for group_id, one in judged.items()}
+    judged = {next(iter(one.truth.groups)): one for one in judge(truths, incidents).judged}
+    diagnosed = {group_id: (one.found and one.found["cause"], one.is_culprit_right) for group_id, one in judged.items()}
     assert diagnosed == {group_id: (one.truth.cause, True) for group_id, one in judged.items()}, incidents
     assert set(diagnosed) == set(GROUPS)
 

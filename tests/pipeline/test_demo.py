@@ -17,32 +17,36 @@ def named(**fields: Any) -> dict[str, Any]:
 
 
 def test_the_right_cause_and_member_at_the_right_time_is_correct() -> None:
-    (judged,) = judge([KILLED], [named()])
+    (judged,) = judge([KILLED], [named()]).judged
     assert judged.is_cause_right
     assert judged.is_culprit_right
 
 
 def test_another_member_or_cause_is_wrong() -> None:
-    assert not judge([KILLED], [named(clients=["app-1@10.0.0.2"])])[0].is_culprit_right
-    (judged,) = judge([KILLED], [named(cause="paused")])
-    assert judged.named == "paused"
+    assert not judge([KILLED], [named(clients=["app-1@10.0.0.2"])]).judged[0].is_culprit_right
+    other = named(cause="paused")
+    (judged,) = judge([KILLED], [other]).judged
+    assert judged.found == other
     assert not judged.is_cause_right
 
 
-def test_an_incident_in_another_group_or_later_does_not_match() -> None:
-    assert judge([KILLED], [named(groups=["billing"])])[0].named is None
-    assert judge([KILLED], [named(from_ms=40_000, to_ms=50_000)])[0].named is None
+def test_an_incident_in_another_group_or_later_is_a_false_alarm() -> None:
+    for elsewhere in (named(groups=["billing"]), named(from_ms=40_000, to_ms=50_000)):
+        verdict = judge([KILLED], [elsewhere])
+        assert verdict.judged[0].found is None
+        assert verdict.false_alarms == [elsewhere]
 
 
 def test_one_incident_matches_one_truth() -> None:
-    first, second = judge([KILLED, KILLED], [named()])
-    assert [first.named, second.named] == ["killed", None]
+    first, second = judge([KILLED, KILLED], [named()]).judged
+    assert [first.found, second.found] == [named(), None]
+    assert len(judge([KILLED], [named(), named()]).false_alarms) == 1
 
 
 def test_a_host_is_named_as_a_host() -> None:
     stalled = KILLED._replace(cause="host_stalled", culprits=frozenset({"10.0.0.9"}))
     found = named(cause="host_stalled", subject="host", clients=[], host="10.0.0.9")
-    assert judge([stalled], [found])[0].is_culprit_right
+    assert judge([stalled], [found]).judged[0].is_culprit_right
 
 
 def test_the_diagnosis_knows_every_cause_of_the_demo() -> None:

@@ -28,11 +28,7 @@ FRAMES: list[tuple[Callable[[pd.DataFrame], Any], pd.DataFrame]] = [
             {"name": ["g"] * 2, "phase": ["JOIN", "SYNC"], "p50_ms": [0, 1], "p95_ms": [9, 9], "p99_ms": [99, 9]}
         ),
     ),
-    (charts.slowest_members, pd.DataFrame({"who": ["app @ h1"], "times_last": [4], "p95_wait_ms": [812.0]})),
-    (
-        charts.swim_lanes,
-        pd.DataFrame({"member": ["m"], "phase": ["waits for other members"], "from_ms": [0], "to_ms": [3000]}),
-    ),
+    (charts.slowest_members, pd.DataFrame({"who": ["app @ h1"], "times_last": [4], "longest_wait_ms": [812.0]})),
     (charts.stickiness, pd.DataFrame({"protocol": ["range"], "kept": [0.5], "rebalances": [9]})),
     (charts.stuck_partitions, pd.DataFrame({"partition": ["g t-0"], "kind": ["stuck"], "minutes": [3.5]})),
     (

@@ -72,6 +72,7 @@ class Group:
         self._address = address
         self._admin = admin
         self._partition_counts = {topic_of(group_id): PARTITIONS}
+        self._positions: dict[tuple[str, int], int] = {}
         self._slots = 0
         self._subnet = number % 250 + 1
 
@@ -95,6 +96,7 @@ class Group:
             host=host,
             rng=self.rng,
             partition_counts=self._partition_counts,
+            positions=self._positions,
             on_expelled=lambda _: None,
         )
         self.consumers.append(consumer)

@@ -11,15 +11,22 @@ _SLACK_MS = 1_000
 
 
 class Judged(NamedTuple):
-    """A truth and the cause that was named for it (None: nothing was), and whether cause and culprit are right."""
+    """A truth and the incident that was found for it (None: nothing was), and whether cause and culprit are right."""
 
     truth: Truth
-    named: str | None
+    found: Mapping[str, Any] | None
     is_cause_right: bool
     is_culprit_right: bool
 
 
-def judge(truths: Iterable[Truth], incidents: Iterable[Mapping[str, Any]]) -> list[Judged]:
+class Verdict(NamedTuple):
+    """All that was played, in order of time, with what was found; and what was found besides, which nobody did."""
+
+    judged: list[Judged]
+    false_alarms: list[Mapping[str, Any]]
+
+
+def judge(truths: Iterable[Truth], incidents: Iterable[Mapping[str, Any]]) -> Verdict:
     """Each truth with the incident that shares its groups and time, the one of the same cause first."""
     left = list(incidents)
     judged = []
@@ -32,8 +39,8 @@ def judge(truths: Iterable[Truth], incidents: Iterable[Mapping[str, Any]]) -> li
         found = candidates[0]
         left.remove(found)
         is_right = found["cause"] == truth.cause
-        judged.append(Judged(truth, found["cause"], is_right, not truth.culprits or _names(found, truth)))
-    return judged
+        judged.append(Judged(truth, found, is_right, not truth.culprits or _names(found, truth)))
+    return Verdict(judged, sorted(left, key=lambda row: int(row["from_ms"])))
 
 
 def _concerns(row: Mapping[str, Any], truth: Truth) -> bool:

@@ -57,8 +57,10 @@ class Consumer:
         host: str,
         rng: random.Random,
         partition_counts: Mapping[str, int],
+        positions: dict[tuple[str, int], int],
         on_expelled: Callable[[Consumer], None],
     ) -> None:
+        """`positions`: up to where the group has read each partition, for all its members: a new owner goes on from there."""
         self.spec = spec
         self.topics = spec.topics
         self.client_id = client_id
@@ -78,7 +80,7 @@ class Consumer:
         self._member_id = ""
         self._reason = ""
         self._owned: frozenset[tuple[str, int]] = frozenset()
-        self._position = 0
+        self._positions = positions
         self._stalled_until = 0.0
         self._busy_since = 0.0
         self._busy_until = 0.0
@@ -305,13 +307,15 @@ class Consumer:
         self._rejoin_at = min(self._rejoin_at, time.monotonic() + self._rng.uniform(0.1, 1) * self.spec.poll_ms / 1000)
 
     async def _commit(self) -> None:
-        """Store the positions of everything owned; what the broker says of it shows in the next heartbeat anyway."""
+        """Store the position of each partition owned; what the broker says of it shows in the next heartbeat anyway."""
         if not self._owned or not self._member_id:
             return
-        self._position += self._rng.randrange(1, 50)
+        read = self._rng.randrange(1, 50)
         topics: dict[str, list[Committed]] = {}
         for topic, index in sorted(self._owned):
-            topics.setdefault(topic, []).append(Committed(index, self._position))
+            position = self._positions.get((topic, index), 0) + read
+            self._positions[topic, index] = position
+            topics.setdefault(topic, []).append(Committed(index, position))
         version = self.spec.flavour.commit
         await self._ask(self._member.commit(version, topics.items()), version)
 

@@ -21,6 +21,7 @@ from kshim_pipeline.diagnosis.members import members
 from kshim_pipeline.diagnosis.observed import signals_of_events, signals_of_log
 from kshim_pipeline.diagnosis.rules import diagnose
 from kshim_pipeline.diagnosis.sentences import advice
+from kshim_pipeline.diagnosis.severity import CRITICAL, HARMLESS
 from kshim_pipeline.diagnosis.tables import DIAGNOSED, SIGNALS, diagnosed_row, signal_of, signal_row, snapshots_of
 from kshim_pipeline.materialize import Materialize, cached
 from kshim_pipeline.model.shape import shaped
@@ -40,19 +41,6 @@ INCIDENTS: Final = StructType(
     ]
 )
 """`clients` are instance ids or `client id@host`; times ms since 1970; `basis` observed or inferred."""
-
-_HARMLESS: Final = (
-    Cause.SCALE_UP,
-    Cause.SCALE_DOWN,
-    Cause.STATIC_RESTART,
-    Cause.PARTITIONS_ADDED,
-    Cause.SUBSCRIPTION_CHANGED,
-    Cause.REBALANCE_ENFORCED,
-    Cause.ONE_BY_ONE_START,
-    Cause.DEPLOY,
-    Cause.RESTART,
-)
-_CRITICAL: Final = (Cause.CRASH_LOOP, Cause.HOST_STALLED, Cause.DUPLICATE_INSTANCE)
 
 
 def incidents(
@@ -85,8 +73,8 @@ def incidents(
 def findings_of(incidents: DataFrame) -> DataFrame:
     """Incidents as rows of FINDINGS."""
     severity = (
-        F.when(F.col("cause").isin(*map(str, _CRITICAL)), "critical")
-        .when(F.col("cause").isin(*map(str, _HARMLESS)), "info")
+        F.when(F.col("cause").isin(*CRITICAL), "critical")
+        .when(F.col("cause").isin(*HARMLESS), "info")
         .otherwise("warning")
     )
     is_one = F.size("clients") == 1

@@ -5,6 +5,7 @@ The code of `kshim why` says what they are, for one group after the other, and t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -53,6 +54,22 @@ def incidents_of_fleet(
     until = entries.agg(F.max("fact.ts_ms").alias("until_ms"))
     found = asked.crossJoin(until).groupBy("asked").applyInArrow(_found, _FOUND)
     return found.groupBy("culprit").applyInArrow(_together, INCIDENTS)
+
+
+def known_of_groups(
+    groups: Iterable[str], decoded: DataFrame, events: DataFrame | None, log_lines: DataFrame | None
+) -> DataFrame:
+    """ENTRIES: what is known of these groups, from the same sources."""
+    names = list(groups)
+
+    def mine(frame: DataFrame, column: str) -> DataFrame:
+        return frame.where(F.col(column).isin(*names) if names else F.lit(False))
+
+    return _entries(
+        mine(decoded, "group_id"),
+        None if events is None else mine(events, "group"),
+        None if log_lines is None else mine(log_lines, "group_id"),
+    )
 
 
 def _entries(decoded: DataFrame, events: DataFrame | None, log_lines: DataFrame | None) -> DataFrame:

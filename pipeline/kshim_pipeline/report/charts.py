@@ -10,7 +10,7 @@ from typing import Any, Final
 import altair as alt
 import pandas as pd
 
-from kshim_pipeline.report.style import HEAT, LANE_COLORS, PHASE_COLORS, WIDTH, theme
+from kshim_pipeline.report.style import HEAT, INK, PHASE_COLORS, QUIET, WIDTH, theme
 
 _ROW = 22
 """Height of one line of a chart of names, in pixels."""
@@ -97,39 +97,24 @@ def phase_percentiles(frame: pd.DataFrame) -> Any:
     bars = base.mark_bar(height=7, opacity=0.75).encode(
         x=alt.X("p50_ms:Q", title="ms: p50 to p99, a tick at p95", scale=scale), x2="p99_ms:Q", color=colors
     )
-    ticks = base.mark_tick(thickness=2, size=12, color="#1f2933").encode(x=alt.X("p95_ms:Q", scale=scale))
+    ticks = base.mark_tick(thickness=2, size=12, color=INK).encode(x=alt.X("p95_ms:Q", scale=scale))
     return (bars + ticks).properties(width=WIDTH, height=_height(frame.name.nunique()) + 10)
 
 
 def slowest_members(frame: pd.DataFrame) -> Any:
-    """`who` (client id and host), `times_last`, `p95_wait_ms`: who kept others waiting, most often first."""
+    """`who` (client id and host), `times_last`, `longest_wait_ms`: who kept others waiting, most often first."""
     bars = _bars(
         frame,
         alt.X("times_last:Q", title="times last to join"),
         "who",
-        ["who:N", "times_last:Q", "p95_wait_ms:Q"],
-        color=alt.Color("p95_wait_ms:Q", title="p95 of the wait, ms", scale=alt.Scale(scheme="blues")),
+        ["who:N", "times_last:Q", "longest_wait_ms:Q"],
+        color=alt.Color("longest_wait_ms:Q", title="longest wait, ms", scale=alt.Scale(scheme="blues")),
     )
-    text = alt.Chart(frame).mark_text(align="left", dx=4, color="#7b8794")
+    text = alt.Chart(frame).mark_text(align="left", dx=4, color=QUIET)
     labels = text.encode(
-        y=alt.Y("who:N", title=None, sort="-x"), x="times_last:Q", text=alt.Text("p95_wait_ms:Q", format=",.0f")
+        y=alt.Y("who:N", title=None, sort="-x"), x="times_last:Q", text=alt.Text("longest_wait_ms:Q", format=",.0f")
     )
     return (bars + labels).properties(width=WIDTH, height=_height(len(frame)))
-
-
-def swim_lanes(frame: pd.DataFrame) -> Any:
-    """`member`, `phase`, `from_ms`, `to_ms` (ms since the rebalance began): one rebalance, a lane a member."""
-    lanes = frame.groupby("member").to_ms.max().sort_values(ascending=False).index.tolist()
-    colors = alt.Scale(domain=list(LANE_COLORS), range=list(LANE_COLORS.values()))
-    return _bars(
-        frame,
-        alt.X("from_ms:Q", title="ms since the rebalance began", axis=alt.Axis(tickCount=8, labelOverlap=True)),
-        "member",
-        ["member:N", "phase:N", "from_ms:Q", "to_ms:Q"],
-        color=alt.Color("phase:N", title=None, scale=colors),
-        x2="to_ms:Q",
-        order=lanes,
-    )
 
 
 def stickiness(frame: pd.DataFrame) -> Any:
@@ -181,7 +166,7 @@ def timeout_advice(frame: pd.DataFrame) -> Any:
     )
     configured, advised = (
         base.mark_tick(thickness=3, size=16, color=color).encode(x=alt.X(f"{name}:Q", scale=scale))
-        for name, color in (("configured_ms", "#1f2933"), ("advised_ms", "#b3261e"))
+        for name, color in (("configured_ms", INK), ("advised_ms", "#b3261e"))
     )
     return (waits + configured + advised).properties(width=WIDTH, height=_height(len(frame)))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import json
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,18 +53,25 @@ def report(options: argparse.Namespace) -> int:
 
 def write_page(results: Results, options: argparse.Namespace, say: Callable[[str], None]) -> Page:
     """Write the page to `options.out`, and its main charts to `options.picture` if that is given."""
-    import vl_convert
-
     from kshim_pipeline.report.make import make_page
     from kshim_pipeline.report.page import render
     from kshim_pipeline.report.picture import picture
 
-    page = make_page(results, say)
-    javascript = vl_convert.javascript_bundle()  # type: ignore[call-arg]
-    Path(options.out).write_text(render(page, javascript), encoding="utf-8")
+    page = make_page(results, say)._replace(why_source=_why_source(options))
+    Path(options.out).write_text(render(page), encoding="utf-8")
     if options.picture is not None:
         Path(options.picture).write_bytes(picture(page))
     return page
+
+
+def _why_source(options: argparse.Namespace) -> str:
+    """Options of `kshim why` for what was read; of landed tables nobody knows which broker they are from."""
+    source = "--bootstrap-server HOST:PORT"
+    for name in ("bootstrap_server", "data_dir"):
+        if (value := getattr(options, name, None)) is not None:
+            source = f"--{name.replace('_', '-')} {shlex.quote(value)}"
+            break
+    return source
 
 
 def explain(options: argparse.Namespace) -> int:

@@ -1,40 +1,70 @@
-"""From results to the page: facts, findings, one section a question."""
+"""From results to the page: incidents, pictures, facts, findings, one section a question."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 from pyspark.sql import functions as F
 
+from kshim_pipeline.analyses.registry import ANALYSES
+from kshim_pipeline.diagnosis.facts import Entry
+from kshim_pipeline.diagnosis.typed_rows import values_of
 from kshim_pipeline.report import charts, summaries
+from kshim_pipeline.report.incidents import place_text
 from kshim_pipeline.report.page import Finding, Page, Section
+from kshim_pipeline.report.pictures import picture_of
+from kshim_pipeline.report.worst import (
+    drawn_groups,
+    group_summaries,
+    incident_objects,
+    lags,
+    newest_commits,
+    of_groups,
+    worst_incidents,
+)
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from kshim.drawing import Picture
     from kshim_pipeline.report.results import Results
 
 
-FINDINGS_SHOWN: Final = 100
+FINDINGS_SHOWN: Final = 200
 
 
 def make_page(results: Results, say: Callable[[str], None]) -> Page:
-    """All sections; `say` reports progress."""
+    """All of it; `say` reports progress."""
     rebalances = results.tables["rebalances"]
     say("reading the time span")
     span = summaries.span_of(rebalances)
+    say("collecting incidents")
+    rows = worst_incidents(results.incidents)
+    incidents = incident_objects(rows, rebalances)
+    total_incidents = results.incidents.count() if rows else 0
+    lag = lags(results.tables["commits"], results.tables.get("log_ends")).cache()
+    say("drawing groups")
+    pictures = _pictures(results, drawn_groups(rows), incidents, lag, span[1])
+    groups, groups_omitted = group_summaries(rebalances, lag, incidents)
     sections = [_section(say, *part) for part in _parts(results, span)]
-    sections.insert(3, _lanes(results, say))
     say("collecting findings")
-    shown, total = _findings(results)
+    shown, total = _findings(results.findings)
     return Page(
         title="Why consumer groups rebalanced",
         subtitle=f"{_instant(span[0])} to {_instant(span[1])}, read from {', '.join(results.sources)}",
-        facts=_facts(results),
+        facts=_facts(rebalances, total_incidents),
         findings=shown,
         sections=sections,
         findings_omitted=total - len(shown),
+        incidents=incidents,
+        incidents_omitted=total_incidents - len(incidents),
+        pictures=pictures,
+        groups=groups,
+        groups_omitted=groups_omitted,
+        questions={name: analysis.question for name, analysis in ANALYSES.items()},
     )
 
 
@@ -95,27 +125,36 @@ def _section(
     return Section(title, question, charts.spec(chart_of(frame)))
 
 
-def _lanes(results: Results, say: Callable[[str], None]) -> Section:
-    title = "The longest rebalance, member by member"
-    say(f"drawing: {title}")
-    found = summaries.lanes(results.tables["events"])
-    if found is None:
-        return Section(title, "Who waited for whom?", None, "Only events show what each member did.")
-    return Section(title, found[0], charts.spec(charts.swim_lanes(found[1])))
-
-
-def _facts(results: Results) -> list[tuple[str, str]]:
-    row = (
-        results.tables["rebalances"]
-        .agg(
-            F.countDistinct("group_id").alias("groups"),
-            F.count("*").alias("rebalances"),
-            F.sum(F.when(F.col("basis") == "observed", 1).otherwise(0)).alias("observed"),
-            F.sum("total_ms").alias("stopped_ms"),
-            F.sum(F.when(F.col("outcome") != "completed", 1).otherwise(0)).alias("unfinished"),
+def _pictures(
+    results: Results, names: Sequence[str], incidents: Sequence[Mapping[str, Any]], lag: DataFrame, end_ms: int
+) -> dict[str, Picture]:
+    known = of_groups(results.known, names, "group")
+    ownership = of_groups(results.tables["ownership"], names)
+    behind = of_groups(lag, names)
+    commits = of_groups(newest_commits(results.tables["commits"].where(F.col("group_id").isin(*names))), names)
+    return {
+        name: picture_of(
+            name,
+            values_of(Entry, known[name]),
+            [each for each in incidents if name in each["groups"]],
+            ownership=ownership[name],
+            lags=behind[name],
+            commits=commits[name],
+            now_ms=end_ms,
         )
-        .collect()[0]
-    )
+        for name in names
+        if known[name]
+    }
+
+
+def _facts(rebalances: DataFrame, incident_count: int) -> list[tuple[str, str]]:
+    row = rebalances.agg(
+        F.countDistinct("group_id").alias("groups"),
+        F.count("*").alias("rebalances"),
+        F.sum(F.when(F.col("basis") == "observed", 1).otherwise(0)).alias("observed"),
+        F.sum("total_ms").alias("stopped_ms"),
+        F.sum(F.when(F.col("outcome") != "completed", 1).otherwise(0)).alias("unfinished"),
+    ).collect()[0]
     hours = (row.stopped_ms or 0) / 3_600_000
     return [
         ("groups", f"{row.groups:,}"),
@@ -123,30 +162,28 @@ def _facts(results: Results) -> list[tuple[str, str]]:
         ("observed", f"{(row.observed or 0) / max(row.rebalances, 1):.0%}"),
         ("spent rebalancing", f"{hours:,.1f} h" if hours >= 1 else f"{hours * 3600:,.1f} s"),
         ("not completed", f"{row.unfinished or 0:,}"),
-        ("incidents", f"{results.incidents.count():,}"),
+        ("incidents", f"{incident_count:,}"),
     ]
 
 
-def _findings(results: Results) -> tuple[list[Finding], int]:
+def _findings(findings: DataFrame) -> tuple[list[Finding], int]:
+    """Of the analyses, the most severe first: what the diagnosis found stands in the cards."""
+    measured = findings.where("analysis != 'diagnosis'")
     order = F.when(F.col("severity") == "critical", 0).when(F.col("severity") == "warning", 1).otherwise(2)
-    # Incidents first: they name a cause, the measures of the analyses stand behind them.
-    rows = results.findings.orderBy(order, F.col("analysis") != "diagnosis", F.desc_nulls_last("value"))
     shown = [
         Finding(
-            row.severity, row.group_id or "several", row.sentence, row.advice or "", row.basis, _evidence(row.evidence)
+            row.analysis,
+            row.severity,
+            row.group_id,
+            row.from_ts_ms,
+            row.sentence,
+            row.advice or "",
+            row.basis,
+            "; ".join(place_text(place) for place in (row.evidence or ())[:2] if place is not None),
         )
-        for row in rows.limit(FINDINGS_SHOWN).collect()
+        for row in measured.orderBy(order, F.desc_nulls_last("value")).limit(FINDINGS_SHOWN).collect()
     ]
-    return shown, results.findings.count()
-
-
-def _evidence(places: Any) -> str:
-    words = [
-        f"{place.topic}{'' if place.partition is None else f'-{place.partition}'} @ {place.offset}"
-        for place in (places or ())[:2]
-        if place is not None
-    ]
-    return ", ".join(words)
+    return shown, measured.count()
 
 
 def _instant(ts_ms: int) -> str:

@@ -28,7 +28,7 @@ def picture(page: Page) -> bytes:
     facts = " \u00b7 ".join(f"{value} {name}" for name, value in page.facts)
     document = {
         "$schema": drawn[0].chart["$schema"] if drawn[0].chart else None,
-        "config": theme(),
+        "config": theme() | {"background": "#ffffff"},
         "datasets": datasets,
         "title": {"text": page.title, "subtitle": facts, "fontSize": 20, "offset": 16},
         "resolve": {"scale": {"color": "independent", "x": "independent", "y": "independent", "size": "independent"}},

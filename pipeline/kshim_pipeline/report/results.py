@@ -17,6 +17,7 @@ from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.materialize import Materialize, OnDemand, in_folder
 from kshim_pipeline.model.build import build
 from kshim_pipeline.report.gather import Gathered
+from kshim_pipeline.report.worst import known_of_drawn
 from kshim_pipeline.setup.session import fit
 from kshim_pipeline.what_if.compare import compare
 from kshim_pipeline.what_if.membership_changes import membership_changes
@@ -33,7 +34,7 @@ _WORK: Final = "work"
 class Results(NamedTuple):
     """`tables`: the model by name. `analyses`: rows by the name of the analysis; one that lacked its input is not there.
 
-    `others`: incidents, findings and strategy_costs. Each is computed when it is first used.
+    `others`: incidents, findings, strategy_costs and known. Each is computed when it is first used.
     """
 
     tables: Mapping[str, DataFrame]
@@ -50,6 +51,11 @@ class Results(NamedTuple):
     def findings(self) -> DataFrame:
         """The table findings: of the diagnosis and of all analyses."""
         return self.others["findings"]
+
+    @property
+    def known(self) -> DataFrame:
+        """ENTRIES of `kshim_pipeline.diagnosis.neighbours`: all that is known of the groups that a page draws."""
+        return self.others["known"]
 
     @property
     def strategy_costs(self) -> DataFrame:
@@ -77,6 +83,7 @@ def compute(spark: SparkSession, gathered: Gathered, materialize: Materialize) -
         {
             "incidents": found,
             "findings": lambda: findings_of(others["incidents"]).unionByName(all_findings(analyses)),
+            "known": lambda: known_of_drawn(gathered, others["incidents"]),
             "strategy_costs": lambda: compare(membership_changes(tables["memberships"], tables["generations"])),
         },
         materialize,
@@ -114,7 +121,7 @@ def read_results(spark: SparkSession, folder: str) -> Results:
         tables = read(*(f"tables/{name}" for name in (*_MODEL, *sampled)))
         present = sorted(path.name for path in Path(folder, "analyses").iterdir() if path.name in ANALYSES)
         analyses = read(*(f"analyses/{name}" for name in present))
-        others = read("incidents", "findings", "strategy_costs")
+        others = read("incidents", "findings", "known", "strategy_costs")
         sources = tuple(Path(folder, "sources.txt").read_text().splitlines())
     except (AnalysisException, OSError) as error:
         raise PipelineError(

@@ -56,34 +56,11 @@ def by_phase(rebalances: DataFrame, by: str) -> pd.DataFrame:
 
 
 def slow_members(slowest: DataFrame) -> pd.DataFrame:
-    """`who`, `times_last`, `p95_wait_ms` from rows of the analysis slowest (its greatest wait)."""
+    """`who`, `times_last`, `longest_wait_ms` from rows of the analysis slowest."""
     rows = _pandas(slowest.orderBy("rank").limit(_GROUPS))
     return pd.DataFrame(
-        {"who": _who(rows.client_id, rows.client_host), "times_last": rows.times, "p95_wait_ms": rows.max_ms}
+        {"who": _who(rows.client_id, rows.client_host), "times_last": rows.times, "longest_wait_ms": rows.max_ms}
     )
-
-
-def lanes(events: DataFrame) -> tuple[str, pd.DataFrame] | None:
-    """A title and `member`, `phase`, `from_ms`, `to_ms` of the longest rebalance in the events; None: there is none."""
-    with_waits = events.where("waits is not null and total_ms is not null and size(waits) > 1")
-    found = with_waits.orderBy(F.desc("total_ms")).limit(1).collect()
-    if not found:
-        return None
-    event = found[0]
-    rows: list[tuple[str, str, int, int]] = []
-    for wait in event.waits:
-        name = wait.instance_id or f"{wait.client_id or wait.member_id} @ {wait.host}"
-        rows.append((name, "has not joined", 0, wait.wait_ms))
-        rows.append((name, "waits for other members", wait.wait_ms, max(event.join_ms, wait.wait_ms)))
-        rows.append((name, "waits for its assignment", max(event.join_ms, wait.wait_ms), event.total_ms))
-    rows += [
-        (f"{gone.client_id or gone.member_id} @ {gone.host}", "removed", 0, event.join_ms)
-        for gone in event.kicked or ()
-    ]
-    frame = pd.DataFrame(rows, columns=["member", "phase", "from_ms", "to_ms"])
-    why = str(event.reason_text or event.reason).partition(";")[0]  # the client's words go on after it
-    title = f"{event.group}, generation {event.from_generation} to {event.to_generation}: {why}"
-    return title, frame[frame.to_ms > frame.from_ms]
 
 
 def sticky(stickiness: DataFrame) -> pd.DataFrame:

@@ -79,11 +79,12 @@ def page(document: Mapping[str, Any], pictures: Mapping[str, Picture] | None = N
     return frame("Why groups rebalanced", "\n".join(body), css)
 
 
-def frame(title: str, body: str, css: str) -> str:
-    """A whole file around `body`, which is HTML."""
+def frame(title: str, body: str, css: str, policy: str = "") -> str:
+    """A whole file around `body`, which is HTML. `policy`: its content security policy."""
+    allowed = f"<meta http-equiv='Content-Security-Policy' content=\"{policy}\">\n" if policy else ""
     return (
         "<!doctype html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
-        "<meta name='viewport' content='width=device-width'>\n"
+        f"{allowed}<meta name='viewport' content='width=device-width'>\n"
         f"<title>{text(title)}</title>\n<style>\n{css}\n</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
 
@@ -141,8 +142,11 @@ def _subject(incident: Mapping[str, Any]) -> str:
     return "unknown" if incident["cause"] == Cause.UNKNOWN.keyword else str(Subject(incident["subject"]))
 
 
-def incident_section(incident: Mapping[str, Any], element_id: str) -> str:
-    """All that is known of an incident: first who and what, then what to change, then the evidence."""
+def incident_section(incident: Mapping[str, Any], element_id: str, more: Iterable[tuple[str, str]] = ()) -> str:
+    """All that is known of an incident: first who and what, then what to change, then the evidence.
+
+    `more`: other rows, as a name and HTML.
+    """
     who = culprit(incident)
     clients, host = incident["clients"], incident["host"] or ""
     others = "".join(
@@ -157,6 +161,7 @@ def incident_section(incident: Mapping[str, Any], element_id: str) -> str:
         ("Evidence", _evidence(incident["evidence"])),
         ("Alternatives", f"<ul>{others}</ul>" if others else ""),
         ("What would tell", text(incident["would_tell"] or "")),
+        *more,
     ]
     shown = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows if value)
     advice = f"<h3>What to change</h3><p class='advice'>{text(incident['advice'])}</p>" if incident["advice"] else ""
@@ -172,11 +177,12 @@ def incident_section(incident: Mapping[str, Any], element_id: str) -> str:
 
 
 def how_sure(incident: Mapping[str, Any]) -> str:
-    """How probable its cause is; of what is unknown the best guess."""
+    """How probable its cause is, as a share or in a word; of what is unknown the best guess."""
     if incident["cause"] == Cause.UNKNOWN.keyword and incident["alternatives"]:
         best = incident["alternatives"][0]
         return f"perhaps {text(best['cause'])} ({best['confidence']:.0%})"
-    return f"{incident['confidence']:.0%} sure"
+    confidence = incident["confidence"]
+    return f"{text(confidence)} confidence" if isinstance(confidence, str) else f"{confidence:.0%} sure"
 
 
 def culprit(incident: Mapping[str, Any]) -> str:

@@ -279,7 +279,8 @@ def _ownership(
         if owner is None:
             continue
         if unowned_ms is not None:
-            spans.append(Bar(BarKind.UNOWNED, unowned_ms, owners.at_ms))
+            if owners.at_ms > unowned_ms:
+                spans.append(Bar(BarKind.UNOWNED, unowned_ms, owners.at_ms))
             unowned_ms = None
         life = lives.get(owner)
         name = names.get(owner, owner)

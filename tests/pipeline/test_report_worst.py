@@ -1,0 +1,94 @@
+"""Of a fleet of any size: its worst incidents with their effects, what is known of their groups, lag."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kshim_pipeline.diagnosis.facts import Entry
+from kshim_pipeline.diagnosis.incidents import INCIDENTS
+from kshim_pipeline.diagnosis.typed_rows import values_of
+from kshim_pipeline.model.events import events
+from kshim_pipeline.report.gather import Gathered
+from kshim_pipeline.report.incidents import incident_object
+from kshim_pipeline.report.pictures import picture_of
+from kshim_pipeline.report.worst import drawn_groups, incident_objects, known_of_drawn, lags, worst_incidents
+from kshim_pipeline.schemas import COMMITS, LOG_ENDS, REBALANCES
+from tests.pipeline.model_rows import decoded, event, event_records, rows_of, table
+from tests.pipeline.report_pages import a_row
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+B = {"member_id": "b", "instance_id": None, "client_id": "client-b", "host": "host-b"}
+
+
+def gathered(spark: SparkSession) -> Gathered:
+    """Member b of group g was killed; nothing bad happened to group h."""
+    told = [
+        event(8, 900, "member_joined", trigger=B | {"member_id": "a", "client_id": "client-a", "host": "host-a"}),
+        event(9, 950, "member_joined", trigger=B),
+        event(10, 1_000_000, "member_left", reason="session_timeout", trigger=B, state_from="Stable"),
+        event(11, 1_000_100, "rebalance_completed", join_ms=90, sync_ms=10, total_ms=100, to_generation=2),
+        event(12, 1_000_000, "member_joined", group="h", trigger=B),
+    ]
+    return Gathered(decoded(spark), events(event_records(spark, *told)), None, ("by hand",))
+
+
+def test_all_that_is_known_of_a_group_with_a_bad_incident_makes_its_picture(spark: SparkSession) -> None:
+    row = a_row("killed", "g", clients=["client-b@host-b"], from_ms=955_000, to_ms=1_000_100)
+    known = known_of_drawn(gathered(spark), table(spark, INCIDENTS, [row]))
+    entries = values_of(Entry, [each.asDict(recursive=True) for each in known.collect()])
+    picture = picture_of("g", entries, [incident_object(row)], now_ms=1_100_000)
+    assert picture.members[0].name == "client-b@host-b"
+    assert picture.members[0].is_culprit
+    assert [band.label for band in picture.bands] == [
+        "Rebalance 1: client-a@host-a joined, client-b@host-b joined, the session of client-b@host-b expired. It took 0.10 s."
+    ]
+
+
+def test_lag_is_known_where_log_ends_were_sampled(spark: SparkSession) -> None:
+    place = {"group_id": "g", "topic": "t", "evidence": {"topic": "o", "partition": 0, "offset": 1}}
+    commits = [
+        place | {"partition": 0, "committed_offset": 10, "ts_ms": 1},
+        place | {"partition": 0, "committed_offset": 12, "ts_ms": 2},
+        place | {"partition": 1, "committed_offset": 90, "ts_ms": 2},
+        place | {"partition": 2, "committed_offset": 7, "ts_ms": 2},
+    ]
+    ends = [
+        {"topic": "t", "partition": 0, "ts_ms": ts_ms, "log_end_offset": end} for ts_ms, end in ((1, 50), (2, 20))
+    ] + [{"topic": "t", "partition": 1, "ts_ms": 2, "log_end_offset": 80}]
+    found = lags(table(spark, COMMITS, commits), table(spark, LOG_ENDS, ends))
+    assert rows_of(found, "partition", "committed_offset", "lag") == [(0, 12, 8), (1, 90, 0), (2, 7, None)]
+
+
+def test_an_incident_gets_the_effects_of_the_rebalances_of_its_time(spark: SparkSession) -> None:
+    def rebalance(ts_ms: int, **fields: Any) -> dict[str, Any]:
+        return {"group_id": "billing", "ts_ms": ts_ms, "ended_ts_ms": ts_ms + 100, "basis": "observed"} | fields
+
+    late = {"client_id": "app", "client_host": "h", "is_new": False, "wait_ms": 900}
+    rows = [
+        rebalance(1_000, join_ms=90, sync_ms=10),
+        rebalance(5_000, join_ms=900, sync_ms=1, last_to_join=late),
+        rebalance(60_000, join_ms=50_000),
+        rebalance(5_000, group_id="other", join_ms=70_000),
+    ]
+    incident = a_row("killed", from_ms=900, to_ms=5_200)
+    (found,) = incident_objects([incident], table(spark, REBALANCES, rows))
+    assert found["effects"] == [
+        {
+            "group": "billing", "rebalance_count": 2, "join_ms": 900, "sync_ms": 10, "last_to_join": "app@h",
+            "last_wait_ms": 900, "unowned_ms": None, "is_observed": True,
+        }
+    ]  # fmt: skip
+
+
+def test_of_many_incidents_the_worst_are_taken(spark: SparkSession) -> None:
+    rows = [
+        a_row("deploy", "calm", from_ms=0, to_ms=90_000),
+        a_row("killed", "short", from_ms=0, to_ms=1_000),
+        a_row("killed", "long", from_ms=0, to_ms=9_000),
+        a_row("crash_loop", "loop", from_ms=0, to_ms=10),
+    ]
+    found = worst_incidents(table(spark, INCIDENTS, rows))
+    assert [row["groups"] for row in found] == [["loop"], ["long"], ["short"], ["calm"]]
+    assert drawn_groups(found) == ["loop", "long", "short", "calm"]
