@@ -52,6 +52,10 @@ SIGINT = 2
 DEFAULT_FSYNC_INTERVAL_MS = 100
 
 
+_COLLECTED_OBJECTS = 5_000
+"""So many more objects than before make Python look for garbage among them: seven times its own number, as most that a
+request makes goes with it, and what a group keeps stays."""
+
 _WAYS_OUT = (
     "restore that file from a copy, or start with --recover=skip-corrupt, which puts the damaged batches aside and "
     "continues without them"
@@ -314,6 +318,7 @@ class _Serving:
                 return  # after a reset, which has changed nothing of this
             _print_bootstrap(bootstrap)
             gc.freeze()  # what a start leaves behind stays; `main` put collecting off until here
+            gc.set_threshold(_COLLECTED_OBJECTS, 10, 10)
             gc.enable()
 
         return Served(routers[0][0], routers[0][1], routers[1:], on_listening, clock, sockets)
