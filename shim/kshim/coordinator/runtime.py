@@ -270,7 +270,13 @@ def in_one_shard(
     def answer(self: C, request: R, context: RequestContext, ticket: Ticket) -> Step:
         step = self.begin()
         try:
-            work(self.find(key_of(self, request), context, step), request, context, ticket, step)
+            key = key_of(self, request)
+            shard = self._homes.get(key)
+            if shard is None or context.leads_shard is not None:
+                shard = self.find(key, context, step)
+            else:  # what `find` does, without asking who leads
+                step.at_work, step.partitions = shard.partition, shard.alone
+            work(shard, request, context, ticket, step)
         except KafkaError as error:
             self.refuse(error, request, context, ticket, step)
         return step

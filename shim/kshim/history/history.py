@@ -121,7 +121,8 @@ class History:
         """Take in an event of the coordinator."""
         if type(event) not in self._tracker.followers:
             return
-        self._pending.append((event, self._broker_of(event.partition), self._activity(event)))
+        activity = self._activity(event) if isinstance(event, _OF_PROCESSES) else None
+        self._pending.append((event, self._broker_of(event.partition), activity))
         if self.topic is not None:
             self.topic.expect()
             self._learn(event)
@@ -164,10 +165,8 @@ class History:
             except Exception as error:  # one event that cannot be followed must not cost the others
                 self._on_defect(error, event)
 
-    def _activity(self, event: Event) -> Activity | None:
+    def _activity(self, event: MemberAdded | MemberReplaced | MemberRemoved) -> Activity | None:
         """Of the process that an event is about: the one that came or went, not the one that replaces it."""
-        if not isinstance(event, _OF_PROCESSES):
-            return None
         member = event.member
         member_id = event.replaced_member_id if isinstance(event, MemberReplaced) else member.member_id
         activity = self._activities.of(member_id, member.client_id, member.client_host)
