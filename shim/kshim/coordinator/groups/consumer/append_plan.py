@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Set
 
 from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.groups.classic.replies import refuse_parked
@@ -53,9 +53,14 @@ def append_plan(
             refuse_parked(plan.replaces, ErrorCode.REBALANCE_IN_PROGRESS, step)
             shard.end_group(group_id)
             step.events.append(converted(plan.replaces, GroupKind.CONSUMER, now))
-        for update in plan.updates:
-            shard.apply_update(group_id, update)
-        group = shard.consumer_group(group_id)
+        group = plan.base
+        if shard.groups.get(group_id) is group:
+            for update in plan.updates:
+                group.apply(update)
+        else:  # it is new, or takes the place of another one
+            for update in plan.updates:
+                shard.apply_update(group_id, update)
+            group = shard.consumer_group(group_id)
         if plan.replaces is not None:
             for member_id in plan.replaces.members.keys() & group.members.keys():
                 restart_classic_session(shard, group_id, group.members[member_id], now)
@@ -210,8 +215,10 @@ class _Report:
             assert trigger is not None, f"{self._group.group_id}: {before} -> {after} without a cause"
             self._step.events.append(self._group.transition(before, after, trigger, self._now))
 
-    def _named(self, partitions: Iterable[TopicPartition]) -> TopicPartitions:
+    def _named(self, partitions: Set[TopicPartition]) -> TopicPartitions:
         """With the names of topics; the ids of those that are deleted."""
+        if not partitions:
+            return ()
         found = [(self._topics.topic_name(topic_id) or topic_id.hex(), index) for topic_id, index in partitions]
         found.sort()
         return tuple(found)

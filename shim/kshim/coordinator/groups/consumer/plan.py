@@ -167,6 +167,9 @@ class Plan:
 
     def _look_at_assignors(self, group: ConsumerGroup, member: Member | None, assignor: str | None) -> bool:
         """Whether the group's assignor is another one to a member that asks for `assignor`; a new target is computed with that."""
+        if assignor is None and not group.assignor_members:
+            self._assignor = self._default_assignor
+            return False
         preferred = preferred_assignor(group, self._default_assignor)
         self._assignor = assignor_to(group, self._default_assignor, member, assignor)
         return self._assignor != preferred

@@ -30,11 +30,11 @@ class MemberState(IntEnum):
 
 def state_of(*, group_epoch: int, target_epoch: int, members: Iterable[tuple[int, MemberState]]) -> ConsumerGroupState:
     """The state of a group with these `members` (epoch, state). Source: Kafka's ConsumerGroup.maybeUpdateGroupState."""
-    found = list(members)
-    if not found:
-        return ConsumerGroupState.EMPTY
-    if group_epoch > target_epoch:
-        return ConsumerGroupState.ASSIGNING
-    if any(member != (target_epoch, MemberState.STABLE) for member in found):
-        return ConsumerGroupState.RECONCILING
-    return ConsumerGroupState.STABLE
+    state, settled = ConsumerGroupState.EMPTY, (target_epoch, MemberState.STABLE)
+    for member in members:
+        if group_epoch > target_epoch:
+            return ConsumerGroupState.ASSIGNING
+        if member != settled:
+            return ConsumerGroupState.RECONCILING
+        state = ConsumerGroupState.STABLE
+    return state

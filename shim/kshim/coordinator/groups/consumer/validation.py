@@ -21,8 +21,10 @@ def require_valid(request: ConsumerGroupHeartbeatRequest, api_version: int, assi
     if api_version >= _OWN_MEMBER_ID_SINCE or epoch > JOIN_EPOCH or epoch == LEFT_EPOCH:
         _require_text(request.member_id, "MemberId")
     _require_text(request.group_id, "GroupId")
-    _require_text(request.instance_id, "InstanceId")
-    _require_text(request.rack_id, "RackId")
+    if request.instance_id is not None:
+        _require_text(request.instance_id, "InstanceId")
+    if request.rack_id is not None:
+        _require_text(request.rack_id, "RackId")
     if epoch == JOIN_EPOCH:
         _require_all_of_a_join(request)
     elif epoch == LEFT_FOR_NOW_EPOCH:
@@ -48,8 +50,8 @@ def _require_all_of_a_join(request: ConsumerGroupHeartbeatRequest) -> None:
         raise _invalid("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
 
 
-def _require_text(text: str | None, name: str) -> None:
-    if text is not None and not text.strip():
+def _require_text(text: str, name: str) -> None:
+    if not text.strip():
         raise _invalid(f"{name} can't be empty.")
 
 
