@@ -80,7 +80,8 @@ def parse_request_header(frame: bytes, *, flexible: bool) -> RequestHeader:
             at += 1
         else:
             at = _skip_tags(frame, at)
-    return RequestHeader(api_key, api_version, correlation_id, client_id, at)
+    # As RequestHeader(...), which is a function of Python's own in between: there is a header in each request.
+    return tuple.__new__(RequestHeader, (api_key, api_version, correlation_id, client_id, at))
 
 
 def build_request_frame(

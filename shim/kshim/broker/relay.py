@@ -21,17 +21,10 @@ def relay(
     topic: str,
     request_class: type[R],
     answer: Callable[[C, R, RequestContext, Ticket], Step],
-    *,
-    first: Callable[[Node, Any, RequestContext, PendingReply], None] | None = None,
 ) -> Callable[[Node, R, RequestContext, PendingReply], Step]:
-    """The handler of a request class: `answer` is a method of the coordinator whose topic that is.
-
-    `first` is called before it with what the handler was called with.
-    """
+    """The handler of a request class: `answer` is a method of the coordinator whose topic that is."""
 
     def handler(node: Node, request: R, context: RequestContext, ticket: PendingReply) -> Step:
-        if first is not None:
-            first(node, request, context, ticket)
         host = node.cluster.coordinators[topic]
         return answer(host.made or host.coordinator, request, context, ticket)
 
@@ -39,8 +32,17 @@ def relay(
     return handles(request_class)(handler)
 
 
-def note_speaker(node: Node, request: Any, context: RequestContext, ticket: PendingReply) -> None:
-    """The connection of this request, which is one of a group's member, is the one that speaks for the member."""
-    client = ticket.connection.client
-    if client.member_id != request.member_id:
-        node.cluster.client_activity.speaks(client, request.member_id, context.now)
+def relay_of_member(
+    topic: str, request_class: type[R], answer: Callable[[C, R, RequestContext, Ticket], Step]
+) -> Callable[[Node, R, RequestContext, PendingReply], Step]:
+    """The same of a request of a group's member: its connection is the one that speaks for the member."""
+
+    def handler(node: Node, request: Any, context: RequestContext, ticket: PendingReply) -> Step:
+        cluster, client = node.cluster, ticket.connection.client
+        if client.member_id != request.member_id:
+            cluster.client_activity.speaks(client, request.member_id, context.now)
+        host = cluster.coordinators[topic]
+        return answer(host.made or host.coordinator, request, context, ticket)
+
+    handler.__name__ = answer.__name__
+    return handles(request_class)(handler)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kshim.broker.relay import note_speaker, relay
+from kshim.broker.relay import relay, relay_of_member
 from kshim.broker.request import PendingReply, answered, handles
 from kshim.coordinator.groups.coordinator import GroupCoordinator
 from kshim.coordinator.step import OFFSETS_TOPIC, RequestContext, Step
@@ -46,22 +46,19 @@ def _if_enabled(
 
 # fmt: off
 HANDLERS = (
-    relay(OFFSETS_TOPIC, HeartbeatRequest,      GroupCoordinator.heartbeat,     first=note_speaker),
-    relay(OFFSETS_TOPIC, JoinGroupRequest,      GroupCoordinator.join_group,    first=note_speaker),
-    relay(OFFSETS_TOPIC, SyncGroupRequest,      GroupCoordinator.sync_group,    first=note_speaker),
-    relay(OFFSETS_TOPIC, LeaveGroupRequest,     GroupCoordinator.leave_group),
-    relay(OFFSETS_TOPIC, OffsetCommitRequest,   GroupCoordinator.offset_commit, first=note_speaker),
-    relay(OFFSETS_TOPIC, OffsetFetchRequest,    GroupCoordinator.offset_fetch),
-    relay(OFFSETS_TOPIC, OffsetDeleteRequest,   GroupCoordinator.offset_delete),
-    relay(OFFSETS_TOPIC, DescribeGroupsRequest, GroupCoordinator.describe_groups),
-    relay(OFFSETS_TOPIC, ListGroupsRequest,     GroupCoordinator.list_groups),
-    relay(OFFSETS_TOPIC, DeleteGroupsRequest,   GroupCoordinator.delete_groups),
+    relay_of_member(OFFSETS_TOPIC, HeartbeatRequest,    GroupCoordinator.heartbeat),
+    relay_of_member(OFFSETS_TOPIC, JoinGroupRequest,    GroupCoordinator.join_group),
+    relay_of_member(OFFSETS_TOPIC, SyncGroupRequest,    GroupCoordinator.sync_group),
+    relay(OFFSETS_TOPIC, LeaveGroupRequest,             GroupCoordinator.leave_group),
+    relay_of_member(OFFSETS_TOPIC, OffsetCommitRequest, GroupCoordinator.offset_commit),
+    relay(OFFSETS_TOPIC, OffsetFetchRequest,            GroupCoordinator.offset_fetch),
+    relay(OFFSETS_TOPIC, OffsetDeleteRequest,           GroupCoordinator.offset_delete),
+    relay(OFFSETS_TOPIC, DescribeGroupsRequest,         GroupCoordinator.describe_groups),
+    relay(OFFSETS_TOPIC, ListGroupsRequest,             GroupCoordinator.list_groups),
+    relay(OFFSETS_TOPIC, DeleteGroupsRequest,           GroupCoordinator.delete_groups),
     _if_enabled(
-        relay(
-            OFFSETS_TOPIC,
-            ConsumerGroupHeartbeatRequest,
-            GroupCoordinator.consumer_group_heartbeat,
-            first=note_speaker,
+        relay_of_member(
+            OFFSETS_TOPIC, ConsumerGroupHeartbeatRequest, GroupCoordinator.consumer_group_heartbeat
         )
     ),
     _if_enabled(relay(OFFSETS_TOPIC, ConsumerGroupDescribeRequest, GroupCoordinator.consumer_group_describe)),

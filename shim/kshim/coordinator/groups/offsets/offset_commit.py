@@ -116,13 +116,29 @@ def _response(topics: _Topics, error: ErrorCode, errors: Errors | None = None) -
             OffsetCommitResponseTopic(
                 name=topic.name,
                 topic_id=topic.requested.topic_id,
-                partitions=tuple(
-                    _partition_response(partition.partition_index, _partition_error(topic, partition, error, errors))
-                    for partition in topic.requested.partitions
-                ),
+                partitions=_partition_responses(topic, error, errors),
             )
             for topic in topics
         )
+    )
+
+
+def _partition_responses(
+    topic: RequestedTopic[OffsetCommitRequestTopic], error: ErrorCode, errors: Errors | None
+) -> tuple[OffsetCommitResponsePartition, ...]:
+    count, missing = topic.partition_count, topic.missing
+    if not errors:
+        return tuple(
+            [
+                _partition_response(index, error if 0 <= index < count else missing)
+                for index in [partition.partition_index for partition in topic.requested.partitions]
+            ]
+        )
+    return tuple(
+        [
+            _partition_response(partition.partition_index, _partition_error(topic, partition, error, errors))
+            for partition in topic.requested.partitions
+        ]
     )
 
 
@@ -130,11 +146,11 @@ def _partition_error(
     topic: RequestedTopic[OffsetCommitRequestTopic],
     partition: OffsetCommitRequestPartition,
     error: ErrorCode,
-    errors: Errors | None,
+    errors: Errors,
 ) -> ErrorCode:
     if not topic.has(partition.partition_index):
         return topic.missing
-    return errors.get(partition.committed_metadata or "", error) if errors else error
+    return errors.get(partition.committed_metadata or "", error)
 
 
 @lru_cache(maxsize=4096)
