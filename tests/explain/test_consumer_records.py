@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from kshim.explain.facts import Fact, Kind
-from kshim.explain.sources.consumer_records import EpochReader, converted, profiles_of_epochs, session_of_records
+from kshim.explain.sources.consumer_records import converted, profiles_of_epochs, session_of_records
 from kshim.explain.sources.events import fact_of_event
-from kshim.explain.sources.group_records import GroupRecords
-from kshim_protocol.records.record import iter_records
 from tests.coordinator.groups.consumer.test_heartbeat import INTERVAL_MS, SESSION_MS, World
-from tests.explain.test_epochs import MINUTE, live, two_members
+from tests.explain.test_epochs import MINUTE, facts_of, live, read, two_members
 from tests.history.told import told
 
 SAID = (Kind.JOINED, Kind.REPLACED, Kind.STOPPED, Kind.COMPLETED, Kind.EMPTIED)
-
-
-def read(world: World) -> GroupRecords:
-    found = GroupRecords(None, 1_000)
-    for log in world.logs.values():
-        for batch in log:
-            for record in iter_records(batch):
-                found.add(record)
-    return found
-
-
-def facts_of(
-    world: World, commits: Mapping[tuple[str, int], Sequence[int]] | None = None, session_ms: int | None = SESSION_MS
-) -> list[Fact]:
-    records = read(world)
-    return list(EpochReader("g", tuple(records.epochs["g"]), commits or {}, records.topic_names, session_ms).facts())
 
 
 def events_of(world: World) -> list[Fact]:
@@ -48,7 +30,7 @@ def without_trigger(rows: list[tuple[int, Kind, str | None]]) -> list[tuple[int,
 
 
 def a_day() -> World:
-    """A static member is replaced, a third member comes and all leave."""
+    """A static member is replaced, the other one leaves, and the static one is stopped and stays away."""
     world = two_members()
     world.heartbeat("a", -2, instance_id="i")
     live(world, 10_000, b=3)
@@ -58,7 +40,8 @@ def a_day() -> World:
     for _ in range(12):
         world.pass_ms(5_000)
         world.beat("a2")
-    world.heartbeat("a2", -1, instance_id="i")
+    world.heartbeat("a2", -2, instance_id="i")
+    world.pass_ms(SESSION_MS)
     return world
 
 
@@ -106,10 +89,10 @@ def test_what_a_member_adds_to_its_subscription_is_said_with_the_member() -> Non
 
 
 def silent(commits_until_ms: int, usual_ms: int = 1_000) -> tuple[World, dict[tuple[str, int], list[int]]]:
-    """Member a, which has committed regularly, is gone a minute after it had joined."""
+    """Member b, which has committed regularly, is gone a minute after it had joined."""
     world = two_members()
     began_ms = facts_of(world)[0].ts_ms
-    world.heartbeat("a", -1)
+    world.heartbeat("b", -1)
     commits = list(range(began_ms, began_ms + commits_until_ms, usual_ms))
     return world, {("t", number): commits for number in range(3)}
 
@@ -134,6 +117,27 @@ def test_who_has_never_committed_was_gone_in_an_unknown_way() -> None:
     assert how(world, {}).reason == "unseen"
 
 
+def test_a_static_member_that_is_gone_has_not_left() -> None:
+    world = two_members()
+    live(world, SESSION_MS, b=3)
+    world.pass_ms(INTERVAL_MS)
+    fact = how(world, {})
+    assert fact.member is not None
+    assert (fact.kind, fact.member.instance_id) == (Kind.EXPIRED, "i")
+
+
+def test_a_member_that_was_gone_while_it_had_partitions_to_give_up_is_said_to_have() -> None:
+    world = two_members()
+    world.join("c", "t")
+    world.pass_ms(INTERVAL_MS)
+    world.heartbeat("a", 3)
+    told_ms = world.wall_ms
+    world.pass_ms(MINUTE)
+    [fact] = [fact for fact in facts_of(world) if fact.told_ms is not None]
+    assert fact.member is not None
+    assert (fact.member.member_id, fact.told_ms) == ("a", told_ms)
+
+
 def test_how_long_sessions_are_follows_from_several_members_that_fell_silent() -> None:
     world, commits = silent(30_000)
     [fact] = [fact for fact in facts_of(world, commits, None) if fact.kind is Kind.EXPIRED]
@@ -149,6 +153,16 @@ def test_profiles_have_what_members_asked_for_and_the_session_of_the_broker() ->
         "a": (12_000, 60_000, ("t",)),
         "b": (12_000, 60_000, ("t",)),
     }
+
+
+def test_topics_that_a_new_member_brings_along_have_not_changed() -> None:
+    world = two_members()
+    world.join("c", "u")
+    world.topics.topics["u"] = (9, 0)
+    for _ in range(3):
+        world.pass_ms(INTERVAL_MS)
+        world.beat("c")
+    assert [fact for fact in facts_of(world) if fact.kind is Kind.REQUESTED] == []
 
 
 def test_members_of_a_group_that_changes_its_kind_neither_leave_nor_join() -> None:

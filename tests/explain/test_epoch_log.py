@@ -10,7 +10,8 @@ from kshim.explain.sources.broker_log import facts_of_log
 from kshim.explain.sources.consumer_records import with_log
 from kshim.explain.sources.log_lines import parse_broker_line, parse_line, parse_setting
 from kshim.history.coordinator_lines import line_of
-from tests.explain.test_consumer_records import a_day, facts_of
+from tests.explain.test_consumer_records import a_day
+from tests.explain.test_epochs import facts_of
 
 UTC = ZoneInfo("UTC")
 _BEFORE = "[group-coordinator-event-processor-2] INFO GroupMetadataManager - [GroupCoordinator id=1 topic=__consumer_offsets partition=0]"

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from kshim.explain import Incident, Known, explain
 from kshim.explain.causes import Cause
+from kshim.explain.facts import Fact
+from kshim.explain.sources.consumer_records import EpochReader, with_records
 from kshim.explain.sources.events import fact_of_event
+from kshim.explain.sources.group_records import GroupRecords
 from kshim.explain.words import paragraph
+from kshim_protocol.records.record import iter_records
 from tests.coordinator.groups.consumer.test_heartbeat import INTERVAL_MS, SESSION_MS, World
 from tests.history.told import told
 
@@ -17,6 +23,24 @@ def explained(world: World) -> list[Incident]:
     facts = tuple(fact for document in told(world) if (fact := fact_of_event(document)) is not None)
     found = explain(Known(facts, {}, ("events",)))
     return [each for each in found if each.cause not in (Cause.ONE_BY_ONE_START, Cause.SCALE_UP)]
+
+
+def read(world: World) -> GroupRecords:
+    """The records that the coordinator has written."""
+    found = GroupRecords(None, 1_000)
+    for log in world.logs.values():
+        for batch in log:
+            for record in iter_records(batch):
+                found.add(record)
+    return found
+
+
+def facts_of(
+    world: World, commits: Mapping[tuple[str, int], Sequence[int]] | None = None, session_ms: int | None = SESSION_MS
+) -> list[Fact]:
+    """What its records say."""
+    records = read(world)
+    return list(EpochReader("g", tuple(records.epochs["g"]), commits or {}, records.topic_names, session_ms).facts())
 
 
 def two_members() -> World:
@@ -38,6 +62,14 @@ def live(world: World, ms: int, **epochs: int) -> None:
         world.pass_ms(5_000)
         for member_id, epoch in epochs.items():
             world.heartbeat(member_id, epoch)
+
+
+def go_on(world: World, ms: int, *members: str) -> None:
+    """Heartbeats of members for a time, each in the epoch that it is in."""
+    for _ in range(ms // 5_000):
+        world.pass_ms(5_000)
+        for member_id in members:
+            world.beat(member_id)
 
 
 def test_a_member_that_gives_up_its_partitions_late_did_not_poll() -> None:
@@ -99,3 +131,45 @@ def test_partitions_of_a_member_that_falls_silent_have_no_owner_for_its_session(
     assert "i" in incident.clients
     assert incident.effects[0].unowned_ms is not None
     assert incident.effects[0].unowned_ms >= SESSION_MS
+
+
+def test_a_static_member_that_says_it_is_stopped_and_stays_away_was_stopped() -> None:
+    world = two_members()
+    world.heartbeat("a", -2, instance_id="i")
+    go_on(world, SESSION_MS + MINUTE, "b")
+    [incident] = explained(world)
+    assert (incident.cause, incident.clients) == (Cause.STATIC_STOPPED, ("i",))
+    assert incident.confidence > 0.8
+
+
+def test_a_process_that_asks_for_the_instance_id_of_a_living_one_is_its_twin() -> None:
+    world = two_members()
+    for _ in range(3):
+        world.join("x", "t", instance_id="i")
+        live(world, 5_000, a=3, b=3)
+    live(world, 2 * SESSION_MS, a=3, b=3)
+    world.heartbeat("b", -1)
+    found = [(each.cause, each.clients) for each in explained(world)]
+    assert (Cause.DUPLICATE_INSTANCE, ("i",)) in found
+
+
+def test_a_process_that_asks_for_the_instance_id_of_a_dead_one_is_its_successor() -> None:
+    world = two_members()
+    for _ in range(9):
+        go_on(world, 5_000, "b")
+        world.join("x", "t", instance_id="i")
+    go_on(world, MINUTE, "b", "x")
+    [incident] = [each for each in explained(world) if "i" in each.clients]
+    assert incident.cause in (Cause.STATIC_RESTART, Cause.KILLED)
+
+
+def test_who_is_told_to_give_up_partitions_and_falls_silent_meanwhile_did_not_poll() -> None:
+    """Some clients send no heartbeats until their application has given the partitions up."""
+    world = two_members()
+    world.join("c", "t")
+    world.pass_ms(INTERVAL_MS)
+    world.heartbeat("a", 3)
+    world.pass_ms(SESSION_MS)
+    of_events = [fact for document in told(world) if (fact := fact_of_event(document)) is not None]
+    known = Known(tuple(with_records(of_events, facts_of(world))), {}, ("events",))
+    assert any(each.cause is Cause.SLOW_POLL and "i" in each.clients for each in explain(known))

@@ -12,6 +12,7 @@ from kshim.explain.causes import TOLD_BY_BROKER
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.facts import HEARTBEAT_MS, POLL_MS, Fact, Kind, Known, Member, Phases
 from kshim.explain.lives import Group, Life
+from kshim.explain.member_ids import is_made_by_client
 
 _USUAL_COUNT = 3
 _UNUSUAL = 2
@@ -188,11 +189,14 @@ def _long_phases(group: Group, known: Known) -> Iterator[Disturbance]:
             continue
         # By its next heartbeat a member knows that it has to join again, and then its application has to poll. Polls of
         # healthy members take about as long as those of the others.
-        heartbeat_ms = min(known.session_ms(last.member_id) / 2, HEARTBEAT_MS)
+        # In the new protocol the wait begins when it is told, with its heartbeat.
+        heartbeat_ms = 0 if phases.has_epochs else min(known.session_ms(last.member_id) / 2, HEARTBEAT_MS)
         if wait_ms > max(
             heartbeat_ms + POLL_MS, _UNUSUAL * usual_ms, min(_UNUSUAL * (phases.other_wait_ms or 0), _POLLS_MS)
         ):
             began_ms = fact.ts_ms - (phases.sync_ms or 0) - (phases.join_ms or wait_ms)
+            if phases.has_epochs:  # it may have been told in an epoch before
+                began_ms = fact.ts_ms - max(phases.join_ms or 0, wait_ms) - HEARTBEAT_MS
             life = group.life_of(last)
             yield Disturbance(What.SLOW_JOIN, group.name, began_ms, began_ms + wait_ms, fact, life)
 
@@ -227,6 +231,8 @@ def _late(group: Group) -> Iterator[Disturbance]:
         back: list[tuple[int, Life, Fact]] = []
         for life in group.lives:
             fact, before = life.joined, life.previous
+            if is_made_by_client(life.member.member_id):
+                continue  # members of the new protocol stay members, and need not join again
             if fact is None or fact.activity is None or before is None or not before.began_ms < began_ms <= fact.ts_ms:
                 continue
             if ended_ms is None or fact.ts_ms < ended_ms:

@@ -152,6 +152,8 @@ class Fact(NamedTuple):
     subscription: Subscription | None = None
     phases: Phases | None = None
     committed: Committed | None = None
+    told_ms: int | None = None
+    """Of a member of the new protocol that was gone: since when it had been told to give up partitions, and had not."""
 
 
 class Profile(NamedTuple):

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from kshim.explain.client_reasons import Says, says
-from kshim.explain.facts import FORGOTTEN, Activity, Fact, Kind, Known, Member
+from kshim.explain.facts import FORGOTTEN, UNSEEN, Activity, Fact, Kind, Known, Member
 from kshim.explain.member_ids import is_same_process
 
 _GENERATED = re.compile(r"([-_.]((?=[a-z]*\d)[0-9a-z]+|[bcdfghjklmnpqrstvwxz2-9]{5,10}))+$")
@@ -74,7 +74,7 @@ class Life:
         heard_ms = self.gone.ts_ms
         if self.gone.kind is Kind.EXPIRED and self.joined_last_ms is not None:
             heard_ms = self.joined_last_ms
-        elif self.gone.kind is Kind.EXPIRED:
+        elif self.gone.kind is Kind.EXPIRED or self._may_have_expired:
             heard_ms = max(heard_ms - known.session_ms(self.member.member_id), self.began_ms)
         if self.activity is None:
             return heard_ms
@@ -82,6 +82,12 @@ class Life:
             return min(self.activity.last_request_ms, self.gone.ts_ms)
         # Heartbeats may come on another connection than the one of which the broker knows.
         return min(max(self.activity.last_request_ms, heard_ms), self.gone.ts_ms)
+
+    @property
+    def _may_have_expired(self) -> bool:
+        """Whether it is unknown how it was gone, but exactly known when."""
+        is_exact = self.joined is not None and self.joined.is_observed
+        return is_exact and self.gone is not None and self.gone.reason == UNSEEN
 
     def is_alive_at(self, ts_ms: int) -> bool:
         """Whether it was a member then."""

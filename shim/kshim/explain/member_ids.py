@@ -26,6 +26,15 @@ def is_same_process(old_id: str, new_id: str) -> bool | None:
     return False if keeps_id(old_id) and keeps_id(new_id) else None
 
 
+def is_made_by_client(member_id: str) -> bool:
+    """Whether it is an id of the new protocol, as the clients that are known make them.
+
+    >>> is_made_by_client("28Yt2J3S1Eh1eA-8x2tS5A=="), is_made_by_client("rdkafka-3bcab4be-447a-476a-990f-44ddf5cc2dc4")
+    (True, False)
+    """
+    return keeps_id(member_id.removesuffix("=="))
+
+
 def keeps_id(member_id: str) -> bool:
     """Whether it is the id of a member of the new protocol whose client keeps it."""
     return _KEPT.fullmatch(member_id) is not None

@@ -61,6 +61,10 @@ class _Seen(NamedTuple):
     stays_away: bool
     """Whether it has not come back for longer than it was silent: before that, it says nothing."""
     was_assigning: bool
+    was_revoking: bool
+    """Whether it had been told to give up partitions, and had not."""
+    went_on: bool
+    """Whether its process sent other requests for long when its heartbeats had ended."""
 
 
 def candidates_of_departure(disturbance: Disturbance, known: Known) -> Iterator[Candidate]:
@@ -136,6 +140,8 @@ def _seen(life: Life, known: Known) -> _Seen:
         is_back_soon=back is not None and life.away_ms <= known.return_ms(member_id),
         stays_away=back is None and known.end_ms - gone.ts_ms > gone.ts_ms - life.silent_ms(known),
         was_assigning=gone.state == "CompletingRebalance",
+        was_revoking=gone.told_ms is not None,
+        went_on=activity is not None and gone.ts_ms - activity.last_request_ms < session_ms - HEARTBEAT_MS - POLL_MS,
     )
 
 
@@ -247,7 +253,7 @@ def _left_for_polls(seen: _Seen) -> _Weighed:
                 Step.LIKELY,
             ),
             # Clients without reasons leave as silently when max.poll.interval.ms is over, and their process goes on.
-            _same_process(seen, Step.MUST),
+            _same_process(seen, Step.LIKELY if seen.is_unseen else Step.MUST),
             _other_process(seen, Step.UNLIKELY),
             _if(seen.stopped_fetching, "it had stopped fetching max.poll.interval.ms before", Step.MUST),
             _if(seen.stopped_fetching is False, "it had fetched until then", Step.UNLIKELY),
@@ -315,6 +321,7 @@ def _paused(seen: _Seen) -> _Weighed:
             _if(seen.has_overlap, "its client joined again before the session expired", Step.MUST_NOT),
             _if(seen.is_in_turn, "its client joined again while the others waited for it", Step.UNLIKELY),
             _if(_is_late(seen), "its client joined again only when the session had expired", Step.LIKELY),
+            _if(seen.was_revoking and seen.went_on, "it sent other requests meanwhile", Step.MUST_NOT),
             _same_process(seen, Step.LIKELY),
             _other_process(seen, Step.MUST_NOT),
             _no_return(seen, Step.UNLIKELY),
@@ -385,8 +392,10 @@ def _expired_for_polls(seen: _Seen) -> _Weighed:
         -2.0,
         (
             # Static members do not leave when their polls take too long: they stop their heartbeats.
+            # Some clients send no heartbeats while they wait for the application to give up partitions.
+            _if(seen.was_revoking, "it had been told to give up partitions when its heartbeats ended", Step.MUST),
             _if(
-                not seen.is_static,
+                not seen.is_static and not seen.was_revoking,
                 "it is not a static member: those leave when their polls are too slow",
                 Step.UNLIKELY,
             ),

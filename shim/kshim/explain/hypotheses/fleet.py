@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from kshim.explain.candidate import Candidate
-from kshim.explain.causes import Cause
+from kshim.explain.causes import TOLD_BY_BROKER, Cause
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.disturbances import Disturbance, What
 from kshim.explain.facts import FORGOTTEN, HEARTBEAT_MS, START_MS, Kind, Known
 from kshim.explain.hypotheses.departures import evidence_for
 from kshim.explain.lives import Group, Life
+from kshim.explain.member_ids import is_made_by_client
 from kshim.explain.weigh import Evidence, Step
 
 _MEMBERS_OF_A_HOST = 2
@@ -44,6 +45,10 @@ def _follows(each: Disturbance, began_ms: int, ended_ms: int, known: Known) -> b
         each.what is What.ARRIVED and says(each.fact.client_reason) is not Says.GOES_ON
     ):
         return False
+    if each.fact.reason in TOLD_BY_BROKER:
+        return False
+    if each.fact.kind is Kind.LEFT and each.member is not None and is_made_by_client(each.member.member_id):
+        return False  # with the new protocol nobody leaves to join again
     if each.what is What.SLOW_JOIN and each.fact.kind is Kind.JOINED:
         return False  # the coordinator was there, and had been found
     if says(each.fact.client_reason) in (Says.ENFORCED, Says.SUBSCRIPTION_CHANGED, Says.CLOSES, Says.POLL_TIMEOUT):

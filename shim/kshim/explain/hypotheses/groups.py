@@ -14,7 +14,7 @@ from typing import NamedTuple
 from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause
 from kshim.explain.disturbances import Disturbance, Key, What
-from kshim.explain.facts import HEARTBEAT_MS, RETURN_MS, START_MS, UNSEEN, Kind, Known
+from kshim.explain.facts import HEARTBEAT_MS, POLL_MS, RETURN_MS, START_MS, UNSEEN, Kind, Known
 from kshim.explain.hypotheses.chains import chains, member_id_of
 from kshim.explain.hypotheses.departures import evidence_for
 from kshim.explain.hypotheses.others import is_foreign, what_was_slow
@@ -359,7 +359,8 @@ def _repeated(
     if sum(each.what is What.REPLACED for each in chain) == 1:
         causes = causes[:1]  # one restart between other ends begins no loop
     mine = [each for each in chain if fits(each) and not _speaks_against(each, known, *causes)]
-    if len(mine) < 2:
+    asked = _ended_before_they_joined(mine) if cause is Cause.CRASH_LOOP else []
+    if not mine or len(mine) + len(asked) < 2:
         return None
     verb = "ended without leaving" if cause is Cause.CRASH_LOOP else "left in order"
     # When a loop has ended, nobody joins again: that says nothing against the rest of it.
@@ -378,6 +379,7 @@ def _repeated(
             for each in mine[1:]
             if each.life is not None and each.what is What.DEPARTED and each.from_ms - each.life.began_ms <= START_MS
         ]
+    evidence += [Evidence(f"a process asked for the instance id {name}, and ended", Step.LIKELY) for name in asked]
     if len({each.member.host for each in mine if each.member is not None}) > 1 and cause is Cause.CRASH_LOOP:
         evidence.append(Evidence("its processes are on different hosts", Step.UNLIKELY))
     first = next((one for one in found if one.what is What.ARRIVED and one.life is mine[0].life), None)
@@ -385,6 +387,21 @@ def _repeated(
         mine.insert(0, first)
         evidence.append(Evidence(f"{first.name} had joined for the first time just before", Step.NEUTRAL))
     return Candidate(cause, tuple(mine), tuple(evidence), prior=-4.0)
+
+
+def _ended_before_they_joined(chain: Sequence[Disturbance]) -> list[str]:
+    """The instance ids for which processes asked that never joined, once for each process: the one before them was still a member."""
+    found: list[str] = []
+    for each in chain:
+        life = each.life
+        if life is None or each.fact.kind is not Kind.EXPIRED:
+            continue
+        joined = None if life.next is None else life.next.member.member_id
+        asking = {
+            fact.member.member_id for fact in life.refused if fact.member is not None and fact.ts_ms >= each.from_ms
+        }
+        found += [life.member.name] * len(asking - {joined})
+    return found
 
 
 def _was_in_turn(before: Disturbance, each: Disturbance, found: Sequence[Disturbance]) -> bool:
@@ -442,7 +459,10 @@ def _slow_joins(found: Sequence[Disturbance]) -> Iterator[Candidate]:
     for slow in found:
         if slow.what is not What.SLOW_JOIN:
             continue
-        begins_ms = slow.from_ms - _BEGINS_MS
+        phases = slow.fact.phases
+        # In the new protocol a member is told with a heartbeat after the arrival.
+        told_ms = HEARTBEAT_MS + POLL_MS if phases is not None and phases.has_epochs else _BEGINS_MS
+        begins_ms = slow.from_ms - told_ms
         arrived = [each for each in found if each.what is What.ARRIVED and begins_ms <= each.from_ms <= slow.to_ms]
         if len(arrived) == 1:
             evidence = (

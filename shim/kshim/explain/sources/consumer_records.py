@@ -31,6 +31,7 @@ from kshim_protocol.internal.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataValue,
+    ConsumerGroupRegularExpressionValue,
     TopicPartitions,
 )
 from kshim_protocol.internal.versioned import parse_versioned
@@ -44,6 +45,8 @@ _UNREVOKED = 1
 _STABLE = 0
 _AT_ONCE_MS = 50
 """How much time there is at most between the records of one operation."""
+_VIEW_MS = 5_000
+"""How long after a member has come with other topics the broker may learn of them: they may have been made for it."""
 _LEAST_SESSION_MS = 5_000
 """Sessions are longer than the interval of heartbeats, which is 5 s unless somebody changes it."""
 _MISSED = 3
@@ -146,7 +149,8 @@ def with_log(of_records: Sequence[Fact], of_log: Sequence[Fact]) -> list[Fact]:
             lines = told.get(fact.member.member_id, ())
             line = next((each for each in lines if abs(each.ts_ms - fact.ts_ms) <= _LINE_MS), None)
             if line is not None:
-                found.append(line._replace(ts_ms=fact.ts_ms, committed=fact.committed, member=fact.member))
+                own = line._replace(ts_ms=fact.ts_ms, member=fact.member)
+                found.append(own._replace(committed=fact.committed, told_ms=fact.told_ms))
                 continue
         found.append(fact)
     return sorted(found, key=lambda fact: fact.ts_ms)
@@ -199,6 +203,28 @@ def _is_in(member_id: str, facts: Sequence[Fact]) -> bool:
     return any(fact.member is not None and fact.member.member_id == member_id for fact in facts)
 
 
+def with_records(of_events: Iterable[Fact], of_records: Iterable[Fact]) -> Iterator[Fact]:
+    """Facts of events, with what only records tell: who was gone before it had given up partitions, and waits since an epoch before."""
+    told: dict[tuple[str, str, int], int] = {}
+    phases: dict[tuple[str, int], Phases] = {}
+    for fact in of_records:
+        if fact.told_ms is not None and fact.member is not None:
+            told[fact.group, fact.member.member_id, fact.ts_ms] = fact.told_ms
+        if fact.phases is not None:
+            phases[fact.group, fact.ts_ms] = fact.phases
+    for fact in of_events:
+        key = (fact.group, "" if fact.member is None else fact.member.member_id, fact.ts_ms)
+        longer = phases.get((fact.group, fact.ts_ms))
+        if fact.kind in _DEPARTURES and key in told:
+            yield fact._replace(told_ms=told[key])
+        elif fact.phases is not None and longer is not None:
+            last, wait_ms, other_ms = longer.last_to_join, longer.last_wait_ms, longer.other_wait_ms
+            waits = fact.phases._replace(last_to_join=last, last_wait_ms=wait_ms, other_wait_ms=other_ms)
+            yield fact._replace(phases=waits)
+        else:
+            yield fact
+
+
 _ENOUGH = 3
 _DEPARTURES = (Kind.LEFT, Kind.EXPIRED, Kind.REMOVED)
 _ONLY_IN_LOGS = (Kind.LOADED, Kind.STOPPING, Kind.REFUSED)
@@ -229,7 +255,12 @@ class EpochReader:
         self._session_ms = session_ms
         self._seats: dict[str, _Seat] = {}
         self._left_for_now: set[str] = set()
-        self._expressions: set[str] = set()
+        self._expressions: dict[str, tuple[str, ...]] = {}
+        """What each stands for."""
+        self._topics: set[str] = set()
+        """All that was ever subscribed to."""
+        self._widened_ms = -_VIEW_MS
+        """When a member came that subscribes to more."""
         self._freed: dict[TopicPartition, int] = {}
         self._epoch = self._target_epoch = 0
         self._hash: int | None = None
@@ -283,7 +314,7 @@ class EpochReader:
             return  # deleted, or a classic group from now on
         _, value = parse_versioned(ConsumerGroupMetadataValue, record.value)
         is_other = self._hash is not None and value.metadata_hash != self._hash
-        is_explained = record.ts_ms - self._explained_ms <= _AT_ONCE_MS
+        is_explained = record.ts_ms - self._explained_ms <= _AT_ONCE_MS or record.ts_ms - self._widened_ms <= _VIEW_MS
         if value.epoch > self._epoch and is_other and not is_explained and self._seats:
             yield self._fact(record, Kind.REQUESTED, None)._replace(reason="topics_changed")
         self._epoch, self._hash = value.epoch, value.metadata_hash
@@ -304,6 +335,9 @@ class EpochReader:
         if seat is None or seat.profile is _UNKNOWN:
             known = self._seats[record.subject] = seat or _Seat(profile, record.ts_ms)
             known.profile = profile
+            if not self._topics >= set(profile.topics):
+                self._widened_ms = record.ts_ms
+            self._topics |= set(profile.topics)
             fact = self._fact(record, Kind.JOINED, profile.member)
             yield fact._replace(subscription=Subscription(profile.topics, assignors=assignors))
             return
@@ -329,6 +363,7 @@ class EpochReader:
             reason=reason,
             client_reason=client_reason,
             committed=committed,
+            told_ms=seat.told_ms,
         )
         yield fact
         self._left_for_now.discard(record.subject)
@@ -342,6 +377,12 @@ class EpochReader:
         """How a member was gone: kind, reason, what it said as far as it follows, and its commits."""
         if record.subject in self._left_for_now:
             return Kind.EXPIRED, "", None, None
+        how = self._how_by_commits(record, seat)
+        if seat.profile.member.instance_id is not None and how[2] is None:
+            return Kind.EXPIRED, "", None, how[3]  # a static member does not leave for good, unless it is made to
+        return how
+
+    def _how_by_commits(self, record: EpochRecord, seat: _Seat) -> tuple[Kind, str, str | None, Committed | None]:
         heard_ms = [
             at for part, since_ms in seat.assigned.items() if (at := self._last_commit(part, record.ts_ms)) >= since_ms
         ]
@@ -412,11 +453,13 @@ class EpochReader:
     def _read_expression(self, record: EpochRecord) -> Iterator[Fact]:
         self._explained_ms = record.ts_ms
         if record.value is None:
-            self._expressions.discard(record.subject)
-        elif record.subject in self._expressions:
+            self._expressions.pop(record.subject, None)
+            return
+        _, value = parse_versioned(ConsumerGroupRegularExpressionValue, record.value)
+        topics = tuple(sorted(value.topics))
+        if self._expressions.get(record.subject, topics) != topics:  # what a new one stands for is no change
             yield self._fact(record, Kind.REQUESTED, None)._replace(reason="expression_resolved")
-        else:
-            self._expressions.add(record.subject)  # what it stands for when it is new is no change
+        self._expressions[record.subject] = topics
 
     def _completed(self, record: EpochRecord) -> Iterator[Fact]:
         """The end of the rebalance, if every member is at the target of the newest epoch."""

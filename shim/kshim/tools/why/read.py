@@ -19,6 +19,7 @@ from kshim.explain.sources.consumer_records import (
     session_of_events,
     session_of_records,
     with_log,
+    with_records,
 )
 from kshim.explain.sources.events import fact_of_event
 from kshim.explain.sources.group_records import GroupRecord, GroupRecords, encoded
@@ -224,10 +225,12 @@ class Reading:
                 of_group.inferred = converted(classic, self._facts_of_epochs(name, session_ms))
             inferred += of_group.inferred
         inferred, lines = _with_lines(inferred, lines, offsets.epochs)
+        of_records = [fact for name in told & offsets.epochs.keys() for fact in self._facts_of_epochs(name, session_ms)]
+        with_steps = list(with_records(events, of_records))
         sources = [name for name, facts in (("events", events), ("log", lines), ("records", inferred)) if facts]
         if inferred and self._presence:
             sources.append("samples")
-        facts = sorted([*events, *lines, *inferred], key=lambda fact: fact.ts_ms)
+        facts = sorted([*with_steps, *lines, *inferred], key=lambda fact: fact.ts_ms)
         return Read(
             Known(
                 tuple(facts),
