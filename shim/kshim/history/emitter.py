@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kshim.coordinator.groups.events import (
     GroupEvent,
@@ -12,10 +12,12 @@ from kshim.coordinator.groups.events import (
     MemberRefused,
     MemberRemoved,
     MemberReplaced,
+    Offer,
     Transition,
+    Wish,
 )
 from kshim.history.activity import Activity
-from kshim.history.course import Course, Why
+from kshim.history.course import Arrival, Course, Ending, Why
 from kshim.history.epoch_course import Reconciliation
 from kshim.history.event import HistoryEvent
 from kshim.history.group_history import GroupHistory
@@ -57,16 +59,24 @@ class Emitter:
         why: Why,
         state_from: str | None,
         state_to: str,
-        **fields: Any,
+        *,
+        to_generation: int | None = None,
+        expected: int | None = None,
+        sync_ms: int | None = None,
+        last_to_sync: Arrival | None = None,
+        outcome: str | None = None,
+        ended_by: Ending | None = None,
+        replaced_member_id: str | None = None,
+        activity: Activity | None = None,
+        reconciliation: Reconciliation | None = None,
+        offer: Offer | Wish | None = None,
     ) -> None:
-        """`fields` are further ones of the event; those that a rebalance has come from it."""
+        """What a rebalance has comes from it; so do its generation and how many it expects."""
+        kicked_count, pending_sync = 0, None
         if isinstance(why, Course):
-            fields["to_generation"] = why.to_generation
-            fields["expected"] = why.expected
-            fields["kicked_count"] = len(why.kicked)
-            fields["pending_sync"] = why.pending_sync
-        if self._faults:
-            fields["injected_fault"] = self._faults_before(event)
+            to_generation, expected = why.to_generation, why.expected
+            kicked_count, pending_sync = len(why.kicked), why.pending_sync
+        injected_fault = self._faults_before(event) if self._faults else None
         self._number += 1
         group.seq += 1
         self._hand_over(
@@ -80,7 +90,19 @@ class Emitter:
                 why,
                 state_from,
                 state_to,
-                **fields,
+                to_generation,
+                expected,
+                kicked_count,
+                pending_sync,
+                sync_ms,
+                last_to_sync,
+                outcome,
+                ended_by,
+                replaced_member_id,
+                injected_fault,
+                activity,
+                reconciliation,
+                offer,
             )
         )
 

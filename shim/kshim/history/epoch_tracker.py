@@ -125,8 +125,10 @@ class EpochTracker:
             return
         group.course = None
         total_ms = event.now.mono_ms - course.started_ms
-        is_revoking = any(each.lost and each.revoked_ms is None for each in course.members.values())
-        phases = course.phases(total_ms, is_revoking=is_revoking and outcome != "completed")
+        is_revoking = outcome != "completed" and bool(course.members)
+        if is_revoking:
+            is_revoking = any(each.lost and each.revoked_ms is None for each in course.members.values())
+        phases = course.phases(total_ms, is_revoking=is_revoking)
         course.close()
         self._emitter.emit(
             "rebalance_completed" if outcome == "completed" else "rebalance_aborted",

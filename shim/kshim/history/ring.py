@@ -18,6 +18,7 @@ class Ring:
         self.dropped_count = 0
         """Events that had to go so far."""
         self._events: deque[HistoryEvent] = deque()
+        self._sizes: deque[int] = deque()  # of each event, as it was when it came
 
     def __len__(self) -> int:
         return len(self._events)
@@ -32,10 +33,13 @@ class Ring:
 
     def append(self, event: HistoryEvent) -> None:
         """Add one and let go of what is too much; an event beyond `max_bytes` alone is not kept."""
+        size_bytes = event.size_bytes
         self._events.append(event)
-        self.size_bytes += event.size_bytes
+        self._sizes.append(size_bytes)
+        self.size_bytes += size_bytes
         while self.size_bytes > self.max_bytes or len(self._events) > self.max_events:
-            self.size_bytes -= self._events.popleft().size_bytes
+            del self._events[0]
+            self.size_bytes -= self._sizes.popleft()
             self.dropped_count += 1
 
     def after(self, number: int, *, group_id: str | None = None) -> list[HistoryEvent]:
