@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kshim.explain.facts import Fact, Kind
-from kshim.explain.sources.consumer_records import converted, profiles_of_epochs, session_of_records
+from kshim.explain.facts import Activity, Fact, Kind
+from kshim.explain.sources.consumer_records import converted, profiles_of_epochs, session_of_events, session_of_records
 from kshim.explain.sources.events import fact_of_event
 from tests.coordinator.groups.consumer.test_heartbeat import INTERVAL_MS, SESSION_MS, World
 from tests.explain.test_epochs import MINUTE, facts_of, live, read, two_members
@@ -145,6 +145,20 @@ def test_how_long_sessions_are_follows_from_several_members_that_fell_silent() -
     heard = fact._replace(committed=fact.committed._replace(last_ms=fact.ts_ms - 11_300))
     assert session_of_records([heard] * 3) == 10_000
     assert session_of_records([heard]) is None
+
+
+def test_how_long_sessions_are_follows_from_the_last_heartbeats_of_members_that_expired() -> None:
+    world = two_members()
+    world.pass_ms(2 * SESSION_MS)
+    [gone, *_] = [fact for fact in events_of(world) if fact.kind is Kind.EXPIRED]
+
+    def seen(api: str, before_ms: int) -> Fact:
+        return gone._replace(activity=Activity("1", 0, None, None, gone.ts_ms - before_ms, api, None, None))
+
+    heartbeats = [seen("ConsumerGroupHeartbeat", 10_012), seen("ConsumerGroupHeartbeat", 10_031)]
+    assert session_of_events([*heartbeats, *[seen("Metadata", 7_800)] * 5]) == 10_000
+    assert session_of_events([seen("Metadata", 7_800), seen("Fetch", 8_961)]) == 9_000
+    assert session_of_events([]) is None
 
 
 def test_profiles_have_what_members_asked_for_and_the_session_of_the_broker() -> None:

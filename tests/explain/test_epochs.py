@@ -173,3 +173,12 @@ def test_who_is_told_to_give_up_partitions_and_falls_silent_meanwhile_did_not_po
     of_events = [fact for document in told(world) if (fact := fact_of_event(document)) is not None]
     known = Known(tuple(with_records(of_events, facts_of(world))), {}, ("events",))
     assert any(each.cause is Cause.SLOW_POLL and "i" in each.clients for each in explain(known))
+
+
+def test_who_asks_for_another_assignor_just_after_it_joined_has_not_changed_its_subscription() -> None:
+    world = two_members()
+    world.join("c", "t")
+    world.heartbeat("c", 3, server_assignor="range")
+    world.pass_ms(INTERVAL_MS)
+    go_on(world, MINUTE, "a", "b", "c")
+    assert Cause.SUBSCRIPTION_CHANGED not in [each.cause for each in explained(world)]

@@ -26,6 +26,7 @@ _VIEW_MS = 10_000
 """How long a new leader may take to learn of its topics: its first metadata, and the poll in which it joins again."""
 
 _RESOLVED = "expression_resolved"
+_CHANGED = "subscription_changed"
 
 Key = tuple[str, str, str, str, int]
 
@@ -142,6 +143,8 @@ def _requests(group: Group, known: Known) -> Iterator[Disturbance]:
         is_told = fact.reason in TOLD_BY_BROKER
         if fact.reason == _RESOLVED and changed_ms is not None and fact.ts_ms - changed_ms <= HEARTBEAT_MS:
             continue  # a new member has brought its expression
+        if fact.reason == _CHANGED and not is_changed and fact.subscription is not None and follows:
+            continue  # it asks for another assignor than the member whose place it took
         if (
             follows
             and not is_changed

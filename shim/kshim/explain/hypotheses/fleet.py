@@ -16,6 +16,8 @@ from kshim.explain.member_ids import is_made_by_client
 from kshim.explain.weigh import Evidence, Step
 
 _MEMBERS_OF_A_HOST = 2
+_LOADING_MS = 500
+"""How long after the first group the last one may be loaded, and how late a timer is then."""
 
 
 def broker_restarts(found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
@@ -60,6 +62,9 @@ def _follows(each: Disturbance, began_ms: int, ended_ms: int, known: Known) -> b
     session_ms = known.session_ms(each.member.member_id if each.member else None)
     activity = each.fact.activity
     if each.fact.kind is Kind.EXPIRED:
+        has_none = abs(each.fact.ts_ms - ended_ms - session_ms) <= _LOADING_MS and not is_new
+        if has_none and each.member is not None and is_made_by_client(each.member.member_id):
+            return True  # no heartbeat has come since the sessions began anew, whatever else its process has sent
         if activity is not None and activity.last_request_ms > ended_ms and not _has_new_id(each):
             return False  # it had returned
         if activity is not None and activity.closed_ms is not None and activity.closed_ms < began_ms - session_ms:

@@ -47,6 +47,7 @@ _AT_ONCE_MS = 50
 """How much time there is at most between the records of one operation."""
 _VIEW_MS = 5_000
 """How long after a member has come with other topics the broker may learn of them: they may have been made for it."""
+_HEARTBEAT = "ConsumerGroupHeartbeat"
 _LEAST_SESSION_MS = 5_000
 """Sessions are longer than the interval of heartbeats, which is 5 s unless somebody changes it."""
 _MISSED = 3
@@ -158,12 +159,13 @@ def with_log(of_records: Sequence[Fact], of_log: Sequence[Fact]) -> list[Fact]:
 
 def session_of_events(facts: Iterable[Fact]) -> int | None:
     """How long sessions are, as the last requests of members show whose sessions expired; None: none has."""
-    silent_ms = [
-        fact.ts_ms - fact.activity.last_request_ms
-        for fact in facts
-        if fact.kind is Kind.EXPIRED and fact.activity is not None
-    ]
-    return round(median_high(silent_ms) / 1_000) * 1_000 if silent_ms else None
+    expired = [(fact.ts_ms, fact.activity) for fact in facts if fact.kind is Kind.EXPIRED and fact.activity is not None]
+    # Other requests on the same connection may have come later than the last heartbeat.
+    exact_ms = [ts_ms - seen.last_request_ms for ts_ms, seen in expired if seen.last_api == _HEARTBEAT]
+    least_ms = max((ts_ms - seen.last_request_ms for ts_ms, seen in expired), default=None)
+    if exact_ms:
+        least_ms = median_high(exact_ms)
+    return None if least_ms is None else round(least_ms / 1_000) * 1_000
 
 
 def session_of_records(facts: Iterable[Fact]) -> int | None:
