@@ -13,6 +13,8 @@ from kshim.explain.sources.records import (
     snapshot_of,
     usual_pause_in,
     with_arrivals,
+    with_loads,
+    with_stops,
 )
 from kshim_protocol.codec import codec
 from kshim_protocol.internal.consumer import (
@@ -214,3 +216,34 @@ def test_each_member_with_another_subscription_asked_for_the_rebalance() -> None
     found = list(facts_of_records([records[0], records[1]._replace(seats=tuple(more))], last_commit_in({})))
     added = [fact.subscription.added for fact in found if fact.subscription is not None]
     assert added == [("orders-eu",), ("orders-eu",)]
+
+
+def of_a_group(*kinds: tuple[int, Kind]) -> list[Fact]:
+    return [Fact(ts_ms, "billing", kind, f"record {ts_ms}", is_observed=False) for ts_ms, kind in kinds]
+
+
+def test_a_new_leader_of_its_partition_read_a_group_that_had_members() -> None:
+    facts = of_a_group((0, Kind.COMPLETED), (HOUR, Kind.EMPTIED))
+    elections = [(MINUTE, 2 * MINUTE), (2 * HOUR, 2 * HOUR + MINUTE)]
+    found = [(fact.ts_ms, fact.kind) for fact in with_loads(facts, elections)]
+    assert found == [(0, Kind.COMPLETED), (MINUTE, Kind.STOPPING), (2 * MINUTE, Kind.LOADED), (HOUR, Kind.EMPTIED)]
+
+
+def test_a_broker_that_did_not_say_that_it_stopped_did_so_after_its_last_record() -> None:
+    facts = of_a_group((0, Kind.COMPLETED), (2 * MINUTE, Kind.LOADED))
+    assert [fact.ts_ms for fact in with_stops(facts, [(MINUTE, 3 * MINUTE)]) if fact.kind is Kind.STOPPING] == [MINUTE]
+
+
+def test_a_broker_that_said_that_it_stopped_did_so_then() -> None:
+    facts = of_a_group((0, Kind.COMPLETED), (MINUTE + SECOND, Kind.STOPPING), (2 * MINUTE, Kind.LOADED))
+    assert with_stops(facts, [(MINUTE, 3 * MINUTE)]) == facts
+
+
+def test_who_was_first_gone_of_two_in_a_record_with_a_successor_is_unknown() -> None:
+    two = Member("two-1", None, "two", "10.0.0.1")
+    facts = [
+        *records_with_a_successor("one"),
+        Fact(MINUTE, "billing", Kind.EXPIRED, "record 2", two, is_observed=False),
+    ]
+    again = [fact._replace(ts_ms=MINUTE) if fact.source == "record 2" else fact for fact in facts]
+    assert [fact.ts_ms for fact in with_arrivals(again) if fact.kind is Kind.JOINED] == [0, 0, MINUTE]

@@ -912,3 +912,26 @@ def test_a_process_that_ends_again_within_seconds_of_its_start_is_in_a_crash_loo
         dead = activity(last_request_ms=at_ms, closed_ms=at_ms + 10, closed_by="client")
         story.expires(at_ms + SESSION_MS, "one", activity=dead).joins(at_ms + 15 * SECOND, "one")
     assert story.causes()[-1] == ("crash_loop", ("one@10.0.0.1",))
+
+
+def test_a_member_of_a_failed_host_of_which_records_do_not_tell_how_it_was_gone_was_back_with_the_others() -> None:
+    story = Story(session_ms=10 * SECOND)
+    for number, client in enumerate(("one", "two", "three")):
+        group = f"group {number}"
+        story.joins(0, client, group=group, host="10.0.0.7").joins(300, f"{client}-b", group=group, host="10.0.0.8")
+    story.expires(HOUR, "one", group="group 0").expires(HOUR + 100, "two", group="group 1")
+    story.leaves(HOUR, "three", group="group 2", reason=UNSEEN)
+    for number, client in enumerate(("one", "two", "three")):
+        story.joins(HOUR + 5 * SECOND, client, group=f"group {number}", host="10.0.0.7")
+    assert from_records(story)[-1].groups == ("group 0", "group 1", "group 2")
+
+
+def test_members_that_commit_rarely_may_have_fallen_silent_with_one_that_commits_often() -> None:
+    story = Story(session_ms=6 * SECOND)
+    for client in ("one", "two"):
+        story.joins(0, client, group=client, host="10.0.0.7").joins(300, f"{client}-b", group=client, host="10.0.0.8")
+    story.expires(HOUR, "one", group="one", committed=Committed(HOUR - 6 * SECOND, 4 * SECOND))
+    story.expires(HOUR + 7 * SECOND, "two", group="two", committed=Committed(HOUR + SECOND, SECOND))
+    for client in ("one", "two"):
+        story.joins(HOUR + 12 * SECOND, client, group=client, host="10.0.0.7")
+    assert from_records(story)[-1].groups == ("one", "two")

@@ -249,10 +249,15 @@ class Group:
             if fact.kind is Kind.COMPLETED and fact.phases is not None and fact.phases.join_ms is not None
         ]
         ends = [end_ms for end_ms, _ in phases]
+        joined = [
+            fact.ts_ms - (fact.phases.sync_ms or 0)
+            for fact in self.facts
+            if fact.kind is Kind.COMPLETED and fact.phases is not None
+        ]
         for life in self.lives:
             if life.gone is not None:
-                place = bisect_right(ends, life.gone.ts_ms) - 1
-                life.renewed_ms = max(ends[place], life.began_ms) if place >= 0 else life.began_ms
+                place = bisect_right(joined, life.gone.ts_ms) - 1
+                life.renewed_ms = max(joined[place], life.began_ms) if place >= 0 else life.began_ms
             if life.gone is None or life.gone.kind is not Kind.EXPIRED or not life.gone.is_observed:
                 continue
             began_ms = life.gone.ts_ms - self._known.session_ms(life.member.member_id)

@@ -9,7 +9,7 @@ from kshim.explain.candidate import Candidate
 from kshim.explain.causes import TOLD_BY_BROKER, Cause
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.disturbances import Disturbance, What
-from kshim.explain.facts import FORGOTTEN, HEARTBEAT_MS, START_MS, Kind, Known
+from kshim.explain.facts import FORGOTTEN, HEARTBEAT_MS, START_MS, UNSEEN, Kind, Known
 from kshim.explain.hypotheses.departures import evidence_for
 from kshim.explain.lives import Group, Life
 from kshim.explain.member_ids import is_made_by_client
@@ -116,6 +116,7 @@ def host_failures(found: Sequence[Disturbance], groups: OnHosts, known: Known) -
     for each in silent:
         by_host.setdefault(_host(each), []).append(each)
     slow = [each for each in found if each.what is What.SLOW_JOIN or each.fact.kind is Kind.REMOVED]
+    slow += [each for each in found if each.fact.reason == UNSEEN and each.life is not None]
     for together in _together(silent, known):
         count = Counter(map(_host, together))
         # One member of another host is rather silent by itself.
@@ -149,24 +150,42 @@ def _fell_silent(each: Disturbance) -> bool:
 
 
 def _together(silent: Sequence[Disturbance], known: Known) -> Iterator[list[Disturbance]]:
-    """Commits, from which records show when a member was last heard of, are rarer than heartbeats."""
+    """Those whose silence may have begun at the same time."""
     part: list[Disturbance] = []
+    latest_ms = 0.0
     for each in silent:
-        session_ms = known.session_ms(each.member.member_id if each.member else None)
-        within_ms = min(session_ms / 2, HEARTBEAT_MS) if each.fact.is_observed else session_ms / 2
-        if part and each.from_ms - part[0].from_ms > within_ms:
+        if part and each.from_ms > latest_ms:
             yield part
             part = []
+        began_ms = each.from_ms + _slack_ms(each, known)
+        latest_ms = min(latest_ms, began_ms) if part else began_ms
         part.append(each)
     if part:
         yield part
 
 
+def _slack_ms(each: Disturbance, known: Known) -> float:
+    """How much later than its last sign of life a member may have fallen silent: commits are rarer than heartbeats."""
+    session_ms = known.session_ms(each.member.member_id if each.member else None)
+    if each.fact.is_observed:
+        return min(session_ms / 2, HEARTBEAT_MS)
+    usual_ms = each.fact.committed.usual_ms if each.fact.committed is not None else None
+    return max(session_ms / 2, 2 * (usual_ms or 0))
+
+
 def _is_meanwhile(slow: Disturbance, together: Sequence[Disturbance]) -> bool:
     """Whether a member let others wait that was perhaps silent for the same time, but for less than its session timeout."""
     begin_ms, end_ms = min(each.from_ms for each in together), max(each.to_ms for each in together)
-    is_another = _process(slow) not in [_process(each) for each in together]
-    return is_another and begin_ms <= slow.to_ms and slow.from_ms <= end_ms
+    if _process(slow) in [_process(each) for each in together]:
+        return False
+    if slow.fact.reason != UNSEEN:
+        return begin_ms <= slow.to_ms and slow.from_ms <= end_ms
+    # How it was gone is unknown: that it was back with the others tells.
+    back = [
+        each.life.next.began_ms for each in (slow, *together) if each.life is not None and each.life.next is not None
+    ]
+    is_back = slow.life is not None and slow.life.next is not None and len(back) > 1
+    return is_back and any(abs(other - back[0]) <= START_MS for other in back[1:])
 
 
 def _of_hosts(
@@ -192,7 +211,7 @@ def _of_hosts(
     where = "on the same host" if host is not None else "on another host"
     shared = [Evidence(f"{each.name} {where} fell silent at the same time", Step.LIKELY) for each in together]
     shared += [
-        Evidence(f"{each.name or each.group} {where} let others wait at the same time", Step.LIKELY)
+        Evidence(f"{each.name or each.group} {where} was gone, or let others wait, at the same time", Step.LIKELY)
         for each in waited_for
     ]
     shared += [
@@ -224,7 +243,7 @@ def _of_hosts(
     prior = -4.0 if host is None else -2.0
     yield Candidate(Cause.NETWORK_CUT, explained, (*shared, *cut), prior, host)
     if host is not None:
-        yield Candidate(Cause.HOST_STALLED, explained, (*shared, *stalled), prior=-3.0, host=host)
+        yield Candidate(Cause.HOST_STALLED, explained, (*shared, *stalled), prior=-2.5, host=host)
 
 
 def _has_member(group: Group | None, hosts: Set[str | None], at_ms: int) -> bool:

@@ -44,6 +44,8 @@ within a third of it, and rejoin."""
 _KNOWN = 20
 """So many commits of a partition, the newest, tell how much time there usually is between two."""
 _ENOUGH = 3
+_RESTART_MS = 600_000
+"""A broker that says that it stops may be there again later than this only after another stop."""
 _MISSED = 3
 """Who has missed so many of the usual commits has stopped committing."""
 _AT_ONCE_MS = 200
@@ -301,7 +303,7 @@ def changed_subscription(before: Profile, after: Profile) -> Subscription:
 def with_arrivals(facts: Sequence[Fact]) -> list[Fact]:
     """Moves the arrival of a member to the begin of the phase JOIN that it began, where commits tell when that was.
 
-    It has begun it where it is the only new one in the record, and nobody left.
+    It has begun it where it is the only new one in the record, and nobody left; if two are gone, one of them may have.
     """
     began: dict[str, int] = {}
     for before, fact in pairwise((None, *(fact for fact in facts if fact.kind is Kind.COMPLETED))):
@@ -310,7 +312,8 @@ def with_arrivals(facts: Sequence[Fact]) -> list[Fact]:
             began_ms = fact.ts_ms - (phases.sync_ms or 0) - phases.join_ms
             began[fact.source] = max(began_ms, 0 if before is None else before.ts_ms)
     came = Counter(fact.source for fact in facts if fact.kind is Kind.JOINED)
-    left = {fact.source for fact in facts if fact.kind is Kind.LEFT}
+    gone = Counter(fact.source for fact in facts if fact.kind in (Kind.LEFT, Kind.EXPIRED))
+    left = {fact.source for fact in facts if fact.kind is Kind.LEFT or gone[fact.source] > 1}
     moved = [
         fact._replace(ts_ms=began[fact.source])
         if fact.kind is Kind.JOINED and fact.source in began and came[fact.source] == 1 and fact.source not in left
@@ -318,6 +321,34 @@ def with_arrivals(facts: Sequence[Fact]) -> list[Fact]:
         for fact in facts
     ]
     return sorted(moved, key=lambda fact: fact.ts_ms)
+
+
+def with_loads(facts: Sequence[Fact], elections: Iterable[tuple[int, int]]) -> list[Fact]:
+    """Adds when a coordinator read the group: between the last record of a leader epoch of its partition and the first of the next.
+
+    A group without members has nothing to be read for.
+    """
+    found: list[Fact] = []
+    for stopped_ms, began_ms in elections:
+        before = [fact for fact in facts if fact.ts_ms <= stopped_ms and fact.kind in (Kind.COMPLETED, Kind.EMPTIED)]
+        if before and before[-1].kind is Kind.COMPLETED:
+            group, source = before[-1].group, f"records of a new leader at {began_ms}"
+            found.append(Fact(stopped_ms, group, Kind.STOPPING, source, is_observed=False))
+            found.append(Fact(began_ms, group, Kind.LOADED, source, is_observed=False))
+    return sorted([*found, *facts], key=lambda fact: fact.ts_ms)
+
+
+def with_stops(facts: Sequence[Fact], elections: Iterable[tuple[int, int]]) -> list[Fact]:
+    """Adds to the facts of a log when a broker was stopped of which the log says only that it read the group again."""
+    found: list[Fact] = []
+    for stopped_ms, began_ms in elections:
+        loads = [fact for fact in facts if fact.kind is Kind.LOADED and stopped_ms < fact.ts_ms <= began_ms]
+        is_told = any(
+            fact.kind is Kind.STOPPING and fact.ts_ms <= began_ms <= fact.ts_ms + _RESTART_MS for fact in facts
+        )
+        if loads and not is_told:
+            found.append(loads[0]._replace(ts_ms=stopped_ms, kind=Kind.STOPPING, is_observed=False, reason=""))
+    return sorted([*found, *facts], key=lambda fact: fact.ts_ms)
 
 
 def _is_overdue(seat: Seat, after: Snapshot, last_commit: LastCommit) -> bool:
@@ -344,7 +375,7 @@ def _departure(
     rebalance_ms = max(seat.profile.rebalance_ms, session_ms)
     last_ms = last_commit(seat, after.ts_ms)
     if last_ms is None or last_ms < before.ts_ms:
-        if usual_ms is None or after.ts_ms - before.ts_ms < max(_SILENT * session_ms, _MISSED * usual_ms):
+        if usual_ms is None or _joined_ms(after) - _joined_ms(before) < max(session_ms, _MISSED * usual_ms):
             return _fact(after, Kind.LEFT, seat)._replace(reason=UNSEEN)
         last_ms = before.ts_ms  # others had committed what it was assigned: it has never gone on with that
     if after.ts_ms - last_ms < _SILENT * session_ms:
@@ -354,6 +385,11 @@ def _departure(
     if is_dynamic and rebalance_ms > 1.2 * session_ms and silent_ms > (session_ms + rebalance_ms) / 2:
         return _fact(after, Kind.LEFT, seat)._replace(client_reason="consumer poll timeout has expired (inferred)")
     return _fact(after, Kind.EXPIRED, seat)._replace(ts_ms=max(min(last_ms + session_ms, after.ts_ms), before.ts_ms))
+
+
+def _joined_ms(snapshot: Snapshot) -> int:
+    """When its phase JOIN ended: sessions begin anew then, and one that has expired ends it."""
+    return snapshot.joined_ms if snapshot.joined_ms > 0 else snapshot.ts_ms
 
 
 def last_before(times: Sequence[int], ts_ms: int) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 from zoneinfo import ZoneInfo
@@ -35,13 +35,16 @@ from kshim.explain.sources.records import (
     quiet_since_ms,
     usual_pause_in,
     with_arrivals,
+    with_loads,
     with_partitions,
+    with_stops,
 )
 from kshim.explain.sources.samples import Presence
 from kshim.tools.logs import NoTopic, SourceError
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.group_metadata import GroupMetadataValue
 from kshim_protocol.partitioner import partition_for
+from kshim_protocol.records.batch import BatchHeader
 from kshim_protocol.records.compression import CompressionUnavailableError
 from kshim_protocol.records.record import Record, iter_records
 from kshim_protocol.records.scan import Batch, Damage
@@ -211,7 +214,11 @@ class Reading:
             for fact in facts_of_log(rows, of_members, protocols)
             if fact.group not in told
         ]
-        told |= {fact.group for fact in lines} - offsets.epochs.keys()
+        of_lines: dict[str, list[Fact]] = defaultdict(list)
+        for fact in lines:
+            of_lines[fact.group].append(fact)
+        lines = [fact for name, mine in of_lines.items() for fact in with_stops(mine, self._elections_of(name))]
+        told |= of_lines.keys() - offsets.epochs.keys()
         inferred: list[Fact] = []
         for name, of_group in self._of_groups.items():
             if name in told:
@@ -221,7 +228,8 @@ class Reading:
                 records = (each.read(name) for each in offsets.snapshots.get(name, ()))
                 usual_pause = usual_pause_in(offsets.commits.get(name, {}))
                 found = facts_of_records(records, last_commit, self._presence.get(name), usual_pause)
-                classic = with_arrivals([self._with_commits(fact, record_of) for fact in found])
+                arrived = with_arrivals([self._with_commits(fact, record_of) for fact in found])
+                classic = with_loads(arrived, self._elections_of(name))
                 of_group.inferred = converted(classic, self._facts_of_epochs(name, session_ms))
             inferred += of_group.inferred
         inferred, lines = _with_lines(inferred, lines, offsets.epochs)
@@ -243,6 +251,12 @@ class Reading:
             bool(offsets.snapshots or offsets.commits or offsets.epochs),
             offsets.snapshots,
         )
+
+    def _elections_of(self, group: str) -> Sequence[tuple[int, int]]:
+        """When the coordinator of a group was another one, or the same one anew: the leader of its partition."""
+        partitions = self._scan.partitions(OFFSETS_TOPIC)
+        home = partition_for(group, partitions[-1] + 1) if partitions else 0
+        return self._scan.elections.get((OFFSETS_TOPIC, home), ())
 
     def _session_ms(self, rows: Sequence[Mapping[str, Any]]) -> int | None:
         """The session timeout of groups of the new protocol: as the log says, or as it follows from sessions that expired; None: neither."""
@@ -348,6 +362,9 @@ class _Scan:
         self.since_ms: int | None = None
         self.newest_ms = 0
         """Time of the newest record: until then it is known what happened."""
+        self.elections: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
+        """Of each partition: times of the last record of a leader epoch, and of the first of the next one."""
+        self._leaders: dict[tuple[str, int], tuple[int, int]] = {}
         self.damaged: dict[str, None] = {}
 
     def partitions(self, topic: str) -> list[int]:
@@ -377,6 +394,13 @@ class _Scan:
             if start > first and oldest_ms is not None and topic == OFFSETS_TOPIC:
                 self.since_ms = max(self.since_ms or 0, oldest_ms)
 
+    def _note_leader(self, topic: str, partition: int, batch: BatchHeader) -> None:
+        epoch, newest_ms = self._leaders.get((topic, partition), (batch.partition_leader_epoch, 0))
+        if batch.partition_leader_epoch > epoch:
+            self.elections[topic, partition].append((newest_ms, batch.base_timestamp_ms))
+        self._leaders[topic, partition] = (batch.partition_leader_epoch, batch.max_timestamp_ms)
+        self.newest_ms = max(self.newest_ms, batch.max_timestamp_ms)
+
     def _records(self, topic: str, partition: int, start: int) -> Iterator[Record]:
         for piece in self._logs.read(topic, partition, start):
             if isinstance(piece, Damage):
@@ -389,7 +413,7 @@ class _Scan:
                 for record in iter_records(piece.data):
                     if record.offset >= start:
                         yield record
-                self.newest_ms = max(self.newest_ms, piece.header.max_timestamp_ms)
+                self._note_leader(topic, partition, piece.header)
                 self._next[topic, partition] = piece.header.last_offset + 1
             except ProtocolError:
                 self.damaged[f"{topic}-{partition}"] = None
