@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kshim.drawing import BarKind, Picture
 from kshim.explain.facts import Fact, Kind, Member, Phases
 from kshim_pipeline.diagnosis.facts import Entry
@@ -50,15 +52,15 @@ def test_a_static_member_that_was_restarted_still_owns_its_partitions() -> None:
     assert set(bars_of(picture, "t-0")) == {"owned"}
 
 
-def test_a_partition_whose_last_owner_went_has_none() -> None:
-    gone = ownership()[1]
-    facts = [
-        Fact(START, "g", Kind.JOINED, "1", Member("slow-2", None, "slow", "h")),
-        Fact(START + 4 * MINUTE, "g", Kind.LEFT, "2", Member("slow-2", None, "slow", "h")),
-    ]
-    picture = picture_of(
-        "g", [Entry("g", fact, None) for fact in facts], [], ownership=[gone], now_ms=START + 5 * MINUTE
-    )
+@pytest.mark.parametrize(("end", "until_ms"), [(Kind.LEFT, 4 * MINUTE), (Kind.EXPIRED, 5 * MINUTE)])
+def test_a_group_whose_members_left_ends_there_and_one_that_lost_them_goes_on_without_owners(
+    end: Kind, until_ms: int
+) -> None:
+    member = Member("slow-2", None, "slow", "h")
+    facts = [Fact(START, "g", Kind.JOINED, "1", member), Fact(START + 4 * MINUTE, "g", end, "2", member)]
+    entries = [Entry("g", fact, None) for fact in facts]
+    picture = picture_of("g", entries, [], ownership=[ownership()[1]], now_ms=START + 5 * MINUTE)
+    assert picture.to_ms == START + until_ms
     assert bars_of(picture, "orders-1")[-1] == "unowned"
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from kshim_pipeline.what_if.assignors import moved, range_owners, sticky_owners
+from kshim_pipeline.what_if.assumptions import assumptions
 from kshim_pipeline.what_if.barrier import eager, eager_static, server_side
 from kshim_pipeline.what_if.changes import Change, Settings, detect
-from kshim_pipeline.what_if.compare import CHANGES, STRATEGIES, compare
+from kshim_pipeline.what_if.compare import CHANGES, STRATEGIES, compare, replay_group
 from kshim_pipeline.what_if.incremental import consumer_protocol, cooperative
 from kshim_pipeline.what_if.totals import Totals
 from kshim_pipeline.what_if.zookeeper import zookeeper_watchers
@@ -109,6 +111,20 @@ def test_no_strategy_counts_below_zero_nor_needs_more_rounds_than_there_were_cha
         totals = strategy(found, SETTINGS)
         assert min(vars(totals).values()) >= 0
         assert totals.generations <= noticed * (2 if strategy is cooperative else 1)
+
+
+def test_a_short_session_has_short_heartbeats() -> None:
+    frame = pd.DataFrame([("g", *change, 3_000, None) for change in CRASH], columns=CHANGES.names)
+    stopped = replay_group(frame).set_index("strategy").stopped_partition_s
+    # Heartbeats every second: b joins, two partitions stop for 20 + 500 each; the crash, for 3,000 + 500 each.
+    assert stopped["consumer protocol"] == pytest.approx(8.040)
+
+
+def test_every_strategy_says_what_it_assumes() -> None:
+    said = assumptions()
+    assert list(said) == list(STRATEGIES)
+    assert "heartbeats every 3 s" in said["classic, eager"]
+    assert "heartbeats every 2 s" in assumptions(SETTINGS._replace(heartbeat_interval_ms=2_000))["classic, eager"]
 
 
 def test_a_fleet_is_replayed_group_by_group(spark: SparkSession) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from kshim_pipeline.demo.connection import Address, Connection
@@ -283,7 +283,7 @@ SCRIPTS: Final = (
 
 
 async def play(bootstrap: str, group_count: int, incident_count: int, seed: int) -> list[Truth]:
-    """Start the groups, and let so many incidents happen to them, starts included. Raises PipelineError."""
+    """Start the groups, let so many incidents happen to them, starts included, and stop them. Raises PipelineError."""
     host, _, port = bootstrap.rpartition(":")
     admin = await Connection.open((host, int(port)), client_id="incidents-admin")
     names = group_ids(group_count)
@@ -297,13 +297,25 @@ async def play(bootstrap: str, group_count: int, incident_count: int, seed: int)
         await asyncio.sleep(
             _QUIET[1] * max(group.longest_s for group in groups)
         )  # so that the end is no part of an incident
-        await asyncio.gather(*(consumer.close() for group in groups for consumer in group.consumers))
+        truths += await asyncio.gather(*map(_stop, groups))
     finally:
         for group in groups:
             for consumer in group.consumers:
                 consumer.crash()
         admin.abort()
     return truths
+
+
+async def _stop(group: Group) -> Truth:
+    """The end: all consumers leave for good."""
+    start_ms = _wall_ms()
+    await asyncio.gather(*(consumer.close(for_good=True) for consumer in group.consumers))
+    return Truth("scale_down", frozenset([group.spec.group_id]), _names(group.consumers), start_ms, _wall_ms())
+
+
+def _names(consumers: Iterable[Consumer]) -> frozenset[str]:
+    """As diagnoses have them."""
+    return frozenset(consumer.instance_id or f"{consumer.client_id}@{consumer.host}" for consumer in consumers)
 
 
 async def _play_on(group: Group, tickets: Iterator[int], truths: list[Truth]) -> None:
@@ -313,8 +325,7 @@ async def _play_on(group: Group, tickets: Iterator[int], truths: list[Truth]) ->
         start_ms = _wall_ms()
         culprits = await script.play(group)
         await group.settled()
-        names = frozenset(consumer.instance_id or f"{consumer.client_id}@{consumer.host}" for consumer in culprits)
-        truths.append(Truth(script.cause, frozenset([group.spec.group_id]), names, start_ms, _wall_ms()))
+        truths.append(Truth(script.cause, frozenset([group.spec.group_id]), _names(culprits), start_ms, _wall_ms()))
         if next(tickets, None) is None:
             return
         await asyncio.sleep(group.rng.uniform(*_QUIET) * group.longest_s)

@@ -86,6 +86,7 @@ class Consumer:
         self._busy_until = 0.0
         self._rejoin_at = float("inf")
         self._is_closing = False
+        self._leaves_for_good = False
         self._poked = asyncio.Event()
         self._at_work = asyncio.Event()
         self._connection: Connection | None = None
@@ -100,9 +101,10 @@ class Consumer:
         """Start the process."""
         self._task = asyncio.create_task(self._run())
 
-    async def close(self) -> None:
-        """End it in an orderly way: it commits, and leaves unless it is static."""
+    async def close(self, *, for_good: bool = False) -> None:
+        """End it in an orderly way: it commits, and leaves, a static member only `for_good`."""
         assert self._task is not None
+        self._leaves_for_good = for_good
         self._is_closing = True
         self._busy_until = 0.0
         self._poked.set()
@@ -322,7 +324,7 @@ class Consumer:
     async def _leave(self, reason: str) -> None:
         if reason == Reason.CLOSED:
             await self._commit()
-        if self.instance_id is not None or not self._member_id:
+        if (self.instance_id is not None and not self._leaves_for_good) or not self._member_id:
             return
         flavour = self.spec.flavour
         request = self._member.leave(flavour.leave, reason if flavour.gives_reasons else None)

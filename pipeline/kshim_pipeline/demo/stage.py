@@ -19,6 +19,7 @@ from kshim_pipeline.errors import PipelineError
 REAL_GROUP: Final = "real-consumers"
 _REAL_TOPIC: Final = "real-orders"
 _START_S: Final = 30
+_ONE_BY_ONE_S: Final = 2.0
 _KILL_AFTER_S: Final = 8.0
 _AFTERMATH_S: Final = 6.0
 
@@ -58,8 +59,11 @@ async def _kill_a_real_consumer(bootstrap: str) -> list[Truth]:
     """Two consumers; one is killed and not restarted. Nothing happens if kafka-python is not installed."""
     if find_spec("kafka") is None:
         return []
-    running = [_start_real_consumer(bootstrap, name) for name in ("real-a", "real-b")]
+    start_ms = time.time_ns() // 1_000_000
+    running = [_start_real_consumer(bootstrap, "real-a")]
     try:
+        await asyncio.sleep(_ONE_BY_ONE_S)
+        running.append(_start_real_consumer(bootstrap, "real-b"))
         await asyncio.sleep(_KILL_AFTER_S)
         killed_ms = time.time_ns() // 1_000_000
         running[1].kill()
@@ -70,8 +74,9 @@ async def _kill_a_real_consumer(bootstrap: str) -> list[Truth]:
         for process in running:
             process.kill()
             process.wait()
-    culprit = frozenset(["real-b"])
-    return [Truth("killed", frozenset([REAL_GROUP]), culprit, killed_ms, killed_ms + int(_AFTERMATH_S * 1_000))]
+    group, culprit = frozenset([REAL_GROUP]), frozenset(["real-b"])
+    started = Truth("one_by_one_start", group, frozenset(), start_ms, killed_ms - 1)
+    return [started, Truth("killed", group, culprit, killed_ms, killed_ms + int(_AFTERMATH_S * 1_000))]
 
 
 def _start_real_consumer(bootstrap: str, name: str) -> subprocess.Popen[bytes]:

@@ -17,7 +17,7 @@ _LABEL: Final = re.compile(r' aria-label="[^"]*"')
 _ID: Final = re.compile(r'(\bid="|url\(#)([\w-]+)')
 
 CHART_CSS: Final = f"""
-svg.chart {{ display: block; max-width: none; }} svg.chart text {{ unicode-bidi: isolate; }}
+svg.chart {{ display: block; max-width: none; overflow: visible; margin: 0 24px; }} svg.chart text {{ unicode-bidi: isolate; }}
 svg.chart [fill="{INK}"] {{ fill: var(--ink); }} svg.chart [fill="{QUIET}"] {{ fill: var(--quiet); }}
 svg.chart [stroke="{INK}"] {{ stroke: var(--ink); }} svg.chart [stroke="{GRID}"] {{ stroke: var(--line); }}
 svg.chart [stroke="white"] {{ stroke: var(--paper); }}

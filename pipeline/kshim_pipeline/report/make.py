@@ -25,6 +25,7 @@ from kshim_pipeline.report.worst import (
     of_groups,
     worst_incidents,
 )
+from kshim_pipeline.what_if.assumptions import assumptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,6 +51,7 @@ def make_page(results: Results, say: Callable[[str], None]) -> Page:
     pictures = _pictures(results, drawn_groups(rows), incidents, lag, span[1])
     groups, groups_omitted = group_summaries(rebalances, lag, incidents)
     sections = [_section(say, *part) for part in _parts(results, span)]
+    sections[-1] = sections[-1]._replace(assumptions=list(assumptions().items()))
     say("collecting findings")
     shown, total = _findings(results.findings)
     return Page(

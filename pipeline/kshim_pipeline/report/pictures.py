@@ -35,9 +35,13 @@ def picture_of(
 ) -> Picture:
     """A group's whole history, or the time around its worst incident. `incidents`: those of the group, the worst first.
 
+    It ends where all members had left in good order: that nobody owns a partition from then on is no trouble.
+
     The other rows are those of the group in the tables ownership and commits, and of `kshim_pipeline.report.worst.lags`.
     """
-    group = group_of(name, entries, incidents, ownership=ownership, lags=lags, commits=commits, now_ms=now_ms)
+    known = list(entries)
+    now_ms = min(now_ms, _stopped_ms(known) or now_ms)
+    group = group_of(name, known, incidents, ownership=ownership, lags=lags, commits=commits, now_ms=now_ms)
     wrong = [each for each in incidents if each["severity"] != "info" and culprit(each)]
     culprits = frozenset(client for each in wrong for client in each["clients"])
     begin_ms = end_ms = None
@@ -60,7 +64,7 @@ def group_of(
 ) -> GroupNow:
     """The group as a page shows it."""
     known = list(entries)
-    facts = sorted((each.fact for each in known if each.fact is not None), key=lambda fact: fact.ts_ms)
+    facts = _facts(known)
     profiles = {each.profile.member.member_id: each.profile for each in known if each.profile is not None}
     intervals = sorted(ownership, key=lambda row: row["from_ts_ms"])
     owners = _owners(intervals, facts)
@@ -87,6 +91,17 @@ def group_of(
     )
     sessions = {member_id: profile.session_ms for member_id, profile in profiles.items()}
     return group._replace(owners=owners, sessions=sessions)
+
+
+def _facts(entries: Iterable[Entry]) -> list[Fact]:
+    return sorted((each.fact for each in entries if each.fact is not None), key=lambda fact: fact.ts_ms)
+
+
+def _stopped_ms(entries: Iterable[Entry]) -> int | None:
+    """When the last member left; None: some are there, or the last one was lost."""
+    facts = _facts(entries)
+    ends = [fact for fact in facts if fact.kind in _GONE]
+    return facts[-1].ts_ms if ends and ends[-1].kind is Kind.LEFT and not _still_there(facts) else None
 
 
 def _still_there(facts: Iterable[Fact]) -> list[Member]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-WIDTH: Final = 860
+WIDTH: Final = 980
 """Width of a chart, in pixels."""
 
 INK: Final = "#1f2933"
@@ -32,7 +32,7 @@ def theme() -> dict[str, Any]:
     """The Vega-Lite `config` of every chart."""
     return {
         "background": None,
-        "font": "Inter, system-ui, Helvetica, Arial, sans-serif",
+        "font": "Helvetica, Arial, sans-serif",
         "view": {"stroke": None},
         "axis": {
             "labelColor": INK,

@@ -80,6 +80,11 @@ def replay_group(frame: pd.DataFrame) -> pd.DataFrame:
         known = ordered[name].dropna()
         if len(known):
             settings = settings._replace(**{name: int(known.max())})
+    third_ms = settings.session_timeout_ms // 3  # as clients are configured: a short session has short heartbeats
+    settings = settings._replace(
+        heartbeat_interval_ms=min(settings.heartbeat_interval_ms, third_ms),
+        consumer_heartbeat_interval_ms=min(settings.consumer_heartbeat_interval_ms, third_ms),
+    )
     rows = []
     for strategy, replay in STRATEGIES.items():
         totals = asdict(replay(changes, settings))
