@@ -103,20 +103,16 @@ def build_key_of_texts(type_: RecordType, *texts: str) -> bytes:
     if len(texts) != len(type_.key_rows):
         raise ValueError(f"{type_.name}Key has {len(type_.key_rows)} texts, not {len(texts)}")
     try:
-        key = _start_of_key(type_.number, texts[0])
-        for text in texts[1:]:
-            data = text.encode()
-            key += INT16.pack(len(data)) + data
+        return INT16.pack(type_.number) + _texts(texts)
     except (struct.error, UnicodeEncodeError) as error:
         raise BuildError(f"{type_.name}Key of {texts}: {error}") from None
-    return key
 
 
-@lru_cache(maxsize=1024)
-def _start_of_key(number: int, text: str) -> bytes:
-    """Type and first text: the keys of one group begin alike."""
-    data = text.encode()
-    return INT16.pack(number) + INT16.pack(len(data)) + data
+@lru_cache(maxsize=4096)
+def _texts(texts: tuple[str, ...]) -> bytes:
+    """What the keys of one member have in common, whatever their type: they are built again and again."""
+    encoded = [text.encode() for text in texts]
+    return b"".join([INT16.pack(len(data)) + data for data in encoded])
 
 
 def build_versioned_value(value: Struct) -> bytes:

@@ -26,6 +26,7 @@ from kshim.history.keywords import REASONS, REFUSED, STATIC_LEFT
 
 _ASSIGNING: Final = ConsumerGroupState.ASSIGNING.value
 _RECONCILING: Final = ConsumerGroupState.RECONCILING.value
+_NOTHING_YET: Final = Reconciliation()
 _MEMBER_STATES: Final = {
     MemberState.STABLE: "Stable",
     MemberState.UNREVOKED_PARTITIONS: "UnrevokedPartitions",
@@ -67,7 +68,7 @@ class EpochTracker:
             course,
             event.previous.value,
             state.value,
-            reconciliation=Reconciliation(),
+            reconciliation=_NOTHING_YET,
             offer=event.offer,
         )
 

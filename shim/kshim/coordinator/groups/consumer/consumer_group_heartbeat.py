@@ -182,7 +182,8 @@ class _Heartbeat:
         is_joining = request.member_epoch == JOIN_EPOCH
         if is_joining and not self.member_id:
             self.member_id = self.shard.new_short_id()
-        require_room(self.shard, group, self.member_id, request.instance_id)
+        if self.member_id not in group.members:
+            require_room(self.shard, group, self.member_id, request.instance_id)
         plan = Plan(
             group,
             self.shard.hash_of_topics,
