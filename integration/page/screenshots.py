@@ -15,7 +15,7 @@ from tests.page.groups import CLUSTER, MINUTE, START, billing, row_of
 from tests.pipeline.report_pages import a_page
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "img"
-_SIZE = (1280, 860)
+SIZE = (1280, 860)
 
 
 def html(query: str) -> str:
@@ -45,12 +45,12 @@ def main() -> None:
             ("page-group-dark", "/page?group=billing", "dark"),
             ("page-rebalance", "/page?group=billing&rebalance=2", "light"),
         ):
-            page = browser.new_page(viewport={"width": _SIZE[0], "height": _SIZE[1]}, color_scheme=scheme)  # type: ignore[arg-type]
+            page = browser.new_page(viewport={"width": SIZE[0], "height": SIZE[1]}, color_scheme=scheme)  # type: ignore[arg-type]
             serve(page, html)
             page.goto(ADDRESS + address)
             page.screenshot(path=FOLDER / f"{name}.png")
             print(FOLDER / f"{name}.png")
-        page = browser.new_page(viewport={"width": _SIZE[0], "height": _SIZE[1]})
+        page = browser.new_page(viewport={"width": SIZE[0], "height": SIZE[1]})
         page.set_content(render(a_page()))
         page.screenshot(path=FOLDER / "report.png")
         print(FOLDER / "report.png")

@@ -9,15 +9,15 @@ from pathlib import Path
 from urllib.parse import parse_qs, quote
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from integration.page.served import ADDRESS, serve
 from integration.support.chromium import axe
 from integration.support.unavailable import Unavailable
-from kshim.page import GroupRow, MemberNow, group_page, groups_page, message_page
+from kshim.page import GroupRow, MemberNow, OffsetNow, group_page, groups_page, message_page
 from tests.control.members import Member
 from tests.control.service import Service, a_service
-from tests.page.groups import CLUSTER, HOSTILE, START, billing
+from tests.page.groups import CLUSTER, HOSTILE, START, a_turn, billing
 
 PATIENCE_MS = 60_000
 ROWS = [
@@ -42,6 +42,18 @@ async (encoded) => {
     if (data[at] === 255 && data[at + 1] === 255 && data[at + 2] === 255) paper++;
   }
   return { width: drawn.width, height: drawn.height, red, paper };
+}
+"""
+
+_SHIFTS = """
+() => {
+  let sum = 0;
+  const seen = (list) => { for (const each of list) sum += each.value; };
+  const observer = new PerformanceObserver((list) => seen(list.getEntries()));
+  observer.observe({ type: "layout-shift" });
+  window.shiftedSoFar = () => new Promise((done) => {
+    requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => { seen(observer.takeRecords()); done(sum); })));
+  });
 }
 """
 
@@ -206,12 +218,77 @@ def test_five_hundred_groups_and_two_hundred_members_are_fluent(page: Page) -> N
         assert took_ms < 2_000
 
 
+def test_nothing_jumps_when_data_arrive(page: Page) -> None:
+    begun = a_turn(4, CLUSTER.now_ms - 4_000, outcome=None, ended_ms=None, joined_ms=None, phases=())
+    over = a_turn(4, CLUSTER.now_ms - 4_000, join_ms=3_000)
+    offsets = [OffsetNow("orders", number, 10, lag) for number, lag in enumerate((7, 1_234_567, 0))]
+    stages = [
+        billing(),
+        billing(offsets=offsets),
+        billing(turns=[*billing().turns, begun], state="PreparingRebalance"),
+        billing(turns=[*billing().turns, over]),
+    ]
+    at = [0]
+
+    def html(_query: str) -> str:
+        cluster = CLUSTER._replace(now_ms=CLUSTER.now_ms + 1_000 * at[0])
+        return group_page(cluster, stages[at[0]]._replace(now_ms=cluster.now_ms))
+
+    serve(page, html)
+    page.goto(f"{ADDRESS}/page?group=billing")
+    page.evaluate(_SHIFTS)
+    for stage in range(1, len(stages)):
+        at[0] = stage
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        expect(page.locator("#now time")).to_have_attribute("data-ms", str(CLUSTER.now_ms + 1_000 * stage))
+        shifted = page.evaluate("shiftedSoFar()")
+        print(f"stage {stage}: {shifted}")
+        assert shifted < 0.01, stage
+
+
+def test_the_test_of_jumps_would_see_one(page: Page) -> None:
+    serve(page, made_up)
+    page.goto(f"{ADDRESS}/page?group=billing")
+    page.evaluate(_SHIFTS)
+    page.evaluate(
+        "document.getElementById('why').before(Object.assign(document.createElement('section'), { innerText: 'new' }))"
+    )
+    assert page.evaluate("shiftedSoFar()") > 0.05
+
+
+def test_an_answer_that_is_no_page_is_said_and_what_was_read_stays(page: Page) -> None:
+    serve(page, made_up)
+    page.goto(f"{ADDRESS}/page?group=billing")
+    broken = f"{ADDRESS}/page?group=billing"
+    page.route(broken, lambda route: route.fulfill(status=500, content_type="application/json", body="{}"))
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page.locator("#lost")).to_contain_text("kshim answered 500.")
+    expect(page.locator("#now span")).to_have_text("Last read at")
+    expect(page.locator("h1")).to_have_text("billing")
+    page.unroute(broken)
+    expect(page.locator("#lost")).to_be_empty()
+    expect(page.locator("#now span")).to_have_text("Now")
+
+
+def test_a_page_that_takes_long_is_marked_as_busy_until_it_is_there(page: Page) -> None:
+    waiting: list[Route] = []
+    serve(page, made_up)
+    page.goto(f"{ADDRESS}/page")
+    page.route(f"{ADDRESS}/page?group=billing", lambda route: waiting.insert(0, route))
+    page.locator("#groups a", has_text="billing").click()
+    expect(page.locator("main")).to_have_attribute("aria-busy", "true")
+    expect(page.locator("h1")).to_have_text("Groups")
+    waiting[0].fallback()
+    expect(page.locator("h1")).to_have_text("billing")
+    expect(page.locator("main")).not_to_have_attribute("aria-busy", "true")
+
+
 @pytest.mark.parametrize(
     "name", [HOSTILE, "\u05d0\u05d1\u202e\u05d2", "x" * 32_767], ids=["script", "right-to-left", "long"]
 )
 def test_a_hostile_name_is_text_wherever_it_stands(page: Page, name: str) -> None:
     serve(page, made_up)
-    page.goto(f"{ADDRESS}/page?group={quote(name[:2_000])}")
+    page.goto(f"{ADDRESS}/page?group={quote(name)}")
     page.locator("#turns a").first.click()
     expect(page.locator("#turn")).to_contain_text("Rebalance 3")
     assert page.locator("script").count() == 1

@@ -251,9 +251,9 @@ def _drawing(group: GroupNow, turn: Turn | None, drawn: Picture, *, is_file: boo
         f"<a href='{address(group.name, number, form='file')}' download>Save as a file</a></p>"
     )
     return (
-        f"<section id='lanes' class='wide' tabindex='0' aria-label='Picture'><h2>{title}</h2><p>From {time_element(drawn.from_ms)} to {time_element(drawn.to_ms)}; quiet time "
-        "is cut out. A number leads to its rebalance.</p>"
-        f"{svg(drawn, f'Swim lanes of group {group.name}; the table of rebalances says the same in words')}{legend(drawn)}{tools}</section>"
+        f"<section id='lanes' class='wide' tabindex='0' aria-label='Picture'>{tools}<h2>{title}</h2><p>From {time_element(drawn.from_ms)} to {time_element(drawn.to_ms)}; quiet time "
+        "is cut out.</p>"
+        f"{svg(drawn, f'Swim lanes of group {group.name}; the table of rebalances says the same in words')}{legend(drawn)}</section>"
     )
 
 

@@ -6,6 +6,8 @@ const SHARE = 50; // in the long run, of so much time the server works for one p
 const BURST_MS = 3000; // so much of it may be had in advance, so that what happens is shown at once
 const OFTEN_MS = 2000; // lag changes without an event
 const RETRY_MS = 1000;
+const GATHERING_MS = 20; // events come together: one reading is for all
+const PATIENCE_MS = 10000; // for an answer
 
 const main = document.getElementById("main");
 const lost = document.getElementById("lost");
@@ -19,6 +21,8 @@ let timer = null;
 let notBefore = 0;
 let paidUntil = 0;
 let reading = 0;
+let isReading = false;
+let isMissing = false; // something happened while it was being read
 let isLost = false;
 let isLocal = remembered("zone") === "local";
 
@@ -125,15 +129,22 @@ function address() {
 async function read() {
   timer = null;
   if (document.hidden) return;
+  if (isReading) {
+    isMissing = true;
+    return;
+  }
   const mine = ++reading;
   const asked = address();
   let answer, text;
+  [isReading, isMissing] = [true, false];
   try {
-    answer = await fetch(asked, { headers: { Accept: "text/html" } });
+    answer = await fetch(asked, { headers: { Accept: "text/html" }, signal: AbortSignal.timeout(PATIENCE_MS) });
     text = await answer.text();
   } catch {
     if (mine === reading) loose("The connection to kshim is lost.");
     return;
+  } finally {
+    if (mine === reading) isReading = false;
   }
   if (mine !== reading || asked !== address()) return;
   if (!(answer.headers.get("content-type") || "").startsWith("text/html")) {
@@ -147,7 +158,7 @@ async function read() {
   const now = performance.now();
   paidUntil = Math.max(paidUntil, now) + price;
   notBefore = Math.max(now + LEAST_PAUSE_MS, paidUntil - BURST_MS);
-  soon(Math.max(OFTEN_MS, 2 * price));
+  soon(isMissing ? 0 : Math.max(OFTEN_MS, 2 * price));
 }
 
 function show(page) {
@@ -207,19 +218,26 @@ function follow() {
   streamAddress = wanted;
   if (!wanted) return;
   stream = new EventSource(wanted);
-  for (const type of main.dataset.types.split(" ")) stream.addEventListener(type, () => soon(0));
+  for (const type of main.dataset.types.split(" ")) stream.addEventListener(type, () => soon(GATHERING_MS));
   stream.onopen = () => soon(0);
   stream.onerror = () => soon(0); // it connects again by itself; reading tells whether kshim is there
 }
 
 // What people do
 
+// What is being read is of another address.
+function forget() {
+  reading++;
+  isReading = false;
+}
+
 function go(where, isNew) {
   const before = address();
   if (isNew) history.pushState(null, "", where);
   else history.replaceState(null, "", where);
   if (before === address()) return;
-  reading++;
+  main.setAttribute("aria-busy", "true"); // until it is shown
+  forget();
   notBefore = 0;
   clearTimeout(timer);
   timer = null;
@@ -248,7 +266,7 @@ document.addEventListener("click", async (event) => {
 });
 
 window.addEventListener("popstate", () => {
-  reading++;
+  forget();
   notBefore = 0;
   soon(0);
 });
