@@ -11,6 +11,7 @@ from kshim.explain.sources.consumer_records import EpochReader, with_records
 from kshim.explain.sources.events import fact_of_event
 from kshim.explain.sources.group_records import GroupRecords
 from kshim.explain.words import paragraph
+from kshim_protocol.errors import ErrorCode
 from kshim_protocol.records.record import iter_records
 from tests.coordinator.groups.consumer.test_heartbeat import INTERVAL_MS, SESSION_MS, World
 from tests.history.told import told
@@ -178,7 +179,7 @@ def test_who_is_told_to_give_up_partitions_and_falls_silent_meanwhile_did_not_po
 def test_who_asks_for_another_assignor_just_after_it_joined_has_not_changed_its_subscription() -> None:
     world = two_members()
     world.join("c", "t")
-    world.heartbeat("c", 3, server_assignor="range")
+    assert world.beat("c", server_assignor="range").error is ErrorCode.NONE
     world.pass_ms(INTERVAL_MS)
     go_on(world, MINUTE, "a", "b", "c")
     assert Cause.SUBSCRIPTION_CHANGED not in [each.cause for each in explained(world)]
