@@ -183,3 +183,22 @@ def test_who_asks_for_another_assignor_just_after_it_joined_has_not_changed_its_
     world.pass_ms(INTERVAL_MS)
     go_on(world, MINUTE, "a", "b", "c")
     assert Cause.SUBSCRIPTION_CHANGED not in [each.cause for each in explained(world)]
+
+
+def test_a_deploy_replaces_also_a_process_that_was_cut_off_meanwhile_and_came_back() -> None:
+    world = World()
+    old, new = ([f"{name}{'x' * 20}{number}" for number in range(3)] for name in "on")
+    for member_id in old:
+        world.join(member_id, "t", client_id=f"client-{member_id[-1]}")
+    go_on(world, MINUTE, *old)
+    for number in range(3):
+        there = [*new[:number], *old[number + 1 :]]
+        world.heartbeat(old[number], -1)
+        go_on(world, 5_000, *there)
+        world.join(new[number], "t", client_id=f"client-{number}")
+        if number == 0:
+            go_on(world, SESSION_MS, new[0], old[1])
+            world.join(old[2], "t", client_id="client-2")
+        go_on(world, 15_000, *there, new[number])
+    [deploy] = [each for each in explained(world) if each.cause is Cause.DEPLOY]
+    assert len(deploy.clients) == 3

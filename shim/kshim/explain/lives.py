@@ -64,6 +64,14 @@ class Life:
         return life
 
     @property
+    def of_process(self) -> Life:
+        """The first life of the same process, as member ids of the new protocol tell: it may have been removed, and have joined again."""
+        life = self
+        while (before := life.previous) is not None and before.member.member_id == life.member.member_id:
+            life = before
+        return life
+
+    @property
     def activity(self) -> Activity | None:
         """What was known of the process when it was gone."""
         return None if self.gone is None else self.gone.activity

@@ -84,7 +84,7 @@ class _Turnover(NamedTuple):
 
     def was_there(self, ts_ms: int) -> bool:
         """Whether the process that was stopped had been a member at a time. What was added later is new already."""
-        return self.gone.life is not None and self.gone.life.began_ms <= ts_ms
+        return self.gone.life is not None and self.gone.life.of_process.began_ms <= ts_ms
 
     @property
     def parts(self) -> tuple[Disturbance, ...]:
