@@ -8,6 +8,7 @@ import pytest
 
 from kshim_pipeline.analyses.crash_loops import crash_loops
 from kshim_pipeline.analyses.recovery import lag_curve, recovery
+from kshim_pipeline.analyses.silence import findings as silence_findings
 from kshim_pipeline.analyses.silence import silence
 from kshim_pipeline.analyses.stickiness import by_assignor, stickiness
 from kshim_pipeline.analyses.stuck import stuck
@@ -163,6 +164,24 @@ def test_silence_and_replay_are_measured_at_the_first_commit_of_a_generation(spa
         # 100 records a second, half a second from the last commit to the generation: 50 are read twice.
         (2, 3_000, 13_000, 10_000, 1_000, 0, 50),
         (3, 13_000, 15_000, 2_000, 3_250, 600, 0),
+    ]
+
+
+def test_offsets_that_go_back_in_most_generations_are_one_doubtful_finding_of_the_group(spark: SparkSession) -> None:
+    def row(group: str, generation_id: int, rewound: int) -> tuple[object, ...]:
+        at_ms = generation_id * 10_000
+        return group, 0, generation_id, at_ms, at_ms - 100, at_ms + 100, 200, 100, rewound, 0, None, None
+
+    rows = [row("habit", n, 40 if n != 3 else 0) for n in range(1, 6)]
+    rows += [row("once", n, 40 if n == 3 else 0) for n in range(1, 6)]
+    columns = (
+        "group_id string, incarnation int, generation_id int, ts_ms long, before_ts_ms long, after_ts_ms long, silent_ms long, "
+        "usual_ms long, rewound long, replayed long, first long, last long"
+    )
+    found = silence_findings(spark.createDataFrame(rows, columns))
+    assert rows_of(found, "group_id", "severity", "cause", "value", "from_ts_ms", "to_ts_ms") == [
+        ("habit", "warning", "rewinds_often", 160.0, 9_900, 50_100),
+        ("once", "critical", "rewound", 200.0, 29_900, 30_100),
     ]
 
 

@@ -64,13 +64,30 @@ def silence(commits: DataFrame, generations: DataFrame) -> DataFrame:
     )
 
 
-def findings(rows: DataFrame, *, min_silent_ms: int = 60_000, times_usual: int = 5) -> DataFrame:
-    """One finding a group and generation with a partition whose offset went back, or that had an unusually long silence."""
+def findings(rows: DataFrame, *, min_silent_ms: int = 60_000, times_usual: int = 5, often: int = 3) -> DataFrame:
+    """One finding a group and generation with a partition whose offset went back, or that had an unusually long silence.
+
+    Of a group whose offsets go back in most of its generations there is one finding: that is what its application does.
+    """
     unusual = (F.col("silent_ms") >= min_silent_ms) & (
         F.col("usual_ms").isNull() | (F.col("silent_ms") >= times_usual * F.col("usual_ms"))
     )
+    generation = F.struct("incarnation", "generation_id")
+    habits = rows.groupBy("group_id").agg(
+        F.countDistinct(generation).alias("generations"),
+        F.countDistinct(F.when(F.col("rewound") > 0, generation)).alias("fell_in"),
+        F.sum("rewound").alias("rewound"),
+        F.min("before_ts_ms").alias("from_ts_ms"),
+        F.max("after_ts_ms").alias("to_ts_ms"),
+        F.min(F.when(F.col("rewound") > 0, F.col("first"))).alias("first"),
+        F.max(F.when(F.col("rewound") > 0, F.col("last"))).alias("last"),
+    )
+    habits = habits.where((F.col("fell_in") >= often) & (F.col("fell_in") * 2 > F.col("generations")))
+    single = rows.join(F.broadcast(habits.select("group_id", "fell_in")), "group_id", "left").withColumn(
+        "rewound", F.when(F.col("fell_in").isNull(), F.col("rewound")).otherwise(0)
+    )
     found = (
-        rows.where(unusual | (F.col("rewound") > 0))
+        single.where(unusual | (F.col("rewound") > 0))
         .groupBy("group_id", "incarnation", "generation_id", "ts_ms")
         .agg(
             F.count("*").alias("partitions"),
@@ -84,7 +101,21 @@ def findings(rows: DataFrame, *, min_silent_ms: int = 60_000, times_usual: int =
         )
     )
     fell = F.col("rewound") > 0
-    return finding(
+    usual = finding(
+        habits,
+        analysis="silence",
+        severity="warning",
+        cause="rewinds_often",
+        sentence=sentence(
+            "Offsets of group {group_id} went back in {fell_in} of {generations} generations, by {rewound} in all: so often, its "
+            "application does that itself."
+        ),
+        advice="See whether it seeks at each start, or commits one position to all its partitions.",
+        value=F.col("rewound"),
+        unit="records",
+        basis="inferred",
+    )
+    once = finding(
         found,
         analysis="silence",
         severity=F.when(fell, "critical").otherwise("warning"),
@@ -101,3 +132,4 @@ def findings(rows: DataFrame, *, min_silent_ms: int = 60_000, times_usual: int =
         unit="ms",
         basis="inferred",
     )
+    return once.unionByName(usual)

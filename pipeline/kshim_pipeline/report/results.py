@@ -13,6 +13,7 @@ from pyspark.errors import AnalysisException
 from kshim_pipeline.analyses.registry import ANALYSES, all_findings
 from kshim_pipeline.analyses.registry import run as run_analysis
 from kshim_pipeline.diagnosis.incidents import findings_of, incidents
+from kshim_pipeline.diagnosis.settled import settled
 from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.materialize import Materialize, OnDemand, in_folder
 from kshim_pipeline.model.build import build
@@ -82,7 +83,9 @@ def compute(spark: SparkSession, gathered: Gathered, materialize: Materialize) -
     others = OnDemand(
         {
             "incidents": found,
-            "findings": lambda: findings_of(others["incidents"]).unionByName(all_findings(analyses)),
+            "findings": lambda: findings_of(others["incidents"]).unionByName(
+                settled(all_findings(analyses), others["incidents"])
+            ),
             "known": lambda: known_of_drawn(gathered, others["incidents"]),
             "strategy_costs": lambda: compare(membership_changes(tables["memberships"], tables["generations"])),
         },
