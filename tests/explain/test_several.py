@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kshim.explain import Incident
-from kshim.explain.facts import FORGOTTEN, UNSEEN, Activity, Committed, Subscription
-from tests.explain.story import MINUTE, SECOND, SESSION_MS, Story, a_group_of_three, activity
+from kshim.explain import Incident, Known, explain
+from kshim.explain.facts import FORGOTTEN, UNSEEN, Activity, Committed, Fact, Kind, Member, Profile, Subscription
+from tests.explain.story import MINUTE, REBALANCE_MS, SECOND, SESSION_MS, Story, a_group_of_three, activity
 
 HOUR = 60 * MINUTE
 GOES_ON = "rejoining after we previously errored and backed off"
@@ -935,3 +935,19 @@ def test_members_that_commit_rarely_may_have_fallen_silent_with_one_that_commits
     for client in ("one", "two"):
         story.joins(HOUR + 12 * SECOND, client, group=client, host="10.0.0.7")
     assert from_records(story)[-1].groups == ("one", "two")
+
+
+def test_members_of_the_new_protocol_that_expire_a_session_after_a_load_found_no_answer_to_their_heartbeats() -> None:
+    members = [Member(f"{name}{'x' * 21}", None, name, f"10.0.0.{number}") for number, name in enumerate("ab", 1)]
+    facts = [
+        Fact(number * SECOND, "billing", Kind.JOINED, f"event {number}", each) for number, each in enumerate(members, 1)
+    ]
+    facts.append(Fact(10 * MINUTE, "billing", Kind.LOADED, "event 3"))
+    expired_ms = 10 * MINUTE + SESSION_MS + 3
+    for number, each in enumerate(members, 4):
+        # Its process had sent other requests since.
+        seen = activity(connection=each.member_id, last_request_ms=expired_ms - SECOND, last_api="Metadata")
+        facts.append(Fact(expired_ms, "billing", Kind.EXPIRED, f"event {number}", each, activity=seen))
+    profiles = {each.member_id: Profile(each, SESSION_MS, REBALANCE_MS, ()) for each in members}
+    *_, incident = explain(Known(tuple(facts), profiles, ("events",)))
+    assert (str(incident.cause), incident.clients) == ("broker_restarted", ("a@10.0.0.1", "b@10.0.0.2"))

@@ -143,7 +143,7 @@ def _requests(group: Group, known: Known) -> Iterator[Disturbance]:
         is_told = fact.reason in TOLD_BY_BROKER
         if fact.reason == _RESOLVED and changed_ms is not None and fact.ts_ms - changed_ms <= HEARTBEAT_MS:
             continue  # a new member has brought its expression
-        if fact.reason == _CHANGED and not is_changed and fact.subscription is not None and follows:
+        if fact.reason == _CHANGED and not is_changed and follows:
             continue  # it asks for another assignor than the member whose place it took
         if (
             follows

@@ -16,8 +16,8 @@ from kshim.explain.member_ids import is_made_by_client
 from kshim.explain.weigh import Evidence, Step
 
 _MEMBERS_OF_A_HOST = 2
-_LOADING_MS = 500
-"""How long after the first group the last one may be loaded, and how late a timer is then."""
+_LATE_MS = 500
+"""How late a timer of a group that was just loaded may be."""
 
 
 def broker_restarts(found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
@@ -29,11 +29,13 @@ def broker_restarts(found: Sequence[Disturbance], known: Known) -> Iterator[Cand
         mine = [each for each in loads if each.to_ms - first_ms <= longest_ms]
         loads = loads[len(mine) :]
         began_ms, ended_ms = min(each.from_ms for each in mine), max(each.to_ms for each in mine)
+        loaded_ms = {each.group: each.to_ms for each in mine}
         anew = {each.group for each in mine if each.fact.reason == FORGOTTEN}
         consequences = [
             each
             for each in found
-            if _follows(each, began_ms, ended_ms, known) and not (each.group in anew and each.what is What.ARRIVED)
+            if _follows(each, began_ms, ended_ms, loaded_ms.get(each.group, ended_ms), known)
+            and not (each.group in anew and each.what is What.ARRIVED)
         ]
         # Sessions start anew when a group is loaded, so that who does not return in time expires one timeout later.
         evidence = [Evidence("the coordinator read its groups from the log", Step.MUST)]
@@ -41,8 +43,11 @@ def broker_restarts(found: Sequence[Disturbance], known: Known) -> Iterator[Cand
         yield Candidate(Cause.BROKER_RESTARTED, (*mine, *consequences), tuple(evidence))
 
 
-def _follows(each: Disturbance, began_ms: int, ended_ms: int, known: Known) -> bool:
-    """Whether it may be a consequence: of clients that were members before, and come back by themselves."""
+def _follows(each: Disturbance, began_ms: int, ended_ms: int, loaded_ms: int, known: Known) -> bool:
+    """Whether it may be a consequence: of clients that were members before, and come back by themselves.
+
+    `loaded_ms`: when its group was loaded.
+    """
     if each.what in (What.LOADED, What.GREW) or (
         each.what is What.ARRIVED and says(each.fact.client_reason) is not Says.GOES_ON
     ):
@@ -62,7 +67,7 @@ def _follows(each: Disturbance, began_ms: int, ended_ms: int, known: Known) -> b
     session_ms = known.session_ms(each.member.member_id if each.member else None)
     activity = each.fact.activity
     if each.fact.kind is Kind.EXPIRED:
-        has_none = abs(each.fact.ts_ms - ended_ms - session_ms) <= _LOADING_MS and not is_new
+        has_none = abs(each.fact.ts_ms - loaded_ms - session_ms) <= _LATE_MS and not is_new
         if has_none and each.member is not None and is_made_by_client(each.member.member_id):
             return True  # no heartbeat has come since the sessions began anew, whatever else its process has sent
         if activity is not None and activity.last_request_ms > ended_ms and not _has_new_id(each):
