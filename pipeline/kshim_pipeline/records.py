@@ -104,6 +104,7 @@ DECODED: Final = StructType([
     StructField("member_id",            StringType()),            # of the three kinds about one member
     StructField("epoch",                IntegerType()),           # of the group, its target, or the member: by kind
     StructField("previous_epoch",       IntegerType()),           # kind current: of the member
+    StructField("metadata_hash",        LongType()),              # kind group: of the topics; 0: none, or before 4.1
     StructField("member_state",         StringType()),            # kind current: one of MEMBER_STATES
     StructField("owned",                ArrayType(OWNED_PARTITIONS)),  # kind current: assigned; kind target: to be owned
     StructField("to_revoke",            ArrayType(OWNED_PARTITIONS)),  # kind current: owned until it gives them up
@@ -113,6 +114,7 @@ DECODED: Final = StructType([
     StructField("topics",               ArrayType(StringType())), # what it stands for; kind partition metadata: topics
     StructField("metadata_version",     LongType()),              # of the topics that it was looked up in
     StructField("resolved_ms",          LongType()),              # when it was looked up (ms since 1970)
+    StructField("raw_value",            BinaryType()),            # of all of these kinds, for kshim.explain
 ])
 """Records of `__consumer_offsets`, read. Columns of another kind are null."""
 # fmt: on

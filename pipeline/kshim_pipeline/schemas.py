@@ -36,6 +36,8 @@ INFERRED_REASONS: Final[Mapping[str, str]] = {
     "member_gone": "a member of the previous generation is missing in this one; whether it left or timed out is not recorded",
     "member_restarted": "a member was replaced by one with the same client id and host",
     "members_changed": "members joined and others left",
+    "topics_changed": "groups of the new protocol: topics that it subscribes to were made, deleted or got partitions",
+    "subscription_changed": "groups of the new protocol: a member wants other topics or another assignor",
     "cooperative_follow_up": "the members are the same, and the previous generation left partitions unassigned for this one",
     "unknown": "the members are the same; topics changed, the leader requested it, or a member was present only in between",
 }
@@ -96,6 +98,7 @@ _MEMBER: Final = (
 _INCARNATION: Final = _int(
     "incarnation", "How many times the group had been deleted, so that its generation ids started again", required=True
 )
+_GROUP_TYPE: Final = _string("group_type", "`classic`, or `consumer`: the new protocol (KIP-848)", required=True)
 _TOPIC_PARTITION: Final = (_string("topic", "Topic", required=True), _int("partition", "Partition", required=True))
 
 # fmt: off
@@ -238,11 +241,16 @@ LOG_ENDS: Final = StructType(
 GENERATIONS: Final = StructType(
     [
         _GROUP,
+        _GROUP_TYPE,
         _INCARNATION,
-        _int("generation_id", "Generation id", required=True),
+        _int("generation_id", "Generation id; of the new protocol, the group epoch", required=True),
         _int("ordinal", "The group's generations in the order of their records, from 0; no gaps", required=True),
         _string("state", "`Stable`, or `Empty`: the last member left, or none had joined yet", required=True),
-        _instant("ts_ms", "When the assignment was stored, or the group became empty", required=True),
+        _instant(
+            "ts_ms",
+            "When the assignment (of the new protocol, the target) was stored, or the group became empty",
+            required=True,
+        ),
         _instant("joined_ts_ms", "End of the JOIN phase; null: unknown"),
         _long("sync_ms", "From the end of JOIN until the assignment was stored; null: unknown", "ms"),
         _instant("until_ts_ms", "When the next generation was stored or the group deleted; null: still the latest"),
@@ -262,6 +270,7 @@ GENERATIONS: Final = StructType(
 MEMBERSHIPS: Final = StructType(
     [
         _GROUP,
+        _GROUP_TYPE,
         _INCARNATION,
         _int("generation_id", "Generation it is a member of; with `left`, the first one without it", required=True),
         _instant("ts_ms", "Instant of that generation; with a `left_reason`, when it left", required=True),
@@ -278,7 +287,12 @@ MEMBERSHIPS: Final = StructType(
         _int("session_timeout_ms", "`session.timeout.ms`; null: the source is an event", "ms"),
         _int("rebalance_timeout_ms", "usually `max.poll.interval.ms`; null: as above", "ms"),
         _int("partitions", "Partitions assigned to it; null: unknown"),
-        _long("join_wait_ms", "How long other members waited for it in JOIN; null: the source is records", "ms"),
+        _long(
+            "join_wait_ms",
+            "How long other members waited for it in JOIN, or until it gave up partitions (new protocol); null: unknown, as in "
+            "records",
+            "ms",
+        ),
         _string("source", "`records`, `events`, or `both`", required=True),
         _EVIDENCE,
     ]
@@ -332,6 +346,7 @@ _SLOWEST: Final = StructType(
 REBALANCES: Final = StructType(
     [
         _GROUP,
+        _GROUP_TYPE,
         _int("from_generation", "Generation id when it began; null: it is the first known one"),
         _int("to_generation", "Generation id it created; null: none"),
         _instant("ts_ms", "When it began; if unknown, when it ended", required=True),
@@ -363,11 +378,38 @@ REBALANCES: Final = StructType(
         ),
         _long("join_ms", "Length of the JOIN phase; null: unknown", "ms"),
         _long("sync_ms", "Length of the SYNC phase; null: not reached, or unknown", "ms"),
+        _long(
+            "compute_ms", "New protocol: from the new group epoch to its target; null: not reached, or unknown", "ms"
+        ),
+        _long("revoke_ms", "From there until the last member had given up partitions; null: as above", "ms"),
+        _long("assign_ms", "From there until all members were at the target; null: as above", "ms"),
         _long("total_ms", "From beginning to end; null: unknown, or open", "ms"),
         _column("last_to_join", _SLOWEST, "The member that joined last; null: unknown"),
         _column("last_to_sync", _SLOWEST, "The member whose SyncGroup was the last; null: unknown"),
+        _column(
+            "last_to_revoke",
+            _SLOWEST,
+            "New protocol: the member that gave up partitions last, or holds them still; null: none, or unknown",
+        ),
+        _column("last_to_assign", _SLOWEST, "New protocol: the member that was at the target last; null: as above"),
+        _long("unowned_ms", "New protocol: the longest time in which a partition had no owner; null: unknown", "ms"),
+        _long("unowned_partition_ms", "The same, summed over all partitions", "ms"),
         _string("basis", "`observed` or `inferred`", required=True),
         _string("source", "`events`, `log` or `records`", required=True),
+        _EVIDENCE,
+    ]
+)
+
+MIGRATIONS: Final = StructType(
+    [
+        _GROUP,
+        _instant("ts_ms", "When it went over", required=True),
+        _string("from_type", "`classic` or `consumer`", required=True),
+        _string("to_type", "`consumer` or `classic`", required=True),
+        _int("generation_id", "Its generation id, or group epoch, as it went over"),
+        _int("members", "Members that it had then"),
+        _column("trigger", MEMBER_REF, "The first member of the new protocol, or the last; null: none, or unknown"),
+        _string("basis", "`observed` or `inferred`", required=True),
         _EVIDENCE,
     ]
 )
@@ -493,7 +535,8 @@ TABLES: Final[Mapping[str, Table]] = {
         Table("memberships", MEMBERSHIPS, "A member in a generation, or its absence in the first one without it"),
         Table("ownership", OWNERSHIP, "An interval of consecutive generations in which a partition had one owner"),
         Table("commits", COMMITS, "A committed offset, or its deletion"),
-        Table("rebalances", REBALANCES, "A rebalance"),
+        Table("rebalances", REBALANCES, "A rebalance; of the new protocol, a group epoch"),
+        Table("migrations", MIGRATIONS, "A group that went over from one protocol to the other"),
         Table("findings", FINDINGS, "A finding for an operator"),
     )
 }

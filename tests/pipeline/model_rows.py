@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import Row
 from pyspark.sql.types import ArrayType, StructType
 
-from kshim_pipeline.records import DECODED, RECORDS
+from kshim_pipeline.records import DECODED, KINDS, RECORDS
 from kshim_pipeline.topics import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
@@ -81,6 +81,86 @@ def group_tombstone(offset: int, ts_ms: int, **fields: Any) -> dict[str, Any]:
         ("protocol_type", "generation_id", "protocol_name", "leader_id", "state_timestamp_ms", "members")
     )
     return group_record(offset, ts_ms, 0) | empty | {"is_tombstone": True} | fields
+
+
+TOPIC_ID: Final = "0123456789abcdef" * 2
+
+
+def epoch_record(offset: int, ts_ms: int, key_type: int, **fields: Any) -> dict[str, Any]:
+    """A decoded record of group g of the new protocol; without other fields, a tombstone."""
+    return {
+        "topic": OFFSETS_TOPIC,
+        "partition": 7,
+        "offset": offset,
+        "timestamp_ms": ts_ms,
+        "source": SOURCE,
+        "kind": KINDS[key_type],
+        "key_type": key_type,
+        "is_tombstone": not fields.keys() - {"member_id"},
+        "group_id": "g",
+        **fields,
+    }
+
+
+def group_epoch(offset: int, ts_ms: int, epoch: int, **fields: Any) -> dict[str, Any]:
+    """The epoch rises."""
+    return epoch_record(offset, ts_ms, 3, **{"epoch": epoch, "metadata_hash": 1, **fields})
+
+
+def wish_of(name: str, *topics: str, **fields: Any) -> dict[str, Any]:
+    """What a member `name` wants; without names, topic t. Client id and host are made of the first letter."""
+    return {
+        "group_instance_id": None,
+        "client_id": f"client-{name[0]}",
+        "client_host": f"/host-{name[0]}",
+        "topics": list(topics or ("t",)),
+        "topic_regex": "",
+        "rebalance_timeout_ms": 300_000,
+        **fields,
+    }
+
+
+def member_wish(offset: int, ts_ms: int, name: str, *topics: str, **fields: Any) -> dict[str, Any]:
+    """A member, and what it wants."""
+    return epoch_record(offset, ts_ms, 5, member_id=name, wish=wish_of(name, *topics, **fields))
+
+
+def owned(*partitions: int) -> list[dict[str, Any]]:
+    """Partitions of the topic whose id is TOPIC_ID."""
+    return [{"topic_id": TOPIC_ID, "partitions": list(partitions), "epochs": []}] if partitions else []
+
+
+def target(offset: int, ts_ms: int, epoch: int, **members: Sequence[int]) -> list[dict[str, Any]]:
+    """A target of an epoch: what each member is to own, one record a member and one behind them."""
+    parts = [
+        epoch_record(offset + at, ts_ms, 7, member_id=name, owned=owned(*partitions))
+        for at, (name, partitions) in enumerate(members.items())
+    ]
+    return [*parts, epoch_record(offset + len(parts), ts_ms, 6, epoch=epoch, computed_ms=ts_ms)]
+
+
+def step(
+    offset: int,
+    ts_ms: int,
+    name: str,
+    epoch: int,
+    partitions: Sequence[int],
+    *,
+    to_revoke: Sequence[int] = (),
+    state: str = "",
+) -> dict[str, Any]:
+    """A member has `partitions` in its epoch, and is to give up others."""
+    return epoch_record(
+        offset,
+        ts_ms,
+        8,
+        member_id=name,
+        epoch=epoch,
+        previous_epoch=epoch - 1,
+        member_state=state or ("UnrevokedPartitions" if to_revoke else "Stable"),
+        owned=owned(*partitions),
+        to_revoke=owned(*to_revoke),
+    )
 
 
 def commit_record(offset: int, ts_ms: int, partition: int, committed: int | None, **fields: Any) -> dict[str, Any]:

@@ -37,7 +37,7 @@ OF_KAFKA = {
     if record["recordType"] != "control"
 }
 GOLDEN = list(OF_KAFKA.values())
-CARRIED = ("partition", "offset", "timestamp_ms", "source", "key_type", "value_version", "is_tombstone")
+CARRIED = ("partition", "offset", "timestamp_ms", "source", "key_type", "value_version", "is_tombstone", "raw_value")
 COMMIT = Bytes(
     build_offset_commit_key("g", "orders", 3),
     build_offset_commit_value(offset=5, leader_epoch=2, metadata="m", commit_timestamp_ms=1_000),
@@ -232,6 +232,7 @@ def test_records_of_a_group_of_the_new_protocol_are_read() -> None:
         "kind": "consumer_group_metadata",
         "group_id": "k-7f8e",
         "epoch": 2,
+        "metadata_hash": -2_652_904_633_552_283_203,
     }
     assert golden_row("ConsumerGroupTargetAssignmentMetadata") == {
         "kind": "consumer_group_target_assignment_metadata",

@@ -37,6 +37,7 @@ def read_epoch_record(named: dict[str, Any], key_bytes: bytes, value_bytes: byte
         if hasattr(key, row):
             named[column] = getattr(key, row)
     if value_bytes is not None:
+        named["raw_value"] = value_bytes
         named |= _columns(parse_versioned_value(RECORD_TYPES[number], value_bytes)[1])
     return named
 
@@ -44,7 +45,7 @@ def read_epoch_record(named: dict[str, Any], key_bytes: bytes, value_bytes: byte
 def _columns(value: Struct) -> dict[str, Any]:
     match value:
         case ConsumerGroupMetadataValue():
-            return {"epoch": value.epoch}
+            return {"epoch": value.epoch, "metadata_hash": value.metadata_hash}
         case ConsumerGroupPartitionMetadataValue():
             return {"topics": [topic.topic_name for topic in value.topics]}
         case ConsumerGroupMemberMetadataValue():

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING
 from kshim_pipeline.materialize import Materialize
 from kshim_pipeline.model import generations as of_generations
 from kshim_pipeline.model.commits import commits
+from kshim_pipeline.model.epochs import epochs, part
 from kshim_pipeline.model.inferred import rebalances_of_records
 from kshim_pipeline.model.logged import rebalances_of_log
 from kshim_pipeline.model.memberships import memberships, memberships_of_events, merged
+from kshim_pipeline.model.migrations import migrations
 from kshim_pipeline.model.observed import rebalances_of_events
 from kshim_pipeline.model.ownership import ownership
 from kshim_pipeline.model.rebalances import rebalances, with_clients
 from kshim_pipeline.model.shape import shaped
 from kshim_pipeline.model.snapshots import snapshots
 from kshim_pipeline.records import DECODED
-from kshim_pipeline.schemas import EVENTS, LOG_LINES
+from kshim_pipeline.schemas import EVENTS, LOG_LINES, REBALANCES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,7 +32,7 @@ def build(
     *,
     materialize: Materialize | None = None,
 ) -> dict[str, DataFrame]:
-    """The tables generations, memberships, ownership, commits, rebalances and events, by name; lazy.
+    """The tables generations, memberships, ownership, commits, rebalances, migrations and events, by name; lazy.
 
     `decoded` has the columns of DECODED, `events` those of EVENTS, `log_lines` those of LOG_LINES; None is empty.
     Several tables are derived from the same rows: to use more than one, cache the inputs and pass a `materialize` for
@@ -38,17 +40,20 @@ def build(
     """
     materialize = materialize or (lambda _, frame: frame)
     decoded = spark.createDataFrame([], DECODED) if decoded is None else decoded
-    taken = materialize("snapshots", snapshots(decoded))
+    followed = materialize("epochs", epochs(decoded))
+    taken = materialize("snapshots", snapshots(decoded, followed))
     of_records = materialize("memberships of records", memberships(taken))
     generations = materialize("generations of records", of_generations.generations(taken))
     tables = {
         "generations": generations,
         "memberships": of_records,
-        "ownership": ownership(taken),
+        "ownership": ownership(taken, followed),
         "commits": commits(decoded, taken),
+        "migrations": migrations(followed, events),
         "events": shaped(spark.createDataFrame([], EVENTS) if events is None else events, EVENTS),
     }
-    sources = [rebalances_of_records(generations, of_records)]
+    of_epochs = shaped(part(followed, "rebalance"), REBALANCES)
+    sources = [rebalances_of_records(generations, of_records).unionByName(of_epochs)]
     if log_lines is not None:
         sources.insert(0, with_clients(rebalances_of_log(shaped(log_lines, LOG_LINES)), of_records))
     if events is not None:

@@ -36,11 +36,9 @@ def events(records: DataFrame) -> DataFrame:
     """The table events, from `records` (columns of RECORDS) of the topic of events; other records are ignored.
 
     An event that was delivered or read twice is one row. Malformed values and versions that are not in
-    `EVENT_VERSIONS` are left out, and counted by `unreadable_events`; so are groups of the new protocol, whose rebalances
-    have other phases, but uncounted.
+    `EVENT_VERSIONS` are left out, and counted by `unreadable_events`.
     """
-    classic = F.coalesce(F.col("event.group_type"), F.lit("classic")) == "classic"
-    rows = parsed(_of_the_topic(records)).where(_readable() & classic).select("event.*", "evidence")
+    rows = parsed(_of_the_topic(records)).where(_readable()).select("event.*", "evidence")
     once = Window.partitionBy("group", "event_id").orderBy("evidence.partition", "evidence.offset")
     first = rows.withColumn("_n", F.row_number().over(once)).where("_n = 1")
     return shaped(first, EVENTS)

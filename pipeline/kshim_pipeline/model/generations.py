@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from kshim_pipeline.model.shape import shaped
+from kshim_pipeline.model.shape import group_type, shaped
 from kshim_pipeline.schemas import GENERATIONS
 
 if TYPE_CHECKING:
@@ -105,6 +105,7 @@ def _of_events(events: DataFrame) -> DataFrame:
     is_emptied = F.col("type") == "group_emptied"
     return events.where(F.col("type").isin("rebalance_completed", "group_emptied")).select(
         F.col("group").alias("group_id"),
+        group_type().alias("group_type"),
         F.col("to_generation").alias("generation_id"),
         F.when(is_emptied, "Empty").otherwise("Stable").alias("state"),
         "ts_ms",
@@ -113,7 +114,7 @@ def _of_events(events: DataFrame) -> DataFrame:
         "protocol_type",
         "protocol",
         "leader_id",
-        F.when(is_emptied, F.lit(0)).otherwise(F.col("members.joined")).alias("members"),
+        F.when(is_emptied, F.lit(0)).otherwise(F.coalesce("members.joined", "members.expected")).alias("members"),
         F.when(is_emptied, F.lit(0)).alias("partitions"),
         F.lit("events").alias("source"),
         "evidence",

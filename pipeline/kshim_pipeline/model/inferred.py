@@ -17,13 +17,15 @@ _GENERATION = ("group_id", "incarnation", "generation_id")
 
 
 def rebalances_of_records(generations: DataFrame, memberships: DataFrame) -> DataFrame:
-    """Columns of rebalances, from the tables generations and memberships: one row a generation in the records.
+    """Columns of rebalances, from the tables generations and memberships: one row a classic generation in the records.
 
     Each generation is the result of a rebalance; an empty one counts as aborted. The trigger is set if one member
     changed, or if all that left and joined are one client on one host. Rebalances that stored no assignment are in
     `missed` of the next one that did.
     """
-    made = generations.where("source = 'records' and not (state = 'Empty' and generation_id = 0)")
+    made = generations.where(
+        "source = 'records' and group_type = 'classic' and not (state = 'Empty' and generation_id = 0)"
+    )
     rows = made.join(_changes(memberships), list(_GENERATION), "left").withColumns(
         {name: F.coalesce(name, F.lit(0)) for name in ("came", "went", "restarted")}
     )
@@ -42,6 +44,7 @@ def rebalances_of_records(generations: DataFrame, memberships: DataFrame) -> Dat
     return shaped(
         rows.select(
             "group_id",
+            "group_type",
             F.when(is_known_before, F.col("generation_id") - F.col("missed") - 1).alias("from_generation"),
             F.col("generation_id").alias("to_generation"),
             "ts_ms",

@@ -93,6 +93,7 @@ def rebalances_of_log(log_lines: DataFrame) -> DataFrame:
     return shaped(
         one.withColumns(
             {
+                "group_type": F.lit("classic"),
                 "ts_ms": F.col("started_ts_ms"),
                 "ended_ts_ms": ended,
                 "outcome": outcome,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from kshim_pipeline.model.shape import host, shaped
+from kshim_pipeline.model.shape import group_type, host, shaped
 from kshim_pipeline.schemas import MEMBERSHIPS
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column
 
 
 def exploded(snapshots: DataFrame) -> DataFrame:
@@ -33,6 +34,7 @@ def memberships(snapshots: DataFrame) -> DataFrame:
     history = Window.partitionBy("group_id", "owner").orderBy("number")
     rows = exploded(snapshots).select(
         "group_id",
+        "group_type",
         "incarnation",
         "generation_id",
         "ts_ms",
@@ -69,6 +71,7 @@ def memberships(snapshots: DataFrame) -> DataFrame:
     stays = F.coalesce(F.col("_after") == F.col("number") + 1, F.lit(False))
     gone = rows.where(~stays & F.col("_next.next_generation_id").isNotNull()).select(
         "group_id",
+        "group_type",
         "incarnation",
         F.col("_next.next_generation_id").alias("generation_id"),
         F.col("_next.next_ts_ms").alias("ts_ms"),
@@ -90,28 +93,37 @@ def memberships_of_events(events: DataFrame) -> DataFrame:
     """The table memberships from `events` alone: members of completed rebalances, joins, departures, replacements.
 
     Timeouts and assignments are unknown. Members left out by `waits_omitted` are missing: those with the shortest
-    waits.
+    waits; of the new protocol, those whose partitions stayed the same.
     """
-    waits = events.where("type = 'rebalance_completed'").select(
+    completed = events.where("type = 'rebalance_completed'").select(
         F.col("group").alias("group_id"),
+        group_type().alias("group_type"),
         F.col("to_generation").alias("generation_id"),
         "ts_ms",
         "leader_id",
+        "waits",
+        F.col("reconciliation.members").alias("_members"),
+        F.col("reconciliation.compute_ms").alias("_compute_ms"),
         "evidence",
-        F.explode("waits").alias("who"),
     )
-    present = waits.select(
-        "*",
-        *_who(),
-        F.when(F.col("who.is_new"), "joined").otherwise("kept").alias("change"),
-        (F.col("who.member_id") == F.col("leader_id")).alias("is_leader"),
-        F.col("who.wait_ms").alias("join_wait_ms"),
-    )
+    waited, reconciled = (completed.withColumn("who", F.explode(name)) for name in ("waits", "_members"))
+    revoked = F.col("who.revoked_ms") - F.coalesce("who.told_ms", "_compute_ms")
+    present = [
+        rows.select(
+            "*",
+            *_who(),
+            F.when(F.col("who.is_new"), "joined").otherwise("kept").alias("change"),
+            (F.col("who.member_id") == F.col("leader_id")).alias("is_leader"),
+            wait.alias("join_wait_ms"),
+        )
+        for rows, wait in ((waited, F.col("who.wait_ms")), (reconciled, revoked))
+    ]
     lone = events.where(
-        (F.col("type") == "member_left")
+        ((F.col("type") == "member_left") & (F.col("reason") != "static_left"))
         | ((F.col("type") == "member_fenced") & F.col("replaced_member_id").isNotNull())
     ).select(
         F.col("group").alias("group_id"),
+        group_type().alias("group_type"),
         "from_generation",
         "type",
         "reason",
@@ -128,8 +140,8 @@ def memberships_of_events(events: DataFrame) -> DataFrame:
         F.when(is_left, "left").otherwise("replaced").alias("change"),
         F.when(is_left, F.col("reason")).alias("left_reason"),
     )
-    both = shaped(present, MEMBERSHIPS).unionByName(shaped(others, MEMBERSHIPS))
-    return both.withColumns({"incarnation": F.lit(0), "source": F.lit("events")})
+    rows = reduce(DataFrame.unionByName, (shaped(each, MEMBERSHIPS) for each in (*present, others)))
+    return rows.withColumns({"incarnation": F.lit(0), "source": F.lit("events")})
 
 
 def _who() -> list[Column]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from kshim_pipeline.model.epochs import part
 from kshim_pipeline.model.memberships import exploded
 from kshim_pipeline.model.shape import shaped
 from kshim_pipeline.schemas import OWNERSHIP
@@ -23,13 +24,18 @@ if TYPE_CHECKING:
 _OF_THE_OWNER: Final = ("owner", "member_id", "group_instance_id", "client_id", "client_host")
 
 
-def ownership(snapshots: DataFrame) -> DataFrame:
-    """The table ownership from `snapshots`; groups of other protocol types than `consumer` have none."""
-    history = Window.partitionBy("group_id", "topic", "partition").orderBy("number")
+def ownership(snapshots: DataFrame, epochs: DataFrame | None = None) -> DataFrame:
+    """The table ownership from `snapshots`; groups of other protocol types than `consumer` have none.
+
+    Groups of the new protocol show in `epochs` (of `kshim_pipeline.model.epochs`) when each member took and gave up what.
+    """
+    history = Window.partitionBy("group_id", "spell", "topic", "partition").orderBy("number")
+    classic = snapshots.where("protocol_type = 'consumer' and group_type = 'classic'")
     held = (
-        exploded(snapshots.where("protocol_type = 'consumer'").drop("partition", "offset"))
+        exploded(classic.drop("partition", "offset"))
         .select(
             "group_id",
+            "spell",
             "number",
             "ordinal",
             "incarnation",
@@ -81,4 +87,5 @@ def ownership(snapshots: DataFrame) -> DataFrame:
             "evidence",
         )
     )
-    return shaped(intervals, OWNERSHIP)
+    table = shaped(intervals, OWNERSHIP)
+    return table if epochs is None else table.unionByName(shaped(part(epochs, "interval"), OWNERSHIP))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-_LENT: Final = ("came", "went", "missed", "partitions", "protocol_type", "protocol", "joined")
+_LENT: Final = ("came", "went", "missed", "partitions", "protocol_type", "protocol", "joined", "unowned_partition_ms")
 """What the lesser source lends to the better one where that is silent."""
 
 
@@ -33,10 +33,15 @@ def rebalances(best: DataFrame, *lesser: DataFrame) -> DataFrame:
 def _over(best: DataFrame, lesser: DataFrame) -> DataFrame:
     b = best.withColumn("_generation", _made()).alias("b")
     r = lesser.withColumn("_generation", _made()).alias("r")
+
+    def ended(side: str) -> Column:
+        return F.coalesce(f"{side}.ended_ts_ms", f"{side}.ts_ms")
+
     same = (
         (F.col("b.group_id") == F.col("r.group_id"))
         & (F.col("b._generation") == F.col("r._generation"))
-        & (F.abs(F.col("b.ended_ts_ms") - F.col("r.ended_ts_ms")) <= SAME_MS)
+        & (F.col("b.group_type") == F.col("r.group_type"))
+        & (F.abs(ended("b") - ended("r")) <= SAME_MS)
     )
 
     def chosen(name: str) -> Column:
@@ -49,9 +54,13 @@ def _over(best: DataFrame, lesser: DataFrame) -> DataFrame:
 
 
 def _made() -> Column:
-    """The generation that a rebalance created; if all members left, that of the empty group; null: it created none."""
+    """The generation that a rebalance created; if all members left, that of the empty group; null: it created none.
+
+    In groups of the new protocol each rebalance has its epoch, however it ends.
+    """
     has_ended = F.col("outcome").isin("completed", "aborted")
-    return F.when(has_ended, F.coalesce("to_generation", F.col("from_generation") + 1))
+    created = F.coalesce("to_generation", F.col("from_generation") + 1)
+    return F.when(has_ended | (F.col("group_type") == "consumer"), created)
 
 
 def with_clients(rebalances: DataFrame, memberships: DataFrame) -> DataFrame:

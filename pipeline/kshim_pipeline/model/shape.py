@@ -35,6 +35,11 @@ def host(column: str) -> Column:
     return F.regexp_replace(F.col(column), "^/", "")
 
 
+def group_type() -> Column:
+    """The type of the group of an event; version 1 knew classic ones only."""
+    return F.coalesce(F.col("group_type"), F.lit("classic"))
+
+
 def null(kind: str) -> Column:
     """A null of an SQL type."""
     return F.lit(None).cast(kind)
