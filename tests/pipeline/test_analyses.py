@@ -1,4 +1,4 @@
-"""The registry knows all twelve, and their rows become findings that say what, how bad, and where it is written."""
+"""The registry knows all thirteen, and their rows become findings that say what, how bad, and where it is written."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from kshim_pipeline.schemas import (
     GENERATIONS,
     LOG_ENDS,
     MEMBERSHIPS,
+    MIGRATIONS,
     OWNERSHIP,
     REBALANCES,
     TABLES,
 )
 from tests.pipeline.model_rows import rows_of, table
+from tests.pipeline.test_analyses_of_epochs import UPGRADED
 from tests.pipeline.test_analyses_of_members import LIVES, WAITS, commit, sample
 from tests.pipeline.test_analyses_of_rebalances import ROWS
 
@@ -31,8 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_there_are_twelve_analyses_numbered_as_their_questions() -> None:
-    assert [analysis.number for analysis in ANALYSES.values()] == list(range(1, 13))
+def test_there_are_thirteen_analyses_numbered_as_their_questions() -> None:
+    assert [analysis.number for analysis in ANALYSES.values()] == list(range(1, 14))
 
 
 @pytest.mark.parametrize("analysis", ANALYSES.values(), ids=lambda analysis: analysis.name)
@@ -68,7 +70,7 @@ def test_client_ids_of_one_family_differ_in_the_numbers_at_their_end(spark: Spar
 def test_no_analysis_leaves_sql_or_multiplies_tables(spark: SparkSession) -> None:
     """Planned, not run. Nested loops are only for the one row that says where history ends."""
     empty = {name: table(spark, TABLES[name].schema, []) for name in
-             ("rebalances", "memberships", "ownership", "generations", "commits", "log_ends")}  # fmt: skip
+             ("rebalances", "memberships", "ownership", "generations", "commits", "log_ends", "migrations")}  # fmt: skip
     with_nested_loops = set()
     for name, analysis in ANALYSES.items():
         rows = run(analysis, empty)
@@ -88,6 +90,7 @@ def test_rows_of_analyses_become_findings(spark: SparkSession, materialize: Mate
         "commits": table(spark, COMMITS, [commit("a", 0, 0, 10), commit("a", 0, 700_000, 10), commit("a", 0, 800_000, 4, generation_id=2)]),
         "generations": table(spark, GENERATIONS, [{"group_id": "a", "incarnation": 0, "generation_id": 2, "ts_ms": 750_000, "state": "Empty"}]),
         "ownership": table(spark, OWNERSHIP, []),
+        "migrations": table(spark, MIGRATIONS, [UPGRADED]),
     }  # fmt: skip
     assert run(ANALYSES["recovery"], tables) is None
     tables["log_ends"] = table(spark, LOG_ENDS, [sample(0, 800_000, 50), sample(0, 0, 10), sample(0, 1_200_000, 90)])
@@ -104,6 +107,7 @@ def test_rows_of_analyses_become_findings(spark: SparkSession, materialize: Mate
         ("crash_loops", "warning", "loop"),
         ("crash_loops", "warning", "static"),
         ("crash_loops", "warning", "zombie"),
+        ("migrations", "info", "m"),
         ("recovery", "critical", "a"),
         ("recovery", "critical", "a"),
         ("silence", "critical", "a"),

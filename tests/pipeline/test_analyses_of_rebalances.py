@@ -121,8 +121,8 @@ def test_a_storm_is_rebalances_close_together_and_flapping_is_one_client_that_tr
 def test_the_slowest_are_those_that_others_waited_for_unless_they_were_new(rebalances: DataFrame) -> None:
     rows = rows_of(slowest(rebalances).drop("first", "last"))
     assert rows == [
-        (1, "svc-2", "h2", 1, 2, 41_500, 20_750, 39_000),
-        (2, "svc-8", "h8", 1, 1, 4_000, 4_000, 4_000),
+        (1, "svc-2", "h2", 1, 2, 41_500, 20_750, 39_000, "observed"),
+        (2, "svc-8", "h8", 1, 1, 4_000, 4_000, 4_000, "observed"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""The twelve analyses: name, question, function, and the tables that it reads."""
+"""The thirteen analyses: name, question, function, and the tables that it reads."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from kshim_pipeline.analyses import (
     correlation,
     crash_loops,
+    migrations,
     phases,
     recovery,
     silence,
@@ -51,12 +52,12 @@ ANALYSES: Final[Mapping[str, Analysis]] = {
     for analysis in (
         Analysis(1, "why", "Why did a group rebalance, and which member triggered it?",
                  why.why, why.findings, _REBALANCES, _BOTH),
-        Analysis(2, "phases", "How long do JOIN and SYNC take, per group, reason and day?",
+        Analysis(2, "phases", "How long do the phases of rebalances take, per group, reason and day?",
                  phases.phases, phases.findings, _REBALANCES, _BOTH),
         Analysis(3, "storms", "Which groups rebalance in storms, and is one member flapping?",
-                 storms.storms, storms.findings, _REBALANCES, _BOTH),
+                 storms.storms, storms.findings, _REBALANCES, _BOTH, ("migrations",)),
         Analysis(4, "slowest", "Which clients and hosts delay rebalances most?",
-                 slowest.slowest, slowest.findings, _REBALANCES, (OBSERVED,)),
+                 slowest.slowest, slowest.findings, _REBALANCES, _BOTH),
         Analysis(5, "stopped", "How long were groups stopped, and how much work was not done?",
                  stopped.stopped, stopped.findings, _REBALANCES, _BOTH, ("ownership",)),
         Analysis(6, "stickiness", "How many partitions change owner, and how many needlessly, by assignor?",
@@ -73,6 +74,8 @@ ANALYSES: Final[Mapping[str, Analysis]] = {
                  timeouts.timeouts, timeouts.findings, ("memberships",), (OBSERVED,)),
         Analysis(12, "correlation", "Did one deployment or one host make many groups rebalance at once?",
                  correlation.correlation, correlation.findings, _REBALANCES, _BOTH),
+        Analysis(13, "migrations", "Which groups went over from one protocol to the other, and how long did it take?",
+                 migrations.migrations, migrations.findings, ("migrations", "rebalances"), _BOTH),
     )
 }
 # fmt: on

@@ -17,17 +17,20 @@ def stopped(rebalances: DataFrame, ownership: DataFrame | None = None) -> DataFr
 
     A rebalance stops the group from its beginning to its end; with records alone, only the SYNC phase counts,
     so inferred rows are lower bounds. Eager protocols stop all partitions; cooperative ones those that changed owner in
-    the new generation, according to `ownership` (without it, none). Columns: `group_id`, `day`, `basis`;
+    the new generation, according to `ownership` (without it, none). Groups of the new protocol do not stop: what counts is
+    the longest time in which a partition had no owner, and the sum of these times. Columns: `group_id`, `day`, `basis`;
     `rebalances`; `stopped_ms` (ms); `longest_ms` (ms); `partition_ms` (partitions x ms; null: no partition count is
     known); `first`, `last`: packed evidence.
     """
+    has_epochs = F.coalesce(F.col("group_type") == "consumer", F.lit(False))
     rows = rebalances.select(
         "group_id",
         F.col("to_generation").alias("from_generation"),
         F.to_date(F.timestamp_millis("ts_ms")).alias("day"),
         "basis",
-        F.coalesce("total_ms", "sync_ms").alias("ms"),
+        F.when(has_epochs, F.col("unowned_ms")).otherwise(F.coalesce("total_ms", "sync_ms")).alias("ms"),
         "partitions",
+        F.when(has_epochs, F.col("unowned_partition_ms")).alias("unowned_partition_ms"),
         F.coalesce(F.col("protocol").contains("cooperative"), F.lit(False)).alias("is_cooperative"),
         packed().alias("place"),
     ).where("ms is not null")
@@ -46,7 +49,7 @@ def stopped(rebalances: DataFrame, ownership: DataFrame | None = None) -> DataFr
         F.count("*").alias("rebalances"),
         F.sum("ms").alias("stopped_ms"),
         F.max("ms").alias("longest_ms"),
-        F.sum(still.cast("long") * F.col("ms")).alias("partition_ms"),
+        F.sum(F.coalesce("unowned_partition_ms", still.cast("long") * F.col("ms"))).alias("partition_ms"),
         F.min("place").alias("first"),
         F.max("place").alias("last"),
     )

@@ -13,34 +13,40 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def storms(rebalances: DataFrame, *, gap_ms: int = 300_000, min_rebalances: int = 5) -> DataFrame:
+def storms(
+    rebalances: DataFrame, migrations: DataFrame | None = None, *, gap_ms: int = 300_000, min_rebalances: int = 5
+) -> DataFrame:
     """One row an episode: at least `min_rebalances` of one group, each within `gap_ms` of the previous one.
 
     Columns: `group_id`; `from_ts_ms`, `to_ts_ms` (ms since 1970); `rebalances`; `completed`; `stopped_ms` (ms, null:
     unknown); `per_minute`; `top_client_id`, `top_client_host`: who triggered most, `top_share` (0..1) of them,
     `top_reason`: the most frequent reason; `is_flapping`: that is one client on one host, and half of them or more;
-    `basis`: inferred if any is; `first`, `last`: packed evidence.
+    `migrations`: how often the group went over to the other protocol meanwhile, which is then what they are; `basis`: inferred if any is; `first`, `last`: packed evidence.
     """
     order = Window.partitionBy("group_id").orderBy("ts_ms")
     far = F.col("ts_ms") - F.lag("ts_ms").over(order) > gap_ms
+    rows = rebalances.select(
+        "group_id",
+        "ts_ms",
+        "outcome",
+        F.coalesce("total_ms", "sync_ms").alias("ms"),
+        "reason",
+        F.col("trigger.client_id").alias("client_id"),
+        F.col("trigger.client_host").alias("client_host"),
+        (F.col("basis") == "observed").alias("is_observed"),
+        packed().alias("place"),
+        F.lit(0).alias("migrations"),
+    )
+    if migrations is not None:
+        marks = migrations.select("group_id", "ts_ms", F.lit(1).alias("migrations"), F.lit(True).alias("is_observed"))
+        rows = rows.unionByName(marks, allowMissingColumns=True)
     # Grouped with the episode as a key: Spark keeps the partitioning by group, so nothing is shuffled again.
-    episodes = (
-        rebalances.select(
-            "group_id",
-            "ts_ms",
-            "outcome",
-            F.coalesce("total_ms", "sync_ms").alias("ms"),
-            "reason",
-            F.col("trigger.client_id").alias("client_id"),
-            F.col("trigger.client_host").alias("client_host"),
-            (F.col("basis") == "observed").alias("is_observed"),
-            packed().alias("place"),
-        )
-        .withColumn("_new", F.coalesce(far, F.lit(True)).cast("int"))
-        .withColumn("episode", F.sum("_new").over(order))
+    episodes = rows.withColumn("_new", F.coalesce(far, F.lit(True)).cast("int")).withColumn(
+        "episode", F.sum("_new").over(order)
     )
     by_cause = episodes.groupBy("group_id", "episode", "reason", "client_id", "client_host").agg(
-        F.count("*").alias("n"),
+        F.sum(1 - F.col("migrations")).alias("n"),
+        F.sum("migrations").alias("migrations"),
         F.count(F.when(F.col("outcome") == "completed", 1)).alias("completed"),
         F.sum("ms").alias("ms"),
         F.min("ts_ms").alias("from_ts_ms"),
@@ -51,6 +57,7 @@ def storms(rebalances: DataFrame, *, gap_ms: int = 300_000, min_rebalances: int 
     )
     sums = (
         F.sum("n").alias("n"),
+        F.sum("migrations").alias("migrations"),
         F.sum("completed").alias("completed"),
         F.sum("ms").alias("ms"),
         F.min("from_ts_ms").alias("from_ts_ms"),
@@ -78,7 +85,8 @@ def storms(rebalances: DataFrame, *, gap_ms: int = 300_000, min_rebalances: int 
         F.col("top.client_id").alias("top_client_id"),
         F.col("top.client_host").alias("top_client_host"),
         share.alias("top_share"),
-        (F.col("top.client_id").isNotNull() & (share >= 0.5)).alias("is_flapping"),
+        (F.col("top.client_id").isNotNull() & (share >= 0.5) & (F.col("migrations") == 0)).alias("is_flapping"),
+        "migrations",
         F.when(F.col("is_observed") == 1, "observed").otherwise("inferred").alias("basis"),
         "first",
         "last",
@@ -86,22 +94,32 @@ def storms(rebalances: DataFrame, *, gap_ms: int = 300_000, min_rebalances: int 
 
 
 def findings(rows: DataFrame, *, critical_rebalances: int = 20) -> DataFrame:
-    """One finding an episode."""
-    flaps = F.col("is_flapping")
+    """One finding an episode. Those of a group that goes over to the other protocol are what that takes, and no storm."""
+    flaps, migrates = F.col("is_flapping"), F.col("migrations") > 0
     return finding(
         rows,
         analysis="storms",
-        severity=F.when(F.col("rebalances") >= critical_rebalances, "critical").otherwise("warning"),
+        severity=F.when(migrates, "info")
+        .when(F.col("rebalances") >= critical_rebalances, "critical")
+        .otherwise("warning"),
         member=F.when(flaps, member("top_client_id", "top_client_host")),
-        cause=F.col("top_reason"),
-        sentence=sentence(
-            "Group {group_id} rebalanced {rebalances} times from {from_ts_ms:clock} to {to_ts_ms:clock}, for "
-            "{stopped_ms:seconds} s in total; {top_share:percent} % were triggered by client {top_client_id} on "
-            "{top_client_host}, mostly {top_reason}."
+        cause=F.when(migrates, "migration").otherwise(F.col("top_reason")),
+        sentence=F.when(
+            migrates,
+            sentence(
+                "Group {group_id} rebalanced {rebalances} times from {from_ts_ms:clock} to {to_ts_ms:clock}, while it went over "
+                "to the other protocol."
+            ),
+        ).otherwise(
+            sentence(
+                "Group {group_id} rebalanced {rebalances} times from {from_ts_ms:clock} to {to_ts_ms:clock}, for "
+                "{stopped_ms:seconds} s in total; {top_share:percent} % were triggered by client {top_client_id} on "
+                "{top_client_host}, mostly {top_reason}."
+            )
         ),
-        advice=F.when(flaps, "One client joins and leaves repeatedly: check its log and its host first.").otherwise(
-            "Many members join and leave: look for a deployment, or set group.instance.id."
-        ),
+        advice=F.when(migrates, F.lit(None))
+        .when(flaps, "One client joins and leaves repeatedly: check its log and its host first.")
+        .otherwise("Many members join and leave: look for a deployment, or set group.instance.id."),
         value=F.col("rebalances"),
         unit="rebalances",
     )

@@ -19,7 +19,8 @@ def why(rebalances: DataFrame) -> DataFrame:
     Rebalances that supersede each other are one chain; the reason of the first is the root of all. Columns: `group_id`,
     `ts_ms` (ms since 1970), `from_generation`, `to_generation`, `outcome`, `reason`, `reason_text`, `trigger`;
     `root_reason`, `root_trigger`, `root_ts_ms` (ms since 1970); `attempt`, place in the chain from 1; `came`, `went`,
-    `kicked` (members); `total_ms` (ms); `waited_for`: the member that joined last, unless it was new; `explanation`, a
+    `kicked` (members); `total_ms` (ms); `waited_for`: the member that joined last, or gave up partitions last (new
+    protocol), unless it was new; `explanation`, a
     sentence; `basis`, `evidence`.
     """
     order = Window.partitionBy("group_id").orderBy("ts_ms", F.coalesce("to_generation", "from_generation"))
@@ -28,7 +29,8 @@ def why(rebalances: DataFrame) -> DataFrame:
     numbered = rebalances.withColumn("_begins", begins).withColumn("_n", F.row_number().over(order))
     so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     numbered = numbered.withColumn("_root", F.last(F.when(F.col("_begins"), root), ignorenulls=True).over(so_far))
-    waited = F.when(~F.coalesce("last_to_join.is_new", F.lit(False)), F.col("last_to_join"))
+    last = _last()
+    waited = F.when(~F.coalesce(last["is_new"], F.lit(False)), last)
     return numbered.select(
         "group_id",
         "ts_ms",
@@ -53,6 +55,11 @@ def why(rebalances: DataFrame) -> DataFrame:
     )
 
 
+def _last() -> Column:
+    """The member for which the others waited."""
+    return F.when(F.col("group_type") == "consumer", F.col("last_to_revoke")).otherwise(F.col("last_to_join"))
+
+
 def _explanation() -> Column:
     who = F.col("_root.trigger")
     trigger = F.coalesce(who["group_instance_id"], who["member_id"])
@@ -67,11 +74,11 @@ def _explanation() -> Column:
     )
     took = F.when(F.col("total_ms").isNotNull(), sentence(", took {total_ms:seconds} s"))
     last = F.when(
-        ~F.coalesce("last_to_join.is_new", F.lit(False)) & (F.col("last_to_join.wait_ms") > 0),
+        ~F.coalesce(_last()["is_new"], F.lit(False)) & (_last()["wait_ms"] > 0),
         sentence(
             ", waited {wait:seconds} s for {member}",
-            wait=F.col("last_to_join.wait_ms"),
-            member=F.col("last_to_join.member_id"),
+            wait=_last()["wait_ms"],
+            member=_last()["member_id"],
         ),
     )
     parts = (F.coalesce(part, F.lit("")) for part in (by, took, last))
