@@ -63,6 +63,53 @@ def test_rebalances_that_supersede_each_other_are_one_and_keep_the_first_reason(
     assert (alert.attempts, alert.epoch, alert.reason, alert.open_ms) == (4, 4, "reason_0", 79_999)
 
 
+ANN = BEN | {"member_id": "ann-1", "client_id": "ann"}
+
+
+def of_epochs(seq: int, ts_ms: int, kind: str, **fields: Any) -> dict[str, Any]:
+    """An event of a group of the new protocol, as the stream gives it."""
+    return an_event(seq, ts_ms, kind, **{"group_type": "consumer", "epoch": 3, **fields})
+
+
+def a_step(seq: int, ts_ms: int, member: dict[str, Any], state: str) -> dict[str, Any]:
+    return of_epochs(seq, ts_ms, "member_reconciled", trigger=member, step_state=state)
+
+
+def test_an_epoch_that_does_not_settle_has_an_alert_with_who_holds_up_the_revoke() -> None:
+    begun = [of_epochs(1, 1_000, "rebalance_started"), of_epochs(2, 2_000, "target_computed")]
+    told = [a_step(3, 5_000, ANN, "UnrevokedPartitions"), a_step(4, 6_000, BEN, "UnrevokedPartitions")]
+    watched, alerts = play(NOTHING, 6_000, begun[0])
+    assert (watched.phase, watched.group_type, alerts) == ("COMPUTE", "consumer", [])
+    watched, _ = play(watched, 6_000, begun[1], *told)
+    watched, (alert,) = after_time(watched, now_ms=61_000, open_after_ms=AFTER_MS)
+    assert (alert.type, alert.phase, alert.group_type) == (OPEN, "REVOKE", "consumer")
+    assert (alert.held_by_client_id, alert.held_by_host, alert.held_ms) == ("ann", "10.0.0.7", 56_000)
+    watched, _ = play(watched, 70_000, a_step(5, 70_000, ANN, "UnreleasedPartitions"))
+    _, (alert,) = after_time(watched, now_ms=121_000, open_after_ms=AFTER_MS)
+    assert (alert.held_by_client_id, alert.held_ms) == ("ben", 115_000)
+
+
+def test_a_member_that_is_gone_holds_up_nothing_and_the_epoch_ends() -> None:
+    begun = [of_epochs(1, 1_000, "rebalance_started"), of_epochs(2, 2_000, "target_computed")]
+    gone = [a_step(3, 5_000, ANN, "UnrevokedPartitions"), of_epochs(4, 50_000, "member_left", trigger=ANN)]
+    again = [
+        of_epochs(5, 50_000, "rebalance_aborted", outcome="superseded"),
+        of_epochs(6, 50_000, "rebalance_started", epoch=4),
+        of_epochs(7, 51_000, "target_computed", epoch=4),
+    ]
+    watched, _ = play(NOTHING, 60_000, *begun, *gone, *again)
+    watched, (alert,) = after_time(watched, now_ms=61_000, open_after_ms=AFTER_MS)
+    assert (alert.phase, alert.attempts, alert.epoch, alert.held_by_member_id, alert.held_ms) == (
+        "ASSIGN",
+        2,
+        4,
+        None,
+        None,
+    )
+    _, (ended,) = play(watched, 65_000, of_epochs(8, 65_000, "rebalance_completed", outcome="completed"))
+    assert (ended.type, ended.outcome, ended.held_by_member_id) == (ENDED, "completed", None)
+
+
 def test_duplicate_events_change_nothing_and_another_run_ends_the_rebalance() -> None:
     begin = an_event(5, 1_000, "rebalance_started")
     watched, alerts = play(NOTHING, 70_000, begin)

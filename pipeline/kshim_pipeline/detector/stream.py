@@ -38,7 +38,10 @@ STATE: Final = _schema(Watched)
 ALERT: Final = StructType([StructField("group", StringType()), *_schema(Alert).fields])
 """An alert: the group, and the fields of `Alert`."""
 
-_SEEN: Final = ("run", "seq", "ts_ms", "epoch", "type", "reason", "reason_text", "trigger", "members", "outcome")
+_SEEN: Final = (
+    *("run", "seq", "ts_ms", "epoch", "type", "reason", "reason_text", "trigger", "members", "outcome"),
+    *("group_type", "replaced_member_id"),
+)
 _LEAST_TIMEOUT_MS: Final = 100
 
 
@@ -58,6 +61,7 @@ def open_rebalances(records: DataFrame, *, open_after_ms: int) -> DataFrame:
             *(F.col(f"event.{name}").alias(name) for name in _SEEN if name not in ("trigger", "members")),
             *(F.col(f"event.trigger.{name}").alias(f"trigger_{name}") for name in ("member_id", "client_id", "host")),
             *(F.col(f"event.members.{name}").alias(name) for name in ("expected", "pending_sync")),
+            F.col("event.reconciliation.step.state").alias("step_state"),
             F.col("evidence.partition").cast(IntegerType()).alias("partition"),
             F.col("evidence.offset").alias("offset"),
         )
@@ -104,7 +108,7 @@ def _events(batches: Iterator[pd.DataFrame]) -> list[dict[str, Any]]:
     rows.sort(key=lambda row: (row["partition"], row["offset"]))
     return [
         {
-            **{name: row[name] for name in _SEEN if name in row},
+            **{name: row[name] for name in (*_SEEN, "step_state") if name in row},
             "trigger": {name: row[f"trigger_{name}"] for name in ("member_id", "client_id", "host")},
             "members": {name: _whole(row[name]) for name in ("expected", "pending_sync")},
         }

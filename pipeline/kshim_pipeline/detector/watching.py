@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -26,7 +27,7 @@ class Watched(NamedTuple):
     attempts: int = 0
     """Rebalances since the group was stable: the first, and those that superseded it."""
     phase: str = ""
-    """`JOIN` or `SYNC`."""
+    """`JOIN` or `SYNC`; of a group of the new protocol, `COMPUTE`, `REVOKE` or `ASSIGN`."""
     reason: str = ""
     """The reason of the first; `trigger_*` is the member that triggered it."""
     reason_text: str = ""
@@ -41,6 +42,10 @@ class Watched(NamedTuple):
     """Alerts written so far."""
     due_ms: int | None = None
     """When the next alert is due (ms since 1970)."""
+    group_type: str = "classic"
+    """`classic`, or `consumer`: the new protocol, in which a rebalance is a group epoch that has not settled."""
+    revoking: str = ""
+    """Members that were told to give up partitions and have not: a JSON object of client id, host and when, by member id."""
 
 
 NOTHING: Final = Watched()
@@ -64,6 +69,13 @@ class Alert(NamedTuple):
     expected: int | None
     pending_sync: int | None
     outcome: str | None
+    group_type: str = "classic"
+    held_by_member_id: str | None = None
+    """Who was told first to give up partitions, and has not: others wait for these. None: nobody, or no new protocol."""
+    held_by_client_id: str | None = None
+    held_by_host: str | None = None
+    held_ms: int | None = None
+    """For how long."""
 
 
 def after_events(
@@ -109,6 +121,13 @@ def _after(watched: Watched, event: Mapping[str, Any], open_after_ms: int) -> tu
             return _begun(watched, event, open_after_ms), []
         case "join_completed":
             return _counted(watched._replace(phase="SYNC"), event), []
+        case "target_computed":
+            return _counted(watched._replace(phase="REVOKE" if watched.revoking else "ASSIGN"), event), []
+        case "member_reconciled":
+            return _stepped(watched, event), []
+        case "member_left" | "member_fenced" if watched.revoking:
+            gone_id = event.get("replaced_member_id") or (event["trigger"] or {}).get("member_id")
+            return _without(watched, gone_id), []
         case "rebalance_aborted" if event["outcome"] == "superseded":
             return watched, []
         case "coordinator_loaded":
@@ -120,15 +139,20 @@ def _after(watched: Watched, event: Mapping[str, Any], open_after_ms: int) -> tu
 
 
 def _begun(watched: Watched, event: Mapping[str, Any], open_after_ms: int) -> Watched:
+    group_type = event.get("group_type") or "classic"
+    phase = "COMPUTE" if group_type == "consumer" else "JOIN"
     if watched.since_ts_ms is not None:
-        again = watched._replace(epoch=event["epoch"], attempts=watched.attempts + 1, phase="JOIN")
+        again = watched._replace(
+            epoch=event["epoch"], attempts=watched.attempts + 1, phase=phase, group_type=group_type
+        )
         return _counted(again, event)
     trigger = event["trigger"] or {}
     begun = watched._replace(
         since_ts_ms=event["ts_ms"],
         epoch=event["epoch"],
         attempts=1,
-        phase="JOIN",
+        phase=phase,
+        group_type=group_type,
         reason=event["reason"],
         reason_text=event["reason_text"] or "",
         trigger_member_id=trigger.get("member_id"),
@@ -138,6 +162,25 @@ def _begun(watched: Watched, event: Mapping[str, Any], open_after_ms: int) -> Wa
         due_ms=event["ts_ms"] + open_after_ms,
     )
     return _counted(begun, event)
+
+
+def _stepped(watched: Watched, event: Mapping[str, Any]) -> Watched:
+    """A member of the new protocol is told to give up partitions, or has done a step."""
+    member = event["trigger"] or {}
+    if event.get("step_state") != "UnrevokedPartitions":
+        return _without(watched, member.get("member_id"))
+    told = json.loads(watched.revoking or "{}")
+    told.setdefault(member["member_id"], [member.get("client_id"), member.get("host"), event["ts_ms"]])
+    return watched._replace(revoking=json.dumps(told), phase="REVOKE")
+
+
+def _without(watched: Watched, member_id: str | None) -> Watched:
+    """That member has nothing to give up any more."""
+    told = json.loads(watched.revoking or "{}")
+    if told.pop(member_id, None) is None:
+        return watched
+    phase = watched.phase if told or watched.phase != "REVOKE" else "ASSIGN"
+    return watched._replace(revoking=json.dumps(told) if told else "", phase=phase)
 
 
 def _counted(watched: Watched, event: Mapping[str, Any]) -> Watched:
@@ -156,4 +199,10 @@ def _ended(watched: Watched, event: Mapping[str, Any], outcome: str, open_after_
 def _alert(kind: str, watched: Watched, at_ms: int, outcome: str | None = None) -> Alert:
     assert watched.since_ts_ms is not None
     known: dict[str, Any] = {name: value for name, value in watched._asdict().items() if name in Alert._fields}
+    told = json.loads(watched.revoking or "{}")
+    if told:
+        member_id = min(told, key=lambda each: told[each][2])
+        client_id, host, told_ms = told[member_id]
+        known |= {"held_by_member_id": member_id, "held_by_client_id": client_id, "held_by_host": host}
+        known["held_ms"] = at_ms - told_ms
     return Alert(type=kind, at_ms=at_ms, open_ms=at_ms - watched.since_ts_ms, outcome=outcome, **known)
