@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kshim.explain.facts import Kind
+from kshim.explain.sources.consumer_records import KEY_TYPES
+from kshim_pipeline.decode.rows import decode_row
 from kshim_pipeline.diagnosis.explained import Found, incident_rows
-from kshim_pipeline.diagnosis.facts import Entry, Place
+from kshim_pipeline.diagnosis.facts import Entry, Place, entries_of
 from kshim_pipeline.diagnosis.typed_rows import rows_of, schema_of, table_of, values_of
+from kshim_pipeline.records import DECODED
 from kshim_pipeline.schemas import INCIDENTS
 from tests.pipeline.explained_rows import (
     a_member,
@@ -17,6 +22,7 @@ from tests.pipeline.explained_rows import (
     known_of,
     lines_of,
 )
+from tests.protocol import golden
 
 A, B, C = a_member("a"), a_member("b"), a_member("c")
 START = a_snapshot(1, 1_000, A, B, C)
@@ -101,3 +107,24 @@ def test_facts_and_incidents_are_the_same_when_spark_has_carried_them() -> None:
     row = next(incident_rows(found))
     assert row.keys() == set(INCIDENTS.names)
     assert table_of([row], INCIDENTS).num_rows == 1
+
+
+def test_records_of_the_new_protocol_are_read_as_kshim_why_reads_them() -> None:
+    records = [_decoded(*record) for record in golden.load("new_protocol.json")["records"]]
+    mine = [row for row in records if row["group_id"] == "epochs"]
+    epochs = [row for row in mine if row["key_type"] in KEY_TYPES]
+    commits = [row for row in records if row["kind"] == "offset_commit"]
+    known = list(entries_of("epochs", [], [], [], epochs + epochs[::2], commits))
+    told = [(entry.fact.kind, entry.fact.member.client_id) for entry in known if entry.fact and entry.fact.member]
+    assert told == [(Kind.JOINED, "ann"), (Kind.JOINED, "ben"), (Kind.LEFT, "ben"), (Kind.LEFT, "ann")]
+    assert [entry.place.offset for entry in known if entry.place is not None][:3] == [0, 4, 5]
+    completed = [entry.fact.phases for entry in known if entry.fact and entry.fact.kind is Kind.COMPLETED]
+    assert [phases.last_wait_ms for phases in completed if phases is not None and phases.last_to_join is not None] == [
+        1_063
+    ]
+
+
+def _decoded(partition: int, offset: int, ts_ms: int, key: str, value: str | None) -> dict[str, Any]:
+    row = dict.fromkeys(DECODED.names) | decode_row(bytes.fromhex(key), None if value is None else bytes.fromhex(value))
+    row |= {"subject": row["member_id"] or row["topic_regex"] or ""}
+    return row | {"topic": "__consumer_offsets", "partition": partition, "offset": offset, "timestamp_ms": ts_ms}

@@ -70,6 +70,41 @@ def test_the_sentences_follow_a_fixed_order() -> None:
     ]
 
 
+def an_epoch(**fields: Any) -> dict[str, Any]:
+    epoch: dict[str, Any] = dict.fromkeys(("join_ms", "sync_ms", "last_to_join"))
+    epoch |= {"group_type": "consumer", "compute_ms": 1_000, "revoke_ms": 6_000, "assign_ms": 1_500, "total_ms": 8_500}
+    epoch |= {"last_to_revoke": LATE, "unowned_ms": 1_500, "unowned_partition_ms": 3_000}
+    return a_rebalance(**epoch | fields)
+
+
+def test_an_epoch_of_the_new_protocol_is_explained_by_its_phases() -> None:
+    lines = explain_rebalance(an_epoch(), migrations=[{"to_type": "consumer", "ts_ms": 1_763_730_240_000}])
+    assert lines[0].startswith("Group orders, the new protocol, epoch 41 to 42, ")
+    assert lines[2:-1] == [
+        "Computing a target took 1.0 s, revoking took 6.0 s, assigning took 1.5 s, 8.5 s in all.",
+        "Last to give up partitions was app-2 on 10.0.0.6 (app-2-9f): others waited 2.8 s for it.",
+        "Partitions had no owner for up to 1.5 s, 3.0 s summed over all.",
+        "11 members are in the new epoch, 1 of the previous epoch are missing.",
+        "The group went over to the new protocol at 2025-11-21 13:04:00.000 UTC.",
+    ]
+
+
+def test_an_epoch_that_is_not_over_names_who_holds_partitions() -> None:
+    row = an_epoch(
+        outcome="open", total_ms=None, revoke_ms=None, assign_ms=None, basis="inferred", reason="topics_changed"
+    )
+    lines = explain_rebalance(row)
+    assert lines[1] == (
+        "It began because topics that it subscribes to were made, deleted or got partitions; the client's reason: "
+        '"consumer poll timeout has expired.".'
+    )
+    assert lines[2:4] == [
+        "Computing a target took 1.0 s.",
+        "Partitions were held longest by app-2 on 10.0.0.6 (app-2-9f): others waited 2.8 s for it.",
+    ]
+    assert "which records the phases, but not why an epoch rises" in lines[-2]
+
+
 def test_an_inferred_rebalance_says_what_is_unknown() -> None:
     unknown = dict.fromkeys(("trigger", "join_ms", "sync_ms", "total_ms", "last_to_join", "partitions"))
     place = {"topic": "__consumer_offsets", "partition": 7, "offset": 3}

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from kshim.explain.facts import Fact, Member, Profile
 from kshim.explain.sources.broker_log import facts_of_log
+from kshim.explain.sources.consumer_records import EpochReader, EpochRecord, converted, profiles_of_epochs
 from kshim.explain.sources.events import fact_of_event
-from kshim.explain.sources.records import Seat, Snapshot, facts_of_records, with_partitions
+from kshim.explain.sources.records import Seat, Snapshot, TopicPartition, facts_of_records, with_partitions
 
 Row = Mapping[str, Any]
 
@@ -31,17 +32,28 @@ class Entry(NamedTuple):
     place: Place | None = None
 
 
-def entries_of(group: str, members: Iterable[Row], events: Iterable[Row], lines: Iterable[Row]) -> Iterator[Entry]:
+def entries_of(
+    group: str,
+    members: Iterable[Row],
+    events: Iterable[Row],
+    lines: Iterable[Row],
+    epochs: Iterable[Row] = (),
+    commits: Iterable[Row] = (),
+) -> Iterator[Entry]:
     """What is known of a group, from its rows of MEMBERS, EVENTS and LOG_LINES in any order.
 
-    The first of events, log and records that knows the group gives the facts; records give profiles and what was assigned.
+    Of a group of the new protocol also its records and commits, rows of EPOCH_RECORDS and COMMITTED of `of_fleet`. The first of events, log and records that knows the group gives the facts; records give profiles and what was assigned.
     """
     places: dict[str, Place | None] = {}
     snapshots = _snapshots(group, members, places)
     profiles = {seat.member_id: seat.profile for snapshot in snapshots for seat in snapshot.seats}
+    records = _epoch_records(epochs, places)
+    profiles |= profiles_of_epochs(records, None)
     facts = _told(group, events, lines, snapshots, profiles, places)
     if not facts:
-        facts = list(facts_of_records(snapshots, lambda seat, until_ms: seat.last_commit_ms))
+        classic = list(facts_of_records(snapshots, lambda seat, until_ms: seat.last_commit_ms))
+        times, names = _commits(commits)
+        facts = converted(classic, list(EpochReader(group, records, times, names, None).facts()))
     attached = set()
     for fact in sorted(facts, key=lambda fact: fact.ts_ms):
         member_id = "" if fact.member is None else fact.member.member_id
@@ -50,6 +62,28 @@ def entries_of(group: str, members: Iterable[Row], events: Iterable[Row], lines:
     for member_id, profile in profiles.items():
         if member_id not in attached:
             yield Entry(group, None, profile)
+
+
+def _epoch_records(epochs: Iterable[Row], places: dict[str, Place | None]) -> tuple[EpochRecord, ...]:
+    """Each once, in order; `places` gets where they are."""
+    found: dict[int, EpochRecord] = {}
+    for row in sorted(epochs, key=lambda row: int(row["offset"])):
+        value = None if row["is_tombstone"] else row["raw_value"]
+        record = EpochRecord(row["timestamp_ms"], row["offset"], row["key_type"], row["subject"], value)
+        found[record.offset] = record
+        places[record.source] = _place(row)
+    return tuple(found.values())
+
+
+def _commits(rows: Iterable[Row]) -> tuple[dict[TopicPartition, list[int]], dict[bytes, str]]:
+    """When each partition was committed, in order, and names of topics by their ids."""
+    times: dict[TopicPartition, list[int]] = {}
+    names: dict[bytes, str] = {}
+    for row in sorted(rows, key=lambda row: int(row["timestamp_ms"])):
+        times.setdefault((row["committed_topic"], row["committed_partition"]), []).append(row["timestamp_ms"])
+        if row["committed_topic_id"] is not None:
+            names[bytes(row["committed_topic_id"])] = row["committed_topic"]
+    return times, names
 
 
 def _told(

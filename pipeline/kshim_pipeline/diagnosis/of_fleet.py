@@ -19,22 +19,35 @@ from kshim_pipeline.diagnosis.neighbours import ENTRIES, neighbours
 from kshim_pipeline.diagnosis.typed_rows import rows_of, schema_of, table_of, values_of
 from kshim_pipeline.materialize import Materialize, cached
 from kshim_pipeline.model.shape import shaped
+from kshim_pipeline.records import DECODED
 from kshim_pipeline.schemas import EVENTS, INCIDENTS, LOG_LINES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+
+def _some(*names: str) -> StructType:
+    """Some columns of DECODED."""
+    return StructType([StructField(name, DECODED[name].dataType) for name in names])
+
+
 _FOUND: Final = schema_of(Found)
+EPOCH_RECORDS: Final = _some(
+    "topic", "partition", "offset", "timestamp_ms", "key_type", "is_tombstone", "raw_value"
+).add("subject", StringType())
+"""Records of groups of the new protocol. `subject`: the member's id, or the expression."""
+COMMITTED: Final = _some("timestamp_ms", "committed_topic", "committed_partition", "committed_topic_id")
+"""Commits of such groups."""
 _TOLD: Final = StructType(
     [
         StructField("group_id", StringType()),
         *(
             StructField(name, StructType([StructField(each.name, each.dataType) for each in table.fields]))
-            for name, table in (("event", EVENTS), ("line", LOG_LINES))
+            for name, table in (("event", EVENTS), ("line", LOG_LINES), ("epoch", EPOCH_RECORDS), ("commit", COMMITTED))
         ),
     ]
 )
-"""What a broker said of a group: an event, or a line of its log."""
+"""What is known of a group besides its members: an event, a line of the broker's log, a record of the new protocol, a commit."""
 
 
 def incidents_of_fleet(
@@ -79,6 +92,13 @@ def _entries(decoded: DataFrame, events: DataFrame | None, log_lines: DataFrame 
         told = told.unionByName(_in_column(events, F.col("group"), EVENTS, "event"))
     if log_lines is not None:
         told = told.unionByName(_in_column(log_lines, F.col("group_id"), LOG_LINES, "line"))
+    of_epochs = decoded.where("key_type in (3, 5, 6, 8, 16) and kind != 'unreadable' and group_id is not null")
+    records = of_epochs.select("*", F.coalesce("member_id", "topic_regex", F.lit("")).alias("subject"))
+    told = told.unionByName(_in_column(records, F.col("group_id"), EPOCH_RECORDS, "epoch"))
+    committed = decoded.where("kind = 'offset_commit' and not is_tombstone").join(
+        of_epochs.select("group_id").distinct(), "group_id", "left_semi"
+    )
+    told = told.unionByName(_in_column(committed, F.col("group_id"), COMMITTED, "commit"))
     of_records = members(decoded).groupBy("group_id")
     return of_records.cogroup(told.groupBy("group_id")).applyInArrow(_entries_of_group, ENTRIES)
 
@@ -92,8 +112,10 @@ def _entries_of_group(of_records: pa.Table, told: pa.Table) -> pa.Table:
     rows, said = of_records.to_pylist(), told.to_pylist()
     events = [row["event"] for row in said if row["event"] is not None]
     lines = [row["line"] for row in said if row["line"] is not None]
+    epochs = [row["epoch"] for row in said if row["epoch"] is not None]
+    commits = [row["commit"] for row in said if row["commit"] is not None]
     group = (rows or said)[0]["group_id"]
-    return table_of(rows_of(entries_of(group, rows, events, lines)), ENTRIES)
+    return table_of(rows_of(entries_of(group, rows, events, lines, epochs, commits)), ENTRIES)
 
 
 def _found(asked: pa.Table) -> pa.Table:

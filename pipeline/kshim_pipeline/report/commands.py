@@ -80,12 +80,12 @@ def explain(options: argparse.Namespace) -> int:
         progress.say(f"looking for {options.group}")
         of_group = results.tables["rebalances"].where(F.col("group_id") == options.group).cache()
         at_ms = of_group.agg(F.max("ts_ms")).collect()[0][0] if options.at is None else options.at
-        lines = [] if at_ms is None else _lines(of_group, results.incidents, options.group, at_ms)
+        lines = [] if at_ms is None else _lines(of_group, results, options.group, at_ms)
     print("\n".join(lines) or f"No rebalance of {options.group} is known.")
     return EXIT_OK if lines else EXIT_FAILURE
 
 
-def _lines(of_group: DataFrame, incidents: DataFrame, group_id: str, at_ms: int) -> list[str]:
+def _lines(of_group: DataFrame, results: Results, group_id: str, at_ms: int) -> list[str]:
     rows = _rows(of_group.where(F.col("ts_ms").between(at_ms - _DAY_MS, at_ms + _DAY_MS)).orderBy("ts_ms"))
     row = nearest(rows, at_ms) or next(iter(_rows(of_group.orderBy(F.abs(F.col("ts_ms") - at_ms)).limit(1))), None)
     if row is None:
@@ -93,7 +93,10 @@ def _lines(of_group: DataFrame, incidents: DataFrame, group_id: str, at_ms: int)
     begin_ms, end_ms = row["ts_ms"], row["ended_ts_ms"] or row["ts_ms"]
     is_part = F.array_contains("groups", group_id) & (F.col("from_ms") <= end_ms) & (F.col("to_ms") >= begin_ms)
     near = sum(abs(other["ts_ms"] - begin_ms) <= _HALF_HOUR_MS for other in rows)
-    return explain_rebalance(row, _rows(incidents.where(is_part).orderBy("from_ms")), in_the_hour=near)
+    is_near = (F.col("group_id") == group_id) & F.col("ts_ms").between(begin_ms - _HALF_HOUR_MS, end_ms + _HALF_HOUR_MS)
+    incidents = _rows(results.incidents.where(is_part).orderBy("from_ms"))
+    migrations = _rows(results.tables["migrations"].where(is_near).orderBy("ts_ms"))
+    return explain_rebalance(row, incidents, migrations, in_the_hour=near)
 
 
 def budget(options: argparse.Namespace) -> int:

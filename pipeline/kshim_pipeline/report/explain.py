@@ -21,6 +21,11 @@ _WHY: Final = {
     "coordinator_loaded": "the coordinator was reloaded",
     "group_too_large": "the group has more members than group.max.size",
     "append_failed": "the coordinator could not write the assignment",
+    "subscription_changed": "{who} subscribes to something else, or asks for another assignor",
+    "topics_changed": "topics that it subscribes to were made, deleted or got partitions",
+    "expression_resolved": "a regular expression stands for other topics",
+    "group_upgraded": "the group went over to the new protocol",
+    "group_downgraded": "the group went back to the classic protocol",
     "member_gone": "a member of the previous generation is missing; whether it left or failed is not recorded",
     "member_restarted": "a member was replaced by one with the same client id and host",
     "members_changed": "members joined and others left",
@@ -45,19 +50,35 @@ def nearest(rebalances: Iterable[Row], at_ms: int) -> Row | None:
     return rows[0] if rows else None
 
 
-def explain_rebalance(rebalance: Row, incidents: Iterable[Row] = (), *, in_the_hour: int | None = None) -> list[str]:
-    """Sentences on a row of rebalances and the incidents that it belongs to; `in_the_hour`: how many of its group."""
+def explain_rebalance(
+    rebalance: Row, incidents: Iterable[Row] = (), migrations: Iterable[Row] = (), *, in_the_hour: int | None = None
+) -> list[str]:
+    """Sentences on a row of rebalances and the incidents that it belongs to; `in_the_hour`: how many of its group.
+
+    `migrations`: those of its group at about that time.
+    """
     lines = [_title(rebalance), _begin(rebalance)]
-    lines += [line for line in (_phases(rebalance), _last_to_join(rebalance), _members(rebalance)) if line]
+    if _has_epochs(rebalance):
+        lines += [line for line in (_steps(rebalance), _last_to_revoke(rebalance), _gaps(rebalance)) if line]
+        lines += [line for line in (_members(rebalance),) if line]
+    else:
+        lines += [line for line in (_phases(rebalance), _last_to_join(rebalance), _members(rebalance)) if line]
     if rebalance["outcome"] in _ENDS:
         lines.append(_ENDS[rebalance["outcome"]])
     for incident in incidents:
         lines.append(f"Cause: {incident['sentence']}{_confidence(incident)}")
         if incident.get("advice"):
             lines.append(f"Recommendation: {incident['advice']}")
+    for migration in migrations:
+        way = "to the new protocol" if migration["to_type"] == "consumer" else "back to the classic protocol"
+        lines.append(f"The group went over {way} at {_instant(migration['ts_ms'])}.")
     if in_the_hour is not None and in_the_hour > 1:
         lines.append(f"The group rebalanced {in_the_hour} times within half an hour before and after.")
-    if rebalance["basis"] == "inferred":
+    if rebalance["basis"] == "inferred" and _has_epochs(rebalance):
+        lines.append(
+            "The reason was inferred from __consumer_offsets, which records the phases, but not why an epoch rises."
+        )
+    elif rebalance["basis"] == "inferred":
         lines.append(
             "This was inferred from __consumer_offsets, which records neither when a rebalance begins nor why; events or "
             "the broker's log would show it."
@@ -67,7 +88,8 @@ def explain_rebalance(rebalance: Row, incidents: Iterable[Row] = (), *, in_the_h
 
 
 def _title(row: Row) -> str:
-    generations = f"generation {_known(row['from_generation'])} to {_known(row['to_generation'])}"
+    what = "the new protocol, epoch" if _has_epochs(row) else "generation"
+    generations = f"{what} {_known(row['from_generation'])} to {_known(row['to_generation'])}"
     return f"Group {row['group_id']}, {generations}, {_instant(row['ts_ms'])}, {row['basis']}."
 
 
@@ -76,6 +98,34 @@ def _begin(row: Row) -> str:
     why = str(_WHY.get(row["reason"], row["reason"])).format(who=_who(trigger))
     words = f'; the client\'s reason: "{trigger["client_reason"]}"' if trigger and trigger["client_reason"] else ""
     return f"It began because {why}{words}."
+
+
+def _has_epochs(row: Row) -> bool:
+    return bool(row["group_type"] == "consumer")
+
+
+def _steps(row: Row) -> str:
+    """The phases of the new protocol."""
+    names = (("computing a target", "compute_ms"), ("revoking", "revoke_ms"), ("assigning", "assign_ms"))
+    parts = [f"{name} took {_duration(row[column])}" for name, column in names if row[column] is not None]
+    whole = f", {_duration(row['total_ms'])} in all" if row["total_ms"] is not None else ""
+    text = f"{', '.join(parts)}{whole}."
+    return text[0].upper() + text[1:] if parts else ""
+
+
+def _last_to_revoke(row: Row) -> str:
+    last = row["last_to_revoke"]
+    if last is None or last["wait_ms"] is None or last["wait_ms"] < 1:
+        return ""
+    done = "Last to give up partitions was" if row["outcome"] == "completed" else "Partitions were held longest by"
+    return f"{done} {_who(last)}: others waited {_duration(last['wait_ms'])} for it."
+
+
+def _gaps(row: Row) -> str:
+    if not row["unowned_ms"]:
+        return ""
+    whole = f", {_duration(row['unowned_partition_ms'])} summed over all" if row["unowned_partition_ms"] else ""
+    return f"Partitions had no owner for up to {_duration(row['unowned_ms'])}{whole}."
 
 
 def _phases(row: Row) -> str:
@@ -106,11 +156,11 @@ def _last_to_join(row: Row) -> str:
 def _members(row: Row) -> str:
     parts = []
     if row["joined"] is not None:
-        parts.append(f"{row['joined']} members are in the new generation")
+        parts.append(f"{row['joined']} members are in the new {'epoch' if _has_epochs(row) else 'generation'}")
     if row["came"]:
         parts.append(f"{row['came']} are new")
     if row["went"]:
-        parts.append(f"{row['went']} of the previous generation are missing")
+        parts.append(f"{row['went']} of the previous {'epoch' if _has_epochs(row) else 'generation'} are missing")
     if row["kicked"]:
         parts.append(f"the coordinator removed {row['kicked']}")
     return f"{', '.join(parts)}." if parts else ""

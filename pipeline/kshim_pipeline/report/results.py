@@ -12,7 +12,8 @@ from pyspark.errors import AnalysisException
 
 from kshim_pipeline.analyses.registry import ANALYSES, all_findings
 from kshim_pipeline.analyses.registry import run as run_analysis
-from kshim_pipeline.diagnosis.incidents import findings_of, incidents
+from kshim_pipeline.diagnosis.incidents import findings_of
+from kshim_pipeline.diagnosis.of_epochs import incidents_of_both
 from kshim_pipeline.diagnosis.settled import settled
 from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.materialize import Materialize, OnDemand, in_folder
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-_MODEL: Final = ("generations", "memberships", "ownership", "commits", "events", "rebalances")
+_MODEL: Final = ("generations", "memberships", "ownership", "commits", "events", "rebalances", "migrations")
 _SAMPLED: Final = "log_ends"
 _WORK: Final = "work"
 
@@ -78,7 +79,7 @@ def compute(spark: SparkSession, gathered: Gathered, materialize: Materialize) -
     analyses = OnDemand({name: partial(_analysis, name, tables) for name in possible}, materialize, under="analyses/")
 
     def found() -> DataFrame:
-        return incidents(gathered.decoded, gathered.events, gathered.log_lines, materialize=on_the_way)
+        return incidents_of_both(gathered.decoded, gathered.events, gathered.log_lines, materialize=on_the_way)
 
     others = OnDemand(
         {

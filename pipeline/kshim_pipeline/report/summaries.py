@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pandas as pd
 from pyspark.sql import functions as F
 
-from kshim_pipeline.analyses.phases import phases
+from kshim_pipeline.analyses.phases import PHASES, phases
 from kshim_pipeline.analyses.stickiness import by_assignor
 from kshim_pipeline.what_if.compare import STRATEGIES, fleet_totals
 
@@ -48,7 +48,7 @@ def by_phase(rebalances: DataFrame, by: str) -> pd.DataFrame:
     """`name` (a value of the column `by`), `phase`, `p50_ms`, `p95_ms`, `p99_ms`: the slowest ones."""
     rows = _pandas(phases(rebalances, by=(by,)).orderBy(F.desc_nulls_last("total_p99_ms")).limit(_GROUPS))
     parts = []
-    for phase in ("join", "sync"):
+    for phase in PHASES:
         part = rows[[by, f"{phase}_p50_ms", f"{phase}_p95_ms", f"{phase}_p99_ms"]].copy()
         part.columns = ["name", "p50_ms", "p95_ms", "p99_ms"]
         parts.append(part.assign(phase=phase.upper()))
