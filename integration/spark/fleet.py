@@ -45,9 +45,11 @@ class Member(Protocol):
 class KafkaPythonConsumer:
     """`integration.spark.member` in a process of its own."""
 
-    def __init__(self, broker: Broker, group_id: str, topic: str, client_id: str) -> None:
-        command = [sys.executable, "-m", "integration.spark.member", broker.bootstrap, group_id, topic, client_id]
-        self._process = subprocess.Popen([*command, str(SLOW_S)], bufsize=0, cwd=_ROOT, stdout=subprocess.PIPE)
+    _MODULE = "integration.spark.member"
+
+    def __init__(self, broker: Broker, group_id: str, topic: str, client_id: str, *more: str) -> None:
+        command = [sys.executable, "-m", self._MODULE, broker.bootstrap, group_id, topic, client_id, str(SLOW_S), *more]
+        self._process = subprocess.Popen(command, bufsize=0, cwd=_ROOT, stdout=subprocess.PIPE)
         self._unread = b""
         self._owned: frozenset[int] = frozenset()
 
@@ -93,6 +95,12 @@ class KafkaPythonConsumer:
         self._owned = frozenset()
         if self._process.stdout is not None:
             self._process.stdout.close()
+
+
+class LibrdkafkaConsumer(KafkaPythonConsumer):
+    """`integration.spark.epoch_member` in a process of its own; `more` is its `group.protocol`."""
+
+    _MODULE = "integration.spark.epoch_member"
 
 
 class JavaConsumer:

@@ -18,7 +18,7 @@ from kafka import KafkaConsumer
 from integration.spark.timeouts import HEARTBEAT_MS, MAX_POLL_MS, SESSION_MS
 
 
-class _Asked:
+class Asked:
     """What signals asked for."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class _Asked:
 
 def main(bootstrap: str, group_id: str, topic: str, client_id: str, slow_s: str) -> None:
     """Consume until SIGTERM."""
-    asked = _Asked()
+    asked = Asked()
     consumer = KafkaConsumer(
         topic,
         bootstrap_servers=bootstrap,
