@@ -77,7 +77,7 @@ def test_an_incident_gets_the_effects_of_the_rebalances_of_its_time(spark: Spark
     assert found["effects"] == [
         {
             "group": "billing", "rebalance_count": 2, "join_ms": 900, "sync_ms": 10, "last_to_join": "app@h",
-            "last_wait_ms": 900, "unowned_ms": None, "is_observed": True,
+            "last_wait_ms": 900, "unowned_ms": None, "is_observed": True, "has_epochs": False,
         }
     ]  # fmt: skip
 

@@ -110,7 +110,7 @@ def _effects(rows: Rows, rebalances: DataFrame) -> Mapping[int, list[dict[str, A
     if not spans:
         return found
     of_incident = rebalances.sparkSession.createDataFrame(spans, "_n int, group_id string, _from_ms long, _to_ms long")
-    last = F.col("last_to_join")
+    last = F.coalesce("last_to_join", "last_to_revoke")
     is_last = ~F.coalesce(last["is_new"], F.lit(True))
     name = F.coalesce(
         last["group_instance_id"],
@@ -123,10 +123,11 @@ def _effects(rows: Rows, rebalances: DataFrame) -> Mapping[int, list[dict[str, A
         .groupBy("_n", "group_id")
         .agg(
             F.count("*").alias("rebalance_count"),
-            F.max("join_ms").alias("join_ms"),
+            F.max(F.coalesce("join_ms", "revoke_ms")).alias("join_ms"),
             F.max("sync_ms").alias("sync_ms"),
             F.max(F.when(is_last, F.struct(last["wait_ms"].alias("wait_ms"), name.alias("name")))).alias("_last"),
             F.bool_and(F.col("basis") == "observed").alias("is_observed"),
+            F.coalesce(F.bool_or(F.col("group_type") == "consumer"), F.lit(False)).alias("has_epochs"),
         )
     )
     for row in joined.orderBy("_n", "group_id").collect():
@@ -140,6 +141,7 @@ def _effects(rows: Rows, rebalances: DataFrame) -> Mapping[int, list[dict[str, A
                 "last_wait_ms": row["_last"] and row["_last"]["wait_ms"],
                 "unowned_ms": None,
                 "is_observed": row["is_observed"],
+                "has_epochs": row["has_epochs"],
             }
         )
     return found
