@@ -36,7 +36,8 @@ def run(options: argparse.Namespace) -> int:
         progress = Progress()
         with broker(folder, groups=options.services) as bootstrap:
             print(
-                f"A broker on {bootstrap}; {options.services} simulated groups and two real consumers have incidents ..."
+                f"A broker on {bootstrap}; {options.services} simulated groups, one of the new protocol, and two real "
+                "consumers have incidents ..."
             )
             truths = asyncio.run(
                 play(bootstrap, groups=options.services, incidents=options.incidents, seed=options.seed)

@@ -1,4 +1,4 @@
-"""The processes of the demo: the broker, incidents on simulated consumers, and two real consumers, one of them killed."""
+"""The processes of the demo: the broker, incidents on simulated consumers of both protocols, and two real ones, one of them killed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from kshim_pipeline.demo.epoch_group import EPOCH_PARTITIONS, EPOCH_SESSION_MS, EPOCH_TOPIC, play_epochs
 from kshim_pipeline.demo.incidents import PARTITIONS, Truth, group_ids, topic_of
 from kshim_pipeline.demo.incidents import play as simulate
 from kshim_pipeline.errors import PipelineError
@@ -31,6 +32,9 @@ def broker(folder: Path, *, groups: int) -> Iterator[str]:
     command += [f"--data-dir={folder / 'data'}", f"--topic={_REAL_TOPIC}:4"]
     command += ["--config=group.min.session.timeout.ms=500", "--config=group.initial.rebalance.delay.ms=0"]
     command += [f"--topic={topic_of(group_id)}:{PARTITIONS}" for group_id in group_ids(groups)]
+    command += [f"--topic={EPOCH_TOPIC}:{EPOCH_PARTITIONS}"]
+    for key, value in (("session.timeout.ms", EPOCH_SESSION_MS), ("heartbeat.interval.ms", 500)):
+        command += [f"--config=group.consumer.{key}={value}", f"--config=group.consumer.min.{key}={value}"]
     # It is landed once, at the end: by then compaction would have erased part of what happened.
     command += ["--config=log.cleaner.enable=false"]
     with (folder / "kshim.log").open("wb") as log:
@@ -49,10 +53,10 @@ def broker(folder: Path, *, groups: int) -> Iterator[str]:
 
 async def play(bootstrap: str, *, groups: int, incidents: int, seed: int) -> list[Truth]:
     """Run the incidents. Returns the truth, which is in no input of the analysis. Raises PipelineError."""
-    simulated, real = await asyncio.gather(
-        simulate(bootstrap, groups, incidents, seed), _kill_a_real_consumer(bootstrap)
+    simulated, of_epochs, real = await asyncio.gather(
+        simulate(bootstrap, groups, incidents, seed), play_epochs(bootstrap), _kill_a_real_consumer(bootstrap)
     )
-    return [*simulated, *real]
+    return [*simulated, *of_epochs, *real]
 
 
 async def _kill_a_real_consumer(bootstrap: str) -> list[Truth]:
