@@ -89,7 +89,7 @@ def history_of(rows: Rows, topics: Mapping[str, str] | None = None) -> EpochHist
     last_ms = 0
     of_group = (row for row in rows if row["kind"] != "offset_commit")
     for row in in_order(empty | row | _ids(row) for row in of_group):
-        found.add(row if row["wish"] is None else row | {"wish": _NO_WISH | row["wish"]})
+        found.add(row if row["wish"] is None else {**row, "wish": _NO_WISH | row["wish"]})
         last_ms = row["timestamp_ms"]
     found.finish(last_ms)
     return found
