@@ -343,7 +343,7 @@ def test_a_group_that_goes_over_keeps_its_incarnation_and_its_members(tables: di
     assert rows_of(of(tables, "rebalances", "m"), *kinds, by=("ts_ms",)) == [
         (1_000, "classic", None, 5, "unknown"),
         (60_000, "consumer", 5, 6, "member_joined"),
-        (93_000, "classic", 6, 7, "member_gone"),
+        (93_000, "classic", 6, 7, "unknown"),
     ]
 
 
