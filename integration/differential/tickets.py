@@ -58,8 +58,8 @@ class Side:
 
     def _rename(self, field: str, text: str) -> str:
         if field == "error_message":
-            for drawn, symbol in self.symbols.items():
-                text = text.replace(drawn, symbol)
+            for drawn, name in self.symbols.items():
+                text = text.replace(drawn, name)
             return without_refused_id(text)
         symbol = self.symbols.get(text)
         if symbol is None and field in ("member_id", "leader") and id_prefix(text)[:3] != "not":

@@ -56,7 +56,7 @@ def test_causes_of_many_groups_are_weighed_one_reading_after_the_other(tmp_path:
         for number in range(40):
             with Member(service.bootstrap, f"many-{number}") as member:
                 member.join()
-        counts = []
+        counts: list[int] = []
         while not counts or counts[-1] < 40:
             page = service.ask("GET", "/page").text
             counts.append(len(re.findall(r"one_by_one_start|scale_up", page)))

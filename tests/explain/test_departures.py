@@ -66,9 +66,9 @@ def test_a_member_that_left_and_did_not_come_back_was_removed_by_its_operator() 
 
 
 def test_a_member_that_an_administrator_removed_is_no_client_that_left() -> None:
-    back = {"says": "encountered UNKNOWN_MEMBER_ID from HEARTBEAT response", "connection": "one", "opened_ms": 0}
-    words = "member was removed by an admin: it hangs"
-    story = a_group_of_three().leaves(HOUR, "one", says=words).joins(HOUR + SECOND, "one", **back)
+    story = a_group_of_three().leaves(HOUR, "one", says="member was removed by an admin: it hangs")
+    back = "encountered UNKNOWN_MEMBER_ID from HEARTBEAT response"
+    story = story.joins(HOUR + SECOND, "one", says=back, connection="one", opened_ms=0)
     assert the_last_cause(story) == ("removed_by_admin", ("one@10.0.0.1",))
     incident = story.incidents()[-1]
     assert sentence(incident) == "An administrator removed one@10.0.0.1 from billing."
