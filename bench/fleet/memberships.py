@@ -46,6 +46,7 @@ def generations(timelines: DataFrame, fleet: Fleet) -> DataFrame:
     leader = member(fleet, F.col("_leader"), births(F.col("_leader"), F.col("births")))
     until = F.when(F.col("_next").isNotNull(), stored_ms(F.col("_next"), leaving=next_leaves))
     columns = {
+        "group_type": F.lit("classic"),
         "incarnation": F.lit(0),
         "generation_id": k + 1,
         "ordinal": ordinal_of(k),
@@ -120,6 +121,7 @@ def _columns(fleet: Fleet, k: Column) -> list[Column]:
     part = F.floor(waited * fleet.draw("waited", F.col("id"), k, F.col("_slot"))).cast("long")
     of_slot = F.size(own_partitions(F.col("_slot")))
     columns = {
+        "group_type": F.lit("classic"),
         "incarnation": F.lit(0),
         "generation_id": k + 1,
         "ts_ms": F.when(has_left, F.col("t.begin_ms")).otherwise(F.col("t.ended_ms")),

@@ -99,6 +99,7 @@ def _columns() -> list[Column]:
     wait = joined_at - begin
     words = F.create_map(*(F.lit(word) for pair in _TEXTS.items() for word in pair))
     columns = {
+        "group_type": F.lit("classic"),
         "from_generation": k,
         "to_generation": k + 1,
         "ts_ms": begin,

@@ -10,6 +10,7 @@ from bench.fleet.memberships import generations, memberships
 from bench.fleet.ownership import ownership
 from bench.fleet.rebalances import rebalances
 from bench.fleet.timeline import timelines
+from kshim_pipeline.schemas import MIGRATIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,5 +31,6 @@ def tables(spark: SparkSession, fleet: Fleet, *, tasks: int = 8) -> dict[str, Da
         "memberships": memberships(timeline, fleet),
         "ownership": ownership(recorded, fleet),
         "commits": commits(timeline, recorded, fleet),
+        "migrations": spark.createDataFrame([], MIGRATIONS),  # all of its groups use the classic protocol
         "log_ends": log_ends(timelines(sampled, fleet), sampled, fleet),
     }

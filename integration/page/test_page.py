@@ -251,7 +251,8 @@ def test_the_test_of_jumps_would_see_one(page: Page) -> None:
     page.goto(f"{ADDRESS}/page?group=billing")
     page.evaluate(_SHIFTS)
     page.evaluate(
-        "document.getElementById('why').before(Object.assign(document.createElement('section'), { innerText: 'new' }))"
+        "const block = document.createElement('section'); block.style.height = '300px';"
+        "document.getElementById('why').before(block)"
     )
     assert page.evaluate("shiftedSoFar()") > 0.05
 

@@ -951,3 +951,10 @@ def test_members_of_the_new_protocol_that_expire_a_session_after_a_load_found_no
     profiles = {each.member_id: Profile(each, SESSION_MS, REBALANCE_MS, ()) for each in members}
     *_, incident = explain(Known(tuple(facts), profiles, ("events",)))
     assert (str(incident.cause), incident.clients) == ("broker_restarted", ("a@10.0.0.1", "b@10.0.0.2"))
+
+
+def test_a_member_of_a_group_of_which_no_rebalance_is_known_is_no_other_application() -> None:
+    story = Story()
+    for number, client in enumerate(("one", "two", "three"), 1):
+        story.joins(0, client, host=f"10.0.0.{number}", topics=(), completes=False)
+    assert causes_of(story.expires(HOUR, "two", completes=False)) == ["one_by_one_start", "killed"]

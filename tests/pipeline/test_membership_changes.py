@@ -71,12 +71,26 @@ def test_a_static_member_under_a_new_id_was_restarted_without_being_away() -> No
 def test_a_fleet_of_memberships_becomes_changes_with_the_times_of_each_group(spark: SparkSession) -> None:
     def membership(group: str, ts_ms: int, change: str, member: str, **fields: Any) -> dict[str, Any]:
         base = dict.fromkeys(MEMBERSHIPS.fieldNames())
-        known = {"group_id": group, "incarnation": 0, "generation_id": 1, "member_id": member, "owner": member}
+        known = {
+            "group_id": group,
+            "group_type": "classic",
+            "incarnation": 0,
+            "generation_id": 1,
+            "member_id": member,
+            "owner": member,
+        }
         return base | known | {"ts_ms": ts_ms, "change": change, "source": "events", "client_id": "app"} | fields
 
     def generation(group: str, ts_ms: int, partitions: int) -> dict[str, Any]:
         base = dict.fromkeys(GENERATIONS.fieldNames())
-        known = {"group_id": group, "incarnation": 0, "generation_id": 1, "ordinal": 0, "state": "Stable"}
+        known = {
+            "group_id": group,
+            "group_type": "classic",
+            "incarnation": 0,
+            "generation_id": 1,
+            "ordinal": 0,
+            "state": "Stable",
+        }
         return base | known | {"ts_ms": ts_ms, "partitions": partitions, "members": 1, "source": "events"}
 
     memberships = spark.createDataFrame(

@@ -55,9 +55,10 @@ def is_passing_stranger(group: Group, life: Life, other: Life, known: Known) -> 
 
 
 def _disturbs(group: Group, life: Life) -> bool:
-    """Whether a member is gone again before any rebalance with it was over: there is no record of it."""
-    settled_ms = group.settled_ms(life.began_ms)
-    return life.gone is not None and (settled_ms is None or settled_ms >= life.gone.ts_ms)
+    """Whether a member is gone again before any rebalance with it was over, as those before it were: there is no record of it."""
+    first_ms, settled_ms = group.settled_ms(0), group.settled_ms(life.began_ms)
+    had_settled = first_ms is not None and first_ms < life.began_ms
+    return had_settled and life.gone is not None and (settled_ms is None or settled_ms >= life.gone.ts_ms)
 
 
 def _failed_meanwhile(
