@@ -64,7 +64,8 @@ def consumers(kafka: RealKafka, group: str, *names: str) -> Iterator[dict[str, s
         running: dict[str, subprocess.Popen[bytes]] = {}
         for name in names:
             command = [sys.executable, "-m", "integration.page.consumer", kafka.bootstrap, group, name, "orders"]
-            running[name] = stack.enter_context(subprocess.Popen(command, cwd=Path(__file__).parents[2]))
+            process = subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE)
+            running[name] = stack.enter_context(process)
             stack.callback(running[name].kill)
         yield running
 
@@ -90,6 +91,8 @@ def test_a_member_that_lets_the_others_wait_is_named_by_the_first_screen(
         page.goto(f"{address}?group=waiting")
         expect(page.locator("#members tbody tr")).to_have_count(2, timeout=_PATIENCE_MS)
         expect(page.locator("p.state .chip")).to_have_text("Stable", timeout=_PATIENCE_MS)
+        assert running["slow"].stdout is not None
+        assert running["slow"].stdout.readline() == b"has worked\n"
         running["slow"].send_signal(signal.SIGUSR1)
         with consumers(kafka, "waiting", "third"):
             expect(page.locator("p.state .chip")).to_have_text("PreparingRebalance", timeout=_PATIENCE_MS)
@@ -114,9 +117,10 @@ def test_a_member_that_was_killed_is_named_by_the_first_screen(page: Page, kafka
 
 
 def test_a_kafka_that_goes_away_is_named_and_found_again(page: Page, kafka: RealKafka, address: str) -> None:
-    page.goto(address)
-    shown = page.locator("#groups tbody tr")
-    expect(shown).not_to_have_count(0)
+    with consumers(kafka, "before", "old"):
+        page.goto(address)
+        shown = page.locator("#groups tbody tr")
+        expect(page.locator("#groups tbody tr", has_text="before")).to_have_count(1, timeout=_PATIENCE_MS)
     before = shown.count()
     kafka.kill()
     expect(page.locator(".problem")).to_contain_text("trying again", timeout=_PATIENCE_MS)

@@ -250,11 +250,12 @@ def test_the_test_of_jumps_would_see_one(page: Page) -> None:
     serve(page, made_up)
     page.goto(f"{ADDRESS}/page?group=billing")
     page.evaluate(_SHIFTS)
+    page.evaluate("shiftedSoFar()")  # the page has been painted: only what is seen can jump
     page.evaluate(
         "const block = document.createElement('section'); block.style.height = '300px';"
         "document.getElementById('why').before(block)"
     )
-    assert page.evaluate("shiftedSoFar()") > 0.05
+    page.wait_for_function("async () => await shiftedSoFar() > 0.05")
 
 
 def test_an_answer_that_is_no_page_is_said_and_what_was_read_stays(page: Page) -> None:
