@@ -6,21 +6,34 @@ from collections.abc import Iterator
 
 import pytest
 
-from kshim_protocol.apis import API_TABLE
+from kshim_protocol.apis import API_TABLE, SHARE_GROUP_APIS, Api
 from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kshim_protocol.internal.record_types import RECORD_TYPES
+from kshim_protocol.internal.share_state import (
+    ShareSnapshotKey,
+    ShareSnapshotValue,
+    ShareUpdateKey,
+    ShareUpdateValue,
+)
 from kshim_protocol.internal.transaction_log import TransactionLogKey, TransactionLogValue
 from kshim_protocol.schema import Struct
 
+ALL_APIS: tuple[Api, ...] = (*API_TABLE.values(), *SHARE_GROUP_APIS.values())
 API_MESSAGES: tuple[type[Struct], ...] = tuple(
-    cls for api in API_TABLE.values() for cls in (api.request_class(), api.response_class())
+    cls for api in ALL_APIS for cls in (api.request_class(), api.response_class())
 )
 CONSUMER_PROTOCOL: tuple[type[Struct], ...] = (ConsumerProtocolSubscription, ConsumerProtocolAssignment)
 OFFSETS_RECORDS: tuple[type[Struct], ...] = tuple(
     cls for type_ in RECORD_TYPES.values() for cls in (type_.key_class(), type_.value_class())
 )
 TRANSACTION_RECORDS: tuple[type[Struct], ...] = (TransactionLogKey, TransactionLogValue)
-ALL_MESSAGES = API_MESSAGES + CONSUMER_PROTOCOL + OFFSETS_RECORDS + TRANSACTION_RECORDS
+SHARE_STATE_RECORDS: tuple[type[Struct], ...] = (
+    ShareSnapshotKey,
+    ShareSnapshotValue,
+    ShareUpdateKey,
+    ShareUpdateValue,
+)
+ALL_MESSAGES = API_MESSAGES + CONSUMER_PROTOCOL + OFFSETS_RECORDS + TRANSACTION_RECORDS + SHARE_STATE_RECORDS
 
 
 def versions_of(cls: type[Struct]) -> range:

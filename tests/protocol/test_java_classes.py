@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from kshim_protocol.apis import API_TABLE, Api
+from kshim_protocol.apis import Api
 from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.produce import ProduceRequest
 from kshim_protocol.schema import Request, Struct, row_is_in
-from tests.protocol.catalogue import OFFSETS_RECORDS, TRANSACTION_RECORDS, over_versions
+from tests.protocol.catalogue import ALL_APIS, OFFSETS_RECORDS, SHARE_STATE_RECORDS, TRANSACTION_RECORDS, over_versions
 from tests.protocol.strategies import messages
 
 pytestmark = pytest.mark.java
@@ -30,6 +30,7 @@ class JavaMessages:
         kafka = jvm.classes.org.apache.kafka
         self._group_records = kafka.coordinator.group.generated
         self._transaction_records = kafka.coordinator.transaction.generated
+        self._share_records = kafka.coordinator.share.generated
         self._messages = kafka.common.message
         self._requests = kafka.common.requests
         self._protocol = kafka.common.protocol
@@ -47,6 +48,8 @@ class JavaMessages:
             java_class = getattr(self._group_records, cls.__name__)
         elif cls in TRANSACTION_RECORDS:
             java_class = getattr(self._transaction_records, cls.__name__)
+        elif cls in SHARE_STATE_RECORDS:
+            java_class = getattr(self._share_records, cls.__name__)
         else:
             suffix = "" if cls.info.api_key is None else "Data"
             java_class = getattr(self._messages, cls.__name__ + suffix)
@@ -86,7 +89,7 @@ WITH_A_TEXT = {"FindCoordinator", "DescribeConfigs", "AlterClientQuotas"}
 """Kafka fills in its own sentence about the error; ours is the caller's."""
 ERRORS = (ErrorCode.NOT_COORDINATOR, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.UNKNOWN_SERVER_ERROR)
 
-API_VERSIONS = [(api, version) for api in API_TABLE.values() for version in range(api.min_version, api.max_version + 1)]
+API_VERSIONS = [(api, version) for api in ALL_APIS for version in range(api.min_version, api.max_version + 1)]
 
 
 def distinct(message: Any, version: int, place: int = 0) -> Any:

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from kshim.tools.kafka_apis import KAFKA_APIS
-from kshim_protocol.apis import API_TABLE, Api
+from kshim_protocol.apis import Api
 from kshim_protocol.errors import RETRIABLE, ErrorCode
 from kshim_protocol.schema import MISSING, ZERO_UUID, Row, Struct, row_is_in, version_range
 from kshim_protocol.wire import FIXED, default_of
 from tests.protocol.catalogue import (
+    ALL_APIS,
     ALL_MESSAGES,
     API_MESSAGES,
     each_version,
@@ -26,7 +27,7 @@ from tests.protocol.catalogue import (
 SPELLED_OTHERWISE = {"Enable2Pc": "enable_2pc"}
 """Fields whose snake_case name does not follow from Kafka's."""
 
-over_apis = pytest.mark.parametrize("api", API_TABLE.values(), ids=[api.name for api in API_TABLE.values()])
+over_apis = pytest.mark.parametrize("api", ALL_APIS, ids=[api.name for api in ALL_APIS])
 
 
 class JsonSchemas:
@@ -35,7 +36,14 @@ class JsonSchemas:
     def __init__(self, jars: tuple[Path, ...]) -> None:
         self._texts: dict[str, str] = {}
         for jar in jars:
-            if jar.name.startswith(("kafka-clients-", "kafka-group-coordinator-4", "kafka-transaction-coordinator-4")):
+            if jar.name.startswith(
+                (
+                    "kafka-clients-",
+                    "kafka-group-coordinator-4",
+                    "kafka-transaction-coordinator-4",
+                    "kafka-share-coordinator-4",
+                )
+            ):
                 with zipfile.ZipFile(jar) as archive:
                     for name in archive.namelist():
                         if name.startswith("common/message/") and name.endswith(".json"):
