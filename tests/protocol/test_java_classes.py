@@ -85,7 +85,17 @@ def test_java_reads_what_we_build_and_writes_the_same(cls: type[Struct], version
 
 
 # Where our error response differs from the one Kafka's request class makes by itself, and why.
-WITH_A_TEXT = {"FindCoordinator", "DescribeConfigs", "AlterClientQuotas"}
+WITH_A_TEXT = {
+    "FindCoordinator",
+    "DescribeConfigs",
+    "AlterClientQuotas",
+    "ReadShareGroupState",
+    "WriteShareGroupState",
+    "ReadShareGroupStateSummary",
+    "DescribeShareGroupOffsets",
+    "AlterShareGroupOffsets",
+    "DeleteShareGroupOffsets",
+}
 """Kafka fills in its own sentence about the error; ours is the caller's."""
 ERRORS = (ErrorCode.NOT_COORDINATOR, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.UNKNOWN_SERVER_ERROR)
 
