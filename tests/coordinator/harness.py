@@ -23,7 +23,7 @@ from kshim.coordinator.groups.config import GroupConfig
 from kshim.coordinator.groups.coordinator import GroupCoordinator
 from kshim.coordinator.groups.events import Transition
 from kshim.coordinator.groups.shard import Shard
-from kshim.coordinator.step import Append, Event, Lookup, Now, RequestContext, Step, Ticket
+from kshim.coordinator.step import Append, Errand, Event, Lookup, Now, RequestContext, Step, Ticket
 from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.internal.records import UnknownKey, parse_key, parse_value
@@ -114,7 +114,7 @@ class Written:
 
 class Sim:
     """A coordinator, its logs and its time. `calls` are all requests ever sent, `events` all events published, `lookups`
-    those that nobody has answered."""
+    and `errands` those that nobody has answered."""
 
     def __init__(self, topics: Mapping[str, int] | None = None, **config: Any) -> None:
         self.config = GroupConfig(**config)
@@ -125,6 +125,7 @@ class Sim:
         self.calls: list[Call[Any]] = []
         self.events: list[Event] = []
         self.lookups: list[Lookup] = []
+        self.errands: list[Errand] = []
         self.append_errors: deque[ErrorCode] = deque()
         self._numbers = count(1)
         self.coordinator = self._new_coordinator()
@@ -164,6 +165,7 @@ class Sim:
             ticket.complete(response)
         self.events += step.events
         self.lookups += step.lookups
+        self.errands += step.errands
 
     def _append(self, append: Append, step: Step) -> None:
         if self.append_errors:

@@ -10,6 +10,7 @@ from kshim_protocol.errors import ErrorCode
 
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
+SHARE_STATE_TOPIC = "__share_group_state"
 
 
 class Now(NamedTuple):
@@ -127,6 +128,18 @@ class Lookup(NamedTuple):
     may_describe: Callable[[str], bool] | None = None
 
 
+class Errand(NamedTuple):
+    """A request of one coordinator to another, that of `topic`. `settle(response, now)` returns what is to be applied.
+
+    It is called exactly once, later or within the same application; what it is about may be gone by then.
+    """
+
+    topic: str
+    request: Any
+    now: Now
+    settle: Callable[[Any, Now], Step | None]
+
+
 class Event(ValueObject):
     """Base of all events. `partition` is that of `topic` concerned, `now` the time of the input.
 
@@ -146,7 +159,7 @@ class Step:
 
     `appends` are for partitions of `topic`, and may grow while they are tried one after the other. `replies` holds
     (ticket, response message); at most one reply is ever made for a ticket. `markers` are written after the appends.
-    `lookups` are begun after that, too; their results are other inputs.
+    `lookups` and `errands` are begun after that, too; their results are other inputs.
     Each of `once_durable` is called once what the logs of the Step's partitions hold by then is as durable as was
     promised, and not at all when that is lost; what it returns is to be applied.
 
@@ -155,7 +168,18 @@ class Step:
     changed when an exception ends the input or its application; None before a shard was found and after all is done.
     """
 
-    __slots__ = ("appends", "at_work", "events", "lookups", "markers", "once_durable", "partitions", "replies", "topic")
+    __slots__ = (
+        "appends",
+        "at_work",
+        "errands",
+        "events",
+        "lookups",
+        "markers",
+        "once_durable",
+        "partitions",
+        "replies",
+        "topic",
+    )
 
     def __init__(self, topic: str = OFFSETS_TOPIC) -> None:
         self.topic = topic
@@ -163,6 +187,7 @@ class Step:
         self.partitions: Sequence[int] = ()
         self.markers: Sequence[Marker] = ()
         self.lookups: Sequence[Lookup] = ()
+        self.errands: Sequence[Errand] = ()
         self.once_durable: Sequence[Callable[[], Step | None]] = ()
         self.appends: list[Append] = []
         self.replies: list[tuple[Ticket, Any]] = []

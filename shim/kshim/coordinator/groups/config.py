@@ -16,6 +16,17 @@ class ConsumerSettings(NamedTuple):
     assignment_interval_ms: int
 
 
+class ShareSettings(NamedTuple):
+    """What a share group may have for itself (ConfigResource GROUP); what it has not is the broker's."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000
+
+
+ShareSettingsOf = Callable[[str], ShareSettings]
+"""`share_settings_of(group_id)`, as `SettingsOf`."""
+
 SettingsOf = Callable[[str], ConsumerSettings]
 """`settings_of(group_id)`: what holds now. It is asked for each heartbeat, so it is fast, and nothing keeps its answer."""
 
@@ -34,6 +45,10 @@ class GroupConfig(ValueObject, frozen=False):
     group_consumer_migration_policy: str = "bidirectional"
     group_consumer_regex_refresh_interval_ms: int = 600_000
     group_consumer_session_timeout_ms: int = 45_000
+    group_share_assignment_interval_ms: int = 1_000
+    group_share_heartbeat_interval_ms: int = 5_000
+    group_share_max_size: int = 200
+    group_share_session_timeout_ms: int = 45_000
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000
     group_max_size: int = 2_147_483_647
@@ -59,4 +74,12 @@ class GroupConfig(ValueObject, frozen=False):
             self.group_consumer_session_timeout_ms,
             self.group_consumer_heartbeat_interval_ms,
             self.group_consumer_assignment_interval_ms,
+        )
+
+    def share_settings(self, group_id: str) -> ShareSettings:
+        """`ShareSettingsOf` where no group has settings of its own."""
+        return ShareSettings(
+            self.group_share_session_timeout_ms,
+            self.group_share_heartbeat_interval_ms,
+            self.group_share_assignment_interval_ms,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from kshim.coordinator.catalog import TopicCatalog
@@ -11,7 +12,7 @@ from kshim.coordinator.deadlines import Key
 from kshim.coordinator.groups import delete_groups, describe_groups, list_groups
 from kshim.coordinator.groups.classic import join_group, leave_group, rebalance, sync_group
 from kshim.coordinator.groups.classic.heartbeat import heartbeat
-from kshim.coordinator.groups.config import GroupConfig, SettingsOf
+from kshim.coordinator.groups.config import GroupConfig, SettingsOf, ShareSettingsOf
 from kshim.coordinator.groups.consumer import consumer_group_describe, consumer_group_heartbeat, removal
 from kshim.coordinator.groups.consumer.lookups import expressions_resolved
 from kshim.coordinator.groups.expiry import expire, forget_topics
@@ -19,6 +20,10 @@ from kshim.coordinator.groups.loading import finish_load, release_parked
 from kshim.coordinator.groups.offsets import offset_commit, offset_delete, offset_fetch
 from kshim.coordinator.groups.replay import Replay
 from kshim.coordinator.groups.shard import Shard
+from kshim.coordinator.groups.share.group import ShareGroup
+from kshim.coordinator.groups.share.initialization import forget_deleted_topics
+from kshim.coordinator.groups.share.share_group_describe import share_group_describe
+from kshim.coordinator.groups.share.share_group_heartbeat import share_group_heartbeat, share_session_expired
 from kshim.coordinator.runtime import CoordinatorRuntime, in_all_shards, in_many_shards, in_one_shard
 from kshim.coordinator.step import OFFSETS_TOPIC, Append, Lookup, Now, RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -32,6 +37,7 @@ from kshim_protocol.records.control import ControlType, EndTransactionMarker, bu
 
 if TYPE_CHECKING:
     from kshim_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+    from kshim_protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
     from kshim_protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
     GroupRequest = (
@@ -41,6 +47,7 @@ if TYPE_CHECKING:
         | LeaveGroupRequest
         | OffsetCommitRequest
         | OffsetDeleteRequest
+        | ShareGroupHeartbeatRequest
     )
 
 Verify = Callable[[int], ErrorCode]
@@ -65,6 +72,7 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
         topics: TopicCatalog,
         new_id: Callable[[], str],
         settings_of: SettingsOf | None = None,
+        share_settings_of: ShareSettingsOf | None = None,
         require_expression: Callable[[str], None] = lambda expression: None,
     ) -> None:
         super().__init__(OFFSETS_TOPIC, config.offsets_topic_num_partitions)
@@ -72,6 +80,7 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
         self._topics = topics
         self._new_id = new_id
         self._settings_of = settings_of or config.consumer_settings
+        self._share_settings_of = share_settings_of or config.share_settings
         self._require_expression = require_expression
 
     # APIs; each is described by the function that answers it
@@ -88,6 +97,9 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
 
     consumer_group_describe: Final = in_many_shards(consumer_group_describe.consumer_group_describe)
     consumer_group_heartbeat: Final = in_one_shard(_group_id, consumer_group_heartbeat.consumer_group_heartbeat)
+
+    share_group_describe: Final = in_many_shards(share_group_describe)
+    share_group_heartbeat: Final = in_one_shard(_group_id, share_group_heartbeat)
 
     def heartbeat(self, request: HeartbeatRequest, context: RequestContext, ticket: Ticket) -> Step:
         """See `heartbeat.py`. What `in_one_shard` does, without hashing the group id: most requests are Heartbeats."""
@@ -195,7 +207,8 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
             shard = self._shards.get(partition)
             if shard is None or shard.is_loading:
                 continue
-            for step in forget_topics(shard, deleted, now, begin=partial(self._begin_in, partition)):
+            begin = partial(self._begin_in, partition)
+            for step in chain(forget_topics(shard, deleted, now, begin), forget_deleted_topics(shard, now, begin)):
                 yield step
                 if self._shards.get(partition) is not shard:
                     break  # it was given up meanwhile
@@ -223,6 +236,7 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
             topics=self._topics,
             new_id=self._new_id,
             settings_of=self._settings_of,
+            share_settings_of=self._share_settings_of,
             require_expression=self._require_expression,
             deadlines=self._deadlines,
             homes=self._homes,
@@ -272,6 +286,8 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
                 rebalance.sync_timer_fired(shard, classic, now, step)
             case ("session", _, member_id) if classic is not None:
                 rebalance.session_expired(shard, classic, member_id, now, step)
+            case ("session", group_id, member_id) if isinstance(shard.groups[group_id], ShareGroup):
+                share_session_expired(shard, shard.share_group(group_id), member_id, now, step)
             case ("session", group_id, member_id):
                 removal.session_expired(shard, shard.consumer_group(group_id), member_id, now, step)
             case ("rebalance", group_id, member_id):

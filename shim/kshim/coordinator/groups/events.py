@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, TypedDict
 
 from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.consumer.state import ConsumerGroupState, MemberState
+from kshim.coordinator.groups.share.state import ShareGroupState
 from kshim.coordinator.step import Event, Now
 from kshim.coordinator.value_object import ValueObject
 from kshim_protocol.errors import ErrorCode
@@ -32,8 +33,8 @@ HISTORY_FIELDS: Final = frozenset(
 """Fields of events that only history needs; the log leaves them out."""
 
 
-AnyGroupState = GroupState | ConsumerGroupState
-"""Both print as Kafka's words."""
+AnyGroupState = GroupState | ConsumerGroupState | ShareGroupState
+"""All print as Kafka's words."""
 
 TopicPartitions = tuple[tuple[str, int], ...]
 """(topic, partition) each."""
@@ -157,6 +158,11 @@ class GroupWithEvents(ABC):
     @abstractmethod
     def epoch(self) -> int:
         """Its generation or group epoch."""
+
+    @property
+    def may_expire(self) -> bool:
+        """Whether it goes when it is empty and has no offsets."""
+        return True
 
     def event(self, now: Now) -> GroupEventFields:
         """The fields that every event of this group has: `MemberAdded(**group.event(now), ...)`."""

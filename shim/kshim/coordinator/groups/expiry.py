@@ -31,7 +31,7 @@ def expire(shard: Shard, now: Now, step: Step) -> None:
         tombstones.add_offsets(group.group_id, partitions)
         is_left_bare = len(partitions) == shard.offsets.count(group.group_id)
         has_transaction = shard.offsets.has_open_transaction(group.group_id)
-        if group.is_empty and is_left_bare and not has_transaction:
+        if group.is_empty and group.may_expire and is_left_bare and not has_transaction:
             tombstones.add_group(group.group_id)
     _write(shard, tombstones, now, step)
 

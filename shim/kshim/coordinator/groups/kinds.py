@@ -23,6 +23,7 @@ class GroupKind(Enum):
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
+    SHARE = "share"
 
 
 def converted(group: AnyGroup, kind: GroupKind, now: Now) -> GroupConverted:
@@ -81,6 +82,10 @@ class AnyGroup(Protocol):
 
     def event(self, now: Now) -> GroupEventFields:
         """The fields that every event of this group has."""
+
+    @property
+    def may_expire(self) -> bool:
+        """Whether it goes when it is empty and has no offsets."""
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether a member subscribes to `topic`, so that its offsets are in use."""

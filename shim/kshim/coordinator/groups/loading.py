@@ -12,6 +12,8 @@ from kshim.coordinator.groups.consumer.group import ConsumerGroup
 from kshim.coordinator.groups.consumer.timers import restart_timers
 from kshim.coordinator.groups.events import Cause, GroupLoaded, RecordsSkipped, Trigger
 from kshim.coordinator.groups.shard import Shard
+from kshim.coordinator.groups.share.append_plan import restart_share_session
+from kshim.coordinator.groups.share.group import ShareGroup
 from kshim.coordinator.step import Now, Step
 from kshim_protocol.errors import ErrorCode
 
@@ -22,6 +24,10 @@ def finish_load(shard: Shard, now: Now, step: Step) -> None:
         step.events.append(RecordsSkipped(partition=shard.partition, now=now, key_type=key_type, count=count))
     shard.skipped.clear()
     for group in shard.groups.values():
+        if isinstance(group, ShareGroup):  # not in the history yet
+            for member_id in group.members:
+                restart_share_session(shard, group.group_id, member_id, now)
+            continue
         event = GroupLoaded(
             **group.event(now),
             state=group.state,

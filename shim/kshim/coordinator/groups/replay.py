@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from kshim.coordinator.groups.consumer.updates import UPDATE_TYPES, parse_update
 from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset
 from kshim.coordinator.groups.shard import Shard
+from kshim.coordinator.groups.share.updates import SHARE_UPDATE_TYPES, parse_share_update
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.group_metadata import GroupMetadataKey
 from kshim_protocol.internal.offset_commit import (
@@ -58,7 +59,9 @@ be read record by record."""
 
 _LEGACY_OFFSET_COMMIT, _OFFSET_COMMIT, _GROUP_METADATA = b"\0\0", b"\0\1", b"\0\2"
 _KEPT = (_OFFSET_COMMIT, _GROUP_METADATA)
-_IN_ORDER = frozenset({_LEGACY_OFFSET_COMMIT, *(number.to_bytes(2, "big") for number in UPDATE_TYPES)})
+_IN_ORDER = frozenset(
+    {_LEGACY_OFFSET_COMMIT, *(number.to_bytes(2, "big") for number in UPDATE_TYPES | SHARE_UPDATE_TYPES)}
+)
 """Types that say something about what records of other keys are about."""
 _SLICE_RECORDS = 512
 _SLICE_BYTES = 1 << 16
@@ -289,6 +292,9 @@ def _apply_known(shard: Shard, record: Record, producer_id: int) -> int | None:
         raise ProtocolError("no key", message="OffsetsRecord", field="key", offset=0)
     if (found := parse_update(record.key, record.value)) is not None:
         shard.apply_update(*found)
+        return None
+    if (share := parse_share_update(record.key, record.value)) is not None:
+        shard.apply_share_update(*share)
         return None
     key = parse_key(record.key)
     match key:

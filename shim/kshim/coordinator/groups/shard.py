@@ -10,12 +10,16 @@ from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.deadlines import Deadlines
 from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.classic.state import GroupState
-from kshim.coordinator.groups.config import GroupConfig, SettingsOf
+from kshim.coordinator.groups.config import GroupConfig, SettingsOf, ShareSettingsOf
 from kshim.coordinator.groups.consumer.group import ConsumerGroup
 from kshim.coordinator.groups.consumer.updates import GroupEpoch, Update, is_tombstone
 from kshim.coordinator.groups.kinds import AnyGroup, Pair
 from kshim.coordinator.groups.metadata_hash import TopicHashes
 from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset, Offsets
+from kshim.coordinator.groups.share.group import ShareGroup
+from kshim.coordinator.groups.share.updates import GroupEpoch as ShareGroupEpoch
+from kshim.coordinator.groups.share.updates import ShareUpdate
+from kshim.coordinator.groups.share.updates import is_tombstone as is_share_tombstone
 from kshim.coordinator.runtime import CoordinatorShard
 from kshim.coordinator.step import OFFSETS_TOPIC, Append, Now, Step
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -48,6 +52,7 @@ class Shard(CoordinatorShard):
         homes: dict[str, Shard],
         is_loading: bool,
         settings_of: SettingsOf | None = None,
+        share_settings_of: ShareSettingsOf | None = None,
         require_expression: Callable[[str], None] = lambda expression: None,
     ) -> None:
         super().__init__(partition, deadlines, is_loading=is_loading)
@@ -55,6 +60,7 @@ class Shard(CoordinatorShard):
         self.topics = topics
         self.new_id = new_id
         self.settings_of = settings_of or config.consumer_settings
+        self.share_settings_of = share_settings_of or config.share_settings
         self.require_expression = require_expression
         self.hash_of_topics = TopicHashes(topics, config.broker_rack).of_group
         self.homes = homes  # the coordinator's way from a group id to its shard; loading shards are not in there
@@ -92,6 +98,14 @@ class Shard(CoordinatorShard):
         if isinstance(group, ConsumerGroup):
             return group
         sentence = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a consumer group."
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, sentence)
+
+    def share_group(self, group_id: str) -> ShareGroup:
+        """A share group. Raises KafkaError: GROUP_ID_NOT_FOUND."""
+        group = self.groups.get(group_id)
+        if isinstance(group, ShareGroup):
+            return group
+        sentence = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a share group."
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, sentence)
 
     def new_short_id(self) -> str:
@@ -136,6 +150,20 @@ class Shard(CoordinatorShard):
             self._add(group)
         group.apply(update)
 
+    def apply_share_update(self, group_id: str, update: ShareUpdate) -> None:
+        """A record of a share group. Any of them may be the first that compaction left of it."""
+        group = self.groups.get(group_id)
+        if isinstance(update, ShareGroupEpoch) and update.value is None:
+            if isinstance(group, ShareGroup):
+                self.end_group(group_id)
+            return
+        if not isinstance(group, ShareGroup):
+            if is_share_tombstone(update):
+                return
+            group = ShareGroup(group_id, self.partition)
+            self._add(group)
+        group.apply(update)
+
     def end_group(self, group_id: str) -> None:
         """All tombstones of a group of any kind. Offsets have their own."""
         group = self.groups.pop(group_id)
@@ -165,7 +193,7 @@ class Shard(CoordinatorShard):
         """An offset tombstone."""
         self.offsets.remove(group_id, topic, partition)
 
-    def _add(self, group: Group | ConsumerGroup) -> None:
+    def _add(self, group: Group | ConsumerGroup | ShareGroup) -> None:
         group_id = group.group_id
         self.groups[group_id] = group
         if isinstance(group, Group):

@@ -36,6 +36,7 @@ from kshim.coordinator.groups.events import (
 )
 from kshim.coordinator.groups.kinds import CONSUMER_PROTOCOL_TYPE, GroupKind, converted
 from kshim.coordinator.groups.shard import Shard
+from kshim.coordinator.groups.share.group import ShareGroup
 from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.internal.group_metadata import GroupMetadataValue
@@ -68,6 +69,8 @@ def join_group(shard: Shard, request: JoinGroupRequest, context: RequestContext,
             classic_members.join(shard, group, request, context, ticket, step, wants_id=_wants_id(request, context))
         except KafkaError as error:  # as in Kafka, these refusals do not say which member they are for
             step.reply(ticket, join_error(error.code, "", context.api_version))
+    elif isinstance(group, ShareGroup):
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     elif request.member_id:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     else:

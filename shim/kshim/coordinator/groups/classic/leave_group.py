@@ -12,6 +12,7 @@ from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.classic.rebalance import rebalance_or_complete_join, remove_member, remove_pending
 from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.consumer import classic_members
+from kshim.coordinator.groups.consumer.group import ConsumerGroup
 from kshim.coordinator.groups.events import Cause, MemberRef, Trigger
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import Now, RequestContext, Step, Ticket
@@ -38,7 +39,7 @@ def leave_group(shard: Shard, request: LeaveGroupRequest, context: RequestContex
     has_many = context.api_version >= _MANY_MEMBERS_SINCE
     leaving = request.members if has_many else (MemberIdentity(member_id=request.member_id),)
     group = shard.classic_groups.get(request.group_id)
-    if group is None and request.group_id in shard.groups:
+    if isinstance(shard.groups.get(request.group_id), ConsumerGroup):
         _leave_consumer_group(shard, request, leaving, context, ticket, step)
         return
     gone: list[MemberRef] = []

@@ -1,0 +1,80 @@
+"""The `simple` assignor: even shares, and as little movement as they allow."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kshim.coordinator.groups.consumer.assignors.subscribers import Subscriber, Target
+from kshim.coordinator.groups.share.simple_assignor import assign_simply
+
+T, U = b"t" * 16, b"u" * 16
+
+
+def subscribers(target: Target, *, topics: frozenset[bytes]) -> dict[str, Subscriber]:
+    return {member_id: Subscriber(topics, assigned) for member_id, assigned in target.items()}
+
+
+def test_shares_are_those_of_a_live_kafka() -> None:
+    alone = assign_simply({"a": Subscriber(frozenset({T}))}, {T: {0, 1, 2}})
+    assert {member_id: len(found) for member_id, found in alone.items()} == {"a": 3}
+    two = {**subscribers(alone, topics=frozenset({T})), "b": Subscriber(frozenset({T}))}
+    assert {member_id: len(found) for member_id, found in assign_simply(two, {T: {0, 1, 2}}).items()} == {
+        "a": 2,
+        "b": 1,
+    }
+
+
+def test_partitions_without_state_and_topics_nobody_wants_are_given_to_nobody() -> None:
+    assert assign_simply({"a": Subscriber(frozenset({T, U}))}, {T: {1}}) == {"a": frozenset({(T, 1)})}
+    assert assign_simply({"a": Subscriber(frozenset())}, {T: {1}}) == {"a": frozenset()}
+
+
+def test_what_a_member_has_of_a_topic_that_nobody_wants_any_more_stays_while_others_want_another() -> None:
+    members = {"a": Subscriber(frozenset(), frozenset({(U, 0)})), "b": Subscriber(frozenset({T}))}
+    assert assign_simply(members, {T: {0}, U: {0}}) == {"a": frozenset({(U, 0)}), "b": frozenset({(T, 0)})}
+
+
+counts = st.integers(min_value=1, max_value=12)
+
+
+@given(counts, st.lists(counts, min_size=1, max_size=6))
+def test_shares_are_even_and_every_partition_is_read_however_members_come_and_go(
+    partition_count: int, sizes: list[int]
+) -> None:
+    assignable = {T: range(partition_count)}
+    target: Target = {}
+    for size in sizes:
+        names = [f"m{number}" for number in range(size)]
+        before = {name: target.get(name, frozenset()) for name in names}
+        target = assign_simply(subscribers(before, topics=frozenset({T})), assignable)
+        shares = sorted(len(found) for found in target.values())
+        assert shares[-1] - shares[0] <= 1
+        readers = [sum((T, index) in found for found in target.values()) for index in range(partition_count)]
+        assert min(readers) >= 1
+        again = assign_simply(subscribers(target, topics=frozenset({T})), assignable)
+        assert again == target
+
+
+@given(st.lists(st.sampled_from([frozenset({T}), frozenset({U}), frozenset({T, U})]), min_size=1, max_size=8))
+def test_members_get_only_what_they_want_and_every_wanted_partition_is_read(wishes: list[frozenset[bytes]]) -> None:
+    members = {f"m{number}": Subscriber(wish) for number, wish in enumerate(wishes)}
+    target = assign_simply(members, {T: range(5), U: range(2)})
+    for member_id, found in target.items():
+        assert {topic for topic, _ in found} <= members[member_id].topics
+    for topic, count in ((T, 5), (U, 2)):
+        if any(topic in wish for wish in wishes):
+            assert {place for found in target.values() for place in found if place[0] == topic} == {
+                (topic, index) for index in range(count)
+            }
+
+
+def test_a_step_of_one_member_moves_few_partitions() -> None:
+    target: Target = {}
+    for size in range(1, 7):
+        before = {f"m{number}": target.get(f"m{number}", frozenset()) for number in range(size)}
+        target = assign_simply(subscribers(before, topics=frozenset({T})), {T: range(12)})
+    sizes = [len(found) for found in target.values()]
+    assert all(abs(one - other) <= 1 for one, other in pairwise(sizes))

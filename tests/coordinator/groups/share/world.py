@@ -1,0 +1,118 @@
+"""A coordinator with share groups, and a share coordinator that answers when it is told to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kshim.coordinator.groups.share.updates import ShareUpdate, parse_share_update
+from kshim.coordinator.step import SHARE_STATE_TOPIC
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.messages.initialize_share_group_state import (
+    InitializeShareGroupStateRequest,
+    InitializeShareGroupStateResponse,
+    InitializeStateResult,
+    PartitionResult,
+)
+from kshim_protocol.messages.share_group_describe import DescribedGroup, ShareGroupDescribeRequest
+from kshim_protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from kshim_protocol.records.record import iter_records
+from tests.coordinator.harness import Call, Sim, topic_id
+
+INTERVAL_MS = 1_000
+SESSION_MS = 45_000
+
+
+class World(Sim):
+    """Members are named by their ids; all are in group `g`. State is initialised as soon as the group asks for it,
+    unless `holds_state` says otherwise."""
+
+    def __init__(self, topics: dict[str, int] | None = None, **config: Any) -> None:
+        self.holds_state = False
+        super().__init__(topics or {"t": 3, "u": 2}, **config)
+
+    def heartbeat(
+        self,
+        member_id: str,
+        epoch: int,
+        names: tuple[str, ...] | None = None,
+        *,
+        group_id: str = "g",
+        rack_id: str | None = None,
+        client_id: str | None = "client",
+    ) -> Call[ShareGroupHeartbeatResponse]:
+        request = ShareGroupHeartbeatRequest(
+            group_id=group_id,
+            member_id=member_id,
+            member_epoch=epoch,
+            rack_id=rack_id,
+            subscribed_topic_names=names,
+        )
+        call = self.send(request, 1, client_id=client_id)
+        if not self.holds_state:
+            self.make_state()
+        return call
+
+    def join(self, member_id: str, *names: str) -> str:
+        """The answer to a join, in words."""
+        return self.told(self.heartbeat(member_id, 0, names))
+
+    def beat(self, member_id: str, epoch: int) -> str:
+        """The answer to a heartbeat that says nothing else, in words."""
+        return self.told(self.heartbeat(member_id, epoch))
+
+    def told(self, call: Call[ShareGroupHeartbeatResponse]) -> str:
+        """What a member is told: its epoch and what it reads, `-` where that is no news; or the error and its sentence."""
+        reply = call.reply
+        if reply.error_code != ErrorCode.NONE:
+            return f"{ErrorCode(reply.error_code).name} {reply.error_message}"
+        if reply.assignment is None:
+            return f"{reply.member_epoch} -"
+        read = [
+            f"{self.topics.topic_name(topic.topic_id)}{''.join(map(str, topic.partitions))}"
+            for topic in reply.assignment.topic_partitions
+        ]
+        return f"{reply.member_epoch} {' '.join(sorted(read)) or 'nothing'}"
+
+    def make_state(self, error: ErrorCode = ErrorCode.NONE) -> list[InitializeShareGroupStateRequest]:
+        """Answer what the share coordinator was asked, all with `error`; returns the requests."""
+        asked = []
+        while self.errands:
+            errand = self.errands.pop(0)
+            assert errand.topic == SHARE_STATE_TOPIC
+            request = errand.request
+            assert isinstance(request, InitializeShareGroupStateRequest)
+            asked.append(request)
+            response = InitializeShareGroupStateResponse(
+                results=tuple(
+                    InitializeStateResult(
+                        topic_id=topic.topic_id,
+                        partitions=tuple(
+                            PartitionResult(partition=one.partition, error_code=error) for one in topic.partitions
+                        ),
+                    )
+                    for topic in request.topics
+                )
+            )
+            step = errand.settle(response, self.now)
+            if step is not None:
+                self.apply(step)
+        return asked
+
+    def described(self, group_id: str = "g") -> DescribedGroup:
+        """ShareGroupDescribe of one group."""
+        request = ShareGroupDescribeRequest(group_ids=(group_id,), include_authorized_operations=False)
+        (group,) = self.ask(request, 1).groups
+        return group
+
+    def written(self, group_id: str = "g") -> list[list[ShareUpdate]]:
+        """What was written about the group, batch by batch."""
+        batches = []
+        for batch in self.logs.get(self.coordinator.partition_for(group_id), []):
+            found = [parse_share_update(record.key or b"", record.value) for record in iter_records(batch)]
+            batches.append([update for name_and_update in found if name_and_update for update in name_and_update[1:]])
+        return batches  # type: ignore[return-value]
+
+
+def places(name: str, *indexes: int) -> frozenset[tuple[bytes, int]]:
+    """Partitions of one topic."""
+    return frozenset((topic_id(name), index) for index in indexes)
