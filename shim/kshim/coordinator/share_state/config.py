@@ -1,0 +1,12 @@
+"""The share coordinator's settings, under Kafka's own names."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class ShareStateConfig(NamedTuple):
+    """Defaults are Kafka 4.4's."""
+
+    state_topic_num_partitions: int = 50
+    snapshot_update_records_per_snapshot: int = 500

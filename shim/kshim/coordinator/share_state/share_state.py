@@ -1,0 +1,147 @@
+"""The state of one share partition, and how it changes. Pure values.
+
+Source: Kafka's ShareGroupOffset and PersisterStateBatchCombiner.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from kshim_protocol.internal.share_state import ShareSnapshotValue, ShareUpdateValue, StateBatch
+
+NO_START_OFFSET: Final = -1
+NO_COUNT: Final = -1
+
+
+class Batch(NamedTuple):
+    """The state of the records from `first_offset` to `last_offset`, both included."""
+
+    first_offset: int
+    last_offset: int
+    delivery_state: int
+    delivery_count: int
+
+
+class ShareState(NamedTuple):
+    """One share partition. `batches` are in order, do not overlap, and begin at the start offset at the earliest.
+
+    `update_count`: how many updates were written since the snapshot. `fencing_epoch`: the newest leader epoch ever heard of;
+    a state that begins again has leader epoch 0, and still refuses older leaders.
+    """
+
+    snapshot_epoch: int
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int
+    create_ms: int
+    write_ms: int
+    batches: tuple[Batch, ...] = ()
+    update_count: int = 0
+    fencing_epoch: int = 0
+
+    def after(self, update: ShareUpdateValue) -> ShareState:
+        """With an update applied."""
+        batches = combined((*self.batches, *map(_batch, update.state_batches)), update.start_offset)
+        return self._replace(
+            leader_epoch=update.leader_epoch,
+            start_offset=update.start_offset,
+            delivery_complete_count=update.delivery_complete_count,
+            batches=batches,
+            update_count=self.update_count + 1,
+            fencing_epoch=max(self.fencing_epoch, update.leader_epoch),
+        )
+
+    def snapshot(self) -> ShareSnapshotValue:
+        """As the value of a record."""
+        return ShareSnapshotValue(
+            snapshot_epoch=self.snapshot_epoch,
+            state_epoch=self.state_epoch,
+            leader_epoch=self.leader_epoch,
+            start_offset=self.start_offset,
+            delivery_complete_count=self.delivery_complete_count,
+            create_timestamp=self.create_ms,
+            write_timestamp=self.write_ms,
+            state_batches=records_of(self.batches),
+        )
+
+
+def state_of(value: ShareSnapshotValue, before: ShareState | None) -> ShareState:
+    """What a snapshot says, which follows on a state, or begins one."""
+    newest_epoch = 0 if before is None else before.fencing_epoch
+    return ShareState(
+        value.snapshot_epoch,
+        value.state_epoch,
+        value.leader_epoch,
+        value.start_offset,
+        value.delivery_complete_count,
+        value.create_timestamp,
+        value.write_timestamp,
+        tuple(map(_batch, value.state_batches)),
+        fencing_epoch=max(newest_epoch, value.leader_epoch),
+    )
+
+
+def records_of(batches: Iterable[Batch]) -> tuple[StateBatch, ...]:
+    """As they stand in records."""
+    return tuple(
+        StateBatch(
+            first_offset=batch.first_offset,
+            last_offset=batch.last_offset,
+            delivery_state=batch.delivery_state,
+            delivery_count=batch.delivery_count,
+        )
+        for batch in batches
+    )
+
+
+def _batch(value: StateBatch) -> Batch:
+    return Batch(value.first_offset, value.last_offset, value.delivery_state, value.delivery_count)
+
+
+def combined(batches: Iterable[Batch], start_offset: int) -> tuple[Batch, ...]:
+    """Batches that may overlap as ones that do not: the higher delivery count holds, then the higher state.
+
+    Equal neighbours are one; what is before the start offset is left out.
+    """
+    found: list[Batch] = []
+    for batch in batches:
+        if batch.last_offset < batch.first_offset:
+            continue
+        begin = bisect_left(found, batch.first_offset, key=lambda other: other.last_offset)
+        end = bisect_right(found, batch.last_offset, key=lambda other: other.first_offset)
+        found[begin:end] = _over(found[begin:end], batch)
+    joined: list[Batch] = []
+    for batch in found:
+        if batch.last_offset < start_offset:
+            continue
+        if batch.first_offset < start_offset:
+            batch = batch._replace(first_offset=start_offset)
+        last = joined[-1] if joined else None
+        if last is not None and last.last_offset + 1 == batch.first_offset and last[2:] == batch[2:]:
+            joined[-1] = last._replace(last_offset=batch.last_offset)
+        else:
+            joined.append(batch)
+    return tuple(joined)
+
+
+def _over(before: list[Batch], batch: Batch) -> list[Batch]:
+    """One batch laid over those that overlap with it."""
+    found = []
+    at = batch.first_offset
+    for other in before:
+        if other.first_offset < batch.first_offset:
+            found.append(other._replace(last_offset=batch.first_offset - 1))
+        elif at < other.first_offset:
+            found.append(batch._replace(first_offset=at, last_offset=other.first_offset - 1))
+        first, last = max(other.first_offset, batch.first_offset), min(other.last_offset, batch.last_offset)
+        winner = max(other, batch, key=lambda one: (one.delivery_count, one.delivery_state))
+        found.append(winner._replace(first_offset=first, last_offset=last))
+        if other.last_offset > batch.last_offset:
+            found.append(other._replace(first_offset=batch.last_offset + 1))
+        at = last + 1
+    if at <= batch.last_offset:
+        found.append(batch._replace(first_offset=at))
+    return found
