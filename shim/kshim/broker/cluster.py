@@ -11,10 +11,10 @@ from kshim.broker.features import GROUP_VERSION, LEVEL_KEY, TRANSACTION_VERSION,
 from kshim.broker.leader_election import ClusterNode, LeaderElection
 from kshim.broker.producer_ids import ProducerIds
 from kshim.broker.step_applier import StepApplier
-from kshim.broker.warmup import COORDINATOR, TRANSACTIONS
+from kshim.broker.warmup import COORDINATOR, SHARE_STATE, TRANSACTIONS
 from kshim.config.dynamic import DynamicConfig
 from kshim.coordinator.deadlines import Key
-from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Now
+from kshim.coordinator.step import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC, Now
 from kshim.partitions.durability import FsyncPolicy
 from kshim.partitions.internal_topics import make_events_topic, make_internal_topic
 from kshim.partitions.leadership import Leadership
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from kshim.config.broker_config import BrokerConfig
     from kshim.coordinator.groups.coordinator import GroupCoordinator
     from kshim.coordinator.groups.kinds import AnyGroup
-    from kshim.coordinator.step import Event, Lookup
+    from kshim.coordinator.share_state.coordinator import ShareStateCoordinator
+    from kshim.coordinator.step import Errand, Event, Lookup
     from kshim.coordinator.transactions.coordinator import TransactionCoordinator
     from kshim.history.history import History
     from kshim.security.authentication.credentials import ScramCredentials
@@ -113,6 +114,7 @@ class Cluster:
             storage,
             {GROUP_VERSION: 1, TRANSACTION_VERSION: config.kshim_transaction_version},
             given=LEVEL_KEY in config.given,
+            share_version=config.kshim_share_version,
         )
         self._random_ids = random_ids
         self._history: History | None = None
@@ -136,6 +138,7 @@ class Cluster:
             self.durability,
             marker_writer=lambda: self.marker_writer,
             look_up=self._look_up,
+            run=self._run,
             listeners=lambda: (self.history.observe, self.on_event, *self.event_listeners),
             report=on_defect,
         )
@@ -144,6 +147,7 @@ class Cluster:
         """Does something that no client asked for: see `Operations`."""
         self.groups = self._host(OFFSETS_TOPIC, COORDINATOR, self._new_group_coordinator)
         self.transactions = self._host(TRANSACTIONS_TOPIC, TRANSACTIONS, self._new_transaction_coordinator)
+        self.share_states = self._host(SHARE_STATE_TOPIC, SHARE_STATE, self._new_share_state_coordinator)
 
     def start(self, now: Callable[[], Now]) -> None:
         """Begin all services, once, when every node is there. `now` is the group clock. The order, and why:
@@ -215,6 +219,21 @@ class Cluster:
             coordinator_epoch_of=self._coordinator_epoch_of,
             transaction_version=lambda: self.features.transaction_version,
         )
+
+    def _new_share_state_coordinator(self, partition_count: int | None) -> ShareStateCoordinator:
+        from kshim.coordinator.share_state.config import ShareStateConfig
+        from kshim.coordinator.share_state.coordinator import ShareStateCoordinator
+
+        config = ShareStateConfig()
+        if partition_count is not None:
+            config = config._replace(state_topic_num_partitions=partition_count)
+        return ShareStateCoordinator(config, topics=self.topics)
+
+    def _run(self, errand: Errand) -> None:
+        """Ask a coordinator what another one wants to know."""
+        from kshim.broker.errands import Errands
+
+        Errands(self.coordinators, self.apply).run(errand)
 
     def _producer_id_for_transactions(self) -> int:
         """Raises KafkaError: COORDINATOR_NOT_AVAILABLE."""
@@ -383,7 +402,10 @@ class Cluster:
         self.operation("delete-topics", {"topics": names}, lambda: self._delete_topics(topics, names, now))
 
     def _delete_topics(self, topics: Sequence[Topic], names: list[str], now: Now) -> None:
+        ids = frozenset(topic.topic_id for topic in topics)
         self.topics.delete_all(topics)
+        if self.share_states.made is not None:
+            self.background_tasks.add(self._forget_share_states(self.share_states.made, ids, now), urgent=True)
         if self.groups.made is not None:
             forgetting = self._forget_offsets(self.groups.made, names, now)
             self.background_tasks.add(forgetting, urgent=True)
@@ -392,6 +414,17 @@ class Cluster:
         """Remove the offsets of deleted topics. As in Kafka the deletion does not wait for it."""
         try:
             for step in coordinator.topics_deleted(names, now):
+                self.apply(step)
+                yield None
+        except Exception as error:
+            self.defect(error, None)
+
+    def _forget_share_states(
+        self, coordinator: ShareStateCoordinator, topic_ids: frozenset[bytes], now: Now
+    ) -> BackgroundTask:
+        """Remove what share groups made of the records of deleted topics."""
+        try:
+            for step in coordinator.topics_deleted(topic_ids, now):
                 self.apply(step)
                 yield None
         except Exception as error:

@@ -54,7 +54,11 @@ _AREAS: Final = {
         "write_txn_markers",
     ),
 }
-_COORDINATORS: Final = ("kshim.broker.handlers.groups.coordinator", "kshim.broker.handlers.transactions.coordinator")
+_COORDINATORS: Final = (
+    "kshim.broker.handlers.groups.coordinator",
+    "kshim.broker.handlers.transactions.coordinator",
+    "kshim.broker.handlers.share.coordinator",
+)
 """Modules with the tables of what coordinators answer by themselves."""
 
 _MODULES: Final = {name: f"kshim.broker.handlers.{area}.{name}" for area, names in _AREAS.items() for name in names}

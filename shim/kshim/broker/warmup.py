@@ -48,6 +48,14 @@ COORDINATOR = (
     "kshim.history.history",
 )
 
+# The share coordinator, where share groups have state to be loaded.
+SHARE_STATE = (
+    "kshim_protocol.records.batch",
+    "kshim.partitions.batch_validator",
+    "kshim.coordinator.share_state.apis",
+    "kshim.coordinator.share_state.coordinator",
+)
+
 # The transaction coordinator, where there are transactions to be loaded.
 TRANSACTIONS = (
     *COORDINATOR,

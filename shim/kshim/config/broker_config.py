@@ -84,6 +84,7 @@ class BrokerConfig:
     kshim_history_max_bytes: int
     kshim_history_max_events: int
     kshim_history_topic_enable: bool
+    kshim_share_version: int
     kshim_slow_reader_ms: int
     kshim_slow_sender_ms: int
     kshim_transaction_version: int

@@ -123,6 +123,7 @@ _OWN_ROWS: Final[tuple[tuple[str, KeyType, str, str, str], ...]] = (
     ("kshim.history.max.bytes",            "long",    "16777216",   "0+",          "The approximate maximum memory for events of the history."),
     ("kshim.history.max.events",           "int",     "10000",      "0+",          "The maximum number of events of the history in memory."),
     ("kshim.history.topic.enable",         "boolean", "false",      "",            "Whether the history is also written to the topic __kshim_events."),
+    ("kshim.share.version",                "int",     "0",          "0..1",        "The level of the feature share.version: 1 serves share groups, which are not complete yet."),
     ("kshim.slow.reader.ms",               "long",    "60000",      "1+",          "A client that leaves more than 1 MiB of responses unread for this time is disconnected."),
     ("kshim.slow.sender.ms",               "long",    "30000",      "1+",          "While memory for requests is short, a client that takes longer than this to send one is disconnected."),
     ("kshim.transaction.version",          "int",     "2",          "0..2",        "The level of the feature transaction.version of a new data directory, which UpdateFeatures changes later."),

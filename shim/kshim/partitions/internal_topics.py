@@ -4,26 +4,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kshim.coordinator.step import OFFSETS_TOPIC
+from kshim.coordinator.step import OFFSETS_TOPIC, SHARE_STATE_TOPIC
 
 if TYPE_CHECKING:
     from kshim.config.broker_config import BrokerConfig
     from kshim.partitions.partition import Topic
     from kshim.partitions.topics import Topics
 
+_SHARE_STATE_PARTITIONS: Final = 50
+_SHARE_STATE_CONFIGS: Final = {
+    "cleanup.policy": "delete",
+    "compression.type": "uncompressed",
+    "segment.bytes": "104857600",
+    "retention.ms": "-1",
+}
 EVENTS_TOPIC: Final = "__kshim_events"
 
 
 def make_internal_topic(name: str, topics: Topics, config: BrokerConfig) -> Topic:
-    """Make `__consumer_offsets` or `__transaction_state`. Raises LogError.
+    """Make `__consumer_offsets`, `__transaction_state` or `__share_group_state`. Raises LogError.
 
-    Kafka: GroupCoordinatorService.groupMetadataTopicConfigs, TransactionStateManager.transactionTopicConfigs.
+    Kafka: GroupCoordinatorService.groupMetadataTopicConfigs, TransactionStateManager.transactionTopicConfigs,
+    ShareCoordinatorService.shareGroupStateTopicConfigs.
     """
     configs = {"cleanup.policy": "compact"}
     if name == OFFSETS_TOPIC:
         configs["compression.type"] = "producer"
         configs["segment.bytes"] = str(config.offsets_topic_segment_bytes)
         return topics.create(name, config.offsets_topic_num_partitions, configs)
+    if name == SHARE_STATE_TOPIC:
+        return topics.create(name, _SHARE_STATE_PARTITIONS, _SHARE_STATE_CONFIGS)
     configs["compression.type"] = "uncompressed"
     configs["segment.bytes"] = str(config.transaction_state_log_segment_bytes)
     configs["unclean.leader.election.enable"] = "false"

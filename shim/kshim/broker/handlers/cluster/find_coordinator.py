@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kshim.broker.request import PendingReply, answered, handles
-from kshim.coordinator.step import OFFSETS_TOPIC, RequestContext, Step, Ticket
+from kshim.coordinator.step import OFFSETS_TOPIC, SHARE_STATE_TOPIC, RequestContext, Step, Ticket
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
-TOPICS = {GROUP: OFFSETS_TOPIC, TRANSACTION: "__transaction_state"}
+TOPICS = {GROUP: OFFSETS_TOPIC, TRANSACTION: "__transaction_state", SHARE: SHARE_STATE_TOPIC}
 FIRST_VERSION_BATCHED = 4
 FIRST_VERSION_SHARE = 6
 UUID_TEXT_LENGTH = 22
@@ -38,12 +38,9 @@ def find_coordinator(
         return _refused(request, version, ticket, f"no key type {request.key_type}")
     if request.key_type == SHARE and version < FIRST_VERSION_SHARE:
         return _refused(request, version, ticket, f"share keys are known from version {FIRST_VERSION_SHARE} on")
-    if request.key_type != SHARE:
+    if request.key_type != SHARE or node.cluster.features.share_version:
         try:
-            if request.key_type == GROUP:
-                node.cluster.groups.topic()
-            else:
-                node.cluster.transactions.topic()
+            node.cluster.coordinators[TOPICS[request.key_type]].topic()
         except LogError as error:
             node.cluster.report(error, request)
             return answered(ticket, request.error_response(ErrorCode.COORDINATOR_NOT_AVAILABLE, version, str(error)))
@@ -95,6 +92,6 @@ def _coordinator(node: Node, listener_name: str, key_type: int, key: str) -> Coo
 
 
 def is_share_key(key: str) -> bool:
-    """Whether it is `GROUP:TOPIC_ID:PARTITION`, the id as 22 characters of base64 (SharePartitionKey)."""
-    parts = key.split(":")
+    """Whether it is `GROUP:TOPIC_ID:PARTITION`, the id as 22 characters of base64 (SharePartitionKey). Groups may have colons."""
+    parts = key.rsplit(":", 2)
     return len(parts) == 3 and bool(parts[0]) and len(parts[1]) == UUID_TEXT_LENGTH and parts[2].isdigit()

@@ -1,0 +1,29 @@
+"""The APIs of share groups that a coordinator answers by itself. Served where share.version is above 0."""
+
+from __future__ import annotations
+
+from kshim.broker.relay import note_speaker, relay
+from kshim.coordinator.groups.coordinator import GroupCoordinator
+from kshim.coordinator.share_state.coordinator import ShareStateCoordinator
+from kshim.coordinator.step import OFFSETS_TOPIC, SHARE_STATE_TOPIC
+from kshim_protocol.messages.delete_share_group_state import DeleteShareGroupStateRequest
+from kshim_protocol.messages.initialize_share_group_state import InitializeShareGroupStateRequest
+from kshim_protocol.messages.read_share_group_state import ReadShareGroupStateRequest
+from kshim_protocol.messages.read_share_group_state_summary import ReadShareGroupStateSummaryRequest
+from kshim_protocol.messages.share_group_describe import ShareGroupDescribeRequest
+from kshim_protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
+from kshim_protocol.messages.write_share_group_state import WriteShareGroupStateRequest
+
+_States = ShareStateCoordinator
+
+# fmt: off
+HANDLERS = (
+    relay(OFFSETS_TOPIC,     ShareGroupHeartbeatRequest,        GroupCoordinator.share_group_heartbeat, first=note_speaker),
+    relay(OFFSETS_TOPIC,     ShareGroupDescribeRequest,         GroupCoordinator.share_group_describe),
+    relay(SHARE_STATE_TOPIC, InitializeShareGroupStateRequest,  _States.initialize_share_group_state),
+    relay(SHARE_STATE_TOPIC, ReadShareGroupStateRequest,        _States.read_share_group_state),
+    relay(SHARE_STATE_TOPIC, WriteShareGroupStateRequest,       _States.write_share_group_state),
+    relay(SHARE_STATE_TOPIC, DeleteShareGroupStateRequest,      _States.delete_share_group_state),
+    relay(SHARE_STATE_TOPIC, ReadShareGroupStateSummaryRequest, _States.read_share_group_state_summary),
+)
+# fmt: on

@@ -1,0 +1,1 @@
+"""Partitions as share groups see them."""

@@ -1,0 +1,216 @@
+"""Random members on one share partition: no record is lost, none is delivered to two at once, counts are right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from kshim.share_partitions.share_partition import (
+    ACCEPT,
+    GAP,
+    REJECT,
+    RELEASE,
+    RENEW,
+    Acknowledged,
+    Limits,
+    SharePartition,
+    StateBatch,
+    Write,
+)
+from kshim_protocol.errors import ErrorCode, KafkaError
+
+MEMBERS = ["a", "b", "c"]
+LIMIT = 3
+WINDOW = 25
+LOCK_MS = 1_000
+
+
+class Deliveries(RuleBasedStateMachine):
+    """What members and the share coordinator's log know is kept record by record, and compared with the partition."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_ms = 0
+        self.log: list[tuple[int, int]] = []
+        self.held: dict[int, str] = {}
+        self.locked_until: dict[int, int] = {}
+        self.counts: dict[int, int] = {}
+        self.done: set[int] = set()
+        self.stored: dict[int, tuple[int, int]] = {}  # state and count, as written
+        self.stored_start = 0
+        self.waiting: list[tuple[Write, dict[int, int]]] = []
+        self.partition = SharePartition(0)
+
+    @initialize(sizes=st.lists(st.integers(1, 6), min_size=4, max_size=12))
+    def records(self, sizes: list[int]) -> None:
+        at = 0
+        for size in sizes:
+            self.log.append((at, at + size - 1))
+            at += size
+
+    @property
+    def in_transition(self) -> set[int]:
+        return {offset for _, said in self.waiting for offset in said}
+
+    def batches(self) -> list[tuple[int, int]]:
+        return [(first, last) for first, last in self.log if last >= self.partition.next_offset]
+
+    @rule(member_id=st.sampled_from(MEMBERS), most=st.integers(1, 12), size=st.integers(1, 6), is_exact=st.booleans())
+    def acquire(self, member_id: str, most: int, size: int, is_exact: bool) -> None:
+        limits = Limits(most, size, is_exact, LOCK_MS, LIMIT, WINDOW)
+        count = 0
+        for one in self.partition.acquire(member_id, self.batches(), limits, self.now_ms):
+            for offset in range(one.first_offset, one.last_offset + 1):
+                assert offset not in self.held, f"{offset} is held by {self.held[offset]}"
+                assert offset not in self.done
+                assert offset not in self.in_transition
+                self.counts[offset] = self.counts.get(offset, 0) + 1
+                assert one.delivery_count == self.counts[offset] <= LIMIT
+                self.held[offset] = member_id
+                self.locked_until[offset] = self.now_ms + LOCK_MS
+                count += 1
+        if is_exact:
+            assert count <= most
+
+    @rule(
+        data=st.data(), member_id=st.sampled_from(MEMBERS), type_=st.sampled_from([GAP, ACCEPT, RELEASE, REJECT, RENEW])
+    )
+    def acknowledge(self, data: st.DataObject, member_id: str, type_: int) -> None:
+        mine = sorted(offset for offset, holder in self.held.items() if holder == member_id)
+        if not mine:
+            return
+        first = data.draw(st.sampled_from(mine))
+        last = data.draw(st.integers(first, first + 4))
+        limits = Limits(1, 1, False, LOCK_MS, LIMIT, WINDOW)
+        offsets = range(first, last + 1)
+        is_allowed = all(self.held.get(offset) == member_id for offset in offsets)
+        try:
+            write = self.partition.acknowledge(member_id, [Acknowledged(first, last, [type_])], limits, self.now_ms)
+        except KafkaError:
+            assert not is_allowed
+            return
+        assert is_allowed
+        if type_ == RENEW:
+            assert write is None
+            self.locked_until.update(dict.fromkeys(offsets, self.now_ms + LOCK_MS))
+        else:
+            self._begun(write, dict.fromkeys(offsets, type_))
+
+    @rule(ms=st.integers(1, LOCK_MS))
+    def time_passes(self, ms: int) -> None:
+        self.now_ms += ms
+        write = self.partition.release_expired(Limits(1, 1, False, LOCK_MS, LIMIT, WINDOW), self.now_ms)
+        over = {offset: RELEASE for offset, until_ms in self.locked_until.items() if until_ms <= self.now_ms}
+        assert (write is not None) == bool(over)
+        if over:
+            self._begun(write, over)
+
+    @rule(member_id=st.sampled_from(MEMBERS))
+    def session_ends(self, member_id: str) -> None:
+        write = self.partition.release_all(member_id, Limits(1, 1, False, LOCK_MS, LIMIT, WINDOW))
+        mine = {offset: RELEASE for offset, holder in self.held.items() if holder == member_id}
+        assert (write is not None) == bool(mine)
+        if mine:
+            self._begun(write, mine)
+
+    def _begun(self, write: Write | None, said: dict[int, int]) -> None:
+        assert write is not None
+        written = {offset for batch in write.batches for offset in range(batch.first_offset, batch.last_offset + 1)}
+        assert written == said.keys()
+        for offset in said:
+            del self.held[offset]
+            del self.locked_until[offset]
+        self.waiting.append((write, said))
+
+    @rule(data=st.data(), is_kept=st.booleans())
+    def write_ends(self, data: st.DataObject, is_kept: bool) -> None:
+        if not self.waiting:
+            return
+        write, said = self.waiting.pop(data.draw(st.integers(0, len(self.waiting) - 1)))
+        if is_kept:
+            self.stored_start = max(self.stored_start, write.start_offset)
+            for batch in write.batches:
+                for offset in range(batch.first_offset, batch.last_offset + 1):
+                    self.stored[offset] = batch.delivery_state, batch.delivery_count
+                    assert batch.delivery_count == self.counts[offset]
+            for offset, type_ in said.items():
+                if type_ != RELEASE or self.counts[offset] >= LIMIT:
+                    self.done.add(offset)
+            write.settle(ErrorCode.NONE)
+            return
+        holders = {offset: run.member_id for run in self.partition.runs for offset in range(run.first, run.last + 1)}
+        ends = {offset: run.deadline_ms for run in self.partition.runs for offset in range(run.first, run.last + 1)}
+        write.settle(ErrorCode.NOT_COORDINATOR)
+        for offset in said:
+            self.held[offset] = holders[offset]
+            self.locked_until[offset] = ends[offset]
+
+    @rule()
+    def crash(self) -> None:
+        """Only what was written is left; what members held returns."""
+        batches = [StateBatch(offset, offset, state, count) for offset, (state, count) in self.stored.items()]
+        self.partition = SharePartition(self.stored_start, batches)
+        self.held.clear()
+        self.locked_until.clear()
+        self.waiting.clear()
+        self.counts = {offset: count for offset, (_, count) in self.stored.items()}
+
+    @invariant()
+    def no_record_is_lost(self) -> None:
+        """Each is done with, held, on its way, available or not yet reached."""
+        available = {
+            offset for run in self.partition.runs if run.is_acquirable for offset in range(run.first, run.last + 1)
+        }
+        for offset in range(self.log[-1][1] + 1 if self.log else 0):
+            if offset > self.partition.end_offset:
+                assert offset not in self.done
+                continue
+            places = [
+                offset in self.done,
+                offset in self.held,
+                offset in self.in_transition,
+                offset in available,
+            ]
+            assert sum(places) == 1, (offset, places)
+        assert all(offset in self.done for offset in range(self.partition.start_offset))
+
+    @invariant()
+    def the_window_holds(self) -> None:
+        assert self.partition.end_offset - self.partition.start_offset < WINDOW
+        runs = list(self.partition.runs)
+        assert [run.first for run in runs[1:]] == [run.last + 1 for run in runs[:-1]]
+
+    def teardown(self) -> None:
+        """In the end every record is delivered as long as nobody takes it: nothing hangs."""
+        for write, said in self.waiting:
+            write.settle(ErrorCode.NONE)
+            self.done.update(
+                offset for offset, type_ in said.items() if type_ != RELEASE or self.counts[offset] >= LIMIT
+            )
+        self.waiting.clear()
+        self.now_ms += 2 * LOCK_MS
+        for _ in self._all_deliveries():
+            pass
+        assert not self.log or self.partition.start_offset == self.log[-1][1] + 1
+
+    def _all_deliveries(self) -> Iterator[None]:
+        limits = Limits(5, 5, False, LOCK_MS, LIMIT, WINDOW)
+        for _ in range(1_000):
+            released = self.partition.release_expired(limits, self.now_ms)
+            if released is not None:
+                released.settle(ErrorCode.NONE)
+            found = self.partition.acquire("last", self.batches(), limits, self.now_ms) if self.log else []
+            if not found:
+                return
+            said = [Acknowledged(one.first_offset, one.last_offset, [ACCEPT]) for one in found]
+            write = self.partition.acknowledge("last", said, limits, self.now_ms)
+            assert write is not None
+            write.settle(ErrorCode.NONE)
+            yield
+
+
+Deliveries.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestDeliveries = Deliveries.TestCase
