@@ -71,6 +71,7 @@ def states(partition: SharePartition) -> str:
         (1, 500, False, "0-4x1"),
         (3, 500, True, "0-2x1"),
         (7, 3, True, "0-4x1 5-6x1"),
+        (7, 500, True, "0-6x1"),
     ],
 )
 def test_whole_batches_are_acquired_unless_the_limit_is_exact(
@@ -225,15 +226,43 @@ def test_what_is_refused_and_with_which_sentence() -> None:
     assert refusal(partition, 5, 9, ACCEPT, member_id="b") == (
         "INVALID_RECORD_STATE Member is not the owner of batch record"
     )
-    assert refusal(partition, 6, 7, ACCEPT, member_id="b") == "INVALID_RECORD_STATE Member is not the owner of offset"
+    assert refusal(partition, 6, 7, ACCEPT, member_id="b") == (
+        "INVALID_RECORD_STATE Member is not the owner of batch record"
+    )
     said(partition, 9, 9, RELEASE)
+    assert refusal(partition, 6, 7, ACCEPT, member_id="b") == "INVALID_RECORD_STATE Member is not the owner of offset"
     assert refusal(partition, 9, 9, ACCEPT) == (
-        "INVALID_RECORD_STATE The batch cannot be acknowledged. The batch is not in the acquired state."
+        "INVALID_RECORD_STATE The offset cannot be acknowledged. The offset is not acquired."
     )
     assert refusal(partition, 5, 9, ACCEPT, ACCEPT, ACCEPT, ACCEPT, ACCEPT) == (
         "INVALID_RECORD_STATE The offset cannot be acknowledged. The offset is not acquired."
     )
     assert said(partition, 0, 4, ACCEPT) is None  # below the start
+
+
+def test_a_batch_that_was_released_cannot_be_acknowledged() -> None:
+    partition = SharePartition(0)
+    acquired(partition, batches=[(0, 4)])
+    said(partition, 0, 4, RELEASE)
+    assert refusal(partition, 0, 1, ACCEPT) == (
+        "INVALID_RECORD_STATE The batch cannot be acknowledged. The batch is not in the acquired state."
+    )
+
+
+def test_all_that_is_left_of_a_batch_is_delivered_again_together_however_few_are_asked_for() -> None:
+    partition = SharePartition(0)
+    acquired(partition)
+    said(partition, 0, 1, ACCEPT)
+    for first, last in ((2, 2), (5, 6), (8, 8), (12, 13)):
+        said(partition, first, last, RELEASE)
+    few = Limits(max_records=2, batch_size=2)
+    assert acquired(partition, limits=few) == "2-2x2 5-6x2 8-8x2 12-13x2"
+
+
+def test_a_range_that_begins_inside_a_record_batch_ends_with_it() -> None:
+    partition = SharePartition(0)
+    exact = Limits(max_records=3, batch_size=500, is_exact=True)
+    assert [acquired(partition, limits=exact) for _ in range(4)] == ["0-2x1", "3-4x1 5-5x1", "6-8x1", "9-9x1 10-11x1"]
 
 
 def test_what_was_read_goes_on_as_it_was() -> None:

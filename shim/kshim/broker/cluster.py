@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kshim.broker.marker_writer import MarkerWriter
     from kshim.broker.topic_expressions import TopicExpressions
     from kshim.config.broker_config import BrokerConfig
+    from kshim.config.group_settings import GroupSettings
     from kshim.coordinator.groups.coordinator import GroupCoordinator
     from kshim.coordinator.groups.kinds import AnyGroup
     from kshim.coordinator.share_state.coordinator import ShareStateCoordinator
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from kshim.history.history import History
     from kshim.security.authentication.credentials import ScramCredentials
     from kshim.security.authorizer.authorizer import Authorizer
+    from kshim.share_partitions.share_partitions import SharePartitions
 
 
 class RandomIds:
@@ -131,6 +133,8 @@ class Cluster:
         """By the name of their topics."""
         self._marker_writer: MarkerWriter | None = None
         self._topic_expressions: TopicExpressions | None = None
+        self._group_settings: GroupSettings | None = None
+        self.share_partitions_made: SharePartitions | None = None
         self.steps = StepApplier(
             config,
             self.coordinators,
@@ -167,6 +171,10 @@ class Cluster:
             host.loader.begin(now)
         self.partitions.begin(now)
 
+    def now(self, otherwise: Now) -> Now:
+        """The group clock, for what goes on after a wait; `otherwise` is when that began, for a cluster without a clock."""
+        return otherwise if self._now is None else self._now()
+
     # The coordinators
 
     def _host(self, topic_name: str, modules: Sequence[str], make: Callable[[int | None], C]) -> CoordinatorHost[C]:
@@ -188,7 +196,6 @@ class Cluster:
         return host
 
     def _new_group_coordinator(self, partition_count: int | None) -> GroupCoordinator:
-        from kshim.config.group_settings import GroupSettings
         from kshim.coordinator.groups.coordinator import GroupCoordinator
 
         config = self.config.group_config()
@@ -199,8 +206,32 @@ class Cluster:
             topics=self.topics,
             new_id=self._random_ids.new_member_suffix,
             require_expression=_require_topic_expression,
-            settings_of=GroupSettings(self.config, self.dynamic_configs).of_consumers,
+            settings_of=self.group_settings.of_consumers,
+            share_settings_of=self.group_settings.of_share_groups,
         )
+
+    @property
+    def group_settings(self) -> GroupSettings:
+        """What holds for each group of the newer protocols."""
+        if self._group_settings is None:
+            from kshim.config.group_settings import GroupSettings
+
+            self._group_settings = GroupSettings(self.config, self.dynamic_configs)
+        return self._group_settings
+
+    @property
+    def share_partitions(self) -> SharePartitions:
+        """Partitions as share groups see them; made when first needed."""
+        if self.share_partitions_made is None:
+            from kshim.share_partitions.share_partitions import SharePartitions
+
+            self.share_partitions_made = SharePartitions(
+                settings_of=self.group_settings.of_share_groups,
+                ask=self._run,
+                released=self.fetch_purgatory.release,
+                report=self.report,
+            )
+        return self.share_partitions_made
 
     def _new_transaction_coordinator(self, partition_count: int | None) -> TransactionCoordinator:
         from kshim.coordinator.transactions.config import TransactionConfig
@@ -234,6 +265,8 @@ class Cluster:
         from kshim.broker.errands import Errands
 
         Errands(self.coordinators, self.apply).run(errand)
+        if self.share_partitions_made is not None:
+            self.share_partitions_made.has_asked(errand.request)
 
     def _producer_id_for_transactions(self) -> int:
         """Raises KafkaError: COORDINATOR_NOT_AVAILABLE."""
@@ -329,6 +362,10 @@ class Cluster:
             deadline_ms = None if host.made is None else host.made.next_deadline()
             if deadline_ms is not None and (earliest_ms is None or deadline_ms < earliest_ms):
                 earliest_ms = deadline_ms
+        if self.share_partitions_made is not None:
+            deadline_ms = self.share_partitions_made.next_deadline()
+            if deadline_ms is not None and (earliest_ms is None or deadline_ms < earliest_ms):
+                earliest_ms = deadline_ms
         return earliest_ms
 
     def advance(self, now: Now) -> None:
@@ -337,6 +374,8 @@ class Cluster:
         self.partitions.producer_expiration.advance(now)
         for host in self.coordinators.values():
             host.advance(now)
+        if self.share_partitions_made is not None:
+            self.share_partitions_made.advance(now)
 
     def _fired(self, key: Key) -> None:
         self.on_fired(key)
@@ -403,6 +442,8 @@ class Cluster:
 
     def _delete_topics(self, topics: Sequence[Topic], names: list[str], now: Now) -> None:
         ids = frozenset(topic.topic_id for topic in topics)
+        if self.share_partitions_made is not None:
+            self.share_partitions_made.topics_deleted(ids)
         self.topics.delete_all(topics)
         if self.share_states.made is not None:
             self.background_tasks.add(self._forget_share_states(self.share_states.made, ids, now), urgent=True)

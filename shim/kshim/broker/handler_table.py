@@ -38,6 +38,10 @@ _AREAS: Final = {
         "alter_user_scram_credentials",
         "describe_user_scram_credentials",
     ),
+    "share": (
+        "share_fetch",
+        "share_acknowledge",
+    ),
     "topics": (
         "metadata",
         "create_topics",

@@ -10,6 +10,7 @@ from kshim.partitions.partition import Partition
 
 if TYPE_CHECKING:
     from kshim.broker.fetch_sessions import FetchSessions
+    from kshim.share_partitions.share_sessions import ShareSessions
 
 
 class Node:
@@ -25,6 +26,7 @@ class Node:
         self.port = port
         self.addresses: dict[str, tuple[str, int]] = {}
         self._fetch_sessions: FetchSessions | None = None
+        self.share_sessions_made: ShareSessions | None = None
         self.on_stop: Callable[[], None] = lambda: None
         """Cuts off its clients and accepts no more; the server sets it."""
         self.on_kill: Callable[[], None] = lambda: None
@@ -47,6 +49,15 @@ class Node:
             slots = self.cluster.config.max_incremental_fetch_session_cache_slots
             self._fetch_sessions = FetchSessions(slots, self.cluster.new_session_id)
         return self._fetch_sessions
+
+    @property
+    def share_sessions(self) -> ShareSessions:
+        """What members of share groups read from this node; made when first needed."""
+        if self.share_sessions_made is None:
+            from kshim.share_partitions.share_sessions import ShareSessions
+
+            self.share_sessions_made = ShareSessions()
+        return self.share_sessions_made
 
     def leads(self, partition: Partition) -> bool:
         """Whether this node answers for a partition."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from kshim.coordinator.groups.config import ConsumerSettings
+from kshim.coordinator.groups.config import ConsumerSettings, ShareSettings
 
 if TYPE_CHECKING:
     from kshim.config.broker_config import BrokerConfig
@@ -43,6 +43,27 @@ def consumer_settings(config: BrokerConfig, configs: Mapping[str, str]) -> Consu
     )
 
 
+def share_settings(config: BrokerConfig, configs: Mapping[str, str]) -> ShareSettings:
+    """The same of a share group. The broker's own keys are `group.share.*`."""
+    default = ShareSettings()
+
+    def number(name: str, otherwise: int) -> int:
+        return int(configs.get(f"share.{name}", config.given.get(f"group.share.{name}", otherwise)))
+
+    return ShareSettings(
+        session_timeout_ms=number("session.timeout.ms", default.session_timeout_ms),
+        heartbeat_interval_ms=number("heartbeat.interval.ms", default.heartbeat_interval_ms),
+        assignment_interval_ms=number("assignment.interval.ms", default.assignment_interval_ms),
+        record_lock_duration_ms=number("record.lock.duration.ms", default.record_lock_duration_ms),
+        delivery_count_limit=number("delivery.count.limit", default.delivery_count_limit),
+        partition_max_record_locks=number("partition.max.record.locks", default.partition_max_record_locks),
+        auto_offset_reset=configs.get("share.auto.offset.reset", default.auto_offset_reset),
+        isolation_level=configs.get("share.isolation.level", default.isolation_level),
+        max_size=int(config.given.get("group.share.max.size", default.max_size)),
+        renew_acknowledge_enable=configs.get("share.renew.acknowledge.enable", "true").lower() == "true",
+    )
+
+
 class GroupSettings:
     """The settings of all groups. Changes of the configuration hold at once."""
 
@@ -50,7 +71,9 @@ class GroupSettings:
         self._config = config
         self._dynamic = dynamic
         self._own: dict[str, ConsumerSettings] = {}
+        self._own_share: dict[str, ShareSettings] = {}
         self._common = consumer_settings(config, {})
+        self._common_share = share_settings(config, {})
         self._read()
         dynamic.on_broker_change.append(self._read)
         dynamic.on_group_change.append(self._read)
@@ -59,9 +82,15 @@ class GroupSettings:
         """What holds for a group now."""
         return self._own.get(group_id, self._common)
 
+    def of_share_groups(self, group_id: str) -> ShareSettings:
+        """What holds for a share group now."""
+        return self._own_share.get(group_id, self._common_share)
+
     def _read(self) -> None:
         config, dynamic = self._config, self._dynamic
         self._common = consumer_settings(config, {})
+        self._common_share = share_settings(config, {})
+        self._own_share = {name: share_settings(config, dynamic.of("groups", name)) for name in dynamic.names("groups")}
         self._own = {name: consumer_settings(config, dynamic.of("groups", name)) for name in dynamic.names("groups")}
 
 

@@ -11,10 +11,10 @@ _FEW_DEADLINES = 64
 class WaitingFetch:
     """One parked Fetch. `answer()` reads again and replies; it is called at most once, and None afterwards.
 
-    `reads_committed`: it waits for bytes below the last stable offset.
+    `reads_committed`: it waits for bytes below the last stable offset. `is_over`: its time is.
     """
 
-    __slots__ = ("answer", "connection", "deadline_ms", "missing_bytes", "partitions", "reads_committed")
+    __slots__ = ("answer", "connection", "deadline_ms", "is_over", "missing_bytes", "partitions", "reads_committed")
 
     def __init__(
         self,
@@ -32,6 +32,7 @@ class WaitingFetch:
         self.deadline_ms = deadline_ms
         self.answer: Callable[[], None] | None = answer
         self.reads_committed = reads_committed
+        self.is_over = False
 
 
 class FetchPurgatory:
@@ -102,6 +103,7 @@ class FetchPurgatory:
         while self._deadlines and self._deadlines[0][0] <= now_ms:
             wait = heapq.heappop(self._deadlines)[2]
             if wait.answer is not None:
+                wait.is_over = True
                 self._on_fired(("fetch", *map(str, wait.partitions)))
                 self._finish(wait)
 

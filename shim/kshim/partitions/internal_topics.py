@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _SHARE_STATE_PARTITIONS: Final = 50
 _SHARE_STATE_CONFIGS: Final = {
     "cleanup.policy": "delete",
-    "compression.type": "uncompressed",
+    "compression.type": "producer",
     "segment.bytes": "104857600",
     "retention.ms": "-1",
 }

@@ -30,11 +30,12 @@ class Run:
     """Records from `first` to `last`, both included, that are alike.
 
     `delivery_count`: how often they were acquired. `member_id` and `deadline_ms` (monotonic) are of those that are acquired.
-    `is_in_transition`: what became of them is being written, and nothing else may happen to them. `batch_size`: how many
-    records were acquired together when these were first.
+    `is_in_transition`: what became of them is being written, and nothing else may happen to them. `batch_first` and
+    `batch_size`: the first offset and the number of the records that were acquired together when these were first.
     """
 
     __slots__ = (
+        "batch_first",
         "batch_size",
         "deadline_ms",
         "delivery_count",
@@ -45,12 +46,13 @@ class Run:
         "state",
     )
 
-    def __init__(self, first: int, last: int, state: RecordState, delivery_count: int, batch_size: int) -> None:
+    def __init__(self, first: int, last: int, state: RecordState, delivery_count: int) -> None:
+        self.batch_first = first
+        self.batch_size = last - first + 1
         self.first = first
         self.last = last
         self.state = state
         self.delivery_count = delivery_count
-        self.batch_size = batch_size
         self.member_id = NOBODY
         self.deadline_ms = 0
         self.is_in_transition = False
@@ -61,13 +63,19 @@ class Run:
         return self.last - self.first + 1
 
     @property
+    def is_whole(self) -> bool:
+        """Whether they are all that were acquired together."""
+        return self.size == self.batch_size
+
+    @property
     def is_acquirable(self) -> bool:
         """Whether they can be delivered now."""
         return self.state is RecordState.AVAILABLE and not self.is_in_transition
 
     def cut(self, last: int) -> Run:
         """Keep the records up to `last`, and return those behind."""
-        rest = Run(last + 1, self.last, self.state, self.delivery_count, self.batch_size)
+        rest = Run(last + 1, self.last, self.state, self.delivery_count)
+        rest.batch_first, rest.batch_size = self.batch_first, self.batch_size
         rest.member_id, rest.deadline_ms, rest.is_in_transition = (
             self.member_id,
             self.deadline_ms,

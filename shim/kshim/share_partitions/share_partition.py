@@ -90,12 +90,11 @@ class SharePartition:
                 continue
             first = max(batch.first_offset, at)
             if at < first:
-                self.runs.append(Run(at, first - 1, RecordState.AVAILABLE, 0, first - at))
+                self.runs.append(Run(at, first - 1, RecordState.AVAILABLE, 0))
             state = RecordState(batch.delivery_state)
             if state is RecordState.ARCHIVING:
                 state = RecordState.ARCHIVED
-            size = batch.last_offset - first + 1
-            self.runs.append(Run(first, batch.last_offset, state, batch.delivery_count, size))
+            self.runs.append(Run(first, batch.last_offset, state, batch.delivery_count))
             at = batch.last_offset + 1
         self.end_offset = at - 1
         self._move_start()
@@ -120,15 +119,17 @@ class SharePartition:
         first, last = max(batches[0][0], self.start_offset), batches[-1][1]
         taken: list[Run] = []
         left = limits.max_records
+        can_go_on = True
         for run in self.runs.overlapping(first, last):
-            if left <= 0:
+            is_of_last = bool(taken) and run.batch_first == taken[-1].batch_first and not limits.is_exact
+            if left <= 0 and not (is_of_last and can_go_on):
                 break
             if not run.is_acquirable:
                 continue
             if run.first < first:
                 run = self.runs.between(first, run.last)[0]
             most = self._most_of(run, limits)
-            is_careful = most < run.size or most < run.batch_size
+            is_careful = run.batch_size > 1 and run.delivery_count >= _threshold(limits)
             if limits.is_exact:
                 most = min(most, left)
             if most < run.size:
@@ -136,7 +137,7 @@ class SharePartition:
             taken.append(run)
             left -= run.size
             if is_careful:
-                left = 0  # a record that nobody gets done must not take others with it
+                left, can_go_on = 0, False  # a record that nobody gets done must not take others with it
         if left > 0:
             taken += self._take_new(batches, left, limits)
         for run in taken:
@@ -150,7 +151,7 @@ class SharePartition:
     def _most_of(run: Run, limits: Limits) -> int:
         """How many records of a run are delivered together: fewer, the more often they were without success."""
         limit = limits.delivery_count_limit
-        threshold = max(2, -(-limit // 2))
+        threshold = _threshold(limits)
         if run.delivery_count < threshold:
             return run.size
         if run.delivery_count >= limit - 1:
@@ -170,16 +171,19 @@ class SharePartition:
             wanted_last = begin + left - 1
             end = min(end, next((last for first, last in batches if last >= wanted_last), end))
         if begin > self.end_offset + 1:  # offsets that do not exist
-            hole = Run(self.end_offset + 1, begin - 1, RecordState.ARCHIVED, 0, begin - self.end_offset - 1)
-            self.runs.append(hole)
+            self.runs.append(Run(self.end_offset + 1, begin - 1, RecordState.ARCHIVED, 0))
         runs = []
         at = begin
-        for _, batch_last in batches:
+        base = begin  # of the record batch in which the range begins, from where its size counts
+        enough = min(limits.batch_size, limits.max_records) if limits.is_exact else limits.batch_size
+        for batch_first, batch_last in batches:
             if batch_last < at:
                 continue
+            if batch_first <= at:
+                base = batch_first
             last = min(batch_last, end)
-            if last - at + 1 >= limits.batch_size or last == end:
-                run = Run(at, last, RecordState.AVAILABLE, 0, last - at + 1)
+            if last - base + 1 >= enough or last == end:
+                run = Run(at, last, RecordState.AVAILABLE, 0)
                 self.runs.append(run)
                 runs.append(run)
                 at = last + 1
@@ -221,20 +225,17 @@ class SharePartition:
         if last > self.end_offset:
             raise _past("last")
         for run in self.runs.overlapping(max(first, self.start_offset), last):
-            is_whole = first <= run.first and run.last <= last
             if run.state is not RecordState.ACQUIRED or run.is_in_transition:
                 raise KafkaError(
                     ErrorCode.INVALID_RECORD_STATE,
                     "The batch cannot be acknowledged. The batch is not in the acquired state."
-                    if is_whole and len(batch.types) == 1
+                    if run.is_whole
                     else "The offset cannot be acknowledged. The offset is not acquired.",
                 )
             if run.member_id != member_id:
                 raise KafkaError(
                     ErrorCode.INVALID_RECORD_STATE,
-                    "Member is not the owner of batch record"
-                    if is_whole and len(batch.types) == 1
-                    else "Member is not the owner of offset",
+                    "Member is not the owner of batch record" if run.is_whole else "Member is not the owner of offset",
                 )
 
     @staticmethod
@@ -314,12 +315,24 @@ class SharePartition:
         self.runs.forget_before(offset)
         self._move_start()
 
+    def skip(self, first: int, last: int) -> None:
+        """Offsets that do not exist: nobody has to deliver them."""
+        for run in self.runs.between(first, last):
+            if run.is_acquirable:
+                run.state = RecordState.ARCHIVED
+        self._move_start()
+
     def archive(self, first: int, last: int) -> None:
         """Records that are there but are delivered to nobody: of aborted transactions. Nobody holds them yet."""
         for run in self.runs.between(first, last):
             if run.state is RecordState.ACQUIRED and not run.is_in_transition:
                 run.state, run.member_id = RecordState.ARCHIVED, NOBODY
         self._move_start()
+
+
+def _threshold(limits: Limits) -> int:
+    """After so many deliveries a batch is not delivered as a whole any more."""
+    return max(2, -(-limits.delivery_count_limit // 2))
 
 
 def _past(which: str) -> KafkaError:

@@ -22,6 +22,13 @@ class ShareSettings(NamedTuple):
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 5_000
     assignment_interval_ms: int = 1_000
+    record_lock_duration_ms: int = 30_000
+    delivery_count_limit: int = 5
+    partition_max_record_locks: int = 2_000
+    auto_offset_reset: str = "latest"
+    isolation_level: str = "read_uncommitted"
+    renew_acknowledge_enable: bool = True
+    max_size: int = 200  # that of the broker holds for all groups
 
 
 ShareSettingsOf = Callable[[str], ShareSettings]
@@ -45,10 +52,6 @@ class GroupConfig(ValueObject, frozen=False):
     group_consumer_migration_policy: str = "bidirectional"
     group_consumer_regex_refresh_interval_ms: int = 600_000
     group_consumer_session_timeout_ms: int = 45_000
-    group_share_assignment_interval_ms: int = 1_000
-    group_share_heartbeat_interval_ms: int = 5_000
-    group_share_max_size: int = 200
-    group_share_session_timeout_ms: int = 45_000
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000
     group_max_size: int = 2_147_483_647
@@ -74,12 +77,4 @@ class GroupConfig(ValueObject, frozen=False):
             self.group_consumer_session_timeout_ms,
             self.group_consumer_heartbeat_interval_ms,
             self.group_consumer_assignment_interval_ms,
-        )
-
-    def share_settings(self, group_id: str) -> ShareSettings:
-        """`ShareSettingsOf` where no group has settings of its own."""
-        return ShareSettings(
-            self.group_share_session_timeout_ms,
-            self.group_share_heartbeat_interval_ms,
-            self.group_share_assignment_interval_ms,
         )

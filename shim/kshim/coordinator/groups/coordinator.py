@@ -80,7 +80,7 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
         self._topics = topics
         self._new_id = new_id
         self._settings_of = settings_of or config.consumer_settings
-        self._share_settings_of = share_settings_of or config.share_settings
+        self._share_settings_of = share_settings_of
         self._require_expression = require_expression
 
     # APIs; each is described by the function that answers it

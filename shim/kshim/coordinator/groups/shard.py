@@ -10,7 +10,7 @@ from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.deadlines import Deadlines
 from kshim.coordinator.groups.classic.group import Group
 from kshim.coordinator.groups.classic.state import GroupState
-from kshim.coordinator.groups.config import GroupConfig, SettingsOf, ShareSettingsOf
+from kshim.coordinator.groups.config import GroupConfig, SettingsOf, ShareSettings, ShareSettingsOf
 from kshim.coordinator.groups.consumer.group import ConsumerGroup
 from kshim.coordinator.groups.consumer.updates import GroupEpoch, Update, is_tombstone
 from kshim.coordinator.groups.kinds import AnyGroup, Pair
@@ -28,6 +28,10 @@ from kshim_protocol.records.batch import build_key_value_batch
 
 _UUID_DIGITS: Final = 32
 _URL_SAFE: Final = str.maketrans("+/", "-_")
+
+
+def _defaults(_group_id: str) -> ShareSettings:
+    return ShareSettings()
 
 
 class Shard(CoordinatorShard):
@@ -60,7 +64,7 @@ class Shard(CoordinatorShard):
         self.topics = topics
         self.new_id = new_id
         self.settings_of = settings_of or config.consumer_settings
-        self.share_settings_of = share_settings_of or config.share_settings
+        self.share_settings_of = share_settings_of or _defaults
         self.require_expression = require_expression
         self.hash_of_topics = TopicHashes(topics, config.broker_rack).of_group
         self.homes = homes  # the coordinator's way from a group id to its shard; loading shards are not in there

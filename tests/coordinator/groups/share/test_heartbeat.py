@@ -270,7 +270,7 @@ def test_what_a_heartbeat_must_say(
 
 
 def test_strangers_are_refused_and_so_is_one_too_many() -> None:
-    world = World(group_share_max_size=1)
+    world = World(max_size=1)
     world.join("a", "t")
     assert world.beat("b", 2) == "GROUP_MAX_SIZE_REACHED The share group has reached its maximum capacity of 1 members."
     world.heartbeat("a", -1)

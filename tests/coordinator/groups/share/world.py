@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kshim.coordinator.groups.config import ShareSettings
+from kshim.coordinator.groups.coordinator import GroupCoordinator
 from kshim.coordinator.groups.share.updates import ShareUpdate, parse_share_update
 from kshim.coordinator.step import SHARE_STATE_TOPIC
 from kshim_protocol.errors import ErrorCode
@@ -26,9 +28,18 @@ class World(Sim):
     """Members are named by their ids; all are in group `g`. State is initialised as soon as the group asks for it,
     unless `holds_state` says otherwise."""
 
-    def __init__(self, topics: dict[str, int] | None = None, **config: Any) -> None:
+    def __init__(self, topics: dict[str, int] | None = None, **settings: Any) -> None:
         self.holds_state = False
-        super().__init__(topics or {"t": 3, "u": 2}, **config)
+        self.settings = ShareSettings(**settings)
+        super().__init__(topics or {"t": 3, "u": 2})
+
+    def _new_coordinator(self) -> GroupCoordinator:
+        return GroupCoordinator(
+            self.config,
+            topics=self.topics,
+            new_id=lambda: "uuid",
+            share_settings_of=lambda group_id: self.settings,
+        )
 
     def heartbeat(
         self,
@@ -110,7 +121,7 @@ class World(Sim):
         for batch in self.logs.get(self.coordinator.partition_for(group_id), []):
             found = [parse_share_update(record.key or b"", record.value) for record in iter_records(batch)]
             batches.append([update for name_and_update in found if name_and_update for update in name_and_update[1:]])
-        return batches  # type: ignore[return-value]
+        return batches
 
 
 def places(name: str, *indexes: int) -> frozenset[tuple[bytes, int]]:

@@ -98,7 +98,7 @@ def _go_on(
 
 
 def _require_room(shard: Shard, group: ShareGroup, member_id: str) -> None:
-    most = shard.config.group_share_max_size
+    most = shard.share_settings_of(group.group_id).max_size
     if member_id not in group.members and group.member_count >= most:
         raise KafkaError(
             ErrorCode.GROUP_MAX_SIZE_REACHED, f"The share group has reached its maximum capacity of {most} members."

@@ -1,0 +1,135 @@
+"""What members say of records, in ShareFetch and in ShareAcknowledge.
+
+Source: Kafka's KafkaApis.getAcknowledgeBatchesFromShareFetchRequest and SharePartitionManager.acknowledge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from kshim.coordinator.step import RequestContext
+from kshim.share_partitions.share_partition import RENEW, Acknowledged
+from kshim.share_partitions.share_sessions import Place
+from kshim_protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from kshim.broker.node import Node
+    from kshim.partitions.partition import Partition
+
+_LAST_TYPE = {1: 3}
+_MOST_MEMBER_ID_CHARACTERS = 36
+
+
+class AcknowledgementBatch(Protocol):
+    """A range of either request."""
+
+    first_offset: int
+    last_offset: int
+    acknowledge_types: tuple[int, ...]
+
+
+class Result(NamedTuple):
+    """What became of the acknowledgements of one partition."""
+
+    error: ErrorCode
+    message: str | None = None
+
+
+def require_member(group_id: str | None, member_id: str | None) -> tuple[str, str]:
+    """Group and member of a request. Raises KafkaError: INVALID_REQUEST."""
+    if group_id is None or member_id is None or not 0 < len(member_id) <= _MOST_MEMBER_ID_CHARACTERS:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    return group_id, member_id
+
+
+def require_partition(node: Node, place: Place) -> Partition:
+    """Raises KafkaError: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER."""
+    topic_id, index = place
+    topic = node.cluster.topics.with_id(topic_id)
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+    if not 0 <= index < len(topic.partitions):
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    partition = topic.partitions[index]
+    if not node.leads(partition):
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    return partition
+
+
+def acknowledge_all(
+    node: Node,
+    group_id: str,
+    member_id: str,
+    topics: Iterable[Any],
+    context: RequestContext,
+    *,
+    is_renewal: bool,
+    then: Callable[[dict[Place, Result]], None],
+) -> None:
+    """Take what a request says of records. `then` is called with the results, by partition, once all is written."""
+    said = {
+        (topic.topic_id, one.partition_index): one.acknowledgement_batches
+        for topic in topics
+        for one in topic.partitions
+        if one.acknowledgement_batches
+    }
+    results: dict[Place, Result] = {}
+    waiting = set(said)
+
+    def is_known(place: Place, result: Result) -> None:
+        results[place] = result
+        waiting.discard(place)
+        if not waiting:
+            then({place: results[place] for place in said})
+
+    if not said:
+        then({})
+    for place, batches in said.items():
+        try:
+            _acknowledge(node, group_id, member_id, place, batches, context, is_renewal=is_renewal, is_known=is_known)
+        except KafkaError as error:
+            is_known(place, Result(error.code, error.message))
+
+
+def _acknowledge(
+    node: Node,
+    group_id: str,
+    member_id: str,
+    place: Place,
+    batches: Sequence[AcknowledgementBatch],
+    context: RequestContext,
+    *,
+    is_renewal: bool,
+    is_known: Callable[[Place, Result], None],
+) -> None:
+    found = _checked(batches, context.api_version, is_renewal=is_renewal)
+    require_partition(node, place)
+    share_partitions = node.cluster.share_partitions
+    renews = any(RENEW in batch.types for batch in found)
+    if renews and not share_partitions.settings(group_id).renew_acknowledge_enable:
+        raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "Renewing acquisition locks is not enabled for the group.")
+    delivery = share_partitions.existing(group_id, *place)
+    if delivery is None or delivery.share is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    share_partitions.acknowledge(delivery, member_id, found, context.now, lambda error: is_known(place, Result(error)))
+
+
+def _checked(batches: Sequence[AcknowledgementBatch], api_version: int, *, is_renewal: bool) -> list[Acknowledged]:
+    """In order, without overlaps, with one type or one for each record. Raises KafkaError: INVALID_REQUEST."""
+    last_type = _LAST_TYPE.get(api_version, RENEW)
+    previous_last = -1
+    found = []
+    for batch in batches:
+        first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
+        is_valid = (
+            previous_last < first <= last
+            and len(types) in (1, last - first + 1)
+            and all(0 <= type_ <= last_type for type_ in types)
+            and (is_renewal or RENEW not in types)
+        )
+        if not is_valid:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        found.append(Acknowledged(first, last, types))
+        previous_last = last
+    return found

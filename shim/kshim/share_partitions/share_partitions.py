@@ -1,0 +1,309 @@
+"""All share partitions of a cluster: read from the share coordinator when they are first needed, and written back there.
+
+Source: Kafka's SharePartitionManager and SharePartition; which error stands for which is that of a live 4.4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final, NamedTuple
+
+from kshim.coordinator.deadlines import Deadlines
+from kshim.coordinator.groups.config import ShareSettings, ShareSettingsOf
+from kshim.coordinator.step import SHARE_STATE_TOPIC, Errand, Now, Step
+from kshim.partitions.partition import Partition
+from kshim.share_partitions.share_partition import Acknowledged, Limits, SharePartition, StateBatch, Write
+from kshim.storage.log import LogError
+from kshim_protocol.errors import ErrorCode, KafkaError
+from kshim_protocol.messages import read_share_group_state as reading
+from kshim_protocol.messages import write_share_group_state as writing
+from kshim_protocol.messages.delete_share_group_state import DeleteShareGroupStateRequest
+from kshim_protocol.messages.initialize_share_group_state import InitializeShareGroupStateRequest
+from kshim_protocol.schema import Request
+
+_RETRY_MS: Final = 1_000
+_NO_START: Final = -1
+_MOVED: Final = frozenset(
+    {
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
+_FENCED: Final = frozenset({ErrorCode.FENCED_STATE_EPOCH, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.GROUP_ID_NOT_FOUND})
+_DURATION: Final = re.compile(
+    r"by_duration:P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d{1,9})?)S)?)?", re.IGNORECASE
+)
+
+
+class Place(NamedTuple):
+    """A share partition. `topic_id` has 16 bytes."""
+
+    group_id: str
+    topic_id: bytes
+    partition_index: int
+
+
+class Delivery:
+    """One share partition at work: its records in flight, its log, and the state of its writes.
+
+    `share` is None while it is read; `error` is then why that failed, NONE while it is on its way.
+    """
+
+    def __init__(self, place: Place, partition: Partition) -> None:
+        self.place = place
+        self.partition = partition
+        self.share: SharePartition | None = None
+        self.error = ErrorCode.NONE
+        self.state_epoch = 0
+        self.leader_epoch = partition.leader.leader_epoch
+        self.waiting: list[Callable[[], None]] = []
+
+    def __str__(self) -> str:
+        return f"{self.place.group_id}:{self.partition}"
+
+
+class SharePartitions:
+    """`settings_of(group_id)` is what holds for a group; `ask` runs an errand; `released(delivery)` is called when records
+    can be acquired that could not before.
+    """
+
+    def __init__(
+        self,
+        *,
+        settings_of: ShareSettingsOf,
+        ask: Callable[[Errand], None],
+        released: Callable[[Delivery], None],
+        report: Callable[[BaseException, object], None],
+    ) -> None:
+        self._settings_of = settings_of
+        self._ask = ask
+        self._released = released
+        self._report = report
+        self._deliveries: dict[Place, Delivery] = {}
+        self._deadlines = Deadlines()
+        self._by_key: dict[tuple[str, ...], Place] = {}
+
+    def limits(self, group_id: str, *, max_records: int = 1, batch_size: int = 1, is_exact: bool = False) -> Limits:
+        """What holds for a group, and for one request of its members."""
+        settings = self._settings_of(group_id)
+        return Limits(
+            max_records,
+            batch_size,
+            is_exact,
+            settings.record_lock_duration_ms,
+            settings.delivery_count_limit,
+            settings.partition_max_record_locks,
+        )
+
+    def settings(self, group_id: str) -> ShareSettings:
+        """What holds for a group."""
+        return self._settings_of(group_id)
+
+    # Reading
+
+    def find(self, group_id: str, partition: Partition, now: Now) -> Delivery:
+        """A share partition, which is being read if it was not used yet."""
+        place = Place(group_id, partition.topic.topic_id, partition.index)
+        delivery = self._deliveries.get(place)
+        if delivery is None or delivery.leader_epoch != partition.leader.leader_epoch:
+            delivery = self._deliveries[place] = Delivery(place, partition)
+            self._read(delivery, now)
+        return delivery
+
+    def existing(self, group_id: str, topic_id: bytes, index: int) -> Delivery | None:
+        """A share partition, if it was used since it was last forgotten."""
+        return self._deliveries.get(Place(group_id, topic_id, index))
+
+    def forget(self, place: Place) -> None:
+        """What is known of a share partition does not hold any more."""
+        delivery = self._deliveries.pop(place, None)
+        self._deadlines.cancel(_key(place))
+        if delivery is not None:
+            self._released(delivery)
+
+    def has_asked(self, request: Request[Any]) -> None:
+        """The share coordinator was asked for something: states that begin again, or end, are to be read again."""
+        if isinstance(request, InitializeShareGroupStateRequest | DeleteShareGroupStateRequest):
+            for topic in request.topics:
+                for one in topic.partitions:
+                    self.forget(Place(request.group_id, topic.topic_id, one.partition))
+
+    def topics_deleted(self, topic_ids: Collection[bytes]) -> None:
+        """Topics are gone."""
+        for place in [place for place in self._deliveries if place.topic_id in topic_ids]:
+            self.forget(place)
+
+    def _read(self, delivery: Delivery, now: Now) -> None:
+        place = delivery.place
+        partition = reading.PartitionData(partition=place.partition_index, leader_epoch=delivery.leader_epoch)
+        request = reading.ReadShareGroupStateRequest(
+            group_id=place.group_id, topics=(reading.ReadStateData(topic_id=place.topic_id, partitions=(partition,)),)
+        )
+
+        def settle(response: reading.ReadShareGroupStateResponse, now: Now) -> Step | None:
+            self._has_read(delivery, response.results[0].partitions[0], now)
+            return None
+
+        self._ask(Errand(SHARE_STATE_TOPIC, request, now, settle))
+
+    def _has_read(self, delivery: Delivery, result: reading.PartitionResult, now: Now) -> None:
+        place = delivery.place
+        error = ErrorCode(result.error_code)
+        start_offset = result.start_offset
+        try:
+            if error is not ErrorCode.NONE:
+                raise KafkaError(_told(error))
+            if start_offset == _NO_START:
+                start_offset = self._first_offset(delivery.partition, place.group_id, now)
+            log_start = delivery.partition.log.start_offset
+        except KafkaError as refused:
+            self._has_failed(delivery, refused.code)
+            return
+        except LogError as failure:
+            self._report(failure, delivery.partition)
+            self._has_failed(delivery, ErrorCode.KAFKA_STORAGE_ERROR)
+            return
+        batches = [
+            StateBatch(batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count)
+            for batch in result.state_batches
+        ]
+        delivery.state_epoch = result.state_epoch
+        delivery.share = SharePartition(start_offset, batches, on_available=lambda: self._released(delivery))
+        delivery.share.log_begins(log_start)
+        self._wake(delivery)
+
+    def _has_failed(self, delivery: Delivery, error: ErrorCode) -> None:
+        delivery.error = error
+        if self._deliveries.get(delivery.place) is delivery:
+            del self._deliveries[delivery.place]  # the next one who needs it tries again
+        self._wake(delivery)
+
+    @staticmethod
+    def _wake(delivery: Delivery) -> None:
+        waiting, delivery.waiting = delivery.waiting, []
+        for then in waiting:
+            then()
+
+    def _first_offset(self, partition: Partition, group_id: str, now: Now) -> int:
+        """Where a group begins. Raises KafkaError: OFFSET_NOT_AVAILABLE (no record that new), LogError."""
+        reset = self._settings_of(group_id).auto_offset_reset
+        if reset == "earliest":
+            return partition.log.start_offset
+        if reset == "latest":
+            return partition.high_watermark
+        found = partition.log.offset_for_timestamp(now.wall_ms - _duration_ms(reset))
+        if found is None or found[0] >= partition.high_watermark:
+            raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE)
+        return found[0]
+
+    # Writing
+
+    def acknowledge(
+        self,
+        delivery: Delivery,
+        member_id: str,
+        batches: Sequence[Acknowledged],
+        now: Now,
+        then: Callable[[ErrorCode], None],
+    ) -> None:
+        """What a member has made of records; `then` is called with the error of its write, at once if there is none to do.
+
+        Raises KafkaError as `SharePartition.acknowledge` does.
+        """
+        assert delivery.share is not None, delivery.place
+        limits = self.limits(delivery.place.group_id)
+        write = delivery.share.acknowledge(member_id, batches, limits, now.mono_ms)
+        if write is None:
+            self.rearm(delivery)
+            then(ErrorCode.NONE)
+        else:
+            self._write(delivery, write, now, then)
+
+    def release(self, group_id: str, member_id: str, now: Now) -> None:
+        """The session of a member is over: others may have what it holds."""
+        for delivery in [one for place, one in self._deliveries.items() if place.group_id == group_id]:
+            if delivery.share is not None:
+                write = delivery.share.release_all(member_id, self.limits(group_id))
+                if write is not None:
+                    self._write(delivery, write, now, lambda error: None)
+
+    def _write(self, delivery: Delivery, write: Write, now: Now, then: Callable[[ErrorCode], None]) -> None:
+        place = delivery.place
+        partition = writing.PartitionData(
+            partition=place.partition_index,
+            state_epoch=delivery.state_epoch,
+            leader_epoch=delivery.leader_epoch,
+            start_offset=write.start_offset,
+            delivery_complete_count=write.delivery_complete_count,
+            state_batches=tuple(writing.StateBatch(**batch._asdict()) for batch in write.batches),
+        )
+        request = writing.WriteShareGroupStateRequest(
+            group_id=place.group_id, topics=(writing.WriteStateData(topic_id=place.topic_id, partitions=(partition,)),)
+        )
+        self.rearm(delivery)
+
+        def settle(response: writing.WriteShareGroupStateResponse, now: Now) -> Step | None:
+            error = ErrorCode(response.results[0].partitions[0].error_code)
+            write.settle(error)
+            if self._deliveries.get(place) is delivery:
+                if error in _FENCED:
+                    self.forget(place)
+                else:
+                    self.rearm(delivery, at_least_ms=0 if error is ErrorCode.NONE else now.mono_ms + _RETRY_MS)
+            then(_told(error))
+            return None
+
+        self._ask(Errand(SHARE_STATE_TOPIC, request, now, settle))
+
+    # Time
+
+    def rearm(self, delivery: Delivery, *, at_least_ms: int = 0) -> None:
+        """Wait for the first lock that ends."""
+        key = _key(delivery.place)
+        deadline_ms = None if delivery.share is None else delivery.share.next_deadline()
+        if deadline_ms is None:
+            self._deadlines.cancel(key)
+            self._by_key.pop(key, None)
+        else:
+            self._by_key[key] = delivery.place
+            self._deadlines.set(key, max(deadline_ms, at_least_ms))
+
+    def next_deadline(self) -> int | None:
+        """When `advance` is next due, in monotonic ms; perhaps too early. None: nobody holds anything."""
+        return self._deadlines.earliest()
+
+    def advance(self, now: Now) -> None:
+        """Locks that have ended: their records return."""
+        while (key := self._deadlines.pop_due(now.mono_ms)) is not None:
+            delivery = self._deliveries.get(self._by_key.pop(key))
+            if delivery is None or delivery.share is None:
+                continue
+            write = delivery.share.release_expired(self.limits(delivery.place.group_id), now.mono_ms)
+            if write is None:
+                self.rearm(delivery)
+            else:
+                self._write(delivery, write, now, lambda error: None)
+
+
+def _key(place: Place) -> tuple[str, ...]:
+    return ("lock", place.group_id, place.topic_id.hex(), f"{place.partition_index:010}")
+
+
+def _told(error: ErrorCode) -> ErrorCode:
+    """What a member is told of an error of the share coordinator."""
+    if error is ErrorCode.NONE or error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return error
+    if error in _MOVED:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if error in _FENCED:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def _duration_ms(reset: str) -> int:
+    """Of `by_duration:P1DT2H3M4.5S`, which was checked when it was set."""
+    found: Any = _DURATION.fullmatch(reset)
+    days, hours, minutes, seconds = (float(text or 0) for text in found.groups())
+    return int((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000)

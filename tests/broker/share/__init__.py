@@ -1,0 +1,1 @@
+"""Share groups over the wire protocol."""

@@ -1,0 +1,326 @@
+"""ShareFetch and ShareAcknowledge as a client sees them. What is answered when is that of a live 4.4."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.messages.api_versions import ApiVersionsRequest
+from kshim_protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from kshim_protocol.messages.share_fetch import ShareFetchResponse
+from tests.broker.data_plane import a_batch, produce
+from tests.broker.harness import NodeUnderTest, a_node, files_in
+from tests.broker.share.members import ENABLED, Member, a_share_node, in_words, offsets_in
+from tests.broker.transactional import TransactionalProducer
+
+ACCEPT, RELEASE, REJECT, RENEW = (1,), (2,), (3,), (4,)
+LOCK_MS = 30_000
+
+
+def configured(node: NodeUnderTest, **configs: str) -> NodeUnderTest:
+    """The group `g` has these `share.*` configs; names with `_` for `.`."""
+    texts = {f"share.{name.replace('_', '.')}": text for name, text in configs.items()}
+    node.cluster.dynamic_configs.replace("groups", "g", texts)
+    return node
+
+
+def a_reader(
+    node: NodeUnderTest | None = None, *, batches: int = 3, reset: str = "earliest", **configs: str
+) -> tuple[NodeUnderTest, Member]:
+    """A node with batches of five records, and a member `a` that reads from the beginning, without its first answer."""
+    node = node or a_share_node()
+    configured(node, auto_offset_reset=reset, **configs)
+    for _ in range(batches):
+        produce(node.client("p"), "t", a_batch(*(b"%d" % number for number in range(5))))
+    member = Member(node, "a")
+    member.join()
+    return node, member
+
+
+def test_records_are_acquired_acknowledged_and_not_delivered_again() -> None:
+    _, member = a_reader()
+    first = member.fetch()
+    assert in_words(first) == "0:0-14x1"
+    assert offsets_in(first) == list(range(15))
+    assert first.acquisition_lock_timeout_ms == LOCK_MS
+    assert member.acquire(said={0: [(0, 14, ACCEPT)]}) == "0:"
+    assert member.acquire() == ""
+
+
+def test_a_second_member_gets_what_the_first_does_not_hold() -> None:
+    node, first = a_reader()
+    second = Member(node, "b")
+    second.heartbeat(0, ("t",))
+    assert first.acquire(max_records=1) == "0:0-4x1"
+    assert second.acquire(max_records=1) == "0:5-9x1"
+    assert first.acquire() == "0:10-14x1"
+    assert second.acquire() == ""
+
+
+def test_a_lock_that_ends_returns_records_to_others() -> None:
+    node, first = a_reader()
+    first.acquire()
+    second = Member(node, "b")
+    node.pass_ms(LOCK_MS - 1)
+    assert second.acquire() == "0:"
+    node.pass_ms(1)
+    assert second.acquire() == "0:0-14x2"
+    assert first.say((0, 14, ACCEPT)) == "INVALID_RECORD_STATE Member is not the owner of batch record"
+
+
+def test_a_renewed_lock_holds_longer() -> None:
+    node, member = a_reader()
+    member.acquire()
+    node.pass_ms(LOCK_MS - 1)
+    assert member.say((0, 4, RENEW), renews=True) == "NONE"
+    node.pass_ms(1)
+    assert Member(node, "b").acquire() == "0:5-14x2"
+
+
+@pytest.mark.parametrize("is_enabled", ["true", "false"])
+def test_renewal_may_be_switched_off(is_enabled: str) -> None:
+    _, member = a_reader(renew_acknowledge_enable=is_enabled)
+    member.acquire()
+    expected = (
+        "NONE"
+        if is_enabled == "true"
+        else "INVALID_RECORD_STATE Renewing acquisition locks is not enabled for the group."
+    )
+    assert member.say((0, 4, RENEW), renews=True) == expected
+
+
+def test_a_fetch_waits_for_records_and_is_answered_when_they_come() -> None:
+    node, member = a_reader(batches=0)
+    assert member.acquire() == "0:"
+    member.client.send(member.fetch_request(max_wait_ms=500))
+    assert member.client.is_waiting
+    produce(node.client("p"), "t", a_batch(b"x"))
+    assert in_words(member.client.take(ShareFetchResponse)) == "0:0-0x1"
+
+
+def test_a_fetch_that_waits_in_vain_is_answered_when_its_time_is_over() -> None:
+    node, member = a_reader(batches=0)
+    member.acquire()
+    member.client.send(member.fetch_request(max_wait_ms=500))
+    node.pass_ms(499)
+    assert member.client.is_waiting
+    node.pass_ms(1)
+    assert in_words(member.client.take(ShareFetchResponse)) == ""
+
+
+def test_whoever_waits_gets_records_that_another_releases_and_the_next_one_goes_on_waiting() -> None:
+    node, first = a_reader()
+    first.acquire()
+    others = [Member(node, "b"), Member(node, "c")]
+    for other in others:
+        other.acquire()
+        other.client.send(other.fetch_request(max_wait_ms=5_000))
+    assert first.say((0, 4, RELEASE)) == "NONE"
+    answered = [other for other in others if not other.client.is_waiting]
+    assert [in_words(other.client.take(ShareFetchResponse)) for other in answered] == ["0:0-4x2"]
+    node.pass_ms(5_000)
+    assert not any(other.client.is_waiting for other in others)
+
+
+def test_a_lock_begins_when_the_records_are_sent_not_when_they_were_asked_for() -> None:
+    node, member = a_reader(batches=0)
+    member.acquire()
+    member.client.send(member.fetch_request(max_wait_ms=20_000))
+    node.pass_ms(15_000)
+    produce(node.client("p"), "t", a_batch(b"x"))
+    member.client.take(ShareFetchResponse)
+    node.pass_ms(LOCK_MS - 1)
+    assert Member(node, "b").acquire() == "0:"
+
+
+@pytest.mark.parametrize(
+    ("reset", "expected"), [("earliest", "0:0-14x1"), ("latest", "0:"), ("by_duration:PT1H", "0:0-14x1")]
+)
+def test_a_group_begins_where_its_configuration_says(reset: str, expected: str) -> None:
+    _, member = a_reader(reset=reset)
+    assert member.acquire() == expected
+
+
+def test_where_no_record_is_new_enough_the_group_waits_with_an_error() -> None:
+    node, member = a_reader(reset="by_duration:PT1S")
+    node.pass_ms(10_000)
+    assert member.acquire() == "0:OFFSET_NOT_AVAILABLE"
+
+
+def test_sessions_open_go_on_and_end() -> None:
+    _, member = a_reader()
+    assert member.acquire(epoch=5) == "! SHARE_SESSION_NOT_FOUND"
+    assert member.acquire(epoch=-1) == "! SHARE_SESSION_NOT_FOUND"
+    member.session_epoch = 0
+    assert member.acquire(said={0: [(0, 0, ACCEPT)]}) == "! INVALID_REQUEST"
+    assert member.acquire(max_records=1) == "0:0-4x1"
+    assert member.acquire(epoch=7) == "! INVALID_SHARE_SESSION_EPOCH"
+    assert member.say((0, 0, ACCEPT), epoch=0) == "! INVALID_SHARE_SESSION_EPOCH"
+    assert member.acquire(max_records=1) == "0:5-9x1"
+    last = member.fetch(epoch=-1, said={0: [(0, 4, ACCEPT)]})
+    assert in_words(last) == "0:"
+    assert member.acquire(epoch=3) == "! SHARE_SESSION_NOT_FOUND"
+    member.session_epoch = 0
+    assert member.acquire() == "0:5-9x2,10-14x1"
+
+
+def test_a_session_ends_with_its_connection_and_releases_what_is_held() -> None:
+    node, member = a_reader()
+    member.acquire()
+    member.client.close()
+    other = Member(node, "b")
+    assert other.acquire() == "0:0-14x2"
+    again = Member(node, "a")
+    assert again.acquire(epoch=1) == "! SHARE_SESSION_NOT_FOUND"
+
+
+def test_the_session_may_be_used_from_another_connection() -> None:
+    node, member = a_reader()
+    member.acquire(max_records=1)
+    member.client = node.client("other")
+    assert member.acquire(max_records=1) == "0:5-9x1"
+
+
+@pytest.mark.parametrize("member_id", ["", "x" * 37])
+def test_members_have_ids(member_id: str) -> None:
+    _, member = a_reader()
+    member.member_id = member_id
+    assert member.acquire() == "! INVALID_REQUEST"
+    assert member.say((0, 0, ACCEPT), epoch=1) == "! INVALID_REQUEST"
+
+
+def test_errors_of_partitions_are_answered_at_once_until_they_are_forgotten() -> None:
+    node, member = a_reader(a_share_node(partitions=2))
+    assert member.acquire(partitions=(7,), max_wait_ms=1_000) == "7:UNKNOWN_TOPIC_OR_PARTITION"
+    assert member.acquire(partitions=(), max_wait_ms=1_000) == "7:UNKNOWN_TOPIC_OR_PARTITION"
+    member.client.send(member.fetch_request(partitions=(1,), forget=(7,), max_wait_ms=1_000))
+    node.pass_ms(1_000)
+    assert in_words(member.client.take(ShareFetchResponse)) == "1:"
+    member.session_epoch += 1
+    unknown = member.fetch(partitions=(0,), topic_id=b"?" * 16)
+    assert in_words(unknown) == "0:UNKNOWN_TOPIC_ID"
+
+
+def test_partitions_without_state_are_an_error() -> None:
+    node = a_share_node()
+    assert Member(node, "a").acquire() == "0:UNKNOWN_SERVER_ERROR"
+
+
+def test_a_request_that_wants_nothing_is_answered_at_once() -> None:
+    _, member = a_reader()
+    assert member.acquire(max_records=0, max_wait_ms=1_000) == ""
+    assert member.acquire(max_bytes=0, max_wait_ms=1_000) == ""
+    assert member.acquire(partitions=(), forget=(0,), max_wait_ms=1_000) == ""
+
+
+def test_the_exact_mode_sends_whole_batches_and_gives_no_more_than_was_asked_for() -> None:
+    _, member = a_reader()
+    response = member.fetch(max_records=3, mode=1)
+    assert in_words(response) == "0:0-2x1"
+    assert offsets_in(response) == [0, 1, 2, 3, 4]
+    assert [member.acquire(max_records=3, mode=1) for _ in range(2)] == ["0:3-4x1,5-5x1", "0:6-8x1"]
+
+
+def test_acknowledgements_are_checked_as_kafka_does() -> None:
+    _, member = a_reader()
+    member.acquire()
+    not_valid = [
+        [(4, 3, ACCEPT)],
+        [(0, 4, ACCEPT), (3, 6, ACCEPT)],
+        [(5, 6, ACCEPT), (0, 1, ACCEPT)],
+        [(0, 4, ())],
+        [(0, 4, (1, 1))],
+        [(0, 4, (5,))],
+        [(0, 4, RENEW)],
+    ]
+    assert [member.say(*said) for said in not_valid] == ["INVALID_REQUEST"] * len(not_valid)
+    assert member.say((0, 4, RENEW), version=1) == "INVALID_REQUEST"
+    assert member.say((0, 4, ACCEPT), index=9) == "UNKNOWN_TOPIC_OR_PARTITION"
+    assert member.say((0, 20, ACCEPT)) == (
+        "INVALID_REQUEST Batch record not found. The last offset in request is past acquired records."
+    )
+    assert member.say((0, 4, ACCEPT)) == "NONE"
+    assert member.say((0, 4, ACCEPT)) == "NONE"  # below the start by now
+
+
+def test_a_renewal_that_would_fetch_is_refused_and_takes_no_epoch() -> None:
+    _, member = a_reader()
+    member.acquire()
+    epoch = member.session_epoch
+    assert member.acquire(renews=True, said={0: [(0, 4, RENEW)]}) == "! INVALID_REQUEST"
+    assert member.session_epoch == epoch
+    nothing = {"max_bytes": 0, "min_bytes": 0, "max_records": 0, "max_wait_ms": 0}
+    assert member.acquire(renews=True, said={0: [(0, 4, RENEW)]}, **nothing) == "0:"
+
+
+def test_the_limit_of_records_in_flight_holds_for_the_group() -> None:
+    _, member = a_reader(partition_max_record_locks="7")
+    assert member.acquire() == "0:0-6x1"
+    assert member.acquire() == ""
+    assert member.say((0, 1, ACCEPT)) == "NONE"
+    assert member.acquire() == "0:7-8x1"
+
+
+def test_what_is_delivered_too_often_is_delivered_no_more() -> None:
+    node, member = a_reader(batches=1, delivery_count_limit="2")
+    for _ in range(2):
+        member.acquire()
+        node.pass_ms(LOCK_MS)
+    produce(node.client("p"), "t", a_batch(b"x"))
+    assert member.acquire() == "0:5-5x1"
+
+
+def test_deleted_records_are_passed_over() -> None:
+    node, member = a_reader()
+    partition = DeleteRecordsPartition(partition_index=0, offset=7)
+    topic = DeleteRecordsTopic(name="t", partitions=(partition,))
+    node.client("d").ask(DeleteRecordsRequest(topics=(topic,), timeout_ms=1_000))
+    assert member.acquire() == "0:7-14x1"
+
+
+def test_read_committed_ends_at_the_open_transaction_and_leaves_out_aborted_records() -> None:
+    node, member = a_reader(batches=1, isolation_level="read_committed")
+    producer = TransactionalProducer(node.client("x"))
+    producer.write("t", 0, b"gone")
+    assert member.acquire() == "0:0-4x1"
+    assert member.acquire() == ""
+    producer.end(committed=False)
+    produce(node.client("p"), "t", a_batch(b"a", b"b"))
+    assert member.acquire() == "0:6-8x1"
+    assert member.say((0, 4, ACCEPT)) == "NONE"
+    assert member.say((6, 8, (0, 1, 1))) == "NONE"
+    assert member.acquire() == ""
+
+
+def test_after_a_crash_what_was_held_returns_and_what_was_acknowledged_does_not(tmp_path: Path) -> None:
+    node = a_share_node(storage=files_in(tmp_path))
+    _, member = a_reader(node)
+    member.acquire()
+    member.say((0, 6, ACCEPT), (7, 7, RELEASE))
+    member.say((10, 10, REJECT))
+    node.close()
+    again = a_node(ENABLED, storage=files_in(tmp_path))
+    again.run_background_tasks()
+    other = Member(again, "b")
+    assert other.acquire() == "0:7-7x2,8-9x1,11-14x1"
+    again.close()
+
+
+def test_without_the_level_nothing_of_it_is_listed_or_served() -> None:
+    node = a_share_node({"kshim.share.version": "0"})
+    listed = node.client("c").ask(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 4)
+    assert not {76, 77, 78, 79, 83, 90} & {api.api_key for api in listed.api_keys}
+    enabled = (
+        a_share_node(ENABLED)
+        .client("c")
+        .ask(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 4)
+    )
+    assert {76, 77, 78, 79, 83, 87} <= {api.api_key for api in enabled.api_keys}
+    assert ("share.version", 1) in [(one.name, one.max_version_level) for one in enabled.finalized_features]
+    assert enabled.error_code == ErrorCode.NONE
