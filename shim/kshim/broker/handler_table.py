@@ -39,6 +39,7 @@ _AREAS: Final = {
         "describe_user_scram_credentials",
     ),
     "share": (
+        "describe_share_group_offsets",
         "share_fetch",
         "share_acknowledge",
     ),

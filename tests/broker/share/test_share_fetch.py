@@ -16,7 +16,7 @@ from kshim_protocol.messages.delete_records import (
 from kshim_protocol.messages.share_fetch import ShareFetchResponse
 from tests.broker.data_plane import a_batch, produce
 from tests.broker.harness import NodeUnderTest, a_node, files_in
-from tests.broker.share.members import ENABLED, Member, a_share_node, in_words, offsets_in
+from tests.broker.share.members import ENABLED, Member, Said, a_share_node, in_words, offsets_in
 from tests.broker.transactional import TransactionalProducer
 
 ACCEPT, RELEASE, REJECT, RENEW = (1,), (2,), (3,), (4,)
@@ -230,7 +230,7 @@ def test_the_exact_mode_sends_whole_batches_and_gives_no_more_than_was_asked_for
 def test_acknowledgements_are_checked_as_kafka_does() -> None:
     _, member = a_reader()
     member.acquire()
-    not_valid = [
+    not_valid: list[list[Said]] = [
         [(4, 3, ACCEPT)],
         [(0, 4, ACCEPT), (3, 6, ACCEPT)],
         [(5, 6, ACCEPT), (0, 1, ACCEPT)],

@@ -20,6 +20,7 @@ from kshim.coordinator.groups.loading import finish_load, release_parked
 from kshim.coordinator.groups.offsets import offset_commit, offset_delete, offset_fetch
 from kshim.coordinator.groups.replay import Replay
 from kshim.coordinator.groups.shard import Shard
+from kshim.coordinator.groups.share import share_offsets
 from kshim.coordinator.groups.share.group import ShareGroup
 from kshim.coordinator.groups.share.initialization import forget_deleted_topics
 from kshim.coordinator.groups.share.share_group_describe import share_group_describe
@@ -36,7 +37,10 @@ from kshim_protocol.messages.sync_group import SyncGroupRequest
 from kshim_protocol.records.control import ControlType, EndTransactionMarker, build_end_transaction_batch
 
 if TYPE_CHECKING:
+    from kshim_protocol.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
     from kshim_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+    from kshim_protocol.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
+    from kshim_protocol.messages.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
     from kshim_protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
     from kshim_protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
@@ -48,6 +52,8 @@ if TYPE_CHECKING:
         | OffsetCommitRequest
         | OffsetDeleteRequest
         | ShareGroupHeartbeatRequest
+        | AlterShareGroupOffsetsRequest
+        | DeleteShareGroupOffsetsRequest
     )
 
 Verify = Callable[[int], ErrorCode]
@@ -100,6 +106,24 @@ class GroupCoordinator(CoordinatorRuntime[Shard]):
 
     share_group_describe: Final = in_many_shards(share_group_describe)
     share_group_heartbeat: Final = in_one_shard(_group_id, share_group_heartbeat)
+    alter_share_group_offsets: Final = in_one_shard(_group_id, share_offsets.alter_share_group_offsets)
+    delete_share_group_offsets: Final = in_one_shard(_group_id, share_offsets.delete_share_group_offsets)
+
+    def describe_share_group_offsets(
+        self,
+        request: DescribeShareGroupOffsetsRequest,
+        context: RequestContext,
+        ticket: Ticket,
+        end_offset: share_offsets.EndOffset,
+    ) -> Step:
+        """See `share_offsets.py`."""
+        step = self.begin()
+
+        def find(group_id: str) -> Shard:
+            return self.find(group_id, context, step)
+
+        share_offsets.describe_share_group_offsets(find, end_offset, request, context, ticket, step)
+        return step
 
     def heartbeat(self, request: HeartbeatRequest, context: RequestContext, ticket: Ticket) -> Step:
         """See `heartbeat.py`. What `in_one_shard` does, without hashing the group id: most requests are Heartbeats."""

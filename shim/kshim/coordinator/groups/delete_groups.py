@@ -5,9 +5,15 @@ Source: Kafka's GroupCoordinatorService.deleteGroups and GroupCoordinatorShard.d
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from kshim.coordinator.append_errors import append_error
 from kshim.coordinator.groups.events import Cause
 from kshim.coordinator.groups.shard import Shard
+from kshim.coordinator.groups.share.group import ShareGroup
+from kshim.coordinator.groups.share.share_offsets import delete_states
+from kshim.coordinator.groups.share.updates import StatePartitions
 from kshim.coordinator.groups.tombstones import Tombstones, offsets_of_group
 from kshim.coordinator.runtime import FindShard
 from kshim.coordinator.step import Now, RequestContext, Step, Ticket
@@ -35,9 +41,61 @@ def delete_groups(
             doomed.setdefault(shard.partition, (shard, []))[1].append(group_id)
     if not doomed:
         step.reply(ticket, _response(results))
-    waiting = set(doomed)
-    for shard, group_ids in doomed.values():
-        _delete(shard, group_ids, results, waiting, context.now, ticket, step)
+
+    def go_on(step: Step) -> None:
+        _leave_out_changed(doomed, results)
+        if not doomed and results:
+            step.reply(ticket, _response(results))
+        waiting = set(doomed)
+        for shard, group_ids in doomed.values():
+            _delete(shard, group_ids, results, waiting, context.now, ticket, step)
+
+    if doomed:
+        _delete_share_states(doomed, results, context.now, step, go_on)
+
+
+def _delete_share_states(
+    doomed: dict[int, tuple[Shard, list[str]]],
+    results: dict[str, ErrorCode],
+    now: Now,
+    step: Step,
+    then: Callable[[Step], None],
+) -> None:
+    """What share groups made of records is forgotten before they are."""
+    found = [
+        (shard, group)
+        for shard, group_ids in doomed.values()
+        for group_id in group_ids
+        if isinstance(group := shard.groups[group_id], ShareGroup) and group.states != StatePartitions()
+    ]
+    left = len(found)
+    if not found:
+        then(step)
+
+    def is_gone(group_id: str, error: ErrorCode, step: Step) -> None:
+        nonlocal left
+        left -= 1
+        results[group_id] = append_error(error)
+        if not left:
+            then(step)
+
+    for shard, group in found:
+        topic_ids = {*group.states.initializing, *group.states.initialized, *group.states.deleting}
+        delete_states(shard, group, topic_ids, now, step, then=partial(is_gone, group.group_id), group_ends=True)
+
+
+def _leave_out_changed(doomed: dict[int, tuple[Shard, list[str]]], results: dict[str, ErrorCode]) -> None:
+    """Groups that have got members while the state of their partitions was deleted, or could not lose it, stay."""
+    for shard, group_ids in list(doomed.values()):
+        for group_id in list(group_ids):
+            group = shard.groups.get(group_id)
+            if results[group_id] is ErrorCode.NONE:
+                if group is not None and group.is_empty:
+                    continue
+                results[group_id] = ErrorCode.GROUP_ID_NOT_FOUND if group is None else ErrorCode.NON_EMPTY_GROUP
+            group_ids.remove(group_id)
+        if not group_ids:
+            del doomed[shard.partition]
 
 
 def _check(shard: Shard, group_id: str) -> None:

@@ -6,6 +6,8 @@ from kshim.broker.relay import note_speaker, relay
 from kshim.coordinator.groups.coordinator import GroupCoordinator
 from kshim.coordinator.share_state.coordinator import ShareStateCoordinator
 from kshim.coordinator.step import OFFSETS_TOPIC, SHARE_STATE_TOPIC
+from kshim_protocol.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
+from kshim_protocol.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
 from kshim_protocol.messages.delete_share_group_state import DeleteShareGroupStateRequest
 from kshim_protocol.messages.initialize_share_group_state import InitializeShareGroupStateRequest
 from kshim_protocol.messages.read_share_group_state import ReadShareGroupStateRequest
@@ -20,6 +22,8 @@ _States = ShareStateCoordinator
 HANDLERS = (
     relay(OFFSETS_TOPIC,     ShareGroupHeartbeatRequest,        GroupCoordinator.share_group_heartbeat, first=note_speaker),
     relay(OFFSETS_TOPIC,     ShareGroupDescribeRequest,         GroupCoordinator.share_group_describe),
+    relay(OFFSETS_TOPIC,     AlterShareGroupOffsetsRequest,     GroupCoordinator.alter_share_group_offsets),
+    relay(OFFSETS_TOPIC,     DeleteShareGroupOffsetsRequest,    GroupCoordinator.delete_share_group_offsets),
     relay(SHARE_STATE_TOPIC, InitializeShareGroupStateRequest,  _States.initialize_share_group_state),
     relay(SHARE_STATE_TOPIC, ReadShareGroupStateRequest,        _States.read_share_group_state),
     relay(SHARE_STATE_TOPIC, WriteShareGroupStateRequest,       _States.write_share_group_state),
