@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kshim.broker.relay import note_speaker, relay
+from kshim.broker.relay import relay, relay_of_member
 from kshim.coordinator.groups.coordinator import GroupCoordinator
 from kshim.coordinator.share_state.coordinator import ShareStateCoordinator
 from kshim.coordinator.step import OFFSETS_TOPIC, SHARE_STATE_TOPIC
@@ -20,7 +20,7 @@ _States = ShareStateCoordinator
 
 # fmt: off
 HANDLERS = (
-    relay(OFFSETS_TOPIC,     ShareGroupHeartbeatRequest,        GroupCoordinator.share_group_heartbeat, first=note_speaker),
+    relay_of_member(OFFSETS_TOPIC, ShareGroupHeartbeatRequest,  GroupCoordinator.share_group_heartbeat),
     relay(OFFSETS_TOPIC,     ShareGroupDescribeRequest,         GroupCoordinator.share_group_describe),
     relay(OFFSETS_TOPIC,     AlterShareGroupOffsetsRequest,     GroupCoordinator.alter_share_group_offsets),
     relay(OFFSETS_TOPIC,     DeleteShareGroupOffsetsRequest,    GroupCoordinator.delete_share_group_offsets),
