@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
     """A number of things, in the plural unless it is one.
@@ -19,3 +21,18 @@ def escaped(text: str) -> str:
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
     )
+
+
+def columns(text: str) -> int:
+    """How wide printable text is on a terminal.
+
+    >>> columns("orders"), columns("日本")
+    (6, 4)
+    """
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def _columns(character: str) -> int:
+    if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

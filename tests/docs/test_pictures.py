@@ -10,8 +10,10 @@ from tests.docs.blocks import DOCS
 
 
 def test_the_page_lists_every_bar_and_mark() -> None:
-    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", (DOCS / "pictures.md").read_text(), re.MULTILINE)
-    assert rows == [(kind.keyword, kind.words) for kind in (*BarKind, *MarkKind)]
+    rows = re.findall(r"^\| `(\w+)` \| `?(.*?)`? \| (.*) \|$", (DOCS / "pictures.md").read_text(), re.MULTILINE)
+    bars = [(kind.keyword, kind.character * 2, kind.words) for kind in BarKind]
+    marks = [(kind.keyword, kind.character, kind.words) for kind in MarkKind if kind is not MarkKind.COMMITTED]
+    assert rows == [*bars, *marks, (MarkKind.COMMITTED.keyword, "not drawn", MarkKind.COMMITTED.words)]
 
 
 def test_browsers_listen_to_every_event_that_the_history_has() -> None:

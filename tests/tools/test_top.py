@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -17,15 +18,19 @@ from kshim.cli.main import main
 from kshim.testing import Kshim
 from kshim.tools.client import Client
 from kshim.tools.logs.broker import BrokerLogs
-from kshim.tools.screen import columns, render
+from kshim.tools.screen import render
 from kshim.tools.top.picture import draw
 from kshim.tools.top.run import as_json
 from kshim.tools.top.watch import LastCause, Row, View, Watch
+from kshim.wording import columns
 from kshim_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from tests.cli.process import COMMAND, TIMEOUT_S, hearing_ctrl_c
+from tests.cli.process import TIMEOUT_S, hearing_ctrl_c
 from tests.tools.peer import MINUTE, Peer
 
 NOW = 1_800_000_000_000
+_WITHOUT_TEXTUAL = (
+    "import sys; sys.modules['textual'] = None; from kshim.cli.main import main; sys.exit(main(sys.argv[1:]))"
+)
 
 
 @pytest.fixture
@@ -199,10 +204,11 @@ def test_it_needs_to_know_a_broker(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no pseudo-terminals")
-def test_on_a_terminal_it_draws_until_ctrl_c_and_gives_the_cursor_back(kshim: Kshim, one: Peer) -> None:
+def test_without_textual_it_draws_on_a_terminal_until_ctrl_c_and_gives_the_cursor_back(kshim: Kshim, one: Peer) -> None:
     one.work()
     ours, its = os.openpty()
-    arguments = [COMMAND, "top", "--bootstrap-server", kshim.bootstrap_servers, "--interval", "1"]
+    command = [sys.executable, "-c", _WITHOUT_TEXTUAL, "top"]
+    arguments = [*command, "--bootstrap-server", kshim.bootstrap_servers, "--interval", "1"]
     with hearing_ctrl_c():
         top = subprocess.Popen(arguments, stdout=its, stderr=subprocess.PIPE, env=os.environ | {"TERM": "xterm"})
     with top as process:
@@ -217,6 +223,7 @@ def test_on_a_terminal_it_draws_until_ctrl_c_and_gives_the_cursor_back(kshim: Ks
     os.close(ours)
     assert b"billing" in shown
     assert b"A\r" in shown
+    assert b"kshim[top]" in shown
 
 
 # What is shown

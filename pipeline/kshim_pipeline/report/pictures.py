@@ -9,7 +9,7 @@ from typing import Any, Final
 from kshim.drawing import Picture
 from kshim.explain.facts import Fact, Kind, Known, Member
 from kshim.explain.html import culprit
-from kshim.page.from_facts import group_of_facts, members_of_sample
+from kshim.page.from_facts import group_of_facts, members_present
 from kshim.page.lanes import picture
 from kshim.page.values import GroupNow, OffsetNow, Owners, TopicPartition
 from kshim_pipeline.diagnosis.facts import Entry
@@ -74,7 +74,7 @@ def group_of(
         partitions.setdefault(member_id, []).append(place)
     members = [
         each._replace(partitions=tuple(sorted(partitions.get(each.member_id, ()))))
-        for each in members_of_sample(_still_there(facts))
+        for each in members_present(_still_there(facts))
     ]
     times: dict[TopicPartition, list[int]] = {}
     for row in sorted(commits, key=lambda row: row["ts_ms"]):

@@ -829,11 +829,11 @@ _COMMANDS: Mapping[str, _Command] = {
     "top": _Command(
         "watch the consumer groups of kshim or Kafka, those with something wrong first",
         "Show a line for each group: state, for how long it has not been Stable, members, generation or epoch, rebalances since the "
-        "start, lag, the cause of the last incident, and who is missing or was last; and the last incidents. Redraws it on a "
-        "terminal until Ctrl-C.",
+        "start, lag, the cause of the last incident, and who is missing or was last. On a terminal it goes on until q or Ctrl-C, and "
+        "with pip install 'kshim[top]' keys choose a group, show its swim lanes, and search.",
         _TOP,
         _top_options,
-        "Exit codes: 0 shown, also if ended by Ctrl-C on a terminal, 2 usage, 3 the cluster cannot be reached.",
+        "Exit codes: 0 shown, also if ended by q or Ctrl-C on a terminal, 2 usage, 3 the cluster cannot be reached.",
     ),
     "import": _Command(
         "copy groups, offsets and topics of a Kafka cluster into a new data directory",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from kshim.drawing.vocabulary import BarKind, MarkKind
+
+_CALM = (BarKind.MEMBER, BarKind.OWNED)
 
 
 class Bar(NamedTuple):
@@ -57,3 +60,15 @@ class Picture(NamedTuple):
     bands: tuple[Band, ...] = ()
     members_omitted: int = 0
     partitions_omitted: int = 0
+
+    def active(self) -> Iterator[tuple[int, int]]:
+        """When something happens, from and to: not while members only are members, and partitions only have owners."""
+        for band in self.bands:
+            yield band.from_ms, self.to_ms if band.to_ms is None else band.to_ms
+        for lane in (*self.members, *self.partitions):
+            for bar in lane.bars:
+                if bar.kind not in _CALM:
+                    yield bar.from_ms, self.to_ms if bar.to_ms is None else bar.to_ms
+            for mark in lane.marks:
+                if mark.kind is not MarkKind.COMMITTED:
+                    yield mark.at_ms, mark.at_ms

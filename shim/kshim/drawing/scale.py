@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 CUT_WIDTH = 44.0
+"""Of time that is cut out, where a scale is not so narrow that it takes less."""
 _QUIET_SHARE = 4
 """Time without events is cut if it is longer than this part of the time with some."""
 _LEAST_QUIET_MS = 1_000
@@ -32,7 +33,14 @@ class Scale:
     """Times from `from_ms` to `to_ms` on `width` from `left` on. `active`: when something happens, from and to."""
 
     def __init__(
-        self, active: Iterable[tuple[int, int]], from_ms: int, to_ms: int, *, left: float, width: float
+        self,
+        active: Iterable[tuple[int, int]],
+        from_ms: int,
+        to_ms: int,
+        *,
+        left: float,
+        width: float,
+        most_cut: float = CUT_WIDTH,
     ) -> None:
         to_ms = max(to_ms, from_ms + 1)
         spans = sorted(
@@ -53,7 +61,7 @@ class Scale:
                 parts.append((at_ms, end, False))
             at_ms = end
         cuts = sum(is_cut for _, _, is_cut in parts)
-        cut_width = min(CUT_WIDTH, width / 2 / max(cuts, 1))
+        cut_width = min(most_cut, width / 2 / max(cuts, 1))
         linear_ms = sum(end - begin for begin, end, is_cut in parts if not is_cut)
         per_ms = (width - cuts * cut_width) / max(linear_ms, 1)
         self.pieces: list[Piece] = []

@@ -28,12 +28,11 @@ _FONT = 12
 _TITLE_LENGTH = 300
 _BETWEEN_LABELS = 58
 _BETWEEN_NUMBERS = 20
-_CALM = (BarKind.MEMBER, BarKind.OWNED)
 
 
 def svg(picture: Picture, label: str) -> str:
     """The whole drawing. `label` says to those who do not see it what it shows."""
-    scale = Scale(_active(picture), picture.from_ms, picture.to_ms, left=_LEFT, width=_PLOT)
+    scale = Scale(picture.active(), picture.from_ms, picture.to_ms, left=_LEFT, width=_PLOT)
     top = _HEAD
     rows: list[str] = []
     for title, lanes, omitted in (
@@ -128,19 +127,6 @@ def _width(text: str) -> float:
         1.0 if east_asian_width(each) in "WF" else 0.85 if each in "MWmw@%" else 0.66 if each.isupper() else 0.58
         for each in text
     )
-
-
-def _active(picture: Picture) -> Iterator[tuple[int, int]]:
-    """When something happens: not while members only are members, and partitions only have owners."""
-    for band in picture.bands:
-        yield band.from_ms, picture.to_ms if band.to_ms is None else band.to_ms
-    for lane in (*picture.members, *picture.partitions):
-        for bar in lane.bars:
-            if bar.kind not in _CALM:
-                yield bar.from_ms, picture.to_ms if bar.to_ms is None else bar.to_ms
-        for mark in lane.marks:
-            if mark.kind is not MarkKind.COMMITTED:
-                yield mark.at_ms, mark.at_ms
 
 
 def _bands(bands: Sequence[Band], scale: Scale, height: int, now_ms: int) -> Iterator[str]:

@@ -6,39 +6,41 @@ from enum import Enum
 
 
 class BarKind(Enum):
-    """Something that lasts: its keyword, its meaning, and how high its bar is in a lane of 18."""
+    """Something that lasts: its keyword, its meaning, how high its bar is in a lane of 18, and its character on a terminal."""
 
-    MEMBER = "member", "is a member", 4
-    WAITING = "waiting", "has joined, and waits for the others (JOIN)", 8
-    SYNCING = "syncing", "waits for its assignment (SYNC)", 8
-    REVOKING = "revoking", "gives up partitions, or waits until others have (REVOKE)", 8
-    LATE = "late", "the others wait for it", 14
-    SILENT = "silent", "nothing is heard of it", 10
-    OWNED = "owned", "has an owner", 4
-    PAUSED = "paused", "stands still while the group rebalances", 8
-    UNOWNED = "unowned", "has no living owner", 14
+    MEMBER = "member", "is a member", 4, "─"
+    WAITING = "waiting", "has joined, and waits for the others (JOIN)", 8, "▒"
+    SYNCING = "syncing", "waits for its assignment (SYNC)", 8, "▓"
+    REVOKING = "revoking", "gives up partitions, or waits until others have (REVOKE)", 8, "▚"
+    LATE = "late", "the others wait for it", 14, "█"
+    SILENT = "silent", "nothing is heard of it", 10, "╌"
+    OWNED = "owned", "has an owner", 4, "━"
+    PAUSED = "paused", "stands still while the group rebalances", 8, "░"
+    UNOWNED = "unowned", "has no living owner", 14, "▇"
 
-    def __init__(self, keyword: str, words: str, height: int) -> None:
+    def __init__(self, keyword: str, words: str, height: int, character: str) -> None:
         self.keyword = keyword
         self.words = words
         self.height = height
+        self.character = character
 
 
 class MarkKind(Enum):
-    """Something of a moment: its keyword, its meaning, and its shape around (0, 0) as the path of an SVG."""
+    """Something of a moment: its keyword, its meaning, its shape around (0, 0) as the path of an SVG, and its character."""
 
-    JOINED = "joined", "joined", "M-5 5L0 -5L5 5Z"
-    LEFT = "left", "left in good order", "M-5 -5L0 5L5 -5Z"
-    GONE = "gone", "removed: its session expired, or it did not come in time", "M-5 -5L5 5M5 -5L-5 5"
-    REPLACED = "replaced", "another process took its place", "M-5 0L0 -5L5 0L0 5Z"
-    ASKED = "asked", "asked for a rebalance", "M-5 0A5 5 0 1 1 5 0A5 5 0 1 1 -5 0"
-    FAULT = "fault", "an injected fault acted on its requests", "M1 -7L-4 1H0L-1 7L4 -1H0Z"
-    COMMITTED = "committed", "offsets were committed", "M0 -4V4"
+    JOINED = "joined", "joined", "M-5 5L0 -5L5 5Z", "▲"
+    LEFT = "left", "left in good order", "M-5 -5L0 5L5 -5Z", "▼"
+    GONE = "gone", "removed: its session expired, or it did not come in time", "M-5 -5L5 5M5 -5L-5 5", "✕"
+    REPLACED = "replaced", "another process took its place", "M-5 0L0 -5L5 0L0 5Z", "◆"
+    ASKED = "asked", "asked for a rebalance", "M-5 0A5 5 0 1 1 5 0A5 5 0 1 1 -5 0", "○"
+    FAULT = "fault", "an injected fault acted on its requests", "M1 -7L-4 1H0L-1 7L4 -1H0Z", "ϟ"
+    COMMITTED = "committed", "offsets were committed", "M0 -4V4", "╵"
 
-    def __init__(self, keyword: str, words: str, path: str) -> None:
+    def __init__(self, keyword: str, words: str, path: str, character: str) -> None:
         self.keyword = keyword
         self.words = words
         self.path = path
+        self.character = character
 
 
 LIGHT = """

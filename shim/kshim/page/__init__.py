@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kshim.page.html import ROWS_SHOWN, group_page, group_text, groups_page, message_page
+from kshim.page.html import ROWS_SHOWN, group_page, group_picture, group_text, groups_page, message_page
 from kshim.page.values import GroupNow, GroupRow, MemberNow, OffsetNow, Owners, Site, Turn, Wait
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Turn",
     "Wait",
     "group_page",
+    "group_picture",
     "group_text",
     "groups_page",
     "message_page",

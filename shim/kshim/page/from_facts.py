@@ -109,10 +109,12 @@ def members_of(snapshot: Snapshot | None) -> list[MemberNow]:
     ]
 
 
-def members_of_sample(members: Iterable[Member]) -> list[MemberNow]:
-    """The members that a coordinator named; what they own it was not asked."""
+def members_present(members: Iterable[Member], snapshot: Snapshot | None = None) -> list[MemberNow]:
+    """The members that a coordinator named, with what they have in the newest record; of others it was not asked what they own."""
+    known = {each.member_id: each for each in members_of(snapshot)}
     return [
-        MemberNow(each.member_id, each.name, each.host or "", each.instance_id, (), is_leader=False, session_ms=None)
+        known.get(each.member_id)
+        or MemberNow(each.member_id, each.name, each.host or "", each.instance_id, (), False, None)
         for each in members
     ]
 

@@ -81,8 +81,7 @@ def group_page(
     turn = _chosen(group, rebalance, at_ms)
     mine = [each for each in group.incidents if turn is None or _explains(each, turn)]
     incident = _worst(mine)
-    names = frozenset(incident["clients"]) if incident is not None and culprit(incident) else frozenset()
-    drawn = _picture(group, turn, incident, names)
+    drawn = _picture(group, turn, incident)
     parts = [
         f"<h1><bdi title='{_attribute(group.name)}'>{text(shortened(group.name, _NAME_LENGTH))}</bdi></h1>",
         f"<p class='state' aria-live='polite'>{_state(group)}</p>",
@@ -97,6 +96,11 @@ def group_page(
     if css is not None:  # a file has nowhere to lead to
         body = _LINK.sub("", body)
     return _frame(cluster, shortened(group.name, _NAME_LENGTH), body, css=css)
+
+
+def group_picture(group: GroupNow) -> Picture:
+    """All of a group, with whoever is responsible for what `group_text` says first."""
+    return _picture(group, None, _worst(group.incidents))
 
 
 def group_text(group: GroupNow, *, rebalance: int | None = None, at_ms: int | None = None) -> str:
@@ -383,9 +387,9 @@ def _worst(incidents: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     )
 
 
-def _picture(
-    group: GroupNow, turn: Turn | None, incident: Mapping[str, Any] | None, culprits: frozenset[str]
-) -> Picture:
+def _picture(group: GroupNow, turn: Turn | None, incident: Mapping[str, Any] | None) -> Picture:
+    culprits = frozenset(incident["clients"]) if incident is not None and culprit(incident) else frozenset()
+
     def href(number: int) -> str:
         return address(group.name, number)
 

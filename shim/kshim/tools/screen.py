@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple, TextIO
 
-from kshim.wording import escaped
+from kshim.wording import columns, escaped
 
 _HIDE_CURSOR, _SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 _CLEAR_LINE, _CLEAR_BELOW = "\x1b[K", "\x1b[J"
@@ -71,21 +70,10 @@ def _cut(text: str, most: int) -> tuple[str, int]:
         return text[:most], min(len(text), most)
     taken = 0
     for place, character in enumerate(text):
-        taken += _columns(character)
+        taken += columns(character)
         if taken > most:
-            return text[:place], taken - _columns(character)
+            return text[:place], taken - columns(character)
     return text, taken
-
-
-def columns(text: str) -> int:
-    """How wide printable text is on a terminal."""
-    return len(text) if text.isascii() else sum(map(_columns, text))
-
-
-def _columns(character: str) -> int:
-    if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def is_live(stream: TextIO) -> bool:

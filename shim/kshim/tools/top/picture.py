@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kshim.explain.words import sentence, time_text
-from kshim.tools.screen import Line, Span, columns, fit
+from kshim.tools.screen import Line, Span, fit
 from kshim.tools.top.watch import Row, View
-from kshim.wording import counted, escaped
+from kshim.wording import columns, counted, escaped
 
 _INCIDENTS_SHOWN = 5
 _CELL_MAX = 40

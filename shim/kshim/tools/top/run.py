@@ -13,12 +13,14 @@ from kshim.tools.client import PLAINTEXT
 from kshim.tools.client_security import Security
 from kshim.tools.logs import SourceError
 from kshim.tools.logs.broker import BrokerLogs
-from kshim.tools.screen import Screen, is_live, render
+from kshim.tools.screen import Screen, Span, is_live, render
+from kshim.tools.top.pages import Watched
 from kshim.tools.top.picture import draw
 from kshim.tools.top.watch import View, Watch
 
 _VERSION = 1
 _ANY_WIDTH = 1 << 16
+_MORE = "pip install 'kshim[top]' adds keys, a search, and the swim lanes of each group"
 
 
 def run_top(
@@ -46,8 +48,19 @@ def run_top(
                 stream.writelines(render(line, _ANY_WIDTH, is_coloured=False) + "\n" for line in lines)
         return 0
     try:
+        from kshim.tools.top.app import TopApp
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("textual", "rich"):
+            raise
+        TopApp = None  # type: ignore[assignment,misc]
+    try:
         with closing(BrokerLogs(*bootstrap_server, client_id="top", security=security)) as logs:
-            _watch(Watch(logs, groups), str(logs), interval_s, stream)
+            if TopApp is None:
+                _watch(Watch(logs, groups), str(logs), interval_s, stream)
+            else:
+                watched = Watched(logs, groups)
+                watched.look(_now_ms())
+                TopApp(watched, interval_s=interval_s).run()
     except KeyboardInterrupt:
         pass
     return 0
@@ -57,7 +70,8 @@ def _watch(watch: Watch, source: str, interval_s: float, stream: TextIO) -> None
     view, problem = watch.look(_now_ms()), None
     with closing(Screen(stream)) as screen:
         while True:
-            screen.draw(draw(view, source, room=screen.room, problem=problem)[: screen.room])
+            room = screen.room - 1
+            screen.draw([*draw(view, source, room=room, problem=problem)[:room], [Span(_MORE, "dim")]])
             time.sleep(interval_s)
             try:
                 view, problem = watch.look(_now_ms()), None

@@ -11,7 +11,7 @@ from kshim.explain.document import document
 from kshim.explain.sources.records import member_of
 from kshim.explain.sources.samples import Presence
 from kshim.page import GroupNow, OffsetNow
-from kshim.page.from_facts import group_of_facts, members_of_sample
+from kshim.page.from_facts import group_of_facts, members_present
 from kshim.tools.logs.broker import BrokerLogs
 from kshim.tools.why.follow import Follower
 from kshim_protocol.internal.group_metadata import GroupMetadataValue
@@ -102,16 +102,22 @@ class Watch:
         if each is None and not past.records and all(fact.group != name for fact in known.facts):
             return None
         mine = [incident for incident in follower.incidents if name in incident.groups]
+        snapshots = [record.read(name) for record in past.records[-_RECORDS_SHOWN:]]
+        present = None
+        if each is not None and each.group_type == _CONSUMER:
+            present = members_present(each.members.values())
+        elif each is not None and each.is_rebalancing:  # also those who are new, of whom no record knows yet
+            present = members_present(each.members.values(), snapshots[-1] if snapshots else None)
         committed, behind = follower.reading.committed.get(name, {}), self._lags.of_partitions(name)
         return group_of_facts(
             name,
             known,
             document(mine, (), None)["incidents"],
-            [record.read(name) for record in past.records[-_RECORDS_SHOWN:]],
+            snapshots,
             now_ms=now_ms,
             state=None if each is None else each.state,
             state_since_ms=None if each is None else each.unstable_since_ms,
-            members=None if each is None or each.group_type != _CONSUMER else members_of_sample(each.members.values()),
+            members=present,
             offsets=[OffsetNow(*place, offset, behind.get(place)) for place, offset in sorted(committed.items())],
             commits=past.commits,
         )
