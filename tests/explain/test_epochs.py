@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from kshim.explain import Incident, Known, explain
 from kshim.explain.causes import Cause
+from kshim.explain.document import incident_object
 from kshim.explain.facts import Fact
+from kshim.explain.paragraph import paragraph
 from kshim.explain.sources.consumer_records import EpochReader, with_records
 from kshim.explain.sources.events import fact_of_event
 from kshim.explain.sources.group_records import GroupRecords
-from kshim.explain.words import paragraph
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.records.record import iter_records
 from tests.coordinator.groups.consumer.test_heartbeat import INTERVAL_MS, SESSION_MS, World
@@ -86,7 +87,7 @@ def test_a_member_that_gives_up_its_partitions_late_did_not_poll() -> None:
     world.heartbeat("c", 4, owned={})
     [incident] = explained(world)
     assert (incident.cause, incident.clients) == (Cause.SLOW_POLL, ("i",))
-    assert "REVOKE took 31.0 s (last to revoke: i)" in paragraph(incident)
+    assert "REVOKE took 31.0 s (last to revoke: i)" in paragraph(incident_object(incident))
 
 
 def test_a_member_that_changes_its_subscription_is_named() -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from kshim.explain.causes import Cause
 from kshim.explain.disturbances import What
 from kshim.explain.effects import Effect
 from kshim.explain.incidents import Incident
-from kshim.wording import counted, escaped
+from kshim.wording import counted
 
 _SENTENCES = {
     Cause.DEPLOY: "Deployment: {clients} of {groups} were stopped in order and replaced.",
@@ -101,37 +101,6 @@ def would_tell(incident: Incident) -> str | None:
     return _WOULD_TELL["events" if source.startswith("event") else "log" if source.startswith("log") else "records"]
 
 
-def paragraph(incident: Incident) -> str:
-    """All of it, in plain text; names may be anything, and what is not printable is escaped.
-
-    Each statement says whether it was observed or inferred.
-    """
-    return "\n".join(map(escaped, _lines(incident)))
-
-
-def _lines(incident: Incident) -> Iterator[str]:
-    basis = "observed" if incident.is_observed else "inferred"
-    since = f"{time_text(incident.from_ms)} to {time_text(incident.to_ms)}"
-    yield f"{since}  {', '.join(incident.groups)}: {incident.cause} ({incident.confidence:.0%})"
-    host = f" Host: {incident.host}." if incident.host is not None and incident.host not in sentence(incident) else ""
-    yield f"  {sentence(incident)}{host} [inferred]"
-    for effect in incident.effects:
-        yield f"  {effect_text(effect)}"
-    why = [each.text for each in incident.evidence if each.step.value > 0]
-    against = [each.text for each in incident.evidence if each.step.value < 0]
-    if why:
-        yield f"  For it: {'; '.join(_unique(why))}. [{basis}]"
-    if against:
-        yield f"  Against it: {'; '.join(_unique(against))}. [{basis}]"
-    if incident.alternatives and incident.confidence < CERTAIN:
-        others = ", ".join(f"{each.cause} ({each.confidence:.0%})" for each in incident.alternatives)
-        yield f"  It may as well be: {others}. [inferred]"
-    if (text := advice(incident)) is not None:
-        yield f"  To change: {text}"
-    if (text := would_tell(incident)) is not None:
-        yield f"  What would tell: {text}"
-
-
 def effect_text(effect: Effect) -> str:
     """What it did to one group."""
     parts = [f"{effect.group}: {counted(effect.rebalance_count, 'rebalance')}"]
@@ -163,7 +132,3 @@ def time_text(ts_ms: int) -> str:
 def _listed(names: Sequence[str]) -> str:
     shown = [*names[:5], *([f"{len(names) - 5} more"] if len(names) > 5 else [])]
     return shown[0] if len(shown) == 1 else " and ".join([", ".join(shown[:-1]), shown[-1]]) if shown else ""
-
-
-def _unique(texts: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(texts))

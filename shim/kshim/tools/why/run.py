@@ -10,9 +10,10 @@ from contextlib import closing
 from typing import Literal, NoReturn, TextIO
 
 from kshim.explain import Incident, explain
-from kshim.explain.document import document
+from kshim.explain.document import document, incident_object
 from kshim.explain.html import page
-from kshim.explain.words import paragraph, time_text
+from kshim.explain.paragraph import paragraph
+from kshim.explain.words import time_text
 from kshim.page.from_facts import pictures
 from kshim.tools.client import PLAINTEXT
 from kshim.tools.client_security import Security
@@ -55,7 +56,7 @@ def run_why(
             stream.write(json.dumps(answer, ensure_ascii=False) + "\n")
         return 0
     for incident in incidents:
-        stream.write(paragraph(incident) + "\n\n")
+        stream.write(paragraph(incident_object(incident)) + "\n\n")
     limit = "" if found.since_ms is None else f", in what was written since {time_text(found.since_ms)}"
     sources = " and ".join(known.sources) or "nothing: there are no groups"
     damage = "" if not found.damaged else f"; damaged and read in part: {', '.join(found.damaged)}"
@@ -98,13 +99,8 @@ def run_follow(
                 continue
             is_lost = False
             for incident in ended:
-                text = (
-                    paragraph(incident) + "\n"
-                    if output == "text"
-                    else json.dumps(
-                        document([incident], follower.known.sources, None)["incidents"][0], ensure_ascii=False
-                    )
-                )
+                told = incident_object(incident)
+                text = paragraph(told) + "\n" if output == "text" else json.dumps(told, ensure_ascii=False)
                 stream.write(text + "\n")
             stream.flush()
 
