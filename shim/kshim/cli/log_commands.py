@@ -92,6 +92,7 @@ def _why(options: WhyOptions) -> int:
                 security=security,
                 group=options.group,
                 interval_s=interval_s,
+                record=options.record,
                 output=output,
             )
         )
@@ -104,6 +105,8 @@ def _why(options: WhyOptions) -> int:
             at_ms=options.at_ms,
             since_ms=options.since_ms,
             broker_logs=options.broker_logs,
+            recorded=options.recorded,
+            record=options.record,
             output=options.output,
         )
     )

@@ -147,6 +147,8 @@ class WhyOptions(NamedTuple):
     command_config: str | None = None
     interval_s: int | None = None
     """How often to look, for `--follow`; None: answer once."""
+    recorded: str | None = None
+    record: str | None = None
 
 
 class PageOptions(NamedTuple):
@@ -336,11 +338,13 @@ _IMPORT = (
 )
 
 _WHY = (
-    Option("group", "the group", "GROUP", is_optional=True),
+    Option("name", "the group", "GROUP", is_optional=True),
     Option("--bootstrap-server", "read from this broker", "HOST:PORT", address, is_source=True),
     _COMMAND_CONFIG,
     Option("--data-dir", "read from this directory, of a broker that need not run; may be repeated, for brokers with several "
            "log.dirs", "DIR", is_repeated=True, is_source=True),
+    Option("--recorded", "read from a file that --record wrote", "FILE", is_source=True),
+    Option("--group", "the group, in another way", "GROUP"),
     Option("--all", "explain all groups", default=False),
     Option("--follow", "go on watching, and explain each incident when it has ended", default=False),
     Option("--interval", "with --follow, seconds between two looks: each is a request to the coordinator of the group, or one to each "
@@ -350,6 +354,8 @@ _WHY = (
     Option("--since", "only what happened since this time", "TIME", time_ms),
     Option("--broker-log", "a log of a broker, for clusters without --events-topic; may be repeated, in order of time", "FILE",
            is_repeated=True),
+    Option("--record", "also write what is read, and sampled with --follow, to a new file, from which --recorded has the same answer later",
+           "FILE"),
     Option("--output", "text, one JSON object, or one HTML page that needs no network (default: text)", default="text",
            choices=("text", "json", "html")),
 )
@@ -507,8 +513,11 @@ def _dump_offsets_options(found: argparse.Namespace, _environment: Mapping[str, 
 
 def _why_options(found: argparse.Namespace, _environment: Mapping[str, str]) -> WhyOptions:
     given = Given(_WHY, found)
-    if (given["group"] is None) != bool(found.all):
+    names = [name for name in (given["name"], given["group"]) if name is not None]
+    if len(names) + bool(found.all) != 1:
         raise CommandError("why needs the name of a group, or --all", EXIT_USAGE)
+    if given["recorded"] is not None and given["record"] is not None:
+        raise CommandError("--record writes what is read from a broker or directories", EXIT_USAGE)
     if found.follow and given["output"] == "html":
         raise CommandError("--follow has no end, and a page has: use --output text or json", EXIT_USAGE)
     if found.follow and (given["bootstrap_server"] is None or given["at"] is not None or given["broker_log"]):
@@ -519,13 +528,15 @@ def _why_options(found: argparse.Namespace, _environment: Mapping[str, str]) -> 
     return WhyOptions(
         data_dirs=tuple(given["data_dir"]),
         bootstrap_server=given["bootstrap_server"],
-        group=given["group"],
+        group=next(iter(names), None),
         at_ms=given["at"],
         since_ms=given["since"],
         broker_logs=tuple(given["broker_log"]),
         output=given["output"],
         command_config=_command_config(given),
         interval_s=given["interval"] if found.follow else None,
+        recorded=given["recorded"],
+        record=given["record"],
     )
 
 

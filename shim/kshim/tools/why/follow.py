@@ -10,6 +10,7 @@ from kshim.explain.disturbances import Disturbance, Key
 from kshim.explain.facts import Known
 from kshim.explain.sources.samples import Presence
 from kshim.tools.logs.broker import BrokerLogs
+from kshim.tools.why.archive import ArchiveWriter
 from kshim.tools.why.read import SNAPSHOTS_OF_ALL, Reading
 from kshim.tools.why.sampling import GROUPS_KEPT, Sampler
 
@@ -22,11 +23,18 @@ class Follower:
     """Polled with `poll`. What had happened before the first one is known, and not told. `groups` None: all."""
 
     def __init__(
-        self, logs: BrokerLogs, groups: frozenset[str] | None, *, snapshots_kept: int = SNAPSHOTS_OF_ALL
+        self,
+        logs: BrokerLogs,
+        groups: frozenset[str] | None,
+        *,
+        snapshots_kept: int = SNAPSHOTS_OF_ALL,
+        archive: ArchiveWriter | None = None,
     ) -> None:
+        """`archive`: what is read and sampled is written there, too."""
+        self._archive = archive
         self._presence: dict[str, Presence] = {}
         self.sampler = Sampler(logs, groups)
-        self.reading = Reading(logs, groups, presence=self._presence, snapshots_kept=snapshots_kept)
+        self.reading = Reading(archive or logs, groups, presence=self._presence, snapshots_kept=snapshots_kept)
         self._explainer = Explainer()
         self._read_count = 0
         self._told: dict[Key, int] | None = None
@@ -62,7 +70,10 @@ class Follower:
 
     def _sample(self, now_ms: int) -> None:
         present: dict[str, Presence] = {}
-        for sample in self.sampler.take(now_ms):
+        samples = self.sampler.take(now_ms)
+        if self._archive is not None:
+            self._archive.samples(samples)
+        for sample in samples:
             if sample.group not in present:
                 present[sample.group] = self._presence.pop(sample.group, Presence())
             present[sample.group].add(sample)

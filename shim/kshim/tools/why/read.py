@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from kshim.explain import Known
@@ -23,7 +22,7 @@ from kshim.explain.sources.consumer_records import (
 )
 from kshim.explain.sources.events import fact_of_event
 from kshim.explain.sources.group_records import GroupRecord, GroupRecords, encoded
-from kshim.explain.sources.log_lines import SETTINGS, parse_broker_line, parse_line, parse_setting
+from kshim.explain.sources.log_lines import SETTINGS
 from kshim.explain.sources.records import (
     Snapshot,
     changed_subscription,
@@ -41,13 +40,14 @@ from kshim.explain.sources.records import (
 )
 from kshim.explain.sources.samples import Presence
 from kshim.tools.logs import NoTopic, SourceError
+from kshim.tools.why.logs import Logs, lines_of, rows_of
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.group_metadata import GroupMetadataValue
 from kshim_protocol.partitioner import partition_for
 from kshim_protocol.records.batch import BatchHeader
 from kshim_protocol.records.compression import CompressionUnavailableError
 from kshim_protocol.records.record import Record, iter_records
-from kshim_protocol.records.scan import Batch, Damage
+from kshim_protocol.records.scan import Damage
 
 OFFSETS_TOPIC = "__consumer_offsets"
 EVENTS_TOPIC = "__kshim_events"
@@ -60,26 +60,6 @@ EVENTS_KEPT = NEWEST_RECORDS
 """Events of which facts are kept, the newest."""
 SNAPSHOTS_OF_ALL = NEWEST_OF_ALL
 """Of all groups together: with more, the older half of each group's is dropped, and deleted groups are."""
-
-
-class Logs(Protocol):
-    """Where logs are: folders or a broker."""
-
-    def partitions(self, topic: str) -> list[int]:
-        """The partitions there are. Raises NoTopic when there are none, and SourceError."""
-        ...
-
-    def offsets(self, topic: str, partition: int) -> tuple[int, int]:
-        """The first offset, and the one after the last. Raises SourceError."""
-        ...
-
-    def ends(self, partitions: Collection[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
-        """The offsets after the last, as far as they can be had now. Raises SourceError."""
-        ...
-
-    def read(self, topic: str, partition: int, start: int = 0) -> Iterator[Batch | Damage]:
-        """A partition's log from `start` on. Raises SourceError."""
-        ...
 
 
 class Read(NamedTuple):
@@ -109,10 +89,13 @@ def read(
     broker_logs: Sequence[str] = (),
     time_zone: str = "UTC",
     newest: int | None = None,
+    log_rows: Sequence[Mapping[str, Any]] = (),
+    presence: Mapping[str, Presence] | None = None,
 ) -> Read:
-    """Read what is known of `group`, or of all. Raises SourceError: the cluster or a file cannot be read."""
+    """Read what is known of `group`, or of all; `log_rows` and `presence` as in `Reading`. Raises SourceError: the cluster or a file cannot be read."""
     groups = None if group is None else frozenset({group})
-    reading = Reading(logs, groups, broker_logs=broker_logs, time_zone=time_zone, newest=newest)
+    rows = (*rows_of(lines_of(broker_logs), ZoneInfo(time_zone)), *log_rows)
+    reading = Reading(logs, groups, log_rows=rows, newest=newest, presence=presence)
     reading.more()
     return reading.result()
 
@@ -128,15 +111,14 @@ class _OfGroup:
 
 
 class Reading:
-    """What was read so far of groups, None: all; and `more` of it each time. `presence` has what samples show of them."""
+    """What was read so far of groups, None: all; and `more` of it each time. `log_rows` are of the broker's log, `presence` has what samples show."""
 
     def __init__(
         self,
         logs: Logs,
         groups: frozenset[str] | None,
         *,
-        broker_logs: Sequence[str] = (),
-        time_zone: str = "UTC",
+        log_rows: Sequence[Mapping[str, Any]] = (),
         newest: int | None = None,
         presence: Mapping[str, Presence] | None = None,
         snapshots_kept: int = SNAPSHOTS_OF_ALL,
@@ -145,8 +127,7 @@ class Reading:
             newest = NEWEST_OF_ALL if groups is None else NEWEST_RECORDS
         self._scan = _Scan(logs, newest)
         self._groups = groups
-        self._broker_logs = broker_logs
-        self._zone = ZoneInfo(time_zone)
+        self._log_rows = log_rows
         self._presence = {} if presence is None else presence
         self._offsets = GroupRecords(groups, snapshots_kept)
         self._events: deque[Fact] = deque(maxlen=EVENTS_KEPT)
@@ -183,17 +164,16 @@ class Reading:
         return self._offsets.committed
 
     def result(self) -> Read:
-        """What is known by now. Raises SourceError: a file of the broker's log cannot be read."""
+        """What is known by now."""
         groups, offsets = self._groups, self._offsets
-        told_rows = list(_rows(self._broker_logs, self._zone))
-        session_ms = self._session_ms(told_rows)
+        session_ms = self._session_ms(self._log_rows)
         names = dict.fromkeys((*offsets.snapshots, *offsets.epochs))
         self._of_groups = {name: self._of_group(name, session_ms) for name in names}
         of_members = {key: profile for each in self._of_groups.values() for key, profile in each.profiles.items()}
         told = {fact.group for fact in self._events}
         rows = [
             row
-            for row in told_rows
+            for row in self._log_rows
             if row["type"] != SETTINGS and (groups is None or "group_id" not in row or row["group_id"] in groups)
         ]
         generations = {
@@ -434,17 +414,3 @@ def _with_lines(
         [fact for fact in lines if fact.group not in epochs]
         + [fact for fact in found if not fact.source.startswith("record")],
     )
-
-
-def _rows(paths: Sequence[str], zone: ZoneInfo) -> Iterator[dict[str, Any]]:
-    for path in paths:
-        opened = gzip.open if path.endswith(".gz") else open
-        try:
-            with opened(path, "rt", encoding="utf-8", errors="replace") as lines:
-                for number, line in enumerate(lines, 1):
-                    text = line.rstrip("\r\n")
-                    row = parse_line(text, zone) or parse_broker_line(text, zone) or parse_setting(text)
-                    if row is not None:
-                        yield row | {"line": number}
-        except OSError as error:
-            raise SourceError(f"cannot read {path}: {error.strerror or error}") from None

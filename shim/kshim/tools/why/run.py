@@ -6,8 +6,9 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import Literal, NoReturn, TextIO
+from zoneinfo import ZoneInfo
 
 from kshim.explain import Incident, explain
 from kshim.explain.document import document, incident_object
@@ -20,6 +21,8 @@ from kshim.tools.client_security import Security
 from kshim.tools.logs import SourceError
 from kshim.tools.logs.folder import FolderLogs
 from kshim.tools.logs.source import opened
+from kshim.tools.why.archive import Archive, ArchiveWriter
+from kshim.tools.why.logs import LogLine, lines_of, rows_of
 from kshim.tools.why.read import EVENTS_TOPIC, OFFSETS_TOPIC, read
 from kshim.wording import counted
 
@@ -35,16 +38,33 @@ def run_why(
     at_ms: int | None = None,
     since_ms: int | None = None,
     broker_logs: Sequence[str] = (),
+    recorded: str | None = None,
+    record: str | None = None,
     output: OutputFormat = "text",
     stream: TextIO | None = None,
 ) -> int:
-    """Write why `group`, or all groups, rebalanced. Returns 0. Raises SourceError: there is nothing to read."""
+    """Write why `group`, or all groups, rebalanced. Returns 0. Raises SourceError: there is nothing to read.
+
+    `record`: a new file for what is read. `recorded`: such a file, to read instead of directories or a broker.
+    """
     stream = stream or sys.stdout
-    with opened(directories, bootstrap_server, client_id="why", security=security) as logs:
-        if isinstance(logs, FolderLogs) and not any(map(logs.has, (OFFSETS_TOPIC, EVENTS_TOPIC))):
-            raise SourceError(f"{logs} has no partition of {OFFSETS_TOPIC} or {EVENTS_TOPIC}")
-        found = read(logs, group=group, broker_logs=broker_logs)
-    known = found.known if bootstrap_server is None else found.known._replace(until_ms=_now_ms())
+    if recorded is not None:
+        with closing(Archive(recorded, group)) as archive:
+            lines = [*archive.lines(), *lines_of(broker_logs)]
+            rows = tuple(rows_of(lines, ZoneInfo("UTC")))
+            found = read(archive, group=group, log_rows=rows, presence=archive.presence())
+            until_ms = archive.until_ms
+    else:
+        rows = tuple(rows_of(lines_of(broker_logs), ZoneInfo("UTC")))
+        with opened(directories, bootstrap_server, client_id="why", security=security) as logs:
+            if isinstance(logs, FolderLogs) and not any(map(logs.has, (OFFSETS_TOPIC, EVENTS_TOPIC))):
+                raise SourceError(f"{logs} has no partition of {OFFSETS_TOPIC} or {EVENTS_TOPIC}")
+            writer = None if record is None else ArchiveWriter(record, logs, group)
+            found = read(writer or logs, group=group, log_rows=rows)
+            until_ms = 0 if bootstrap_server is None else _now_ms()
+            if writer is not None:
+                writer.close(until_ms, (LogLine(row["line"], row["text"]) for row in rows))
+    known = found.known if until_ms == 0 else found.known._replace(until_ms=until_ms)
     if group is not None and not known.facts and not found.has_group:
         raise SourceError(f"nothing is known of a group {group}")
     incidents = [each for each in explain(known) if _is_wanted(each, at_ms, since_ms)]
@@ -70,6 +90,7 @@ def run_follow(
     security: Security = PLAINTEXT,
     group: str | None = None,
     interval_s: float = 5.0,
+    record: str | None = None,
     output: Literal["text", "json"] = "text",
     stream: TextIO | None = None,
     messages: TextIO | None = None,
@@ -77,14 +98,18 @@ def run_follow(
     """Write each incident of `group`, or of all groups, when it has ended, until it is interrupted.
 
     Polls every `interval_s`. While the cluster cannot be reached it says so once, and goes on. Raises SourceError when it
-    cannot be reached to begin with.
+    cannot be reached to begin with. `record`: a new file for what is read and sampled, whole when it is interrupted.
     """
     from kshim.tools.logs.broker import BrokerLogs
     from kshim.tools.why.follow import Follower
 
     stream, messages = stream or sys.stdout, messages or sys.stderr
-    with closing(BrokerLogs(*bootstrap_server, client_id="why", security=security)) as logs:
-        follower = Follower(logs, None if group is None else frozenset({group}))
+    with ExitStack() as stack:
+        logs = stack.enter_context(closing(BrokerLogs(*bootstrap_server, client_id="why", security=security)))
+        writer = None if record is None else ArchiveWriter(record, logs, group)
+        if writer is not None:
+            stack.callback(lambda: writer.close(_now_ms()))
+        follower = Follower(logs, None if group is None else frozenset({group}), archive=writer)
         follower.poll(_now_ms())
         print(f"watching {group or 'all groups'} of {logs} every {interval_s:g} s", file=messages, flush=True)
         is_lost = False
