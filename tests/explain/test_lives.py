@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kshim.explain.facts import Fact, Kind, Known, Member
-from kshim.explain.lives import Group
+from kshim.explain.lives import Group, downtimes
 
 Spans = list[tuple[int, int | None]]
 
@@ -37,3 +37,13 @@ def test_members_before_one_joined_are_those_that_joined_before_and_were_still_t
     group = a_group(of)
     for place, life in enumerate(group.lives):
         assert group.before(life) == [other for other in group.lives[:place] if other.is_alive_at(life.began_ms)]
+
+
+def test_a_broker_was_not_away_all_the_time_between_two_records_while_a_rebalance_ended() -> None:
+    stop, done, load = (
+        Fact(ts_ms, "g", kind, "", is_observed=False)
+        for ts_ms, kind in ((0, Kind.STOPPING), (50, Kind.COMPLETED), (100, Kind.LOADED))
+    )
+    assert downtimes([stop, load]) == [(0, 100)]
+    assert downtimes([stop, done, load]) == []
+    assert downtimes([stop._replace(is_observed=True), done, load]) == [(0, 100)]

@@ -282,6 +282,30 @@ def test_clients_that_join_for_the_first_time_while_a_broker_restarts_do_so_by_t
     assert causes_of(story) == ["one_by_one_start", "broker_restarted", "scale_up"]
 
 
+def test_a_slow_poll_while_no_record_tells_since_when_the_leader_of_another_group_is_new_is_a_slow_poll() -> None:
+    story = Story().joins(0, "one", host="10.0.0.1").joins(300, "two", host="10.0.0.2")
+    story.joins(0, "far", group="orders", host="10.0.0.3")
+    story.stops(2 * MINUTE, group="orders").loads(12 * MINUTE, group="orders")
+    story.joins(8 * MINUTE, "three", host="10.0.0.4", completes=False)
+    story.completes(8 * MINUTE + 80 * SECOND, waited_for="one", wait_ms=80 * SECOND)
+    found = [(str(each.cause), each.groups) for each in story.incidents(is_observed=False)]
+    assert ("broker_restarted", ("orders",)) in found
+    assert ("slow_poll", ("billing",)) in found
+
+
+def test_a_slow_poll_after_the_first_record_of_a_new_leader_is_a_slow_poll() -> None:
+    story = Story().joins(0, "one", host="10.0.0.1").joins(300, "two", host="10.0.0.2").stops(2 * MINUTE)
+    story.loads(12 * MINUTE).joins(12 * MINUTE + 20 * SECOND, "three", host="10.0.0.3", completes=False)
+    story.completes(12 * MINUTE + 100 * SECOND, waited_for="one", wait_ms=80 * SECOND)
+    assert "slow_poll" in [str(each.cause) for each in story.incidents(is_observed=False)]
+
+
+def test_sessions_that_expire_after_the_first_record_of_a_new_leader_are_the_brokers() -> None:
+    story = a_group_of_three().stops(HOUR).loads(HOUR + MINUTE)
+    story.expires(HOUR + MINUTE + SESSION_MS, "one").joins(HOUR + MINUTE + SESSION_MS + SECOND, "one")
+    assert "broker_restarted" in [str(each.cause) for each in story.incidents(is_observed=False)]
+
+
 def test_a_process_that_was_replaced_while_a_broker_restarts_was_killed() -> None:
     story = a_group_of_three().loads(HOUR).expires(HOUR + SESSION_MS, "one")
     story.joins(HOUR + SESSION_MS + SECOND, "one", says="beginning to manage the group lifecycle")

@@ -324,14 +324,20 @@ Span = tuple[int, int]
 
 
 def downtimes(facts: Iterable[Fact]) -> list[Span]:
-    """From when to when a broker was not there that was stopped in good order, as far as some group was read afterwards."""
+    """From when to when a broker was not there that was stopped in good order, as far as some group was read afterwards.
+
+    Where records tell of it, it was at some time between two of them, and no rebalance of any group ended meanwhile.
+    """
     found: list[Span] = []
     stopped_ms: int | None = None
+    is_certain = False
     for fact in facts:
         if fact.kind is Kind.STOPPING and stopped_ms is None:
-            stopped_ms = fact.ts_ms
+            stopped_ms, is_certain = fact.ts_ms, fact.is_observed
         elif fact.kind is Kind.LOADED and stopped_ms is not None:
             found.append((stopped_ms, fact.ts_ms))
+            stopped_ms = None
+        elif fact.kind is Kind.COMPLETED and not is_certain:
             stopped_ms = None
     return found
 

@@ -28,19 +28,32 @@ def broker_restarts(found: Sequence[Disturbance], known: Known) -> Iterator[Cand
         longest_ms = max((profile.session_ms for profile in known.profiles.values()), default=known.session_ms(None))
         mine = [each for each in loads if each.to_ms - first_ms <= longest_ms]
         loads = loads[len(mine) :]
-        began_ms, ended_ms = min(each.from_ms for each in mine), max(each.to_ms for each in mine)
-        loaded_ms = {each.group: each.to_ms for each in mine}
+        # When one is read from records, it was at some time between two of them, which may be far from each other.
+        certain = [each for each in mine if each.fact.is_observed] or mine
+        began_ms, ended_ms = min(each.from_ms for each in certain), max(each.to_ms for each in certain)
+        load_of = {each.group: each for each in mine}
         anew = {each.group for each in mine if each.fact.reason == FORGOTTEN}
         consequences = [
             each
             for each in found
-            if _follows(each, began_ms, ended_ms, loaded_ms.get(each.group, ended_ms), known)
+            if _may_follow(each, load_of.get(each.group), certain)
+            and _follows(each, began_ms, ended_ms, load_of[each.group].to_ms if each.group in load_of else ended_ms, known)
             and not (each.group in anew and each.what is What.ARRIVED)
         ]
         # Sessions start anew when a group is loaded, so that who does not return in time expires one timeout later.
         evidence = [Evidence("the coordinator read its groups from the log", Step.MUST)]
         evidence += [Evidence(f"{each.name} rejoined or expired after it", Step.LIKELY) for each in consequences]
         yield Candidate(Cause.BROKER_RESTARTED, (*mine, *consequences), tuple(evidence))
+
+
+def _may_follow(each: Disturbance, load: Disturbance | None, certain: Sequence[Disturbance]) -> bool:
+    """Whether the coordinator of its group was away before it. `load`: of its group; None: it was not loaded.
+
+    Where records tell of loads, they do so of every group that was loaded and goes on; and from the first of a new leader on it is there.
+    """
+    if load is None:
+        return certain[0].fact.is_observed
+    return load.fact.is_observed or each.what is not What.SLOW_JOIN or each.from_ms < load.to_ms
 
 
 def _follows(each: Disturbance, began_ms: int, ended_ms: int, loaded_ms: int, known: Known) -> bool:
