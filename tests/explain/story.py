@@ -137,6 +137,10 @@ class Story:
             at_ms, "billing", Kind.REQUESTED, member, client_reason=says, reason=reason, subscription=subscription
         ).completes(at_ms + 3_000)
 
+    def converts(self, at_ms: int, reason: str, *, group: str = "billing") -> Story:
+        """The group goes over to the other protocol."""
+        return self._add(at_ms, group, Kind.REQUESTED, None, reason=reason)
+
     def loads(self, at_ms: int, *, group: str = "billing", reason: str = "") -> Story:
         """A coordinator reads the group from its log."""
         return self._add(at_ms, group, Kind.LOADED, None, reason=reason)

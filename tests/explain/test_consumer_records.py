@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kshim.explain.causes import DOWNGRADED, UPGRADED
 from kshim.explain.facts import Activity, Fact, Kind
 from kshim.explain.sources.consumer_records import converted, profiles_of_epochs, session_of_events, session_of_records
 from kshim.explain.sources.events import fact_of_event
@@ -185,4 +186,18 @@ def test_members_of_a_group_that_changes_its_kind_neither_leave_nor_join() -> No
     earlier = joined._replace(ts_ms=joined.ts_ms - MINUTE)
     left = joined._replace(kind=Kind.LEFT)
     emptied = joined._replace(kind=Kind.EMPTIED, member=None)
-    assert converted([earlier, left, emptied], [joined]) == [earlier]
+    [first, conversion] = converted([earlier, left, emptied], [joined])
+    assert first == earlier
+    assert (conversion.kind, conversion.reason, conversion.ts_ms) == (Kind.REQUESTED, UPGRADED, joined.ts_ms)
+
+
+def test_a_group_that_goes_back_to_the_classic_protocol_was_told_to_by_nobody_else() -> None:
+    [joined, *_] = facts_of(two_members())
+    assert joined.member is not None
+    back = joined._replace(ts_ms=joined.ts_ms + MINUTE)
+    [gone, again] = (joined._replace(ts_ms=back.ts_ms + ms, kind=Kind.LEFT) for ms in (5, 9))
+    found = converted([back], [joined, gone, again])
+    assert [(fact.kind, fact.reason, fact.ts_ms) for fact in found] == [
+        (Kind.JOINED, "", joined.ts_ms),
+        (Kind.REQUESTED, DOWNGRADED, back.ts_ms),
+    ]

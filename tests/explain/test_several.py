@@ -982,3 +982,12 @@ def test_a_member_of_a_group_of_which_no_rebalance_is_known_is_no_other_applicat
     for number, client in enumerate(("one", "two", "three"), 1):
         story.joins(0, client, host=f"10.0.0.{number}", topics=(), completes=False)
     assert causes_of(story.expires(HOUR, "two", completes=False)) == ["one_by_one_start", "killed"]
+
+
+def test_a_group_that_goes_over_to_the_other_protocol_is_disturbed_by_that() -> None:
+    story = a_group_of_three()
+    story.converts(HOUR, "group_upgraded").joins(HOUR, "four", host="10.0.0.4")
+    incident = next(each for each in story.incidents() if str(each.cause) == "protocol_changed")
+    assert (incident.groups, incident.clients, incident.from_ms) == (("billing",), (), HOUR)
+    assert incident.confidence > 0.9
+    assert "scale_up" in causes_of(story)

@@ -16,6 +16,7 @@ HARMLESS: Final = (
     "subscription_changed",
     "assignor_changed",
     "rebalance_enforced",
+    "protocol_changed",
     "one_by_one_start",
     "deploy",
     "restart",

@@ -45,6 +45,7 @@ class Cause(Enum):
     TOPIC_CREATED = "topic_created", Subject.GROUP
     SUBSCRIPTION_CHANGED = "subscription_changed", Subject.CLIENT
     REBALANCE_ENFORCED = "rebalance_enforced", Subject.CLIENT
+    PROTOCOL_CHANGED = "protocol_changed", Subject.GROUP
     REMOVED_BY_ADMIN = "removed_by_admin", Subject.GROUP
     UNKNOWN = "unknown", Subject.CLIENTS
 
@@ -56,9 +57,15 @@ class Cause(Enum):
         return self.keyword
 
 
+UPGRADED, DOWNGRADED = "group_upgraded", "group_downgraded"
 TOLD_BY_BROKER: Final = {
+    UPGRADED: (Cause.PROTOCOL_CHANGED, "a member of the new protocol joined a classic group, which went over to that"),
+    DOWNGRADED: (
+        Cause.PROTOCOL_CHANGED,
+        "the last member of the new protocol was gone, and the group is a classic one",
+    ),
     "subscription_changed": (Cause.SUBSCRIPTION_CHANGED, "it changed what it subscribes to"),
     "topics_changed": (Cause.PARTITIONS_ADDED, "topics of the group were made, deleted or got partitions"),
     "expression_resolved": (Cause.TOPIC_CREATED, "a regular expression stands for other topics"),
 }
-"""Reasons of new epochs that leave no doubt, for in the new group protocol the broker knows subscriptions and topics."""
+"""Reasons that leave no doubt, for in the new group protocol the broker knows subscriptions, topics, and who speaks which protocol."""

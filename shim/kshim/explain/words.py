@@ -36,6 +36,7 @@ _SENTENCES = {
     Cause.TOPIC_CREATED: "A topic appeared that matches a pattern of {groups}.",
     Cause.SUBSCRIPTION_CHANGED: "{who} changed its subscription.",
     Cause.REBALANCE_ENFORCED: "The application of {who} asked for a rebalance.",
+    Cause.PROTOCOL_CHANGED: "{groups} went over to the other group protocol, classic or consumer, while it had members.",
     Cause.REMOVED_BY_ADMIN: "An administrator removed {clients} from {groups}.",
     Cause.UNKNOWN: "Something disturbed {groups}, which involves {clients}; its cause is unknown.",
 }
@@ -56,6 +57,7 @@ _ADVICE = {
     Cause.ONE_BY_ONE_START: "Raise group.initial.rebalance.delay.ms of the broker, so that they join in one rebalance.",
     Cause.SHARED_GROUP_ID: "Give each application a group.id of its own.",
     Cause.DUPLICATE_INSTANCE: "Give each process a group.instance.id of its own.",
+    Cause.PROTOCOL_CHANGED: "Nothing, if it was wanted: group.protocol of its clients decides, and group.consumer.migration.policy of the broker.",
     Cause.REMOVED_BY_ADMIN: "Nothing, if it was wanted: a process that still runs joins again by itself. Stop it first, if it is to stay away.",
 }
 

@@ -37,7 +37,9 @@ def broker_restarts(found: Sequence[Disturbance], known: Known) -> Iterator[Cand
             each
             for each in found
             if _may_follow(each, load_of.get(each.group), certain)
-            and _follows(each, began_ms, ended_ms, load_of[each.group].to_ms if each.group in load_of else ended_ms, known)
+            and _follows(
+                each, began_ms, ended_ms, load_of[each.group].to_ms if each.group in load_of else ended_ms, known
+            )
             and not (each.group in anew and each.what is What.ARRIVED)
         ]
         # Sessions start anew when a group is loaded, so that who does not return in time expires one timeout later.

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median_high, median_low
 from typing import NamedTuple
 
+from kshim.explain.causes import DOWNGRADED, UPGRADED
 from kshim.explain.facts import (
     DEFAULT_REBALANCE_MS,
     DEFAULT_SESSION_MS,
@@ -182,7 +183,10 @@ def session_of_records(facts: Iterable[Fact]) -> int | None:
 
 
 def converted(classic: Sequence[Fact], of_epochs: Sequence[Fact]) -> list[Fact]:
-    """Facts of one group that was a classic one before, or after: who was a member then has not left or joined by that."""
+    """Facts of one group that was a classic one before, or after: who was a member then has not left or joined by that.
+
+    With one for each time that it went over to the other protocol.
+    """
     if not classic or not of_epochs:
         return [*classic, *of_epochs]
     times = [fact.ts_ms for fact in of_epochs]
@@ -198,7 +202,20 @@ def converted(classic: Sequence[Fact], of_epochs: Sequence[Fact]) -> list[Fact]:
             return False
         return fact.kind is Kind.EMPTIED or (fact.member is not None and fact.member.member_id in both)
 
-    return sorted((fact for fact in (*classic, *of_epochs) if not is_conversion(fact)), key=lambda fact: fact.ts_ms)
+    kept = [fact for fact in (*classic, *of_epochs) if not is_conversion(fact)]
+    return sorted([*kept, *_conversions(classic, changed)], key=lambda fact: fact.ts_ms)
+
+
+def _conversions(classic: Sequence[Fact], changed: Iterable[int]) -> Iterator[Fact]:
+    """Those at these times, of which several may be of one: the record of the classic group is then deleted, or written."""
+    last_ms = -_AT_ONCE_MS
+    for ts_ms in sorted(set(changed)):
+        if ts_ms - last_ms > _AT_ONCE_MS:
+            then = [fact for fact in classic if abs(fact.ts_ms - ts_ms) <= _AT_ONCE_MS]
+            reason = UPGRADED if any(fact.kind is Kind.EMPTIED for fact in then) else DOWNGRADED
+            source = then[0].source
+            yield Fact(ts_ms, then[0].group, Kind.REQUESTED, source, is_observed=False, reason=reason)
+        last_ms = ts_ms
 
 
 def _is_in(member_id: str, facts: Sequence[Fact]) -> bool:

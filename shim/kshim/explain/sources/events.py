@@ -61,6 +61,8 @@ def _kind(event: Event) -> Kind | None:
             return Kind.REFUSED
         case "member_left":
             return _DEPARTURES.get(event["reason"], Kind.LEFT)
+        case "group_converted":
+            return None if event["state_to"] == "Empty" else Kind.REQUESTED
         case "rebalance_started":
             return Kind.REQUESTED if event["reason"] in _REQUESTS else None
         case other:
