@@ -24,6 +24,8 @@ from cosmic_ray.mutating import mutate_code
 from tests.mutation.edits import edits, offsets_of_lines
 
 HERE = Path(__file__).parent
+_NAMED_WITH_FOLDER = ("share", "share_state")
+"""Folders whose modules have the names of others, which came first and keep theirs."""
 EXCLUDED_FOLDER = "transactions"  # its tests are of another kind: whole runs with crashes
 
 
@@ -64,7 +66,7 @@ class Module:
     def __init__(self, path: Path, file: str) -> None:
         self.path = path
         self.file = file  # below the folder of all modules
-        self.name = path.name
+        self.name = f"{path.parent.name}/{path.name}" if path.parent.name in _NAMED_WITH_FOLDER else path.name
         self.source = path.read_text(encoding="utf-8")
         self.lines = self.source.splitlines()
         self.line_offsets = offsets_of_lines(self.source)

@@ -24,6 +24,7 @@ from kshim.coordinator.groups.events import (
     TargetComputed,
     Transition,
 )
+from kshim.coordinator.step import Now, RequestContext
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest, DescribedGroup
 from kshim_protocol.messages.consumer_group_heartbeat import (
@@ -725,6 +726,34 @@ def test_a_new_target_is_reported_with_what_it_takes_and_gives() -> None:
         (event.assignor, [(change.member.member_id, change.lost, change.gained) for change in event.changes])
         for event in targets
     ] == [("uniform", [("a", 0, 3)]), ("uniform", [("a", 1, 0), ("b", 0, 1)])]
+
+
+class _ElsewhereContext(RequestContext):
+    """A request that came to a broker that leads nothing any more."""
+
+    __slots__ = ("leads_shard",)
+
+    def __init__(self, now: Now) -> None:
+        super().__init__(1, "client", "/127.0.0.1", now)
+        self.leads_shard = lambda _topic, _partition: False
+
+
+def test_a_broker_that_leads_a_group_no_longer_refuses_its_heartbeats_although_it_knows_it() -> None:
+    world = World()
+    world.join("a", "t")
+    request = ConsumerGroupHeartbeatRequest(group_id="g", member_id="a", member_epoch=2)
+    call = Call(request, 1)
+    world.apply(world.coordinator.consumer_group_heartbeat(request, _ElsewhereContext(world.now), call))
+    assert call.error is ErrorCode.NOT_COORDINATOR
+
+
+def test_what_changes_no_target_reports_none() -> None:
+    world = World()
+    world.join("a", "t")
+    before = len(world.events)
+    world.beat("a", timeout_ms=70_000)
+    assert [update for batch in world.updates()[1:] for update in batch]
+    assert not any(isinstance(event, TargetComputed) for event in world.events[before:])
 
 
 def test_steps_of_members_are_routine_and_what_happens_to_a_group_is_not() -> None:

@@ -92,6 +92,41 @@ def test_an_epoch_rises_once_a_plan_and_keeps_its_first_cause() -> None:
     assert plan.group.group_epoch == 2
 
 
+def test_a_plan_shows_each_member_with_its_own_wish() -> None:
+    sim = GroupSim(t=1, u=1)
+    sim.join("a", wants("t"))
+    sim.join("b", wants("t"))
+    plan = Plan(sim.group)
+    plan.put_member("a", wants("u"), TRIGGER)
+    assert plan.member("a").metadata == wants("u")
+    assert plan.member("b").metadata == wants("t")
+
+
+def test_a_wish_says_what_the_member_subscribed_to_before_and_that_of_a_new_one_nothing() -> None:
+    sim = GroupSim(t=1, u=1)
+    sim.join("a", wants("t"))
+    plan = Plan(sim.group)
+    plan.put_member("a", wants("u"), TRIGGER)
+    plan.put_member("b", wants("t"), TRIGGER)
+    assert {member_id: wish.before for member_id, wish in plan.wishes.items()} == {"a": ("t",), "b": None}
+
+
+def test_the_hash_of_a_new_epoch_counts_what_a_plan_has_shown_already() -> None:
+    sim = GroupSim(t=1, u=1)
+    sim.join("a", wants("t"))
+    hashed: list[frozenset[str]] = []
+
+    def hash_of_topics(names: frozenset[str]) -> int:
+        hashed.append(names)
+        return 0
+
+    plan = Plan(sim.group, hash_of_topics)
+    plan.add(MemberMetadata("b", wants("u")))
+    assert plan.group.members.keys() == {"a", "b"}
+    plan.raise_epoch(TRIGGER)
+    assert hashed == [frozenset({"t", "u"})]
+
+
 def test_what_is_not_written_changes_nothing() -> None:
     sim = GroupSim(t=3)
     sim.join("a", wants("t"))
