@@ -63,7 +63,7 @@ NEWER_THAN_KAFKA_PYTHON = {
     ("TxnOffsetCommitRequest", 6),
     ("TxnOffsetCommitResponse", 6),
 }
-"""Versions of Kafka 4.4 that it does not have."""
+"""Versions of Kafka 4.4 that it does not have, besides all messages of share groups."""
 
 
 def kafka_class(name: str) -> Any:
@@ -160,4 +160,5 @@ def test_both_codecs_read_and_write_the_same(cls: type[Struct], version: int) ->
 
 def test_only_versions_newer_than_kafka_python_are_left_out() -> None:
     known = {(cls.__name__, version) for cls, version in each_version(API_MESSAGES + CONSUMER_PROTOCOL)}
-    assert known - {(cls.__name__, version) for cls, version in CASES} == NEWER_THAN_KAFKA_PYTHON
+    left_out = known - {(cls.__name__, version) for cls, version in CASES}
+    assert {(name, version) for name, version in left_out if "Share" not in name} == NEWER_THAN_KAFKA_PYTHON
