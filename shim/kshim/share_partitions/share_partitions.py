@@ -13,6 +13,7 @@ from kshim.coordinator.deadlines import Deadlines
 from kshim.coordinator.groups.config import ShareSettings, ShareSettingsOf
 from kshim.coordinator.step import SHARE_STATE_TOPIC, Errand, Now, Step
 from kshim.partitions.partition import Partition
+from kshim.share_partitions.runs import RecordState
 from kshim.share_partitions.share_partition import Acknowledged, Limits, SharePartition, StateBatch, Write
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -23,6 +24,9 @@ from kshim_protocol.messages.initialize_share_group_state import InitializeShare
 from kshim_protocol.schema import Request
 
 _RETRY_MS: Final = 1_000
+_STORED_STATES: Final = frozenset(RecordState) - {RecordState.ACQUIRED}
+_MOST_DELIVERIES: Final = 2**15 - 2
+_MOST_COMPLETE: Final = 2**31 - 1
 _NO_START: Final = -1
 _MOVED: Final = frozenset(
     {
@@ -157,6 +161,8 @@ class SharePartitions:
                 raise KafkaError(_told(error))
             if start_offset == _NO_START:
                 start_offset = self._first_offset(delivery.partition, place.group_id, now)
+            if not {batch.delivery_state for batch in result.state_batches} <= _STORED_STATES:
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # a client has written that, not a share partition
             log_start = delivery.partition.log.start_offset
         except KafkaError as refused:
             self._has_failed(delivery, refused.code)
@@ -166,7 +172,12 @@ class SharePartitions:
             self._has_failed(delivery, ErrorCode.KAFKA_STORAGE_ERROR)
             return
         batches = [
-            StateBatch(batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count)
+            StateBatch(
+                batch.first_offset,
+                batch.last_offset,
+                batch.delivery_state,
+                min(batch.delivery_count, _MOST_DELIVERIES),
+            )
             for batch in result.state_batches
         ]
         delivery.state_epoch = result.state_epoch
@@ -236,7 +247,7 @@ class SharePartitions:
             state_epoch=delivery.state_epoch,
             leader_epoch=delivery.leader_epoch,
             start_offset=write.start_offset,
-            delivery_complete_count=write.delivery_complete_count,
+            delivery_complete_count=min(write.delivery_complete_count, _MOST_COMPLETE),
             state_batches=tuple(writing.StateBatch(**batch._asdict()) for batch in write.batches),
         )
         request = writing.WriteShareGroupStateRequest(

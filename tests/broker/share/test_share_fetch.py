@@ -14,6 +14,12 @@ from kshim_protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from kshim_protocol.messages.share_fetch import ShareFetchResponse
+from kshim_protocol.messages.write_share_group_state import (
+    PartitionData,
+    StateBatch,
+    WriteShareGroupStateRequest,
+    WriteStateData,
+)
 from tests.broker.data_plane import a_batch, produce
 from tests.broker.harness import NodeUnderTest, a_node, files_in
 from tests.broker.share.members import ENABLED, Member, Said, a_share_node, in_words, offsets_in
@@ -324,3 +330,30 @@ def test_without_the_level_nothing_of_it_is_listed_or_served() -> None:
     assert {76, 77, 78, 79, 83, 87} <= {api.api_key for api in enabled.api_keys}
     assert ("share.version", 1) in [(one.name, one.max_version_level) for one in enabled.finalized_features]
     assert enabled.error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("state", [1, 5, -1])
+def test_a_state_that_no_broker_writes_makes_the_partition_unreadable(state: int) -> None:
+    node, member = a_reader(batches=1)
+    write_state(node, member, StateBatch(first_offset=0, last_offset=4, delivery_state=state, delivery_count=1))
+    assert member.acquire() == "0:UNKNOWN_SERVER_ERROR"
+    node.pass_ms(LOCK_MS)
+    assert member.acquire() == "0:UNKNOWN_SERVER_ERROR"
+
+
+def test_the_greatest_numbers_that_a_client_may_write_as_a_state_do_no_harm() -> None:
+    node, member = a_reader(batches=1, delivery_count_limit="10")
+    often = StateBatch(first_offset=0, last_offset=0, delivery_state=0, delivery_count=2**15 - 1)
+    far = StateBatch(first_offset=1, last_offset=2**63 - 1, delivery_state=2, delivery_count=1)
+    write_state(node, member, often, far)
+    assert member.acquire() == f"0:0-0x{2**15 - 1}"
+    assert member.acquire(said={0: [(0, 0, ACCEPT)]}) == "0:"
+    assert member.acquire() == ""
+
+
+def write_state(node: NodeUnderTest, member: Member, *batches: StateBatch) -> None:
+    """As any client may where there are no access rules."""
+    partition = PartitionData(partition=0, state_epoch=99, leader_epoch=0, start_offset=-1, state_batches=batches)
+    topic = WriteStateData(topic_id=member.topic_id, partitions=(partition,))
+    answer = node.client().ask(WriteShareGroupStateRequest(group_id="g", topics=(topic,)))
+    assert answer.results[0].partitions[0].error_code == ErrorCode.NONE
