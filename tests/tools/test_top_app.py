@@ -14,6 +14,7 @@ from rich.text import Text
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
 
+from kshim.page import ROWS_SHOWN
 from kshim.testing import Kshim
 from kshim.tools.logs.broker import BrokerLogs
 from kshim.tools.top.app import GroupScreen, TopApp
@@ -122,6 +123,23 @@ def test_a_search_keeps_the_groups_that_match_and_escape_shows_all(watched: Watc
         await pilot.press("escape", "escape")
         await pilot.pause()
         assert len(cells(app)) == 2
+
+    used(watched, use)
+
+
+def test_of_very_many_groups_the_first_are_listed_and_a_search_finds_the_others(
+    watched: Watched, address: tuple[str, int]
+) -> None:
+    for number in range(ROWS_SHOWN + 1):
+        with closing(Peer(address, "one", f"group-{number:03}")) as peer:
+            peer.commit(1)
+
+    async def use(app: TopApp, pilot: Pilot[None]) -> None:
+        assert len(cells(app)) == ROWS_SHOWN
+        assert f"{ROWS_SHOWN + 1} groups" in shown(app, "head")
+        assert f"{ROWS_SHOWN} shown" in shown(app, "head")
+        await pilot.press("slash", "2", "0", "0", "enter")
+        assert [row[0] for row in cells(app)] == [f"group-{ROWS_SHOWN}"]
 
     used(watched, use)
 

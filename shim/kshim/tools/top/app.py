@@ -18,7 +18,7 @@ from textual.widgets import DataTable, Footer, Input, Static
 
 from kshim.drawing import Cell, characters
 from kshim.drawing.svg import clock
-from kshim.page import GroupNow, GroupRow, group_picture, group_text
+from kshim.page import ROWS_SHOWN, GroupNow, GroupRow, group_picture, group_text
 from kshim.tools.screen import fit
 from kshim.tools.top.pages import Watched
 from kshim.tools.top.picture import duration
@@ -106,10 +106,13 @@ class TopApp(App[None]):
         table = self.screen_stack[0].query_one("#groups", DataTable)
         words = self.screen_stack[0].query_one("#search", Input).value
         chosen = self._chosen()
-        self._rows, count = self.watched.rows(words)
+        found, count = self.watched.rows(words)
+        self._rows = found[:ROWS_SHOWN]
         site = self.watched.cluster(None)
-        busy = sum(row.is_rebalancing for row in self._rows)
+        busy = sum(row.is_rebalancing for row in found)
         head = f"kshim top  {site.title}  {clock(site.now_ms)} UTC  {counted(count, 'group')}, {busy} rebalancing"
+        if len(found) > ROWS_SHOWN:
+            head += f"; {ROWS_SHOWN} shown, / finds others"
         self.screen_stack[0].query_one("#head", Static).update(
             Text(head, style="bold", no_wrap=True, overflow="ellipsis")
         )
