@@ -124,6 +124,7 @@ class SharePartitions:
         """What is known of a share partition does not hold any more."""
         delivery = self._deliveries.pop(place, None)
         self._deadlines.cancel(_key(place))
+        self._by_key.pop(_key(place), None)
         if delivery is not None:
             self._released(delivery)
 
