@@ -29,7 +29,6 @@ _TONES: dict[BarKind | MarkKind, str] = {
     MarkKind.FAULT: "waiting",
     BarKind.MEMBER: "calm",
     BarKind.OWNED: "calm",
-    MarkKind.COMMITTED: "quiet",
 }
 
 
@@ -43,9 +42,9 @@ class Cell(NamedTuple):
 def characters(picture: Picture, width: int) -> list[list[Cell]]:
     """The whole drawing, in lines of at most `width` columns (of `LEAST_WIDTH` at least), with its legend at the end."""
     width = max(width, LEAST_WIDTH)
-    lanes = (*picture.members, *picture.partitions)
-    name_width = min(max((columns(escaped(_name(lane))) for lane in lanes), default=0), int(width * _NAME_SHARE))
-    note_width = min(max((columns(escaped(_note(lane))) for lane in lanes), default=0), int(width * _NOTE_SHARE))
+    drawn = (*picture.members, *picture.partitions)
+    name_width = min(max((columns(escaped(_name(lane))) for lane in drawn), default=0), int(width * _NAME_SHARE))
+    note_width = min(max((columns(escaped(_note(lane))) for lane in drawn), default=0), int(width * _NOTE_SHARE))
     plot = width - name_width - note_width - 2
     scale = Scale(picture.active(), picture.from_ms, picture.to_ms, left=0, width=plot, most_cut=_CUT_WIDTH)
     edge = " " * (name_width + 1)
