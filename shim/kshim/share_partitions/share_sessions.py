@@ -35,10 +35,10 @@ class ShareSession:
         """The member does not read a partition any more."""
         self.partitions.pop(place, None)
 
-    def rotate(self, count: int) -> list[Place]:
-        """The partitions, beginning with another one each time, so that none is always the last."""
+    def rotate(self) -> list[Place]:
+        """The partitions, beginning with another one in each epoch, so that none is always the last."""
         places = list(self.partitions)
-        begin = count % len(places) if places else 0
+        begin = self.epoch % len(places) if places else 0
         return places[begin:] + places[:begin]
 
 

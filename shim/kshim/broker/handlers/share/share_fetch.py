@@ -6,7 +6,6 @@ Source: Kafka's SharePartitionManager and DelayedShareFetch; what is answered wh
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from kshim.broker.handlers.share.acknowledgements import Result, acknowledge_all, require_member, require_partition
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
 _EXACT = 1
 _MOST_SESSIONS = 2_000
-_turns = count()
 
 
 @handles(ShareFetchRequest)
@@ -145,7 +143,7 @@ class _ShareFetch:
     def _read_states(self) -> None:
         """Find the share partitions; some may have to be read first."""
         missing = []
-        for place in self._session.rotate(next(_turns)):
+        for place in self._session.rotate():
             try:
                 partition = require_partition(self._node, place)
             except KafkaError as error:
@@ -201,8 +199,7 @@ class _ShareFetch:
     def _woken(self) -> None:
         """There may be records now, or the time is over."""
         try:
-            self._errors, self._deliveries, wait = {}, {}, self._wait
-            self._wait = wait
+            self._errors, self._deliveries = {}, {}
             self._read_states()
         except Exception as error:  # must not become the error of the producer whose records woke this
             self._cluster.report(error, self._request)
