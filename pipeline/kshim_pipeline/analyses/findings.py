@@ -19,6 +19,11 @@ _OFFSET_BITS: Final = 44
 _PARTITION_BITS: Final = 16
 
 
+def awaited() -> Column:
+    """Of rows of rebalances, the member that joined last, or of the new protocol gave up partitions last: the others waited for it."""
+    return F.when(F.col("group_type") == "consumer", F.col("last_to_revoke")).otherwise(F.col("last_to_join"))
+
+
 def packed(column: str = "evidence") -> Column:
     """Evidence as one number, ordered by topic, partition and offset. Offsets from 2^44 on lose their upper bits.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from kshim_pipeline.analyses.findings import finding, member, packed, sentence
+from kshim_pipeline.analyses.findings import awaited, finding, member, packed, sentence
 from kshim_pipeline.schemas import INFERRED, OBSERVED
 
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ def slowest(rebalances: DataFrame, *, min_wait_ms: int = 1_000, top: int = 1_000
     was new (no member waited for it) or the wait was shorter than `min_wait_ms`. Columns: `rank` from 1; `client_id`, `client_host`; `groups`; `times` last;
     `lost_ms` (ms, sum of waits), `mean_ms`, `max_ms` (ms); `basis`: inferred if any is, from records of the new protocol; `first`, `last`: packed evidence.
     """
-    last = F.when(F.col("group_type") == "consumer", F.col("last_to_revoke")).otherwise(F.col("last_to_join"))
-    late = rebalances.withColumn("late", last)
+    late = rebalances.withColumn("late", awaited())
     late = late.where((F.col("late.wait_ms") >= min_wait_ms) & ~F.coalesce("late.is_new", F.lit(False)))
     per_group = late.groupBy(
         F.col("late.client_id").alias("client_id"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from kshim_pipeline.analyses.findings import finding, member, packed, sentence
+from kshim_pipeline.analyses.findings import awaited, finding, member, packed, sentence
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -29,7 +29,7 @@ def why(rebalances: DataFrame) -> DataFrame:
     numbered = rebalances.withColumn("_begins", begins).withColumn("_n", F.row_number().over(order))
     so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     numbered = numbered.withColumn("_root", F.last(F.when(F.col("_begins"), root), ignorenulls=True).over(so_far))
-    last = _last()
+    last = awaited()
     waited = F.when(~F.coalesce(last["is_new"], F.lit(False)), last)
     return numbered.select(
         "group_id",
@@ -55,11 +55,6 @@ def why(rebalances: DataFrame) -> DataFrame:
     )
 
 
-def _last() -> Column:
-    """The member for which the others waited."""
-    return F.when(F.col("group_type") == "consumer", F.col("last_to_revoke")).otherwise(F.col("last_to_join"))
-
-
 def _explanation() -> Column:
     who = F.col("_root.trigger")
     trigger = F.coalesce(who["group_instance_id"], who["member_id"])
@@ -74,11 +69,11 @@ def _explanation() -> Column:
     )
     took = F.when(F.col("total_ms").isNotNull(), sentence(", took {total_ms:seconds} s"))
     last = F.when(
-        ~F.coalesce(_last()["is_new"], F.lit(False)) & (_last()["wait_ms"] > 0),
+        ~F.coalesce(awaited()["is_new"], F.lit(False)) & (awaited()["wait_ms"] > 0),
         sentence(
             ", waited {wait:seconds} s for {member}",
-            wait=_last()["wait_ms"],
-            member=_last()["member_id"],
+            wait=awaited()["wait_ms"],
+            member=awaited()["member_id"],
         ),
     )
     parts = (F.coalesce(part, F.lit("")) for part in (by, took, last))
