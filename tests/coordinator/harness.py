@@ -23,6 +23,7 @@ from kshim.coordinator.groups.config import GroupConfig
 from kshim.coordinator.groups.coordinator import GroupCoordinator
 from kshim.coordinator.groups.events import Transition
 from kshim.coordinator.groups.shard import Shard
+from kshim.coordinator.runtime import CoordinatorRuntime
 from kshim.coordinator.step import Append, Errand, Event, Lookup, Now, RequestContext, Step, Ticket
 from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
@@ -261,7 +262,9 @@ def decode(batches: Iterable[bytes]) -> Iterator[Written]:
             yield Written(number, key, value, record.timestamp_ms)
 
 
-def handler_of(coordinator: GroupCoordinator, request: Request[Any]) -> Callable[[Any, RequestContext, Ticket], Step]:
+def handler_of(
+    coordinator: CoordinatorRuntime[Any], request: Request[Any]
+) -> Callable[[Any, RequestContext, Ticket], Step]:
     """The coordinator's method for a request: `JoinGroupRequest` -> `join_group`."""
     name = type(request).__name__.removesuffix("Request")
     snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")

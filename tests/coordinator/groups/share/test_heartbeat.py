@@ -113,6 +113,18 @@ def test_state_that_could_not_be_made_is_asked_for_again() -> None:
     assert world.beat("a", 2) == "3 t012"
 
 
+def test_state_that_was_made_but_could_not_be_written_down_is_asked_for_again() -> None:
+    world = World()
+    world.holds_state = True
+    world.join("a", "t")
+    world.fail_appends(ErrorCode.KAFKA_STORAGE_ERROR)
+    assert len(world.make_state()) == 1
+    world.beat("a", 2)
+    assert len(world.make_state()) == 1
+    world.pass_ms(INTERVAL_MS)
+    assert world.beat("a", 2) == "3 t012"
+
+
 def test_the_first_join_is_one_batch_in_kafkas_order_and_state_another() -> None:
     world = World()
     world.join("a", "t")

@@ -1,4 +1,4 @@
-"""A coordinator with share groups, and a share coordinator that answers when it is told to."""
+"""A coordinator with share groups, and the share coordinator, which answers when it is told to."""
 
 from __future__ import annotations
 
@@ -7,18 +7,15 @@ from typing import Any
 from kshim.coordinator.groups.config import ShareSettings
 from kshim.coordinator.groups.coordinator import GroupCoordinator
 from kshim.coordinator.groups.share.updates import ShareUpdate, parse_share_update
-from kshim.coordinator.step import SHARE_STATE_TOPIC
+from kshim.coordinator.share_state.config import ShareStateConfig
+from kshim.coordinator.share_state.coordinator import ShareStateCoordinator
+from kshim.coordinator.step import SHARE_STATE_TOPIC, RequestContext
 from kshim_protocol.errors import ErrorCode
-from kshim_protocol.messages.initialize_share_group_state import (
-    InitializeShareGroupStateRequest,
-    InitializeShareGroupStateResponse,
-    InitializeStateResult,
-    PartitionResult,
-)
 from kshim_protocol.messages.share_group_describe import DescribedGroup, ShareGroupDescribeRequest
 from kshim_protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from kshim_protocol.records.record import iter_records
-from tests.coordinator.harness import Call, Sim, topic_id
+from kshim_protocol.schema import Request
+from tests.coordinator.harness import Call, R, Sim, handler_of, topic_id
 
 INTERVAL_MS = 1_000
 SESSION_MS = 45_000
@@ -32,6 +29,7 @@ class World(Sim):
         self.holds_state = False
         self.settings = ShareSettings(**settings)
         super().__init__(topics or {"t": 3, "u": 2})
+        self.share_coordinator = ShareStateCoordinator(ShareStateConfig(), topics=self.topics)
 
     def _new_coordinator(self) -> GroupCoordinator:
         return GroupCoordinator(
@@ -84,30 +82,36 @@ class World(Sim):
         ]
         return f"{reply.member_epoch} {' '.join(sorted(read)) or 'nothing'}"
 
-    def make_state(self, error: ErrorCode = ErrorCode.NONE) -> list[InitializeShareGroupStateRequest]:
-        """Answer what the share coordinator was asked, all with `error`; returns the requests."""
+    def make_state(self, error: ErrorCode = ErrorCode.NONE) -> list[Any]:
+        """Let the share coordinator answer what it was asked, and what follows from that; with `error` it answers nothing
+        else. Returns the requests."""
         asked = []
         while self.errands:
             errand = self.errands.pop(0)
             assert errand.topic == SHARE_STATE_TOPIC
-            request = errand.request
-            assert isinstance(request, InitializeShareGroupStateRequest)
-            asked.append(request)
-            response = InitializeShareGroupStateResponse(
-                results=tuple(
-                    InitializeStateResult(
-                        topic_id=topic.topic_id,
-                        partitions=tuple(
-                            PartitionResult(partition=one.partition, error_code=error) for one in topic.partitions
-                        ),
-                    )
-                    for topic in request.topics
-                )
+            asked.append(errand.request)
+            step = errand.settle(
+                self.of_share_coordinator(errand.request)
+                if error is ErrorCode.NONE
+                else errand.request.error_response(error, 0),
+                self.now,
             )
-            step = errand.settle(response, self.now)
             if step is not None:
                 self.apply(step)
         return asked
+
+    def of_share_coordinator(self, request: Request[R]) -> R:
+        """What the share coordinator answers; all that it writes is written."""
+        versions = type(request).info.versions
+        assert versions is not None
+        call = Call(request, versions[1])
+        context = RequestContext(call.version, "broker", "/127.0.0.1", self.now)
+        step = handler_of(self.share_coordinator, request)(request, context, call)
+        for append in step.appends:
+            append.written(0, step)
+        for _, response in step.replies:
+            call.complete(response)
+        return call.reply
 
     def described(self, group_id: str = "g") -> DescribedGroup:
         """ShareGroupDescribe of one group."""

@@ -60,7 +60,7 @@ class ShareGroup(GroupWithEvents):
         self.metadata_hash = 0
         self.target_epoch = 0
         self.target_ms = 0
-        self.topics_version = -1  # of the topics with which the hash was last compared; in no record
+        self.topics_version: int | None = None  # of the topics with which the hash was last compared; in no record
         self.members: dict[str, ShareMember] = {}
         self.targets: dict[str, frozenset[TopicPartition]] = {}
         self.states = StatePartitions()
@@ -73,7 +73,6 @@ class ShareGroup(GroupWithEvents):
         copy.metadata_hash = self.metadata_hash
         copy.target_epoch = self.target_epoch
         copy.target_ms = self.target_ms
-        copy.topics_version = self.topics_version
         copy.members = dict(self.members)
         copy.targets = dict(self.targets)
         copy.states = self.states
@@ -91,6 +90,12 @@ class ShareGroup(GroupWithEvents):
                 ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}."
             )
         return member
+
+    def ends_initializing(self, places: frozenset[TopicPartition]) -> None:
+        """A request for the state of partitions is over; if some have none, the next heartbeat looks at everything again."""
+        self.being_initialized -= places
+        if not places <= self.states.are_initialized():
+            self.topics_version = None
 
     # As a group of any kind: see `AnyGroup`
 

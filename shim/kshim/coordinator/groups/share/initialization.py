@@ -7,6 +7,7 @@ GroupMetadataManager.initializeShareGroupState.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from kshim.coordinator.groups.consumer.assignors.subscribers import TopicPartition
 from kshim.coordinator.groups.consumer.updates import by_topic
@@ -77,16 +78,11 @@ def _initialized(
         if one.error_code == ErrorCode.NONE
     )
 
-    def settled() -> None:
-        group.being_initialized -= asked
-        if made != asked:
-            group.topics_version = -1  # the next heartbeat looks at everything again
-
     states = with_initialized(group.states, made & asked, asked - made)
     if states == group.states:
-        settled()
+        group.ends_initializing(asked)
     else:
-        _put_states(shard, group, states, now, step, settled=settled)
+        _put_states(shard, group, states, now, step, settled=partial(group.ends_initializing, asked))
 
 
 def forget_deleted_topics(shard: Shard, now: Now, begin: Callable[[], Step]) -> Iterator[Step]:

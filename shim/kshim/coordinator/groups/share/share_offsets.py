@@ -262,18 +262,22 @@ def _alter(
             for one in topic.partitions
         }
 
-        def answer(step: Step) -> None:
-            if (altered := shard.groups.get(group_id)) is not None and isinstance(altered, ShareGroup):
-                altered.being_initialized -= places
-            step.reply(ticket, _altered(shard, request, errors))
-
         altered = shard.groups.get(group_id)
         if shard.homes.get(group_id) is not shard or not isinstance(altered, ShareGroup):
-            answer(step)
+            step.reply(ticket, _altered(shard, request, errors))
             return step
+
+        def written(step: Step) -> None:
+            altered.ends_initializing(places)
+            step.reply(ticket, _altered(shard, request, errors))
+
+        def not_written(error: ErrorCode, step: Step) -> None:
+            altered.ends_initializing(places)
+            failed(error, step)
+
         made = frozenset(place for place in places if errors.get(place, (ErrorCode.NONE,))[0] is ErrorCode.NONE)
         states = with_initialized(altered.states, made, places - made)
-        put_states(shard, group_id, states, now, step, written=answer, failed=lambda error, step: answer(step))
+        put_states(shard, group_id, states, now, step, written=written, failed=not_written)
         return step
 
     def failed(error: ErrorCode, step: Step) -> None:
@@ -394,7 +398,7 @@ def delete_states(
     """
     group_id, doomed = group.group_id, frozenset(topic_ids)
     before = group.states
-    names = {**{id_: topic.name for id_, topic in (*before.initializing.items(), *before.initialized.items())}}
+    names = {id_: topic.name for id_, topic in (*before.initializing.items(), *before.initialized.items())}
     names |= before.deleting
     places = [
         (topic_id, index)
