@@ -12,6 +12,11 @@ from kshim_protocol.messages import describe_share_group_offsets as describing
 from kshim_protocol.messages import write_share_group_state as writing
 from kshim_protocol.messages.initialize_share_group_state import InitializeShareGroupStateRequest
 from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kshim_protocol.messages.read_share_group_state_summary import (
+    PartitionData,
+    ReadShareGroupStateSummaryRequest,
+    ReadStateSummaryData,
+)
 from tests.coordinator.groups.share.world import INTERVAL_MS, World
 from tests.coordinator.harness import Call, topic_id
 
@@ -114,6 +119,16 @@ class Offices(World):
         ((result,),) = [topic.partitions for topic in self.of_share_coordinator(request).results]
         assert result.error_code == ErrorCode.NONE
 
+    def kept(self) -> dict[tuple[str, int], int]:
+        """The start offset of each partition of which the share coordinator keeps state for the group `g`."""
+        found: dict[tuple[str, int], int] = {}
+        for name, (count, _) in self.topics.topics.items():
+            partitions = tuple(PartitionData(partition=index, leader_epoch=0) for index in range(count))
+            topic = ReadStateSummaryData(topic_id=topic_id(name), partitions=partitions)
+            reply = self.of_share_coordinator(ReadShareGroupStateSummaryRequest(group_id="g", topics=(topic,)))
+            found |= {(name, one.partition): one.start_offset for row in reply.results for one in row.partitions}
+        return {place: start for place, start in found.items() if start >= 0}
+
     def states(self) -> StatePartitions:
         """For which partitions the group has state."""
         return self.shard().share_group("g").states
@@ -201,3 +216,17 @@ def test_a_move_that_the_share_coordinator_refuses_is_tried_again_for_who_joined
     assert len(world.make_state()) == 1
     world.pass_ms(INTERVAL_MS)
     assert world.beat("a", 2) == "3 t0"
+
+
+# Nowhere any more
+
+
+def test_state_that_could_not_be_deleted_is_deleted_by_the_next_attempt() -> None:
+    world = Offices()
+    world.moved({"t": {0: 5, 2: 7}, "u": {1: 9}})
+    call = world.forget("t")
+    world.make_state(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert said_forgotten(call) == "t COORDINATOR_NOT_AVAILABLE None"
+    assert world.kept() == {("t", 0): 5, ("t", 2): 7, ("u", 1): 9}
+    assert world.forgotten("t") == "t done"
+    assert world.kept() == {("u", 1): 9}

@@ -398,15 +398,14 @@ def delete_states(
     """
     group_id, doomed = group.group_id, frozenset(topic_ids)
     before = group.states
-    names = {id_: topic.name for id_, topic in (*before.initializing.items(), *before.initialized.items())}
-    names |= before.deleting
-    places = [
-        (topic_id, index)
-        for topics in (before.initializing, before.initialized)
-        for topic_id, topic in topics.items()
-        if topic_id in doomed
-        for index in topic.partitions
-    ]
+    with_state = [*before.initializing.items(), *before.initialized.items()]
+    names = {topic_id: topic.name for topic_id, topic in with_state} | dict(before.deleting)
+    places = {(topic_id, index) for topic_id, topic in with_state if topic_id in doomed for index in topic.partitions}
+    for topic_id in (
+        doomed & before.deleting.keys()
+    ):  # an attempt failed: which partitions had state is not known any more
+        count = shard.topics.partition_count(names[topic_id]) or 0
+        places.update((topic_id, index) for index in range(count))
     left = StatePartitions(
         {topic_id: topic for topic_id, topic in before.initializing.items() if topic_id not in doomed},
         {topic_id: topic for topic_id, topic in before.initialized.items() if topic_id not in doomed},
