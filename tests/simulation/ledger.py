@@ -191,7 +191,7 @@ class Ledger:
 
     def _compare_offsets(self, shard: Shard, group_id: str, rule: str) -> None:
         found = {
-            (group_id, topic, partition): Entry(*committed[:6])
+            (group_id, topic, partition): Entry(*(getattr(committed, name) for name in Entry._fields))
             for topic, partitions in shard.offsets.of_group(group_id).items()
             for partition, committed in partitions.items()
         }

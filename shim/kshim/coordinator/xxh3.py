@@ -51,7 +51,8 @@ def xxh3_64(data: bytes) -> int:
 
 
 def _word(data: bytes, at: int) -> int:
-    found: int = unpack_from("<Q", data, at)[0]
+    found: int
+    (found,) = unpack_from("<Q", data, at)
     return found
 
 

@@ -231,7 +231,7 @@ def many_groups(count: int, topics: Iterable[str]) -> GroupSim:
     fetched(sim)  # makes the shard
     for index in range(count):
         name = names[index % len(names)]
-        sim.shard().put_offset(f"g-{index}", name, 0, CommittedOffset(1, -1, "", 0, topic_id=topic_id(name)))
+        sim.shard().put_offset(f"g-{index}", name, 0, CommittedOffset(1, -1, "", 0, index, topic_id=topic_id(name)))
     return sim
 
 
@@ -254,7 +254,7 @@ def test_one_group_with_many_offsets_is_cut_into_slices_too() -> None:
     sim = a_group({"orders": 1000}, offsets_topic_num_partitions=1)
     fetched(sim)  # makes the shard
     for index in range(1000):
-        sim.shard().put_offset("g", "orders", index, CommittedOffset(1, -1, "", 0, topic_id=topic_id("orders")))
+        sim.shard().put_offset("g", "orders", index, CommittedOffset(1, -1, "", 0, index, topic_id=topic_id("orders")))
     del sim.topics.topics["orders"]
     assert topics_deleted(sim, "orders") == 1 + 1000 // SLICE
     assert fetched(sim) == {}

@@ -124,9 +124,9 @@ def apply(shard: Shard, record: Record, producer_id: int | None) -> None:
             getattr(value, "leader_epoch", -1),
             value.metadata,
             value.commit_timestamp,
+            record.offset,
             getattr(value, "expire_timestamp", -1),
             getattr(value, "topic_id", bytes(16)),
-            record.offset,
         )
         if producer_id is None:
             shard.put_offset(key.group, key.topic, key.partition, offset)

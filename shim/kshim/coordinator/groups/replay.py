@@ -130,14 +130,16 @@ class Replay:
         for record in iter_records(batch):
             key = record.key
             kind = b"" if key is None else key[:2]
-            if key is None or kind not in _KEPT:
+            if kind not in _KEPT:
                 if kind in _IN_ORDER:
                     yield from self.finish()
                 _apply(self._shard, record, _NO_PRODUCER)
-            elif record.value is None:
-                self._forget(key, record.offset)
             else:
-                live[key] = record.offset, record.value
+                assert key is not None
+                if record.value is None:
+                    self._forget(key, record.offset)
+                else:
+                    live[key] = record.offset, record.value
             left -= 1
             if not left:
                 left = _SLICE_RECORDS
@@ -158,7 +160,7 @@ class Replay:
             raise _at_offset(offset, error) from None
         if before is not None:  # what stays of it is that the group was there
             before_offset = _unpack_offset(before)[0] if isinstance(before, bytes) else before[0]
-            self._touched[group] = max(before_offset, self._touched.get(group, -1))
+            self._touched[group] = max(before_offset, self._touched.get(group, before_offset))
 
     def finish(self) -> Iterator[None]:
         """Put what has come so far into the shard; `feed` may go on afterwards. Raises ProtocolError."""
@@ -211,7 +213,7 @@ class Replay:
         group_bytes, topic_bytes, partition = split_offset_commit_key(key)
         offset, leader_epoch, metadata, commit_ms, expire_ms, topic_id = split_offset_commit_value(value)
         group, topic = self._name(group_bytes), self._name(topic_bytes)
-        committed = CommittedOffset(offset, leader_epoch, metadata, commit_ms, expire_ms, topic_id, record_offset)
+        committed = CommittedOffset(offset, leader_epoch, metadata, commit_ms, record_offset, expire_ms, topic_id)
         if record_offset > gone.get(group_bytes, -1):
             self._shard.put_offset(group, topic, partition, committed)
         else:  # the group was forgotten since
@@ -325,13 +327,13 @@ def _put_offset(
 
 def _committed(value: OffsetCommitValue | LegacyOffsetCommitValue, record_offset: int) -> CommittedOffset:
     if isinstance(value, LegacyOffsetCommitValue):
-        return CommittedOffset(value.offset, -1, value.metadata, value.commit_timestamp, record_offset=record_offset)
+        return CommittedOffset(value.offset, -1, value.metadata, value.commit_timestamp, record_offset)
     return CommittedOffset(
         value.offset,
         value.leader_epoch,
         value.metadata,
         value.commit_timestamp,
+        record_offset,
         value.expire_timestamp,
         value.topic_id,
-        record_offset,
     )

@@ -6,6 +6,7 @@ Here stand the facts and what can be said of one group alone. What follows from 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -360,8 +361,6 @@ def vote(ballots: Iterable[Mapping[str, bytes]]) -> str:
     """
     lists = [tuple(ballot) for ballot in ballots]
     candidates = set(lists[0]).intersection(*lists[1:])
-    votes = dict.fromkeys((name for name in lists[0] if name in candidates), 0)
-    assert votes, "no protocol that all members offer"
-    for names in lists:
-        votes[next(name for name in names if name in candidates)] += 1
-    return max(votes, key=lambda name: votes[name])
+    assert candidates, "no protocol that all members offer"
+    votes = Counter(next(name for name in names if name in candidates) for names in lists)
+    return max(lists[0], key=lambda name: votes[name])

@@ -90,7 +90,8 @@ def _leave(shard: Shard, group: Group, entry: MemberIdentity, gone: list[MemberR
         return ErrorCode.NONE
     is_by_instance_id = member_id == "" and instance_id is not None  # an administrator's request
     if is_by_instance_id:
-        member_id = group.static_members.get(instance_id or "", "")
+        assert instance_id is not None
+        member_id = group.static_members.get(instance_id, "")
     try:
         member = group.require_member(member_id, instance_id)
     except KafkaError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -115,7 +116,8 @@ class Plan:
         if self._group is self.base:
             metadata = None
             for update in self._unseen:
-                if isinstance(update, MemberMetadata) and update.member_id == member_id and update.value is not None:
+                if isinstance(update, MemberMetadata) and update.member_id == member_id:
+                    assert update.value is not None, "its current assignment is removed first, which ends the loop"
                     metadata = update.value
                 elif not isinstance(update, GroupEpoch):
                     break
@@ -298,7 +300,7 @@ def _names_after(
     member = group.members.get(update.member_id)
     wanted = () if update.value is None else update.value.subscribed_topic_names
     for name in () if member is None else member.metadata.subscribed_topic_names:
-        if name not in wanted and group.name_members.get(name, 0) <= update_count:
+        if name not in wanted and group.name_members[name] <= update_count:
             return None
     return names if names.issuperset(wanted) else names.union(wanted)
 
@@ -315,16 +317,16 @@ def assignor_to(group: ConsumerGroup, default: str, member: Member | None, assig
     Of equal ones it is the one that nobody but the member asks for. A live 4.4 does it so, and compares it with
     `preferred_assignor` at each heartbeat: where two members ask for two assignors, the epoch rises with every heartbeat of one.
     """
-    votes = dict(group.assignor_members)
+    votes = Counter(group.assignor_members)
     before = None if member is None else member.metadata.server_assignor
     if before is not None:
         votes[before] -= 1
     known = {name for name, count in votes.items() if count}
     if assignor is not None:
-        votes[assignor] = votes.get(assignor, 0) + 1
+        votes[assignor] += 1
     if not any(votes.values()):
         return default
-    return max(ASSIGNORS, key=lambda name: (votes.get(name, 0), name not in known))
+    return max(ASSIGNORS, key=lambda name: (votes[name], name not in known))
 
 
 def is_at_odds(group: ConsumerGroup, default: str, member: Member) -> bool:

@@ -18,13 +18,13 @@ class CommittedOffset(NamedTuple):
     leader_epoch: int
     metadata: str
     commit_timestamp_ms: int
+    record_offset: int
     expire_timestamp_ms: int = -1
     topic_id: bytes = ZERO_UUID
-    record_offset: int = -1
 
     def is_of_another_topic(self, topic_id: bytes) -> bool:
         """Whether it was committed for an earlier or later topic of the same name. Unknown ids match every topic."""
-        return self.topic_id != topic_id and self.topic_id != ZERO_UUID and topic_id != ZERO_UUID
+        return self.topic_id != topic_id and ZERO_UUID not in (self.topic_id, topic_id)
 
 
 _Pending = dict[tuple[str, str, int], CommittedOffset]

@@ -27,7 +27,7 @@ NEVER = -1
 """The expire timestamp of an offset to which the broker's retention applies."""
 _NO_EPOCH = -1
 
-Errors = dict[str, ErrorCode]
+Errors = dict[str | None, ErrorCode]
 """By the metadata that was sent, which alone is refused here."""
 
 
@@ -80,9 +80,9 @@ class OffsetValues:
                 _NO_EPOCH if expires else partition.committed_leader_epoch,
                 partition.committed_metadata or "",
                 self._now.wall_ms,
+                record_offset,
                 self._expire_timestamp_ms,
                 ZERO_UUID if expires else topic_id,
-                record_offset,
             )
             put(self._group_id, topic, partition.partition_index, offset)
 

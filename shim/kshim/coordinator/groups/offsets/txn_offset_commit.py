@@ -104,7 +104,7 @@ def response_of(
                 partitions=tuple(
                     TxnOffsetCommitResponsePartition(
                         partition_index=partition.partition_index,
-                        error_code=own.get(partition.committed_metadata or "", returned)
+                        error_code=own.get(partition.committed_metadata, returned)
                         if topic.has(partition.partition_index)
                         else topic.missing,
                     )
