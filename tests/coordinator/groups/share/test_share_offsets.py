@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from kshim.coordinator.groups.share.updates import PartitionStates, StatePartitions
+import pytest
+
+from kshim.coordinator.groups.share.updates import PartitionStates, StatePartitions, TopicState
 from kshim.coordinator.step import RequestContext
 from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
@@ -10,6 +12,7 @@ from kshim_protocol.messages import alter_share_group_offsets as altering
 from kshim_protocol.messages import delete_share_group_offsets as deleting
 from kshim_protocol.messages import describe_share_group_offsets as describing
 from kshim_protocol.messages import write_share_group_state as writing
+from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
 from kshim_protocol.messages.initialize_share_group_state import InitializeShareGroupStateRequest
 from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kshim_protocol.messages.read_share_group_state_summary import (
@@ -17,7 +20,7 @@ from kshim_protocol.messages.read_share_group_state_summary import (
     ReadShareGroupStateSummaryRequest,
     ReadStateSummaryData,
 )
-from tests.coordinator.groups.share.world import INTERVAL_MS, World
+from tests.coordinator.groups.share.world import INTERVAL_MS, World, places
 from tests.coordinator.harness import Call, topic_id
 
 Starts = dict[str, dict[int, int]]
@@ -27,7 +30,7 @@ T, U = topic_id("t"), topic_id("u")
 NOT_HERE = "UNKNOWN_TOPIC_OR_PARTITION This server does not host this topic-partition."
 
 
-class Offices(World):
+class AdminWorld(World):
     """With an administrator, to whom nothing is told before the share coordinator has answered. `ends` are the high
     watermarks; all others are not known."""
 
@@ -190,11 +193,165 @@ def said_forgotten(call: Call[deleting.DeleteShareGroupOffsetsResponse]) -> str:
     )
 
 
+# Where a group is
+
+
+def test_the_lag_is_what_is_behind_the_start_and_not_done() -> None:
+    world = AdminWorld()
+    world.moved({"t": {0: 1, 1: 3}})
+    world.acknowledge("t", 0, start=2, done=3)
+    world.ends = {("t", 0): 10, ("t", 1): 3}
+    assert world.where() == "t0 at 2 lag 5 epoch 7, t1 at 3 lag 0 epoch 0"
+    assert world.where(topics={"t": (1,)}) == "t1 at 3 lag 0 epoch 0"
+
+
+def test_there_is_no_lag_where_the_end_or_the_start_is_not_known() -> None:
+    world = AdminWorld()
+    world.moved({"t": {0: 1}, "u": {0: -1, 1: 4}})
+    world.ends = {("u", 0): 10, ("u", 1): 5}
+    assert world.where() == "t0 at 1 lag -1 epoch 0, u0 at -1 lag -1 epoch 0, u1 at 4 lag 1 epoch 0"
+    world.acknowledge("u", 1, start=-1, done=-1)
+    assert world.where(topics={"u": (1,)}) == "u1 at 4 lag 1 epoch 7"
+
+
+def test_partitions_without_state_and_groups_that_do_not_exist_are_nowhere() -> None:
+    world = AdminWorld()
+    world.moved({"t": {0: 1}})
+    assert world.where(topics={"t": (0, 2), "u": (1,), "nothing": (0,)}) == (
+        "t0 at 1 lag -1 epoch 0, t2 at -1 lag -1 epoch 0, u1 at -1 lag -1 epoch 0, nothing0 at -1 lag -1 epoch 0"
+    )
+    assert world.where("nobody") == "nowhere"
+    assert world.where("nobody", {"t": (0,)}) == "t0 at -1 lag -1 epoch 0"
+
+
+def test_many_groups_are_answered_together_in_the_order_asked_when_all_are_known() -> None:
+    world = AdminWorld()
+    world.moved({"t": {0: 1}})
+    world.moved({"u": {1: 2}}, "other")
+    call = world.ask_where(("nobody", None), ("other", None), ("g", None))
+    assert call.is_parked
+    world.make_state()
+    assert said_where(call) == ["nowhere", "u1 at 2 lag -1 epoch 0", "t0 at 1 lag -1 epoch 0"]
+    assert [group.group_id for group in call.reply.groups] == ["nobody", "other", "g"]
+    assert said_where(world.ask_where()) == []
+
+
+def test_what_the_share_coordinator_refuses_is_told_of_each_partition() -> None:
+    world = AdminWorld()
+    world.moved({"t": {0: 1, 1: 2}})
+    call = world.ask_where(("g", None))
+    world.make_state(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert said_where(call) == [
+        "t0 at -1 lag -1 epoch 0 COORDINATOR_NOT_AVAILABLE None, t1 at -1 lag -1 epoch 0 COORDINATOR_NOT_AVAILABLE None"
+    ]
+
+
+def test_groups_of_other_kinds_have_no_place() -> None:
+    world = AdminWorld()
+    world.join_classic()
+    assert world.where() == "GROUP_ID_NOT_FOUND Group g is not a share group."
+    assert world.moved({"t": {0: 1}}) == "GROUP_ID_NOT_FOUND Group g is not a share group."
+    assert world.forgotten("t") == "GROUP_ID_NOT_FOUND Group g is not a share group."
+
+
 # Elsewhere from now on
 
 
+def test_moving_makes_the_group_and_is_told_in_kafkas_records() -> None:
+    world = AdminWorld()
+    call = world.move({"t": {0: 5, 2: 7}})
+    assert call.is_parked
+    (asked,) = world.make_state()
+    assert said_moved(call) == "t0 done, t2 done"
+    assert [row.topic_id for row in call.reply.responses] == [T]
+    (topic,) = asked.topics
+    assert [(one.partition, one.state_epoch, one.start_offset) for one in topic.partitions] == [(0, 1, 5), (2, 1, 7)]
+    partitions = {T: TopicState("t", frozenset({0, 2}))}
+    assert world.written_states() == [StatePartitions(partitions), StatePartitions({}, partitions)]
+    assert world.kept() == {("t", 0): 5, ("t", 2): 7}
+    assert world.described().group_state == "Empty"
+
+
+def test_a_group_that_nobody_has_joined_has_the_first_epoch_and_the_hash_of_no_topics() -> None:
+    world = AdminWorld()
+    world.moved({"t": {0: 5}})
+    group = world.shard().share_group("g")
+    assert (group.group_epoch, group.target_epoch) == (1, 0)
+    assert group.metadata_hash == world.shard().hash_of_topics(frozenset()) == 0
+
+
+def test_partitions_that_do_not_exist_are_refused_one_by_one() -> None:
+    world = AdminWorld()
+    assert world.moved({"t": {3: 1, -1: 1}, "nothing": {0: 1}}) == f"t3 {NOT_HERE}, t-1 {NOT_HERE}, nothing0 {NOT_HERE}"
+    assert world.described().error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert world.moved({"t": {2: 1, 3: 1}}) == f"t2 done, t3 {NOT_HERE}"
+    assert world.kept() == {("t", 2): 1}
+
+
+def test_only_a_group_without_members_can_be_moved() -> None:
+    world = AdminWorld()
+    world.join("a", "t")
+    assert world.moved({"t": {0: 1}}) == "NON_EMPTY_GROUP The group is not empty."
+    assert world.forgotten("t") == "NON_EMPTY_GROUP The group is not empty."
+    world.heartbeat("a", -1)
+    assert world.moved({"t": {0: 1}}) == "t0 done"
+    assert world.kept() == {("t", 0): 1}
+
+
+def test_a_group_without_a_name_can_be_neither_moved_nor_forgotten() -> None:
+    world = AdminWorld()
+    assert world.moved({"t": {0: 1}}, "") == "INVALID_GROUP_ID The group id is invalid."
+    assert world.forgotten("t", group_id="") == "INVALID_GROUP_ID The group id is invalid."
+
+
+def test_who_joins_while_a_group_is_moved_does_not_begin_elsewhere() -> None:
+    world = AdminWorld()
+    world.holds_state = True
+    call = world.move({"t": {0: 5}})
+    world.join("a", "t")
+    world.make_state()
+    assert said_moved(call) == "t0 done"
+    assert world.states().are_initialized() == places("t", 0, 1, 2)
+    assert world.kept() == {("t", 0): 5}
+
+
+def test_a_move_that_could_not_begin_has_not_happened() -> None:
+    world = AdminWorld()
+    world.fail_appends(ErrorCode.KAFKA_STORAGE_ERROR)
+    assert world.moved({"t": {0: 5}}) == "NOT_COORDINATOR None"
+    assert world.kept() == {}
+    assert world.described().error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+@pytest.mark.parametrize("error", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS])
+def test_a_group_that_is_given_up_while_it_is_moved_is_written_no_more(error: ErrorCode) -> None:
+    world = AdminWorld()
+    call = world.move({"t": {0: 5}})
+    count = len(world.written())
+    world.apply(world.coordinator.unload(world.coordinator.partition_for("g"), error))
+    world.make_state()
+    assert not call.is_parked
+    assert len(world.written()) == count
+
+
+def test_a_group_that_has_become_another_kind_while_it_was_moved_is_left_alone() -> None:
+    world = AdminWorld()
+    world.moved({"u": {0: 1}})
+    call = world.move({"t": {0: 5}})
+    deletion = world.send(DeleteGroupsRequest(groups_names=("g",)), 2)
+    errand = world.errands.pop(0)
+    world.make_state()
+    assert deletion.reply.results[0].error_code == ErrorCode.NONE
+    world.join_classic()
+    count = sum(map(len, world.logs.values()))
+    world.errands.append(errand)
+    world.make_state()
+    assert not call.is_parked
+    assert sum(map(len, world.logs.values())) == count
+
+
 def test_a_move_that_could_not_be_written_down_is_refused_and_the_state_is_asked_for_by_who_joins() -> None:
-    world = Offices()
+    world = AdminWorld()
     call = world.move({"t": {0: 5}})
     world.fail_appends(ErrorCode.KAFKA_STORAGE_ERROR)
     world.make_state()
@@ -205,7 +362,7 @@ def test_a_move_that_could_not_be_written_down_is_refused_and_the_state_is_asked
 
 
 def test_a_move_that_the_share_coordinator_refuses_is_tried_again_for_who_joined_meanwhile() -> None:
-    world = Offices({"t": 1})
+    world = AdminWorld({"t": 1})
     world.holds_state = True
     call = world.move({"t": {0: 5}})
     world.join("a", "t")
@@ -222,7 +379,7 @@ def test_a_move_that_the_share_coordinator_refuses_is_tried_again_for_who_joined
 
 
 def test_state_that_could_not_be_deleted_is_deleted_by_the_next_attempt() -> None:
-    world = Offices()
+    world = AdminWorld()
     world.moved({"t": {0: 5, 2: 7}, "u": {1: 9}})
     call = world.forget("t")
     world.make_state(ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -230,3 +387,55 @@ def test_state_that_could_not_be_deleted_is_deleted_by_the_next_attempt() -> Non
     assert world.kept() == {("t", 0): 5, ("t", 2): 7, ("u", 1): 9}
     assert world.forgotten("t") == "t done"
     assert world.kept() == {("u", 1): 9}
+
+
+def test_topics_are_forgotten_in_kafkas_records() -> None:
+    world = AdminWorld()
+    world.moved({"t": {0: 5, 2: 7}, "u": {1: 9}})
+    count = len(world.written_states())
+    call = world.forget("u", "t", "nothing")
+    assert call.is_parked
+    (asked,) = world.make_state()
+    assert said_forgotten(call) == f"u done, t done, nothing {NOT_HERE}"
+    assert [row.topic_id for row in call.reply.responses] == [U, T, bytes(16)]
+    assert {(topic.topic_id, one.partition) for topic in asked.topics for one in topic.partitions} == (
+        places("t", 0, 2) | places("u", 1)
+    )
+    assert world.written_states()[count:] == [StatePartitions({}, {}, {T: "t", U: "u"}), StatePartitions()]
+    assert world.kept() == {}
+    assert world.where() == "nowhere"
+
+
+def test_other_topics_of_the_group_stay() -> None:
+    world = AdminWorld()
+    world.moved({"t": {0: 5}, "u": {1: 9}})
+    assert world.forgotten("u") == "u done"
+    assert world.states() == StatePartitions({}, {T: TopicState("t", frozenset({0}))})
+    assert world.kept() == {("t", 0): 5}
+
+
+def test_where_there_is_no_state_there_is_nothing_to_forget() -> None:
+    world = AdminWorld()
+    world.moved({"t": {0: 5}})
+    nothing = "UNKNOWN_TOPIC_OR_PARTITION There is no offset information to delete."
+    assert world.forgotten("u") == f"u {nothing}"
+    assert world.forgotten("u", "t") == f"u {nothing}, t done"
+    assert world.forgotten("t") == f"t {nothing}"
+    assert world.forgotten("t", group_id="nobody") == "GROUP_ID_NOT_FOUND Group nobody not found."
+
+
+def test_state_that_the_share_coordinator_does_not_know_is_forgotten_as_well() -> None:
+    world = AdminWorld()
+    world.moved({"t": {0: 5}})
+    call = world.forget("t")
+    world.make_state(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert said_forgotten(call) == "t done"
+    assert world.states() == StatePartitions()
+
+
+def test_forgetting_that_could_not_be_written_down_is_refused() -> None:
+    world = AdminWorld()
+    world.moved({"t": {0: 5}})
+    world.fail_appends(ErrorCode.KAFKA_STORAGE_ERROR)
+    assert world.forgotten("t") == "t NOT_COORDINATOR None"
+    assert world.kept() == {("t", 0): 5}

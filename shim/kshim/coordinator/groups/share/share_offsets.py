@@ -352,7 +352,7 @@ def _delete(
     doomed = [topic_id for topic_id in ids.values() if topic_id in known and topic_id is not None]
 
     def answer(error: ErrorCode, step: Step) -> None:
-        step.reply(ticket, _deleted(request, ids, doomed, error))
+        step.reply(ticket, _deleted(request, ids, doomed, append_error(error)))
 
     if doomed:
         delete_states(shard, group, doomed, context.now, step, then=answer)
