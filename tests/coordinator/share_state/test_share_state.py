@@ -61,3 +61,4 @@ def test_what_a_live_kafka_answered_after_the_same_writes() -> None:
 
 def test_a_batch_that_ends_before_it_begins_is_no_batch() -> None:
     assert combined([Batch(5, 4, 0, 1)], 0) == ()
+    assert combined([Batch(5, 4, 0, 1), Batch(6, 7, 0, 1)], 0) == (Batch(6, 7, 0, 1),)

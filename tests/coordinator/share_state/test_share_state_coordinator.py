@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from kshim.coordinator.share_state.config import ShareStateConfig
 from kshim.coordinator.share_state.coordinator import ShareStateCoordinator
 from kshim.coordinator.step import Now, RequestContext, Step
 from kshim_protocol.errors import ErrorCode
+from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.share_state import ShareSnapshotKey, ShareUpdateKey
 from kshim_protocol.internal.share_state_records import parse_share_key, parse_share_value
 from kshim_protocol.messages import delete_share_group_state as delete_messages
@@ -18,7 +20,7 @@ from kshim_protocol.messages import initialize_share_group_state as initialize_m
 from kshim_protocol.messages import read_share_group_state as read_messages
 from kshim_protocol.messages import read_share_group_state_summary as summary_messages
 from kshim_protocol.messages import write_share_group_state as write_messages
-from kshim_protocol.records.batch import parse_batch_header, set_base_offset
+from kshim_protocol.records.batch import build_key_value_batch, parse_batch_header, set_base_offset
 from kshim_protocol.records.record import iter_records
 from tests.coordinator.harness import START_MONO_MS, START_WALL_MS, Call, Topics, topic_id
 
@@ -172,6 +174,30 @@ def test_without_state_nothing_can_be_read_or_written() -> None:
     assert world.records() == []
 
 
+def test_partitions_that_do_not_exist_have_no_state_to_be_summed_up_or_deleted() -> None:
+    world = World()
+    world.topics.topics["nothing"] = (0, 0)
+    assert world.summary(3) == NOT_HERE
+    assert world.delete(3) == NOT_HERE
+    assert world.initialize(0, 0, 0, topic_id("nothing")) == NOT_HERE
+    assert world.summary(2) == "state 0 leader 0 from -1 done -1"
+
+
+def java_hash(text: str) -> int:
+    found = 0
+    for character in text:
+        found = (31 * found + ord(character)) & 0xFFFFFFFF
+    return found - (1 << 32) if found >= 1 << 31 else found
+
+
+def test_a_state_is_in_that_of_fifty_partitions_which_the_hash_of_its_key_names() -> None:
+    world = World()
+    for partition in range(3):
+        world.initialize(partition, 1, 0)
+    id_ = urlsafe_b64encode(T).decode().rstrip("=")
+    assert set(world.logs) == {abs(java_hash(f"g:{id_}:{partition}")) % 50 for partition in range(3)}
+
+
 def test_what_can_be_initialized_and_what_cannot() -> None:
     world = World()
     assert world.initialize(0, 1, -1) == "done"
@@ -275,3 +301,34 @@ def test_a_request_without_group_or_topics_has_an_empty_result(group_id: str) ->
     topics = () if group_id else (initialize_messages.InitializeStateData(topic_id=T, partitions=()),)
     request = initialize_messages.InitializeShareGroupStateRequest(group_id=group_id, topics=topics)
     assert world._ask(world.coordinator.initialize_share_group_state, request, 0).results == ()
+
+
+def test_replay_gives_way_after_each_128_records() -> None:
+    world = World()
+    world.initialize(0, 1, 0)
+    for offset in range(299):
+        world.write(0, 1, 0, -1, 0, (offset, offset, 2, 1))
+    ((partition, log),) = world.logs.items()
+    loading = ShareStateCoordinator(world.config, topics=world.topics)
+    loading.begin_load(partition)
+    assert sum(1 for _ in loading.begin_replay(partition).feed(b"".join(log))) == 2
+
+
+def test_a_record_that_cannot_be_read_ends_the_replay_with_its_offset() -> None:
+    world = World()
+    world.initialize(0, 1, 0)
+    (log,) = world.logs.values()
+    ((key,),) = [[record.key for record in iter_records(batch)] for batch in log]
+    assert key is not None
+    log.append(set_base_offset(build_key_value_batch([(key, b"\x00\x00")], START_WALL_MS), 1))
+    with pytest.raises(ProtocolError, match="offset 1: "):
+        world.restart()
+
+
+def test_a_deadline_would_be_a_defect() -> None:
+    world = World()
+    world.initialize(0, 1, 0)
+    (shard,) = world.coordinator._shards.values()
+    shard.deadlines.set(("session", "g", "a"), START_MONO_MS)
+    with pytest.raises(AssertionError, match="deadline of nothing"):
+        world.coordinator.advance(world.now)

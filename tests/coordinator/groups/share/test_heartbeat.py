@@ -23,7 +23,10 @@ from kshim_protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from kshim_protocol.messages.share_group_describe import DescribedGroup, ShareGroupDescribeRequest
+from kshim_protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from tests.coordinator.groups.share.world import INTERVAL_MS, SESSION_MS, World, places
+from tests.coordinator.harness import Sim
 
 
 def test_the_first_member_gets_partitions_when_their_state_is_there_and_the_interval_is_over() -> None:
@@ -281,6 +284,10 @@ def test_what_a_heartbeat_must_say(
     assert (call.reply.member_id, call.reply.member_epoch, call.reply.heartbeat_interval_ms) == (None, 0, 0)
 
 
+def test_a_member_id_may_have_as_many_characters_as_a_uuid() -> None:
+    assert World().join("x" * 36, "t") == "2 nothing"
+
+
 def test_strangers_are_refused_and_so_is_one_too_many() -> None:
     world = World(max_size=1)
     world.join("a", "t")
@@ -300,6 +307,30 @@ def test_a_member_that_is_not_heard_of_for_its_session_is_removed() -> None:
     world.pass_ms(1)
     assert world.described().group_state == "Empty"
     assert not world.described().members
+
+
+def test_a_member_whose_end_could_not_be_written_down_is_removed_a_little_later() -> None:
+    world = World()
+    world.join("a", "t")
+    world.fail_appends(ErrorCode.KAFKA_STORAGE_ERROR)
+    world.pass_ms(SESSION_MS)
+    assert world.described().group_state == "Stable"
+    world.pass_ms(499)
+    assert world.described().group_state == "Stable"
+    world.pass_ms(1)
+    assert world.described().group_state == "Empty"
+
+
+def test_what_compaction_left_of_the_end_of_a_member_makes_no_member() -> None:
+    world = World()
+    world.join("a", "t")
+    world.join("b", "t")
+    world.heartbeat("b", -1)
+    before = world.described()
+    world.shard().apply_share_update("g", MemberCurrent("b", None))
+    assert world.described() == before
+    world.shard().apply_share_update("g", MemberCurrent("c", Current(2, 1, places("t", 0))))
+    assert [member.member_id for member in world.described().members] == ["a", "c"]
 
 
 def test_a_group_id_belongs_to_one_kind() -> None:
@@ -388,8 +419,46 @@ def test_groups_are_listed_with_their_kind_and_never_expire() -> None:
 
 def test_unknown_groups_are_described_as_not_found() -> None:
     world = World()
-    assert (world.described().error_code, world.described().error_message) == (69, "Group g not found.")
+    assert world.described() == DescribedGroup(
+        error_code=ErrorCode.GROUP_ID_NOT_FOUND,
+        error_message="Group g not found.",
+        group_id="g",
+        group_state="",
+        group_epoch=0,
+        assignment_epoch=0,
+        assignor_name="",
+        members=(),
+    )
     assert world.described("").error_code == ErrorCode.INVALID_GROUP_ID
+
+
+def test_groups_without_a_name_are_described_first_and_the_others_in_the_order_asked() -> None:
+    world = World()
+    world.join("a", "t")
+    request = ShareGroupDescribeRequest(group_ids=("h", "", "g"), include_authorized_operations=False)
+    groups = world.ask(request, 1).groups
+    assert [(group.group_id, ErrorCode(group.error_code).name) for group in groups] == [
+        ("", "INVALID_GROUP_ID"),
+        ("h", "GROUP_ID_NOT_FOUND"),
+        ("g", "NONE"),
+    ]
+
+
+def test_a_group_without_settings_of_its_own_has_kafkas() -> None:
+    sim = Sim({"t": 1})
+    sim.ask(ShareGroupHeartbeatRequest(group_id="g", member_id="a", member_epoch=0, subscribed_topic_names=("t",)), 1)
+    assert sim.shard().share_settings_of("g")._asdict() == {
+        "session_timeout_ms": 45_000,
+        "heartbeat_interval_ms": 5_000,
+        "assignment_interval_ms": 1_000,
+        "record_lock_duration_ms": 30_000,
+        "delivery_count_limit": 5,
+        "partition_max_record_locks": 2_000,
+        "auto_offset_reset": "latest",
+        "isolation_level": "read_uncommitted",
+        "renew_acknowledge_enable": True,
+        "max_size": 200,
+    }
 
 
 def test_after_a_crash_the_group_is_as_its_records_say_and_sessions_begin_again() -> None:

@@ -78,3 +78,25 @@ def test_a_step_of_one_member_moves_few_partitions() -> None:
         target = assign_simply(subscribers(before, topics=frozenset({T})), {T: range(12)})
     sizes = [len(found) for found in target.values()]
     assert all(abs(one - other) <= 1 for one, other in pairwise(sizes))
+
+
+def of_t(*indexes: int) -> frozenset[tuple[bytes, int]]:
+    return frozenset((T, index) for index in indexes)
+
+
+def test_a_member_that_has_a_partition_already_is_given_another_one() -> None:
+    members = subscribers({"a": of_t(0), "b": of_t(), "c": of_t()}, topics=frozenset({T}))
+    assert assign_simply(members, {T: {0, 1}}) == {"a": of_t(0, 1), "b": of_t(0), "c": of_t(1)}
+
+
+def test_of_two_that_have_a_partition_the_one_with_more_than_its_share_gives_it_up() -> None:
+    members = subscribers({"a": of_t(0), "b": of_t(0, 1)}, topics=frozenset({T}))
+    assert assign_simply(members, {T: {0, 1}}) == {"a": of_t(0), "b": of_t(1)}
+
+
+def test_members_with_different_wishes_keep_what_they_have() -> None:
+    members = {
+        "a": Subscriber(frozenset({T, U}), of_t(1) | {(U, 0)}),
+        "b": Subscriber(frozenset({T}), of_t(0)),
+    }
+    assert assign_simply(members, {T: {0, 1}, U: {0}}) == {"a": of_t(1) | {(U, 0)}, "b": of_t(0)}
