@@ -46,19 +46,19 @@ def rebalance(service: Service, group_id: str) -> None:
 
 
 def test_the_history_is_read_in_pages(service: Service) -> None:
-    rebalance(service, "paged")
+    rebalance(service, "in-pages")
     events: list[Any] = []
-    page = service.get("/v1/history?group=paged&limit=2")
+    page = service.get("/v1/history?group=in-pages&limit=2")
     while page["events"]:
         events += page["events"]
-        page = service.get(f"/v1/history?group=paged&limit=2&after={page['next']}")
+        page = service.get(f"/v1/history?group=in-pages&limit=2&after={page['next']}")
     assert [event["type"] for event in events] == [
         "member_joined",
         "rebalance_started",
         "join_completed",
         "rebalance_completed",
     ]
-    assert {event["group"] for event in events} == {"paged"}
+    assert {event["group"] for event in events} == {"in-pages"}
     assert {event["run"] for event in events} == {page["run"]}
 
 
