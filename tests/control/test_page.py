@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+import time
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
@@ -11,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.control.members import Member
+from tests.control.members import PATIENCE_S, Member
 from tests.control.service import Service, a_service
 
 TOKEN = "s3cret-of-the-tests"
@@ -63,6 +64,24 @@ def test_causes_of_many_groups_are_weighed_one_reading_after_the_other(tmp_path:
             assert len(re.findall("<tr id='g-", page)) == 40
             assert len(counts) < 200
         assert counts == sorted(counts)
+
+
+def test_the_list_shows_the_lag_of_a_group_to_which_nothing_else_happens(tmp_path: Path) -> None:
+    with a_service(tmp_path, "--topic=orders:1") as service, Member(service.bootstrap, "behind") as member:
+        member.join().commit("orders", 0)
+        assert shown_lag(service) == "0"
+        service.ask("POST", "/v1/topics/orders/records", {"records": [{"value": "late"}] * 3})
+        until_s = time.monotonic() + PATIENCE_S
+        while shown_lag(service) != "3":
+            assert time.monotonic() < until_s
+        member.commit("orders", 2)
+        while shown_lag(service) != "1":
+            assert time.monotonic() < until_s
+
+
+def shown_lag(service: Service) -> str:
+    (row,) = re.findall(r"<tr id='g-.*?</tr>", service.ask("GET", "/page?q=behind").text)
+    return str(re.findall(r"<td class='n'>(.*?)</td>", row)[-1])
 
 
 def test_a_group_has_its_cause_its_picture_and_its_rebalances(told: Service) -> None:

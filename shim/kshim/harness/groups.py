@@ -156,15 +156,14 @@ def lag(cluster: Cluster, group_id: str) -> dict[tuple[str, int], int]:
 
     Assigned partitions without one count from the start of their log.
     """
-    return lag_of(cluster, group_view(cluster, group_id))
+    view = group_view(cluster, group_id)
+    return lag_of(cluster, group_id, [place for member in view.members for place in member.assignment])
 
 
-def lag_of(cluster: Cluster, view: GroupView) -> dict[tuple[str, int], int]:
-    """See `lag`."""
-    positions: dict[tuple[str, int], int | None] = dict(committed(cluster, view.group_id))
-    for member in view.members:
-        for place in member.assignment:
-            positions.setdefault(place, None)
+def lag_of(cluster: Cluster, group_id: str, assigned: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    """See `lag`; `assigned` are the partitions of its members."""
+    positions: dict[tuple[str, int], int | None] = dict.fromkeys(assigned)
+    positions |= committed(cluster, group_id)
     found = {}
     for (topic, index), offset in sorted(positions.items()):
         partition = cluster.topics.partition(topic, index)

@@ -44,7 +44,10 @@ _EXPLAINED_MS: Final = 5_000
 """What is said of an incident may change with time alone: who has not come back by now."""
 _FRESH_S: Final = 1.5
 """For so long a row of the list is what it was, unless something has happened to its group: lag changes without an event."""
-_EXPLAINING_S: Final = 0.005
+_CALM: Final = frozenset({"Stable", "Empty"})
+_UNCHANGED_S: Final = 10.0
+"""For so long only the lag of a calm group is read anew, unless something has happened to it."""
+_EXPLAINING_S: Final = 0.003
 """Of the brokers' time, for each reading of the list: groups whose cause is not weighed yet wait for the next one."""
 _SETTLED_MS: Final = 60_000
 """After so long without an event what was said of a group is looked at once more: by then its members would be back."""
@@ -82,8 +85,9 @@ class Seen:
         self._catch_up(names)
         wanted, at_s = search.casefold(), time.monotonic()
         found = sorted((self._row(name, at_s) for name in names if wanted in name.casefold()), key=_badness)
-        if self._explain([row.name for row in found], now_ms):
-            found = [self._row(row.name, at_s) for row in found]
+        explained = self._explain([row.name for row in found], now_ms)
+        if explained:
+            found = [self._row(row.name, at_s) if row.name in explained else row for row in found]
         return found, len(names)
 
     def _catch_up(self, names: Sequence[str]) -> None:
@@ -98,56 +102,70 @@ class Seen:
             self._courses = {name: course for name, course in self._courses.items() if name in known}
             self._rows = {name: row for name, row in self._rows.items() if name in known}
 
-    def _explain(self, names: Sequence[str], now_ms: int) -> bool:
-        """Weigh causes of groups, in this order, as long as there is time; whether there was one to weigh."""
+    def _explain(self, names: Sequence[str], now_ms: int) -> set[str]:
+        """Weigh causes of groups, in this order, as long as there is time; of which it did."""
         until_s = time.thread_time() + _EXPLAINING_S
-        has_news = False
+        explained: set[str] = set()
         for name in names:
             course = self._courses.get(name)
             if course is None or not course.is_due(now_ms):
                 continue
-            if has_news and time.thread_time() > until_s:
+            if explained and time.thread_time() > until_s:
                 break
-            has_news = True
+            explained.add(name)
             group = self._groups.get(name) or _Group(self._cluster, name)
             group.look()
             incidents = group.incidents(group_view(self._cluster, name), now_ms)
             course.explained(headline(incidents[-1]) if incidents else None, now_ms)
             self._rows.pop(name, None)
-        return has_news
+        return explained
 
     def _row(self, name: str, at_s: float) -> GroupRow:
         course = self._courses.get(name)
         number = 0 if course is None else course.number
         known = self._rows.get(name)
-        if known is not None and known.number == number and at_s - known.at_s < _FRESH_S:
+        if known is None or known.number != number:
+            known = self._read_row(name, course, at_s)
+        elif at_s - known.at_s < _FRESH_S:
             return known.row
-        row = self._read_row(name, course)
-        self._rows[name] = _Row(number, at_s, row)
-        return row
+        elif known.row.state in _CALM and at_s - known.read_s < _UNCHANGED_S:
+            behind = self._lag(name, known.assigned)
+            row = known.row if behind == known.row.lag else known.row._replace(lag=behind)
+            known = known._replace(at_s=at_s, row=row)
+        else:
+            known = self._read_row(name, course, at_s)
+        self._rows[name] = known
+        return known.row
 
-    def _read_row(self, name: str, course: _Course | None) -> GroupRow:
+    def _read_row(self, name: str, course: _Course | None, at_s: float) -> _Row:
         view = group_view(self._cluster, name)
-        behind = lag_of(self._cluster, view)
+        assigned = tuple(place for member in view.members for place in member.assignment)
         what, who = (None, None) if course is None else course.why()
-        return GroupRow(
+        row = GroupRow(
             name=name,
             state=view.state,
             is_rebalancing=view.state in _REBALANCING,
             since_ms=None if course is None else course.began_ms,
             member_count=len(view.members),
             rebalance_count=0 if course is None else course.count,
-            lag=sum(behind.values()) if behind else None,
+            lag=self._lag(name, assigned),
             what=what,
             who=who,
         )
+        return _Row(0 if course is None else course.number, at_s, at_s, assigned, row)
+
+    def _lag(self, name: str, assigned: Sequence[TopicPartition]) -> int | None:
+        behind = lag_of(self._cluster, name, assigned)
+        return sum(behind.values()) if behind else None
 
 
 class _Row(NamedTuple):
-    """A row of the list, as it was when the group's newest event was `number`."""
+    """A row of the list, as it was when the group's newest event was `number`; its lag, as it was at `at_s`."""
 
     number: int
+    read_s: float
     at_s: float
+    assigned: Sequence[TopicPartition]
     row: GroupRow
 
 
