@@ -64,6 +64,7 @@ def watch_options(parser: argparse.ArgumentParser) -> None:
     )
     option("--every", type=float, default=5, metavar="SECONDS", help="interval between checks (default: 5)")
     option("--checkpoint", required=True, type=Path, metavar="DIR", help="checkpoint directory, kept across restarts")
+    _command_config(option)
     _master(option)
 
 

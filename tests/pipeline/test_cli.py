@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from kshim_pipeline.cli import COMMANDS, Command, main
-from kshim_pipeline.errors import EXIT_OK, EXIT_UNAVAILABLE, EXIT_USAGE, PipelineError
-from kshim_pipeline.inputs.kafka import client_options
+from kshim_pipeline.errors import EXIT_OK, EXIT_UNAVAILABLE, EXIT_USAGE
 from kshim_pipeline.progress import Progress
 from kshim_pipeline.setup import jars
 from kshim_pipeline.setup.jars import JARS
@@ -26,6 +25,40 @@ def test_a_mistake_is_one_line(arguments: list[str], capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["analyse", "--out", "x"], "Name at least one source"),
+        (["analyse", "--out", "x", "--landed", "nowhere"], "There is no directory nowhere"),
+        (["analyse", "--out", "x", "--data-dir", "nowhere"], "nowhere contains no partition of __consumer_offsets"),
+        (["analyse", "--out", "x", "--broker-log", "nowhere"], "No such file: nowhere"),
+        (["analyse", "--out", "x", "--broker-log", __file__, "--log-time-zone", "Mars"], "unknown time zone Mars"),
+        (["analyse", "--out", "x", "--bootstrap-server", "127.0.0.1"], "'127.0.0.1' is not HOST:PORT"),
+        (["report", "--out", "x", "--results", "nowhere"], "nowhere contains no results"),
+        (["explain", "billing", "--results", "nowhere"], "nowhere contains no results"),
+        (["budget"], "Give at least one limit"),
+        (["budget", "--max-critical", "1"], "Name at least one source"),
+        (["land", "--bootstrap-server", "a:1", "--out", "x", "--continuous", "0"], "--continuous must be a positive"),
+        (["land", "--bootstrap-server", "a:b", "--out", "x"], "'a:b' is not HOST:PORT"),
+        (["land", "--bootstrap-server", "a:1", "--out", "x", "--command-config", "nowhere"], "Cannot read nowhere"),
+        (["watch", "--bootstrap-server", "a:1", "--checkpoint", "x", "--every", "0"], "must be positive numbers"),
+        (
+            ["watch", "--bootstrap-server", "a:1", "--checkpoint", "x", "--command-config", "nowhere"],
+            "Cannot read nowhere",
+        ),
+    ],
+    ids=str,
+)
+def test_a_mistake_is_said_before_spark_starts(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java is not there, so that Spark could not start."""
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert main(arguments) in (EXIT_USAGE, EXIT_UNAVAILABLE)
+    assert said in capsys.readouterr().err
+
+
 def test_setup_takes_jars_from_a_folder_and_says_what_is_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -40,14 +73,6 @@ def test_setup_takes_jars_from_a_folder_and_says_what_is_there(
         pytest.skip(capsys.readouterr().err)
     assert code == EXIT_OK
     assert f"4 jars for Spark 4.0.4 in {tmp_path / 'cache'}" in capsys.readouterr().out
-
-
-def test_client_properties_are_read_as_java_writes_them(tmp_path: Path) -> None:
-    file = tmp_path / "client.properties"
-    file.write_text("# a comment\n\nsecurity.protocol = SSL\nsasl.jaas.config=a b=c;\n")
-    assert client_options(file) == {"security.protocol": "SSL", "sasl.jaas.config": "a b=c;"}
-    with pytest.raises(PipelineError, match="Cannot read"):
-        client_options(tmp_path / "none")
 
 
 def test_progress_is_one_line_that_is_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from kshim_pipeline.detector.stream import alert_records, open_rebalances
 from kshim_pipeline.errors import EXIT_OK, EXIT_USAGE, PipelineError
+from kshim_pipeline.inputs.client_options import client_options
 from kshim_pipeline.inputs.kafka import Cluster, stream_topics
+from kshim_pipeline.inputs.reachable import require_reachable
 from kshim_pipeline.setup.session import Jars, make_session
 from kshim_pipeline.topics import ALERTS_TOPIC, EVENTS_TOPIC
 
@@ -21,11 +23,13 @@ def run(options: argparse.Namespace) -> int:
     """Watch until interrupted. Raises PipelineError."""
     if options.open_after <= 0 or options.every <= 0:
         raise PipelineError("--open-after and --every must be positive numbers of seconds", EXIT_USAGE)
+    settings = client_options(options.command_config)
+    require_reachable(options.bootstrap_server, settings)
     spark = make_session("kshim pipeline watch", options.master, jars=Jars.REQUIRED)
     try:
         query = watch(
             spark,
-            Cluster(options.bootstrap_server),
+            Cluster(options.bootstrap_server, options=settings),
             options.checkpoint,
             alerts_topic=options.alerts_topic,
             open_after_ms=int(options.open_after * 1000),

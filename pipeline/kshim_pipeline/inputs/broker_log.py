@@ -30,11 +30,15 @@ def read_broker_log(spark: SparkSession, patterns: Sequence[str], *, time_zone: 
     `time_zone` is that of the broker's clock, which its log does not contain. Raises PipelineError: no such file or
     zone.
     """
+    return one_to_a_task(spark, expanded(patterns)).mapInArrow(_Reader(zone_of(time_zone)), LOG_LINES)
+
+
+def zone_of(name: str) -> ZoneInfo:
+    """Raises PipelineError (usage): there is no such time zone."""
     try:
-        zone = ZoneInfo(time_zone)
+        return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):
-        raise PipelineError(f"Unknown time zone {time_zone}", EXIT_USAGE) from None
-    return one_to_a_task(spark, expanded(patterns)).mapInArrow(_Reader(zone), LOG_LINES)
+        raise PipelineError(f"--log-time-zone: unknown time zone {name}", EXIT_USAGE) from None
 
 
 class _Reader:

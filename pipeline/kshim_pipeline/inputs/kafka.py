@@ -11,13 +11,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import functions as F
 
-from kshim_pipeline.errors import EXIT_UNAVAILABLE, EXIT_USAGE, PipelineError
+from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.records import RECORDS
 
 if TYPE_CHECKING:
@@ -124,18 +123,6 @@ def _places(spark: SparkSession, topics: Mapping[str, Any]) -> list[Any]:
     jvm: Any = spark._jvm
     make = jvm.org.apache.kafka.common.TopicPartition
     return [make(topic, info.partition()) for topic, infos in topics.items() for info in infos]
-
-
-def client_options(file: Path | None) -> dict[str, str]:
-    """Keys and values of a Java client's properties file. Raises PipelineError (usage): it cannot be read."""
-    if file is None:
-        return {}
-    try:
-        lines = [line.strip() for line in file.read_text().splitlines()]
-    except OSError as error:
-        raise PipelineError(f"Cannot read {file}: {error.strerror}", EXIT_USAGE) from error
-    pairs = [line.partition("=") for line in lines if line and not line.startswith(("#", "!"))]
-    return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 def read_topics(

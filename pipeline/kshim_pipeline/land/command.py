@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 
 from kshim_pipeline.errors import EXIT_OK, EXIT_USAGE, PipelineError
-from kshim_pipeline.inputs.kafka import Cluster, client_options
+from kshim_pipeline.inputs.client_options import client_options
+from kshim_pipeline.inputs.kafka import Cluster
+from kshim_pipeline.inputs.reachable import require_reachable
 from kshim_pipeline.land.counts import Counts
 from kshim_pipeline.land.log_ends import LogEnds
 from kshim_pipeline.land.stream import land
@@ -17,8 +19,10 @@ def run(options: argparse.Namespace) -> int:
     """Land, and print a summary. Raises PipelineError."""
     if options.continuous is not None and options.continuous <= 0:
         raise PipelineError("--continuous must be a positive number of seconds", EXIT_USAGE)
+    settings = client_options(options.command_config)
+    require_reachable(options.bootstrap_server, settings)
     spark = make_session("kshim pipeline land", options.master, jars=Jars.REQUIRED)
-    cluster = Cluster(options.bootstrap_server, name=options.source, options=client_options(options.command_config))
+    cluster = Cluster(options.bootstrap_server, name=options.source, options=settings)
     counts = Counts()
     try:
         topics = options.topics or _topics_there(cluster, spark)

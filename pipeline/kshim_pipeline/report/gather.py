@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kshim_pipeline.decode import decode
-from kshim_pipeline.errors import EXIT_USAGE, PipelineError
-from kshim_pipeline.inputs.broker_log import read_broker_log
-from kshim_pipeline.inputs.kafka import Cluster, client_options, read_topics
+from kshim_pipeline.errors import EXIT_UNAVAILABLE, EXIT_USAGE, PipelineError
+from kshim_pipeline.inputs.broker_log import read_broker_log, zone_of
+from kshim_pipeline.inputs.client_options import client_options
+from kshim_pipeline.inputs.files import expanded
+from kshim_pipeline.inputs.kafka import Cluster, read_topics
+from kshim_pipeline.inputs.reachable import require_reachable
 from kshim_pipeline.inputs.segments import partition_folders, read_segments
 from kshim_pipeline.land.log_ends import log_ends, read_log_ends
 from kshim_pipeline.land.stream import decode_landed, read_landed
@@ -62,8 +65,39 @@ def is_small(options: argparse.Namespace) -> bool:
     return True
 
 
+def check(options: argparse.Namespace) -> None:
+    """What can be said before Spark starts. Raises PipelineError: nothing is named, or something is not there."""
+    results = getattr(options, "results", None)
+    if results is not None:
+        if _is_path(results) and not Path(results, "sources.txt").is_file():
+            raise PipelineError(
+                f"{results} contains no results; create them with `kshim pipeline analyse --out {results}`",
+                EXIT_UNAVAILABLE,
+            )
+        return
+    if all(getattr(options, name) is None for name in ("bootstrap_server", "landed", "data_dir", "broker_log")):
+        raise PipelineError(
+            "Name at least one source: --bootstrap-server, --landed, --data-dir or --broker-log", EXIT_USAGE
+        )
+    if options.landed is not None and _is_path(options.landed) and not Path(options.landed).is_dir():
+        raise PipelineError(f"There is no directory {options.landed}", EXIT_UNAVAILABLE)
+    if options.data_dir is not None:
+        partition_folders(Path(options.data_dir), [OFFSETS_TOPIC])
+    if options.broker_log:
+        expanded(options.broker_log)
+        zone_of(options.log_time_zone)
+    if options.bootstrap_server is not None:
+        require_reachable(options.bootstrap_server, client_options(options.command_config))
+
+
+def _is_path(address: str) -> bool:
+    """Whether it is a path of this machine, and not the address of a storage."""
+    return "://" not in address
+
+
 def session_for(app: str, options: argparse.Namespace) -> SparkSession:
-    """A session that fits what the options name. Raises PipelineError."""
+    """A session that fits what the options name. Raises PipelineError, before Spark starts where that can be."""
+    check(options)
     return make_session(
         app,
         options.master,
@@ -106,10 +140,6 @@ def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
     if options.broker_log:
         log_lines = read_broker_log(spark, options.broker_log, time_zone=options.log_time_zone).cache()
         sources.extend(options.broker_log)
-    if not sources:
-        raise PipelineError(
-            "Name at least one source: --bootstrap-server, --landed, --data-dir or --broker-log", EXIT_USAGE
-        )
     known = _together(spark, decoded, DECODED).cache()
     read_events = events(_together(spark, records, RECORDS)).cache() if records else None
     events_count = read_events.count() if read_events is not None else 0

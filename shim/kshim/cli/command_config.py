@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
 from kshim.cli.exit_codes import EXIT_USAGE, CommandError
-from kshim.cli.properties import parse_properties
+from kshim.config.properties import parse_properties
 from kshim.tools.client_security import MECHANISMS, OAUTHBEARER, Sasl, Security
 
 _OPTION = "--command-config"

@@ -733,7 +733,7 @@ def _known_key_and_value(text: str) -> tuple[str, str]:
 
 
 def _read_properties(given: Given) -> dict[str, str]:
-    from kshim.cli.properties import parse_properties
+    from kshim.config.properties import parse_properties
 
     path = given["properties"]
     if path is None:

@@ -51,7 +51,8 @@ class Client:
             self._authenticate()
         except OSError as error:
             self._sock.close()
-            raise BrokerGone(f"no TLS connection to {host}:{port}: {error.strerror or error}") from None
+            kind = "connection" if security.tls is None else "TLS connection"
+            raise BrokerGone(f"no {kind} to {host}:{port}: {error.strerror or error}") from None
         except BaseException:
             self._sock.close()
             raise

@@ -9,7 +9,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from integration.support.jvm import Jvm
-from kshim.cli.properties import parse_properties
+from kshim.config.properties import parse_properties
 
 SERVER_PROPERTIES = r"""
 # The role of this server
