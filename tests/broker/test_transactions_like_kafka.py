@@ -40,6 +40,8 @@ class Both(Sides):
         name = name or f"transactions-like-kafka-{next(NUMBERS)}"
         # Markers are younger than the records, and Kafka answers from one segment at a time.
         configs["segment_ms"] = str(2**63 - 1)
+        # The records are of 1970: on a slow machine Kafka's check of the retention time would delete them meanwhile.
+        configs["retention_ms"] = "-1"
         topic = CreatableTopic(
             name=name,
             num_partitions=2,
