@@ -100,3 +100,8 @@ def test_members_with_different_wishes_keep_what_they_have() -> None:
         "b": Subscriber(frozenset({T}), of_t(0)),
     }
     assert assign_simply(members, {T: {0, 1}, U: {0}}) == {"a": of_t(1) | {(U, 0)}, "b": of_t(0)}
+
+
+def test_members_that_want_the_same_topics_share_all_their_partitions_together() -> None:
+    members = {name: Subscriber(frozenset({T, U})) for name in "ab"}
+    assert assign_simply(members, {T: {0}, U: {0}}) == {"a": of_t(0), "b": frozenset({(U, 0)})}
