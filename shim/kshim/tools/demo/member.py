@@ -11,7 +11,8 @@ from typing import Any
 
 from kshim.tools.demo.reports import StopSignal, report
 
-POLL_TIMEOUT_MS = 200
+POLL_TIMEOUT_MS = 2_000
+"""kafka-python can lose a join that ends between two polls (docs/kafka-python.md); records end a poll at once."""
 
 
 def consume(name: str, bootstrap: str, topic: str, group: str, session_timeout_ms: int) -> None:
@@ -37,6 +38,7 @@ def consume(name: str, bootstrap: str, topic: str, group: str, session_timeout_m
     )
     report("joining", member=name)
     consumer.subscribe([topic], listener=Reporter())
+    consumer.partitions_for_topic(topic)  # its metadata, so that the first assignment is not empty
     while not stop.is_set():
         for partition, records in consumer.poll(timeout_ms=POLL_TIMEOUT_MS).items():
             offsets = [record.offset for record in records]
