@@ -349,6 +349,14 @@ def test_a_group_whose_offset_is_gone_again_is_there_until_its_own_tombstone() -
     assert list(later.groups) == ["other"]
 
 
+def test_a_group_is_there_after_its_own_tombstone_when_any_of_its_offsets_is_newer() -> None:
+    ended = (build_group_metadata_key("g"), None)
+    newer = build_offset_commit_key("g", "t", 1)
+    records = [(OFFSET, commit(5)), ended, (newer, commit(6))]
+    assert list(agree(*records, (newer, None), (OFFSET, None)).groups) == ["g"]
+    assert list(agree(*records, (OFFSET, None), (newer, None)).groups) == ["g"]
+
+
 def test_a_group_is_of_the_kind_that_its_last_record_says() -> None:
     value = GroupMetadataValue(protocol_type="", generation=0, protocol=None, leader=None, members=())
     classic = (build_group_metadata_key("g"), build_group_metadata_value(value))

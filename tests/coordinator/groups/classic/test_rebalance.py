@@ -301,6 +301,7 @@ def test_nothing_of_a_generation_is_written_before_its_leader_syncs() -> None:
         (["ac", "bc"], "c"),
         (["xab", "yba", "zba"], "b"),
         (["abc", "cba", "cab"], "c"),
+        (["ab", "xba", "xba"], "b"),
     ],
 )
 def test_the_vote_is_for_the_name_most_members_want_of_those_all_offer(ballots: list[str], chosen: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kshim.coordinator.groups.consumer.group import ConsumerGroup, Draft
-from kshim.coordinator.groups.consumer.plan import Plan, preferred_assignor
+from kshim.coordinator.groups.consumer.plan import Plan, assignor_to, preferred_assignor
 from kshim.coordinator.groups.consumer.state import ConsumerGroupState, MemberState
 from kshim.coordinator.groups.consumer.updates import (
     GroupEpoch,
@@ -188,6 +188,15 @@ def test_the_assignor_that_most_members_ask_for_is_used() -> None:
     assert preferred_assignor(sim.group, "uniform") == "range"
     sim.join("c", wants("t", assignor="uniform"))
     assert preferred_assignor(sim.group, "range") == "uniform"
+
+
+def test_a_member_that_asks_for_another_assignor_no_longer_counts_for_the_one_before() -> None:
+    sim = GroupSim(t=2)
+    for member, assignor in (("a", "uniform"), ("b", "uniform"), ("c", "range")):
+        sim.join(member, wants("t", assignor=assignor))
+    assert assignor_to(sim.group, "uniform", sim.group.members["a"], "range") == "range"
+    assert assignor_to(sim.group, "uniform", sim.group.members["c"], "uniform") == "uniform"
+    assert assignor_to(sim.group, "uniform", None, "range") == "uniform"
 
 
 def test_a_topic_that_does_not_exist_brings_no_partitions() -> None:
