@@ -39,7 +39,7 @@ class Stage:
     commands: tuple[tuple[str, ...], ...]
     depends_on: tuple[str, ...]
     """Folders and files below the root; `.` is the whole tree."""
-    limit_seconds: float = 3_600
+    limit_seconds: float = 5_400
     """After this the stage is stopped, and has failed."""
 
 

@@ -2,7 +2,7 @@
 "use strict";
 
 const LEAST_PAUSE_MS = 60; // between two readings
-const SHARE = 50; // in the long run, of so much time the server works for one part
+const SHARE = 75; // in the long run, of so much time the server works for one part
 const BURST_MS = 3000; // so much of it may be had in advance, so that what happens is shown at once
 const OFTEN_MS = 2000; // lag changes without an event
 const RETRY_MS = 1000;
