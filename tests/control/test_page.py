@@ -49,7 +49,7 @@ def test_the_list_says_of_a_group_what_its_own_page_says(told: Service) -> None:
     (row,) = re.findall(r"<tr id='g-.*?</tr>", unescape(told.ask("GET", "/page?q=paged").text))
     _, _, newest_first = unescape(told.ask("GET", "/page?group=paged").text).partition("<section id='turns'")
     cause, sure = re.findall(r">(\w+)</b> (\d+%) sure", newest_first)[0]
-    assert f"{cause} {sure}: " in row
+    assert f"{cause}, {sure} sure: " in row
 
 
 def test_causes_of_many_groups_are_weighed_one_reading_after_the_other(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ rect.client { fill: #c2410c; } rect.clients { fill: #1d4ed8; } rect.group { fill
 rect.broker { fill: #6d28d9; } rect.unknown { fill: #6b7280; }
 section p.what { color: var(--ink); margin: 8px 0; font-size: 16px; } section p.culprit { color: var(--culprit); font-weight: 700;
   font-size: 20px; margin: 6px 0 0; } dl { display: grid; grid-template-columns: 9em 1fr; gap: 4px 12px; margin: 0; }
-dt { color: var(--quiet); } dd { margin: 0; } dd ul { margin: 0; padding-left: 18px; } li.against { color: var(--culprit); }
+dt { color: var(--quiet); } dd { margin: 0; } dd ul { margin: 0; padding-left: 18px; } li.against { color: var(--quiet); font-style: italic; }
 .incident h3 { margin: 0; font-size: 15px; } section p.advice { color: var(--ink); font-weight: 600; } dl { align-content: start; } .incident summary { color: var(--quiet); font-size: 13px; }
 @media (min-width: 900px) { .incident { display: grid; grid-template-columns: 2fr 3fr; gap: 0 24px; } }
 """.strip()

@@ -88,7 +88,7 @@ def headline(incident: Mapping[str, Any]) -> tuple[str, str | None]:
     if cause == Cause.UNKNOWN.keyword and incident["alternatives"]:
         best = incident["alternatives"][0]
         cause, confidence, mark = best["cause"], best["confidence"], "?"
-    return f"{cause}{mark} {confidence:.0%}: {incident['sentence']}", culprit(incident) or None
+    return f"{cause}{mark}, {confidence:.0%} sure: {incident['sentence']}", culprit(incident) or None
 
 
 def members_of(snapshot: Snapshot | None) -> list[MemberNow]:

@@ -211,8 +211,11 @@ def _why(
                 for each in others[:10]
             )
             more = f"<p>and {len(others) - 10} older ones</p>" if len(others) > 10 else ""
+            newest = text(f"{others[0]['cause']} {culprit(others[0])}".strip())
+            count = f"{counted(len(others), 'other incident')}{', the last one' if len(others) > 1 else ''}"
             parts.append(
-                f"<details id='others'><summary>{counted(len(others), 'other incident')}</summary><ul>{rows}</ul>{more}</details>"
+                f"<details id='others'><summary>{count}: {newest}, {time_element(others[0]['from_ms'])}</summary>"
+                f"<ul>{rows}</ul>{more}</details>"
             )
     elif turn is None:
         parts.append(
