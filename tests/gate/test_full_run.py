@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.gate.full_run import LONG, OPTIONAL, ROOT, chosen, folders_imported, readers_of_pages, stages
+
+LONG_MARK = re.compile(r"^@pytest\.mark\.long$|^pytestmark = .*mark\.long|marks=pytest\.mark\.long", re.MULTILINE)
 
 
 def test_without_names_all_but_the_optional_stages_run() -> None:
@@ -27,6 +30,13 @@ def test_a_name_that_no_stage_has_is_an_error() -> None:
 
 def test_every_path_of_the_long_stages_is_there() -> None:
     assert [path for paths in LONG.values() for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_every_long_test_outside_of_integration_is_in_a_stage() -> None:
+    long = [path for path in (ROOT / "tests").rglob("test_*.py") if LONG_MARK.search(path.read_text())]
+    folders = [ROOT / path for paths in LONG.values() for path in paths]
+    assert len(long) > 3
+    assert [path for path in long if not any(path.is_relative_to(folder) for folder in folders)] == []
 
 
 def test_tests_that_read_pages_are_found_through_their_modules(tmp_path: Path) -> None:
