@@ -103,12 +103,6 @@ API_TABLE: dict[int, Api] = {
         Api(69, "ConsumerGroupDescribe",     "consumer_group_describe",    (0, 1), 0),
         Api(74, "ListConfigResources",       "list_config_resources",      (0, 1), 0),
         Api(75, "DescribeTopicPartitions",   "describe_topic_partitions",  (0, 0), 0),
-    )
-}
-
-SHARE_GROUP_APIS: dict[int, Api] = {
-    api.key: api
-    for api in (
         Api(76, "ShareGroupHeartbeat",       "share_group_heartbeat",      (1, 1), 0),
         Api(77, "ShareGroupDescribe",        "share_group_describe",       (1, 1), 0),
         Api(78, "ShareFetch",                "share_fetch",                (1, 2), 0),
@@ -123,7 +117,6 @@ SHARE_GROUP_APIS: dict[int, Api] = {
         Api(92, "DeleteShareGroupOffsets",   "delete_share_group_offsets", (0, 0), 0),
     )
 }
-"""Those of share groups (KIP-932). Their messages are here; nothing serves them yet."""
 # fmt: on
 
 

@@ -36,7 +36,7 @@ from kshim.storage.log import Log
 from kshim.storage.os_calls import OsCalls
 from kshim.storage.storage import Storage
 from kshim.storage.stores import DirectoryStorage, MemoryStorage
-from kshim_protocol.apis import API_TABLE, SHARE_GROUP_APIS, Api
+from kshim_protocol.apis import API_TABLE, Api
 from kshim_protocol.codec import codec
 from kshim_protocol.frame import build_request_frame
 from kshim_protocol.schema import Request, Struct
@@ -350,4 +350,4 @@ def api_of(request: Request[Any]) -> Api:
     """The API of a request."""
     key = type(request).info.api_key
     assert key is not None
-    return (API_TABLE | SHARE_GROUP_APIS)[key]
+    return API_TABLE[key]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kshim.coordinator.step import OFFSETS_TOPIC
+from kshim.coordinator.step import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.metadata import (
     MetadataRequest,
@@ -162,13 +162,23 @@ def test_the_clusters_own_metadata_is_no_topic() -> None:
     assert errors_in(reply) == {"__cluster_metadata": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
-def test_the_offsets_topic_is_internal_and_made_with_its_own_settings() -> None:
-    node = a_node({"offsets.topic.num.partitions": "5"})
-    (topic,) = ask(node, OFFSETS_TOPIC, makes=True).topics
-    assert (topic.error_code, topic.is_internal, len(topic.partitions)) == (ErrorCode.NONE, True, 5)
-    offsets_topic = node.cluster.topics.named(OFFSETS_TOPIC)
-    assert offsets_topic is not None
-    assert offsets_topic.configs["cleanup.policy"] == "compact"
+@pytest.mark.parametrize(
+    ("name", "key", "cleanup_policy"),
+    [
+        (OFFSETS_TOPIC, "offsets.topic.num.partitions", "compact"),
+        (TRANSACTIONS_TOPIC, "transaction.state.log.num.partitions", "compact"),
+        (SHARE_STATE_TOPIC, "share.coordinator.state.topic.num.partitions", "delete"),
+    ],
+)
+def test_the_topic_of_a_coordinator_is_internal_and_made_with_its_own_settings(
+    name: str, key: str, cleanup_policy: str
+) -> None:
+    node = a_node({key: "5"})
+    (described,) = ask(node, name, makes=True).topics
+    assert (described.error_code, described.is_internal, len(described.partitions)) == (ErrorCode.NONE, True, 5)
+    topic = node.cluster.topics.named(name)
+    assert topic is not None
+    assert topic.configs["cleanup.policy"] == cleanup_policy
 
 
 def test_authorized_operations_are_told_only_when_asked_for() -> None:

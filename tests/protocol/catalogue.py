@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kshim_protocol.apis import API_TABLE, SHARE_GROUP_APIS, Api
+from kshim_protocol.apis import API_TABLE, Api
 from kshim_protocol.internal.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kshim_protocol.internal.record_types import RECORD_TYPES
 from kshim_protocol.internal.share_state import (
@@ -18,7 +18,7 @@ from kshim_protocol.internal.share_state import (
 from kshim_protocol.internal.transaction_log import TransactionLogKey, TransactionLogValue
 from kshim_protocol.schema import Struct
 
-ALL_APIS: tuple[Api, ...] = (*API_TABLE.values(), *SHARE_GROUP_APIS.values())
+ALL_APIS: tuple[Api, ...] = tuple(API_TABLE.values())
 API_MESSAGES: tuple[type[Struct], ...] = tuple(
     cls for api in ALL_APIS for cls in (api.request_class(), api.response_class())
 )

@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from integration.security.questions import clusters, group_offsets, groups, records, topics, transactions
+from integration.security.questions import (
+    clusters,
+    group_offsets,
+    groups,
+    records,
+    share_groups,
+    topics,
+    transactions,
+)
 from integration.security.questions.things import GROUPS, TOPICS, TRANSACTIONAL_IDS
 from kshim_protocol.apis import API_TABLE
 from kshim_protocol.schema import Request
@@ -37,6 +45,10 @@ FAMILIES = (
     group_offsets.offsets_of_groups,
     group_offsets.fetching_and_deleting_offsets,
     group_offsets.offsets_of_several_groups,
+    share_groups.share_members,
+    share_groups.share_records,
+    share_groups.share_offsets,
+    share_groups.share_states,
     transactions.transactions,
     clusters.access_rules,
     clusters.cluster,

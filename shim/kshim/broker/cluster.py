@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kshim.broker.client_activity import ClientActivity
 from kshim.broker.coordinator_host import C, CoordinatorHost
-from kshim.broker.features import GROUP_VERSION, LEVEL_KEY, TRANSACTION_VERSION, Features
+from kshim.broker.features import GROUP_VERSION, LEVEL_KEYS, SHARE_VERSION, TRANSACTION_VERSION, Features
 from kshim.broker.leader_election import ClusterNode, LeaderElection
 from kshim.broker.producer_ids import ProducerIds
 from kshim.broker.step_applier import StepApplier
@@ -114,9 +114,12 @@ class Cluster:
         self.client_activity = ClientActivity()
         self.features = Features(
             storage,
-            {GROUP_VERSION: 1, TRANSACTION_VERSION: config.kshim_transaction_version},
-            given=LEVEL_KEY in config.given,
-            share_version=config.kshim_share_version,
+            {
+                GROUP_VERSION: 1,
+                SHARE_VERSION: config.kshim_share_version,
+                TRANSACTION_VERSION: config.kshim_transaction_version,
+            },
+            given=any(key in config.given for key in LEVEL_KEYS),
         )
         self._random_ids = random_ids
         self._history: History | None = None
@@ -233,6 +236,12 @@ class Cluster:
             )
         return self.share_partitions_made
 
+    def end_share_sessions(self) -> None:
+        """Share groups are switched off: what their members hold in memory is gone."""
+        self.share_partitions_made = None
+        for node in self.nodes:
+            node.end_share_sessions()
+
     def _new_transaction_coordinator(self, partition_count: int | None) -> TransactionCoordinator:
         from kshim.coordinator.transactions.config import TransactionConfig
         from kshim.coordinator.transactions.coordinator import TransactionCoordinator
@@ -255,7 +264,10 @@ class Cluster:
         from kshim.coordinator.share_state.config import ShareStateConfig
         from kshim.coordinator.share_state.coordinator import ShareStateCoordinator
 
-        config = ShareStateConfig()
+        config = ShareStateConfig(
+            self.config.share_coordinator_state_topic_num_partitions,
+            self.config.share_coordinator_snapshot_update_records_per_snapshot,
+        )
         if partition_count is not None:
             config = config._replace(state_topic_num_partitions=partition_count)
         return ShareStateCoordinator(config, topics=self.topics)

@@ -8,7 +8,7 @@ from typing import Any
 from kshim.broker.coordinator_host import CoordinatorHost
 from kshim.coordinator.step import Errand, Now, RequestContext, Step, Ticket
 from kshim.storage.log import LogError
-from kshim_protocol.apis import SHARE_GROUP_APIS
+from kshim_protocol.apis import API_TABLE
 from kshim_protocol.errors import ErrorCode
 
 _CLIENT_ID = "errand"
@@ -48,7 +48,7 @@ class Errands:
     def run(self, errand: Errand) -> None:
         """Ask the other coordinator. Its topic is made when it is first needed."""
         host = self._coordinators[errand.topic]
-        api = SHARE_GROUP_APIS[errand.request.info.api_key]
+        api = API_TABLE[errand.request.info.api_key]
         ticket = ErrandTicket(errand, api.max_version, self._apply)
         try:
             host.topic()

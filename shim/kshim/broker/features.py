@@ -13,13 +13,11 @@ if TYPE_CHECKING:
 
 FEATURES_DOCUMENT: Final = "features.json"
 TRANSACTION_VERSION: Final = "transaction.version"
-LEVEL_KEY: Final = "kshim.transaction.version"
-"""The configuration key of its level in a new data directory."""
 GROUP_VERSION: Final = "group.version"
 SHARE_VERSION: Final = "share.version"
-SHARE_LEVELS: Final = (0, 1)
-"""Of share.version, which is given by the configuration as long as share groups are not complete."""
-SUPPORTED: Final = {GROUP_VERSION: (0, 1), TRANSACTION_VERSION: (0, 2)}
+LEVEL_KEYS: Final = ("kshim.share.version", "kshim.transaction.version")
+"""The configuration keys of levels in a new data directory."""
+SUPPORTED: Final = {GROUP_VERSION: (0, 1), SHARE_VERSION: (0, 1), TRANSACTION_VERSION: (0, 2)}
 """The lowest and the highest level of each feature."""
 _VERSION = 1
 
@@ -31,13 +29,9 @@ class Features:
     kafka-storage does when it formats a directory. Raises LogError.
     """
 
-    def __init__(
-        self, storage: Storage, defaults: dict[str, int], *, given: bool = False, share_version: int = 0
-    ) -> None:
+    def __init__(self, storage: Storage, defaults: dict[str, int], *, given: bool = False) -> None:
         self._storage = storage
         self.levels = dict(defaults)
-        self.share_version = share_version
-        """Of share groups: 1 for KIP-932, which is not listed at level 0."""
         self.epoch = 0
         text = storage.read_document(FEATURES_DOCUMENT)
         if text is not None:
@@ -49,6 +43,11 @@ class Features:
     def group_version(self) -> int:
         """Of consumer groups: 1 for KIP-848."""
         return self.levels[GROUP_VERSION]
+
+    @property
+    def share_version(self) -> int:
+        """Of share groups: 1 for KIP-932."""
+        return self.levels[SHARE_VERSION]
 
     @property
     def transaction_version(self) -> int:

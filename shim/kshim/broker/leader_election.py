@@ -37,6 +37,9 @@ class ClusterNode(Protocol):
     def on_kill(self) -> None:
         """The same, without a last answer to anybody."""
 
+    def end_share_sessions(self) -> None:
+        """Forget the sessions of members of share groups."""
+
     def on_start(self) -> None:
         """Accept clients again. Raises OSError when its port is taken."""
 

@@ -59,6 +59,10 @@ class Node:
             self.share_sessions_made = ShareSessions()
         return self.share_sessions_made
 
+    def end_share_sessions(self) -> None:
+        """Share groups were switched off: their members have no sessions any more."""
+        self.share_sessions_made = None
+
     def leads(self, partition: Partition) -> bool:
         """Whether this node answers for a partition."""
         return partition.leader.leader_id == self.node_id

@@ -34,6 +34,21 @@ def handles(request_class: type[Request[Any]]) -> Callable[[H], H]:
     return mark
 
 
+def needs_feature(name: str) -> Callable[[Handler], Handler]:
+    """Mark a handler of an API that level 0 of a feature switches off: it is listed, and answers UNSUPPORTED_VERSION."""
+
+    def mark(handler: Handler) -> Handler:
+        def if_enabled(node: Node, request: Request[Any], context: RequestContext, ticket: PendingReply) -> Step:
+            if node.cluster.features.levels[name] == 0:
+                return answered(ticket, request.error_response(ErrorCode.UNSUPPORTED_VERSION, context.api_version))
+            return handler(node, request, context, ticket)
+
+        if_enabled.__name__ = handler.__name__
+        return handles(handler.request_class)(if_enabled)  # type: ignore[attr-defined]
+
+    return mark
+
+
 def answered(ticket: Ticket, response: object) -> Step:
     """A Step that only answers."""
     step = Step()

@@ -12,7 +12,7 @@ from kshim.broker.request import API_VERSIONS, Handler, PendingReply, Route, fin
 from kshim.broker.warmup import warmup_steps
 from kshim.coordinator.deadlines import Key
 from kshim.coordinator.step import Now, RequestContext
-from kshim_protocol.apis import API_TABLE, SHARE_GROUP_APIS, Api
+from kshim_protocol.apis import API_TABLE, Api
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.frame import ProtocolError, parse_request_header
 
@@ -183,8 +183,6 @@ class Router:
         Raises ConnectionClosing for whatever else is not served, as Kafka does.
         """
         api = API_TABLE.get(api_key)
-        if api is None and self.node.cluster.features.share_version:
-            api = SHARE_GROUP_APIS.get(api_key)
         if api is None:
             raise ConnectionClosing(f"unknown api key {api_key}")
         if not api.min_version <= version <= api.max_version:

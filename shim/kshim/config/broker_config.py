@@ -80,6 +80,26 @@ class BrokerConfig:
     group_max_session_timeout_ms: int
     group_max_size: int
     group_min_session_timeout_ms: int
+    group_share_assignment_interval_ms: int
+    group_share_delivery_count_limit: int
+    group_share_heartbeat_interval_ms: int
+    group_share_max_assignment_interval_ms: int
+    group_share_max_delivery_count_limit: int
+    group_share_max_heartbeat_interval_ms: int
+    group_share_max_partition_max_record_locks: int
+    group_share_max_record_lock_duration_ms: int
+    group_share_max_session_timeout_ms: int
+    group_share_max_share_sessions: int
+    group_share_max_size: int
+    group_share_min_assignment_interval_ms: int
+    group_share_min_delivery_count_limit: int
+    group_share_min_heartbeat_interval_ms: int
+    group_share_min_partition_max_record_locks: int
+    group_share_min_record_lock_duration_ms: int
+    group_share_min_session_timeout_ms: int
+    group_share_partition_max_record_locks: int
+    group_share_record_lock_duration_ms: int
+    group_share_session_timeout_ms: int
     kshim_authentication_max_ms: int
     kshim_history_max_bytes: int
     kshim_history_max_events: int
@@ -120,6 +140,9 @@ class BrokerConfig:
     producer_id_expiration_ms: int
     queued_max_request_bytes: int
     """-1: the server's own limit."""
+    share_coordinator_snapshot_update_records_per_snapshot: int
+    share_coordinator_state_topic_num_partitions: int
+    share_coordinator_state_topic_segment_bytes: int
     socket_listen_backlog_size: int
     socket_request_max_bytes: int
     super_users: str

@@ -47,19 +47,46 @@ def share_settings(config: BrokerConfig, configs: Mapping[str, str]) -> ShareSet
     """The same of a share group. The broker's own keys are `group.share.*`."""
     default = ShareSettings()
 
-    def number(name: str, otherwise: int) -> int:
-        return int(configs.get(f"share.{name}", config.given.get(f"group.share.{name}", otherwise)))
-
     return ShareSettings(
-        session_timeout_ms=number("session.timeout.ms", default.session_timeout_ms),
-        heartbeat_interval_ms=number("heartbeat.interval.ms", default.heartbeat_interval_ms),
-        assignment_interval_ms=number("assignment.interval.ms", default.assignment_interval_ms),
-        record_lock_duration_ms=number("record.lock.duration.ms", default.record_lock_duration_ms),
-        delivery_count_limit=number("delivery.count.limit", default.delivery_count_limit),
-        partition_max_record_locks=number("partition.max.record.locks", default.partition_max_record_locks),
+        session_timeout_ms=_within(
+            configs.get("share.session.timeout.ms"),
+            config.group_share_session_timeout_ms,
+            config.group_share_min_session_timeout_ms,
+            config.group_share_max_session_timeout_ms,
+        ),
+        heartbeat_interval_ms=_within(
+            configs.get("share.heartbeat.interval.ms"),
+            config.group_share_heartbeat_interval_ms,
+            config.group_share_min_heartbeat_interval_ms,
+            config.group_share_max_heartbeat_interval_ms,
+        ),
+        assignment_interval_ms=_within(
+            configs.get("share.assignment.interval.ms"),
+            config.group_share_assignment_interval_ms,
+            config.group_share_min_assignment_interval_ms,
+            config.group_share_max_assignment_interval_ms,
+        ),
+        record_lock_duration_ms=_within(
+            configs.get("share.record.lock.duration.ms"),
+            config.group_share_record_lock_duration_ms,
+            config.group_share_min_record_lock_duration_ms,
+            config.group_share_max_record_lock_duration_ms,
+        ),
+        delivery_count_limit=_within(
+            configs.get("share.delivery.count.limit"),
+            config.group_share_delivery_count_limit,
+            config.group_share_min_delivery_count_limit,
+            config.group_share_max_delivery_count_limit,
+        ),
+        partition_max_record_locks=_within(
+            configs.get("share.partition.max.record.locks"),
+            config.group_share_partition_max_record_locks,
+            config.group_share_min_partition_max_record_locks,
+            config.group_share_max_partition_max_record_locks,
+        ),
         auto_offset_reset=configs.get("share.auto.offset.reset", default.auto_offset_reset),
         isolation_level=configs.get("share.isolation.level", default.isolation_level),
-        max_size=int(config.given.get("group.share.max.size", default.max_size)),
+        max_size=config.group_share_max_size,
         renew_acknowledge_enable=configs.get("share.renew.acknowledge.enable", "true").lower() == "true",
     )
 

@@ -41,6 +41,9 @@ class RequestContext:
     may_describe: Callable[[str], bool] | None = None
     """Whether the client may know of a topic. None: of all. Set for requests that may begin a `Lookup`."""
 
+    may_read: Callable[[str], bool] | None = None
+    """Whether the client may read a topic. None: it may read all. Set for requests that go on with a share session."""
+
     def __init__(self, api_version: int, client_id: str | None, client_host: str, now: Now, real_ms: int = 0) -> None:
         self.api_version = api_version
         self.client_id = client_id
@@ -200,6 +203,13 @@ class Step:
             self.partitions = (partition,)
         elif partition not in self.partitions:
             self.partitions = (*self.partitions, partition)
+
+    def ask(self, errand: Errand) -> None:
+        """Have an errand run after this Step."""
+        if isinstance(self.errands, list):
+            self.errands.append(errand)
+        else:
+            self.errands = [errand]
 
     def reply(self, ticket: Ticket, response: object) -> None:
         """Answer `ticket`; released after this step's appends are in the log."""

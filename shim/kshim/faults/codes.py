@@ -37,7 +37,15 @@ _CONFIG_CHANGE: Final = (
     f"{_CONTROLLER} TOPIC_AUTHORIZATION_FAILED GROUP_AUTHORIZATION_FAILED INVALID_CONFIG POLICY_VIOLATION "
     "INVALID_TOPIC_EXCEPTION UNKNOWN_TOPIC_OR_PARTITION"
 )
+_SHARE_STATE: Final = (
+    f"{_COORDINATOR} UNKNOWN_TOPIC_OR_PARTITION FENCED_LEADER_EPOCH FENCED_STATE_EPOCH CLUSTER_AUTHORIZATION_FAILED "
+    "REQUEST_TIMED_OUT"
+)
+_SHARE_SESSION: Final = "GROUP_AUTHORIZATION_FAILED SHARE_SESSION_NOT_FOUND INVALID_SHARE_SESSION_EPOCH"
+_SHARE_OFFSETS: Final = f"{_GROUP} GROUP_ID_NOT_FOUND NON_EMPTY_GROUP REQUEST_TIMED_OUT"
 _SECURITY: Final = "SECURITY_DISABLED CLUSTER_AUTHORIZATION_FAILED"
+
+_STATE_APIS: Final = (("Initialize", ""), ("Read", ""), ("Write", ""), ("Delete", ""), ("Read", "Summary"))
 
 # fmt: off
 _CODES: Final[dict[str, dict[str, str]]] = {
@@ -141,6 +149,21 @@ _CODES: Final[dict[str, dict[str, str]]] = {
                                   "RESOURCE_NOT_FOUND DUPLICATE_RESOURCE"},
     "DescribeCluster": {"top": "CLUSTER_AUTHORIZATION_FAILED MISMATCHED_ENDPOINT_TYPE UNSUPPORTED_ENDPOINT_TYPE"},
     "ListConfigResources": {"top": "CLUSTER_AUTHORIZATION_FAILED"},
+    "ShareGroupHeartbeat": {"top": f"{_GROUP} GROUP_ID_NOT_FOUND UNKNOWN_MEMBER_ID FENCED_MEMBER_EPOCH "
+                            "GROUP_MAX_SIZE_REACHED TOPIC_AUTHORIZATION_FAILED REQUEST_TIMED_OUT"},
+    "ShareGroupDescribe": {"group": f"{_GROUP} GROUP_ID_NOT_FOUND TOPIC_AUTHORIZATION_FAILED REQUEST_TIMED_OUT"},
+    "ShareFetch": {"top": f"{_SHARE_SESSION} SHARE_SESSION_LIMIT_REACHED",
+                   "partition": f"{_LEADER} FENCED_LEADER_EPOCH OFFSET_NOT_AVAILABLE CORRUPT_MESSAGE "
+                   "COORDINATOR_NOT_AVAILABLE"},
+    "ShareAcknowledge": {"top": _SHARE_SESSION,
+                         "partition": f"{_LEADER} INVALID_RECORD_STATE COORDINATOR_NOT_AVAILABLE"},
+    "DescribeShareGroupOffsets": {"group": f"{_GROUP} GROUP_ID_NOT_FOUND REQUEST_TIMED_OUT",
+                                  "partition": "TOPIC_AUTHORIZATION_FAILED UNKNOWN_TOPIC_OR_PARTITION"},
+    "AlterShareGroupOffsets": {"top": _SHARE_OFFSETS,
+                               "partition": "TOPIC_AUTHORIZATION_FAILED UNKNOWN_TOPIC_OR_PARTITION"},
+    "DeleteShareGroupOffsets": {"top": _SHARE_OFFSETS,
+                                "topic": "TOPIC_AUTHORIZATION_FAILED UNKNOWN_TOPIC_OR_PARTITION"},
+    **{f"{verb}ShareGroupState{what}": {"partition": _SHARE_STATE} for verb, what in _STATE_APIS},
     "UpdateFeatures": {"top": f"{_CONTROLLER} INVALID_UPDATE_VERSION FEATURE_UPDATE_FAILED"},
 }
 # fmt: on

@@ -96,12 +96,24 @@ SHAPES: Final[dict[str, tuple[Shape, ...]]] = {
                                     _TOPIC_PARTITION),),
     "DescribeProducers":    (_shape("0+", "topics/partition_indexes", _TP, _TOPIC_PARTITION, reads=True),),
     "DescribeTopicPartitions": (_shape("0+", "topics", _TP, _TOPIC_PARTITION, reads=True),),
+    "ShareGroupDescribe":   (_shape("0+", "group_ids", "groups", "group", reads=True),),
+    "ShareFetch":           (_shape("0+", _TP, "responses/partitions", _TOPIC_PARTITION),),
+    "ShareAcknowledge":     (_shape("0+", _TP, "responses/partitions", _TOPIC_PARTITION),),
+    "DescribeShareGroupOffsets": (_shape("0+", "groups/topics/partitions", "groups/topics/partitions",
+                                         "group/topic/partition", reads=True),),
+    "AlterShareGroupOffsets": (_shape("0+", _TP, "responses/partitions", _TOPIC_PARTITION),),
+    "DeleteShareGroupOffsets": (_shape("0+", "topics", "responses", "topic"),),
+    "InitializeShareGroupState": (_shape("0+", _TP, "results/partitions", _TOPIC_PARTITION),),
+    "ReadShareGroupState":  (_shape("0+", _TP, "results/partitions", _TOPIC_PARTITION),),
+    "WriteShareGroupState": (_shape("0+", _TP, "results/partitions", _TOPIC_PARTITION),),
+    "DeleteShareGroupState": (_shape("0+", _TP, "results/partitions", _TOPIC_PARTITION),),
+    "ReadShareGroupStateSummary": (_shape("0+", _TP, "results/partitions", _TOPIC_PARTITION, reads=True),),
 }
 # fmt: on
 
 NAMES: Final[dict[str, tuple[str, ...]]] = {
     "group": ("group_id", "key"),
-    "topic": ("topic", "name"),
+    "topic": ("topic", "name", "topic_name", "topic_id"),
     "partition": ("partition", "partition_index", "index", "partition_id"),
     "member": ("member_id",),
 }
@@ -177,7 +189,8 @@ def name_of(element: Any, kind: str, topic_name: TopicName) -> Any:
         return topic_name(topic_id) or topic_id.hex()
     for attribute in NAMES[kind]:
         if hasattr(element, attribute):
-            return getattr(element, attribute)
+            value = getattr(element, attribute)
+            return value.hex() if isinstance(value, bytes) else value
     raise AssertionError(f"{type(element).__name__} has no name of a {kind}")
 
 

@@ -11,11 +11,9 @@ if TYPE_CHECKING:
     from kshim.partitions.partition import Topic
     from kshim.partitions.topics import Topics
 
-_SHARE_STATE_PARTITIONS: Final = 50
 _SHARE_STATE_CONFIGS: Final = {
     "cleanup.policy": "delete",
     "compression.type": "producer",
-    "segment.bytes": "104857600",
     "retention.ms": "-1",
 }
 EVENTS_TOPIC: Final = "__kshim_events"
@@ -33,7 +31,8 @@ def make_internal_topic(name: str, topics: Topics, config: BrokerConfig) -> Topi
         configs["segment.bytes"] = str(config.offsets_topic_segment_bytes)
         return topics.create(name, config.offsets_topic_num_partitions, configs)
     if name == SHARE_STATE_TOPIC:
-        return topics.create(name, _SHARE_STATE_PARTITIONS, _SHARE_STATE_CONFIGS)
+        configs = _SHARE_STATE_CONFIGS | {"segment.bytes": str(config.share_coordinator_state_topic_segment_bytes)}
+        return topics.create(name, config.share_coordinator_state_topic_num_partitions, configs)
     configs["compression.type"] = "uncompressed"
     configs["segment.bytes"] = str(config.transaction_state_log_segment_bytes)
     configs["unclean.leader.election.enable"] = "false"

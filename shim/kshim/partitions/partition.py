@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
-from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from kshim.coordinator.step import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from kshim.storage.log import Log, LogError
 from kshim.storage.topic_spec import PartitionLeader
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kshim.partitions.fetch_purgatory import FetchPurgatory
     from kshim.partitions.producer_state import ProducerState
 
-INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC})
 
 SNAPSHOT_BYTES: Final = 16 << 20
 """So much may be appended before the next snapshot of the producers is due."""
@@ -318,7 +318,7 @@ class Topic:
 
     @property
     def is_internal(self) -> bool:
-        """Whether clients should hide it (Kafka marks its two internal topics)."""
+        """Whether clients should hide it (Kafka marks its three internal topics)."""
         return self.name in INTERNAL_TOPICS
 
     def batch_validator(self, config: BrokerConfig) -> BatchValidator:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from kshim.broker.features import FEATURES_DOCUMENT, LEVEL_KEY, LEVELS_BEFORE_FEATURES
+from kshim.broker.features import FEATURES_DOCUMENT, LEVEL_KEYS, LEVELS_BEFORE_FEATURES
 from kshim.broker.producer_ids import PRODUCER_IDS_DOCUMENT
 from kshim.config.broker_config import is_secret
 from kshim.config.dynamic import DYNAMIC_CONFIGS_DOCUMENT
@@ -100,7 +100,7 @@ class StartStorage(MemoryStorage):
                 self._logs[topic["name"], index] = log
         documents: dict[str, str] = fields["documents"]
         for name, text in {FEATURES_DOCUMENT: LEVELS_BEFORE_FEATURES, **documents}.items():
-            if name != FEATURES_DOCUMENT or LEVEL_KEY not in settings:
+            if name != FEATURES_DOCUMENT or settings.keys().isdisjoint(LEVEL_KEYS):
                 self.write_document(name, text)
 
     def add(self, index: int, batches: bytes) -> None:

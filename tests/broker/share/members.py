@@ -26,15 +26,13 @@ from kshim_protocol.records.batch import iter_batches
 from kshim_protocol.records.record import iter_records
 from tests.broker.harness import Client, NodeUnderTest, a_node
 
-ENABLED = {"kshim.share.version": "1"}
-
 Said = tuple[int, int, Sequence[int]]
 """First and last offset, and types: one, or one for each record."""
 
 
 def a_share_node(config: Mapping[str, str] | None = None, *, partitions: int = 1, **options: Any) -> NodeUnderTest:
     """A node that serves share groups, with the topic `t`."""
-    return a_node({**ENABLED, **(config or {})}, topics={"t": partitions}, **options)
+    return a_node(config, topics={"t": partitions}, **options)
 
 
 class Member:

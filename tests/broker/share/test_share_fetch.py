@@ -14,6 +14,7 @@ from kshim_protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from kshim_protocol.messages.share_fetch import ShareFetchResponse
+from kshim_protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from kshim_protocol.messages.write_share_group_state import (
     PartitionData,
     StateBatch,
@@ -22,7 +23,7 @@ from kshim_protocol.messages.write_share_group_state import (
 )
 from tests.broker.data_plane import a_batch, produce
 from tests.broker.harness import NodeUnderTest, a_node, files_in
-from tests.broker.share.members import ENABLED, Member, Said, a_share_node, in_words, offsets_in
+from tests.broker.share.members import Member, Said, a_share_node, in_words, offsets_in
 from tests.broker.transactional import TransactionalProducer
 
 ACCEPT, RELEASE, REJECT, RENEW = (1,), (2,), (3,), (4,)
@@ -266,11 +267,11 @@ def test_a_renewal_that_would_fetch_is_refused_and_takes_no_epoch() -> None:
 
 
 def test_the_limit_of_records_in_flight_holds_for_the_group() -> None:
-    _, member = a_reader(partition_max_record_locks="7")
-    assert member.acquire() == "0:0-6x1"
+    _, member = a_reader(batches=21, partition_max_record_locks="100")
+    assert member.acquire() == "0:0-99x1"
     assert member.acquire() == ""
     assert member.say((0, 1, ACCEPT)) == "NONE"
-    assert member.acquire() == "0:7-8x1"
+    assert member.acquire() == "0:100-101x1"
 
 
 def test_what_is_delivered_too_often_is_delivered_no_more() -> None:
@@ -311,25 +312,29 @@ def test_after_a_crash_what_was_held_returns_and_what_was_acknowledged_does_not(
     member.say((0, 6, ACCEPT), (7, 7, RELEASE))
     member.say((10, 10, REJECT))
     node.close()
-    again = a_node(ENABLED, storage=files_in(tmp_path))
+    again = a_node(storage=files_in(tmp_path))
     again.run_background_tasks()
     other = Member(again, "b")
     assert other.acquire() == "0:7-7x2,8-9x1,11-14x1"
     again.close()
 
 
-def test_without_the_level_nothing_of_it_is_listed_or_served() -> None:
-    node = a_share_node({"kshim.share.version": "0"})
-    listed = node.client("c").ask(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 4)
-    assert not {76, 77, 78, 79, 83, 90} & {api.api_key for api in listed.api_keys}
-    enabled = (
-        a_share_node(ENABLED)
-        .client("c")
-        .ask(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 4)
+def test_level_0_switches_share_groups_off_and_ends_their_sessions() -> None:
+    node, member = a_reader(batches=1)
+    assert member.acquire() == "0:0-4x1"
+    lower = UpdateFeaturesRequest(
+        feature_updates=(FeatureUpdateKey(feature="share.version", max_version_level=0, upgrade_type=2),)
     )
-    assert {76, 77, 78, 79, 83, 87} <= {api.api_key for api in enabled.api_keys}
-    assert ("share.version", 1) in [(one.name, one.max_version_level) for one in enabled.finalized_features]
-    assert enabled.error_code == ErrorCode.NONE
+    assert node.client().ask(lower, 2).error_code == ErrorCode.NONE
+    assert member.heartbeat(0, ("t",)).error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert member.acquire() == "! UNSUPPORTED_VERSION"
+    listed = node.client().ask(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 4)
+    assert 78 in {api.api_key for api in listed.api_keys}
+    higher = UpdateFeaturesRequest(feature_updates=(FeatureUpdateKey(feature="share.version", max_version_level=1),))
+    assert node.client().ask(higher, 2).error_code == ErrorCode.NONE
+    assert member.acquire() == "! SHARE_SESSION_NOT_FOUND"
+    member.session_epoch = 0
+    assert member.acquire() == "0:0-4x1"
 
 
 @pytest.mark.parametrize("state", [1, 5, -1])

@@ -146,3 +146,9 @@ def test_a_deleted_group_leaves_nothing_behind() -> None:
     again.join()
     assert described(node) == "t0:-1+-1"
     assert again.acquire() == "0:0-9x1"
+
+
+def test_a_start_offset_may_be_any_number_and_the_lag_is_computed_as_java_does() -> None:
+    node = a_share_node()
+    assert altered(node, {"t": {0: -(2**63)}}) == "t0:NONE"
+    assert described(node) == f"t0:{-(2**63)}+{-(2**63)}"

@@ -43,7 +43,7 @@ class _DescribingContext(RequestContext):
         self.may_describe = partial(call.may, Operation.DESCRIBE, ResourceType.TOPIC)
 
 
-@guards("ConsumerGroupHeartbeat")
+@guards("ConsumerGroupHeartbeat", "ShareGroupHeartbeat")
 def consumer_group_heartbeat(call: Call) -> Step:
     """READ on the group and DESCRIBE on each topic that it names; topics behind its expression are left out instead."""
     request = call.request

@@ -31,7 +31,7 @@ G = TypeVar("G", bound=Guard)
 
 UNGUARDED: Final = frozenset({"ApiVersions", "SaslHandshake", "SaslAuthenticate"})
 """Requests that every client may send."""
-GUARD_MODULES: Final = ("table", "records", "groups", "topics", "transactions", "clusters")
+GUARD_MODULES: Final = ("table", "records", "groups", "share", "topics", "transactions", "clusters")
 """Modules of `guards/`; the guards of an API are found by its name."""
 
 ERRORS: Final = {
@@ -159,7 +159,7 @@ class Call(NamedTuple):
         """The topic of a row, by name or id; None for an id that is unknown."""
         topic_id = getattr(row, "topic_id", ZERO_UUID)
         if topic_id == ZERO_UUID:
-            name: str = row.topic if hasattr(row, "topic") else row.name
+            name: str = next(getattr(row, field) for field in ("topic", "name", "topic_name") if hasattr(row, field))
             return name
         topic = self.node.cluster.topics.with_id(topic_id)
         return None if topic is None else topic.name

@@ -32,7 +32,7 @@ def _described_members(call: Call, group: Any) -> Any:
     names = {
         topic.topic_name
         for member in group.members
-        for assignment in (member.assignment, member.target_assignment)
+        for assignment in (member.assignment, getattr(member, "target_assignment", member.assignment))
         for topic in assignment.topic_partitions
     } | {name for member in group.members for name in member.subscribed_topic_names}
     if all(call.may(Operation.DESCRIBE, TOPIC, name) for name in names):
@@ -89,6 +89,8 @@ _WHOLE: Final[dict[tuple[str, ...], tuple[Need, ...]]] = {
                                                         ((Operation.ALTER, CLUSTER, ""),),
     ("AlterClientQuotas",):                             ((Operation.ALTER_CONFIGS, CLUSTER, ""),),
     ("DescribeClientQuotas", "ListConfigResources"):    ((Operation.DESCRIBE_CONFIGS, CLUSTER, ""),),
+    ("InitializeShareGroupState", "ReadShareGroupState", "WriteShareGroupState", "DeleteShareGroupState",
+     "ReadShareGroupStateSummary"):                     ((Operation.CLUSTER_ACTION, CLUSTER, ""),),
 }
 _ROWS: Final[dict[str, Rows]] = {
     "AlterConfigs":            Rows("resources", "responses", Operation.ALTER_CONFIGS, None),
@@ -108,6 +110,7 @@ _ROWS: Final[dict[str, Rows]] = {
     "OffsetCommit":            Rows("topics", "topics", Operation.READ),
     "OffsetDelete":            Rows("topics", "topics", Operation.READ, refused=_kept_offsets, always_asks=True),
     "OffsetForLeaderEpoch":    Rows("topics", "topics", Operation.DESCRIBE, unless=Operation.CLUSTER_ACTION),
+    "ShareGroupDescribe":      Rows("group_ids", "groups", Operation.DESCRIBE, GROUP, visible=_described_members),
     "TxnOffsetCommit":         Rows("topics", "topics", Operation.READ),
 }
 # fmt: on

@@ -10,7 +10,15 @@ from collections.abc import Callable, Iterable
 from kshim.coordinator.append_errors import append_error
 from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.runtime import FindShard
-from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Now, RequestContext, Step, Ticket
+from kshim.coordinator.step import (
+    OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTIONS_TOPIC,
+    Now,
+    RequestContext,
+    Step,
+    Ticket,
+)
 from kshim.coordinator.transactions.end_txn import require_producer, require_room_for_client_version
 from kshim.coordinator.transactions.events import TransactionCause
 from kshim.coordinator.transactions.shard import TransactionShard
@@ -26,7 +34,7 @@ from kshim_protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
 )
 
-_INTERNAL_TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
+_INTERNAL_TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC)
 
 
 def add_partitions_to_txn(

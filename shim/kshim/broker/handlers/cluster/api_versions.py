@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from kshim.broker.features import SHARE_LEVELS, SHARE_VERSION, SUPPORTED
+from kshim.broker.features import SUPPORTED
 from kshim.broker.request import PendingReply, answered, handles
 from kshim.coordinator.step import RequestContext, Step
-from kshim_protocol.apis import API_TABLE, SHARE_GROUP_APIS
+from kshim_protocol.apis import API_TABLE
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.api_versions import (
     ApiVersion,
@@ -29,7 +29,6 @@ _SUPPORTED_FEATURES = tuple(
     SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
     for name, (lowest, highest) in SUPPORTED.items()
 )
-_SHARE_FEATURE = SupportedFeatureKey(name=SHARE_VERSION, min_version=SHARE_LEVELS[0], max_version=SHARE_LEVELS[1])
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 
 
@@ -60,17 +59,14 @@ def _answer(node: Node, request: ApiVersionsRequest, version: int) -> ApiVersion
         ):
             return request.error_response(ErrorCode.REBOOTSTRAP_REQUIRED, version)
     features = node.cluster.features
-    levels, supported = features.levels, _SUPPORTED_FEATURES
-    if features.share_version:
-        levels, supported = levels | {SHARE_VERSION: features.share_version}, (*supported, _SHARE_FEATURE)
     return ApiVersionsResponse(
         error_code=ErrorCode.NONE,
-        api_keys=listed_versions(share_version=features.share_version),
-        supported_features=supported if version >= _LEVEL_0_SINCE else (),
+        api_keys=listed_versions(),
+        supported_features=_SUPPORTED_FEATURES if version >= _LEVEL_0_SINCE else (),
         finalized_features_epoch=features.epoch,
         finalized_features=tuple(
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in levels.items()
+            for name, level in features.levels.items()
             if level > 0
         ),
     )
@@ -86,8 +82,8 @@ def unsupported_version() -> ApiVersionsResponse:
 
 
 @cache
-def listed_versions(*, share_version: int = 0) -> tuple[ApiVersion, ...]:
-    """Every API served, by key; those of share groups only where the level of share.version is above 0.
+def listed_versions() -> tuple[ApiVersion, ...]:
+    """Every API served, by key.
 
     Produce is listed from 0 though it starts at 3, as Kafka does: librdkafka takes a missing 0 for a missing feature.
     """
@@ -97,7 +93,7 @@ def listed_versions(*, share_version: int = 0) -> tuple[ApiVersion, ...]:
             min_version=0 if key == PRODUCE_KEY else api.min_version,
             max_version=api.max_version,
         )
-        for key, api in sorted((API_TABLE | (SHARE_GROUP_APIS if share_version else {})).items())
+        for key, api in sorted(API_TABLE.items())
     )
 
 

@@ -47,6 +47,8 @@ def update_features(node: Node, request: UpdateFeaturesRequest, context: Request
     if not request.validate_only and any(features.levels[name] != level for name, level in changed.items()):
         try:
             features.update(changed)
+            if not features.share_version:
+                node.cluster.end_share_sessions()
         except LogError as error:
             node.cluster.report(error, request)
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None

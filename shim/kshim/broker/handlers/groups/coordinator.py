@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
-
+from kshim.broker.features import GROUP_VERSION
 from kshim.broker.relay import relay, relay_of_member
-from kshim.broker.request import PendingReply, answered, handles
+from kshim.broker.request import needs_feature
 from kshim.coordinator.groups.coordinator import GroupCoordinator
-from kshim.coordinator.step import OFFSETS_TOPIC, RequestContext, Step
-from kshim_protocol.errors import ErrorCode
+from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim_protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kshim_protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
@@ -22,27 +19,8 @@ from kshim_protocol.messages.offset_commit import OffsetCommitRequest
 from kshim_protocol.messages.offset_delete import OffsetDeleteRequest
 from kshim_protocol.messages.offset_fetch import OffsetFetchRequest
 from kshim_protocol.messages.sync_group import SyncGroupRequest
-from kshim_protocol.schema import Request
 
-if TYPE_CHECKING:
-    from kshim.broker.node import Node
-
-R = TypeVar("R", bound=Request[Any])
-
-
-def _if_enabled(
-    forward: Callable[[Node, R, RequestContext, PendingReply], Step],
-) -> Callable[[Node, R, RequestContext, PendingReply], Step]:
-    """The handler of an API of KIP-848, which group.version 0 switches off."""
-
-    def handler(node: Node, request: R, context: RequestContext, ticket: PendingReply) -> Step:
-        if node.cluster.features.group_version == 0:
-            return answered(ticket, request.error_response(ErrorCode.UNSUPPORTED_VERSION, context.api_version))
-        return forward(node, request, context, ticket)
-
-    handler.__name__ = forward.__name__
-    return handles(forward.request_class)(handler)  # type: ignore[attr-defined]
-
+_if_enabled = needs_feature(GROUP_VERSION)
 
 # fmt: off
 HANDLERS = (

@@ -1,1 +1,1 @@
-"""The APIs of share groups (KIP-932); served where share.version is above 0."""
+"""The APIs of share groups (KIP-932); level 0 of share.version switches them off."""

@@ -43,12 +43,14 @@ def require_member(group_id: str | None, member_id: str | None) -> tuple[str, st
     return group_id, member_id
 
 
-def require_partition(node: Node, place: Place) -> Partition:
-    """Raises KafkaError: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER."""
+def require_partition(node: Node, place: Place, context: RequestContext) -> Partition:
+    """Raises KafkaError: UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER."""
     topic_id, index = place
     topic = node.cluster.topics.with_id(topic_id)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+    if context.may_read is not None and not context.may_read(topic.name):
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     if not 0 <= index < len(topic.partitions):
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     partition = topic.partitions[index]
@@ -104,7 +106,7 @@ def _acknowledge(
     is_known: Callable[[Place, Result], None],
 ) -> None:
     found = _checked(batches, context.api_version, is_renewal=is_renewal)
-    require_partition(node, place)
+    require_partition(node, place, context)
     share_partitions = node.cluster.share_partitions
     renews = any(RENEW in batch.types for batch in found)
     if renews and not share_partitions.settings(group_id).renew_acknowledge_enable:

@@ -1,8 +1,12 @@
-"""The APIs of share groups that a coordinator answers by itself. Served where share.version is above 0."""
+"""The APIs of share groups that a coordinator answers by itself. Level 0 of share.version switches them off."""
 
 from __future__ import annotations
 
+from typing import Final
+
+from kshim.broker.features import SHARE_VERSION
 from kshim.broker.relay import relay, relay_of_member
+from kshim.broker.request import Handler, needs_feature
 from kshim.coordinator.groups.coordinator import GroupCoordinator
 from kshim.coordinator.share_state.coordinator import ShareStateCoordinator
 from kshim.coordinator.step import OFFSETS_TOPIC, SHARE_STATE_TOPIC
@@ -19,7 +23,7 @@ from kshim_protocol.messages.write_share_group_state import WriteShareGroupState
 _States = ShareStateCoordinator
 
 # fmt: off
-HANDLERS = (
+_RELAYS: Final[tuple[Handler, ...]] = (
     relay_of_member(OFFSETS_TOPIC, ShareGroupHeartbeatRequest,  GroupCoordinator.share_group_heartbeat),
     relay(OFFSETS_TOPIC,     ShareGroupDescribeRequest,         GroupCoordinator.share_group_describe),
     relay(OFFSETS_TOPIC,     AlterShareGroupOffsetsRequest,     GroupCoordinator.alter_share_group_offsets),
@@ -31,3 +35,4 @@ HANDLERS = (
     relay(SHARE_STATE_TOPIC, ReadShareGroupStateSummaryRequest, _States.read_share_group_state_summary),
 )
 # fmt: on
+HANDLERS = tuple(map(needs_feature(SHARE_VERSION), _RELAYS))

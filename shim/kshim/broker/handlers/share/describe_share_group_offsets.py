@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kshim.broker.request import PendingReply, handles
+from kshim.broker.features import SHARE_VERSION
+from kshim.broker.request import PendingReply, handles, needs_feature
 from kshim.coordinator.step import RequestContext, Step
 from kshim.storage.log import LogError
 from kshim_protocol.messages.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from kshim.broker.node import Node
 
 
+@needs_feature(SHARE_VERSION)
 @handles(DescribeShareGroupOffsetsRequest)
 def describe_share_group_offsets(
     node: Node, request: DescribeShareGroupOffsetsRequest, context: RequestContext, ticket: PendingReply

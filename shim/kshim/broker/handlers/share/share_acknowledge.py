@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kshim.broker.features import SHARE_VERSION
 from kshim.broker.handlers.share.acknowledgements import Result, acknowledge_all, require_member
-from kshim.broker.request import PendingReply, answered, handles
+from kshim.broker.request import PendingReply, answered, handles, needs_feature
 from kshim.coordinator.step import RequestContext, Step
 from kshim.share_partitions.share_sessions import CLOSE_EPOCH, OPEN_EPOCH, Place
 from kshim_protocol.errors import ErrorCode, KafkaError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _LOCK_TOLD_SINCE = 2
 
 
+@needs_feature(SHARE_VERSION)
 @handles(ShareAcknowledgeRequest)
 def share_acknowledge(
     node: Node, request: ShareAcknowledgeRequest, context: RequestContext, ticket: PendingReply

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from kshim.broker.features import SHARE_VERSION
 from kshim.broker.handlers.share.acknowledgements import Result, acknowledge_all, require_member, require_partition
 from kshim.broker.handlers.share.reading import read_batches
 from kshim.broker.leader_checks import endpoints
-from kshim.broker.request import PendingReply, answered, handles
+from kshim.broker.request import PendingReply, answered, handles, needs_feature
 from kshim.coordinator.step import RequestContext, Step
 from kshim.partitions.fetch_purgatory import WaitingFetch
 from kshim.share_partitions.share_sessions import CLOSE_EPOCH, OPEN_EPOCH, Place, ShareSession
@@ -35,6 +36,7 @@ _EXACT = 1
 _MOST_SESSIONS = 2_000
 
 
+@needs_feature(SHARE_VERSION)
 @handles(ShareFetchRequest)
 def share_fetch(node: Node, request: ShareFetchRequest, context: RequestContext, ticket: PendingReply) -> Step:
     """Take acknowledgements, then acquire records for the member; wait up to `max_wait_ms` where there are none.
@@ -82,7 +84,9 @@ def _session(
     if request.share_session_epoch == OPEN_EPOCH:
         if any(one.acknowledgement_batches for topic in request.topics for one in topic.partitions):
             raise KafkaError(ErrorCode.INVALID_REQUEST)
-        if len(sessions) >= _MOST_SESSIONS and not sessions.has(group_id, member_id):
+        if len(sessions) >= node.cluster.config.group_share_max_share_sessions and not sessions.has(
+            group_id, member_id
+        ):
             raise KafkaError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
         session = sessions.open(group_id, member_id, ticket.connection)
     elif request.share_session_epoch == CLOSE_EPOCH:
@@ -145,7 +149,7 @@ class _ShareFetch:
         missing = []
         for place in self._session.rotate():
             try:
-                partition = require_partition(self._node, place)
+                partition = require_partition(self._node, place, self._context)
             except KafkaError as error:
                 self._errors[place] = error.code
                 continue

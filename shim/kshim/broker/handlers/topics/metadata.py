@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kshim.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from kshim.broker.request import PendingReply, answered, handles
-from kshim.coordinator.step import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, RequestContext, Step
+from kshim.coordinator.step import RequestContext, Step
 from kshim.partitions.partition import INTERNAL_TOPICS, Partition, Topic
 from kshim.partitions.topic_validator import MAX_PARTITIONS_PER_REQUEST, METADATA_TOPIC, name_problem
 from kshim.partitions.topics import NewTopic
@@ -115,10 +115,8 @@ def _make_missing(node: Node, names: list[str], request: MetadataRequest) -> set
         for name in names:
             if name in cluster.topics or name_problem(name) is not None or name == METADATA_TOPIC:
                 continue
-            if name == OFFSETS_TOPIC:
-                cluster.groups.topic()
-            elif name == TRANSACTIONS_TOPIC:
-                cluster.transactions.topic()
+            if name in cluster.coordinators:
+                cluster.coordinators[name].topic()
             elif not any(cluster.topics.alike(name)) and len(new) < most:
                 new.setdefault(name.replace(".", "_"), NewTopic(name, partition_count, {}))
         cluster.topics.create_all(list(new.values()))

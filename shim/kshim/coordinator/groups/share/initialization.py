@@ -59,7 +59,7 @@ def initialize(shard: Shard, group: ShareGroup, missing: frozenset[TopicPartitio
         _initialized(shard, group, missing, response, now, step)
         return step
 
-    step.errands = (*step.errands, Errand(SHARE_STATE_TOPIC, request, now, settle))
+    step.ask(Errand(SHARE_STATE_TOPIC, request, now, settle))
 
 
 def _initialized(

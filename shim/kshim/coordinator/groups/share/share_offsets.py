@@ -159,7 +159,7 @@ def _describe(
         answer(step)
         return step
 
-    step.errands = (*step.errands, Errand(SHARE_STATE_TOPIC, request, now, settle))
+    step.ask(Errand(SHARE_STATE_TOPIC, request, now, settle))
 
 
 def _described(
@@ -182,9 +182,14 @@ def _described(
         partition_index=index,
         start_offset=found.start_offset,
         leader_epoch=found.leader_epoch,
-        lag=end - found.start_offset - done if is_known and end is not None else _NOT_KNOWN,
+        lag=_int64(end - found.start_offset - done) if is_known and end is not None else _NOT_KNOWN,
         error_code=ErrorCode.NONE,
     )
+
+
+def _int64(number: int) -> int:
+    """As Java computes: a start offset may be any number."""
+    return (number + 2**63) % 2**64 - 2**63
 
 
 # Elsewhere from now on
@@ -252,7 +257,7 @@ def _alter(
                 for topic_id, indexes in by_topic(places).items()
             ),
         )
-        step.errands = (*step.errands, Errand(SHARE_STATE_TOPIC, initializing, now, settle))
+        step.ask(Errand(SHARE_STATE_TOPIC, initializing, now, settle))
 
     def settle(response: InitializeShareGroupStateResponse, now: Now) -> Step | None:
         step = shard.new_step()
@@ -422,7 +427,7 @@ def delete_states(
                 for topic_id, indexes in by_topic(places).items()
             ),
         )
-        step.errands = (*step.errands, Errand(SHARE_STATE_TOPIC, request, now, settle))
+        step.ask(Errand(SHARE_STATE_TOPIC, request, now, settle))
 
     def settle(response: DeleteShareGroupStateResponse, now: Now) -> Step | None:
         step = shard.new_step()
