@@ -12,12 +12,21 @@ import pytest
 
 from kshim.tools.dump_offsets.run import run_dump_offsets
 from kshim.tools.logs import SourceError
-from kshim_protocol.internal.record_types import RECORD_TYPES
+from kshim_protocol.internal.record_types import RECORD_TYPES, SHARE_STATE_TYPES
 from kshim_protocol.internal.records import build_group_metadata_key, build_offset_commit_key, build_offset_commit_value
+from kshim_protocol.internal.share_state import (
+    ShareSnapshotKey,
+    ShareSnapshotValue,
+    ShareUpdateKey,
+    ShareUpdateValue,
+    StateBatch,
+)
+from kshim_protocol.internal.share_state_records import build_share_key, build_share_value
 from kshim_protocol.records.compression import Compression
 from kshim_protocol.records.control import ControlType, EndTransactionMarker, build_end_transaction_batch
 from tests.tools.logs import GOLDEN_RECORDS, batch_of, golden_logs, write_log
 
+SHARE_STATE_TOPIC = "__share_group_state"
 KEY = build_offset_commit_key("g", "t", 0)
 VALUE = build_offset_commit_value(offset=7, leader_epoch=-1, metadata="m", commit_timestamp_ms=5)
 PAGE = Path(__file__).parents[2] / "docs" / "dump-offsets.md"
@@ -263,9 +272,49 @@ def test_text_shows_what_could_be_misread_in_quotes(tmp_path: Path) -> None:
 
 def test_the_page_names_every_type_and_every_field(tmp_path: Path) -> None:
     page = PAGE.read_text()
-    assert {type_.name for type_ in RECORD_TYPES.values() if f"`{type_.name}`" not in page} == set()
+    assert {
+        type_.name for type_ in (*RECORD_TYPES.values(), *SHARE_STATE_TYPES.values()) if f"`{type_.name}`" not in page
+    } == set()
     golden_logs(tmp_path)
     write_log(tmp_path, 1, [batch_of(0, (b"\0\x63", b""), (KEY, b"\0\x63")), b"torn"])
     _, documents, _ = dump(tmp_path)
     fields = {name for document in documents for name in (*document, *document.get("batch", {}))}
     assert {name for name in fields if f"`{name}`" not in page} == set()
+
+
+def test_what_share_groups_made_of_records_is_read_from_their_topic(tmp_path: Path) -> None:
+    place = {"group_id": "g", "topic_id": bytes(15) + b"\x01", "partition": 3}
+    batch = StateBatch(first_offset=5, last_offset=9, delivery_state=2, delivery_count=1)
+    snapshot = ShareSnapshotValue(
+        snapshot_epoch=0,
+        state_epoch=2,
+        leader_epoch=0,
+        start_offset=5,
+        create_timestamp=1_000,
+        write_timestamp=2_000,
+        state_batches=(),
+    )
+    update = ShareUpdateValue(
+        snapshot_epoch=0, leader_epoch=0, start_offset=5, delivery_complete_count=5, state_batches=(batch,)
+    )
+    key = build_share_key(ShareSnapshotKey(**place))
+    records = (
+        (key, build_share_value(snapshot)),
+        (build_share_key(ShareUpdateKey(**place)), build_share_value(update)),
+        (key, None),
+    )
+    write_log(tmp_path, 7, [batch_of(offset, record) for offset, record in enumerate(records)], topic=SHARE_STATE_TOPIC)
+    code, documents, said = dump(tmp_path, topic=SHARE_STATE_TOPIC)
+    assert code == 0
+    assert "3 records, including 1 tombstone" in said
+    about = {"group": "g", "topic_id": "AAAAAAAAAAAAAAAAAAAAAQ", "partition": 3}
+    assert [document["key"] for document in documents] == [
+        {"type": 0, "name": "ShareSnapshot", **about},
+        {"type": 1, "name": "ShareUpdate", **about},
+        {"type": 0, "name": "ShareSnapshot", **about},
+    ]
+    first, second, last = [document["value"] for document in documents]
+    assert (first["state_epoch"], first["create_timestamp_ms"], first["write_timestamp_ms"]) == (2, 1_000, 2_000)
+    assert second["state_batches"] == [{"first_offset": 5, "last_offset": 9, "delivery_state": 2, "delivery_count": 1}]
+    assert last is None
+    assert text(tmp_path, topic=SHARE_STATE_TOPIC, group="another") == []

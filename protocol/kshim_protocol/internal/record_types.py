@@ -1,4 +1,4 @@
-"""All types of records in `__consumer_offsets`, for tools that read everything, and for groups of the new protocol.
+"""All types of records in `__consumer_offsets` and `__share_group_state`, for tools that read everything, and for groups of the new protocol.
 
 What concerns offsets and classic groups only is read and built faster by `records.py`. Types 9 and 18 are not in use. Kafka: CoordinatorRecordType.
 """
@@ -6,6 +6,7 @@ What concerns offsets and classic groups only is read and built faster by `recor
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -83,10 +84,17 @@ RECORD_TYPES: dict[int, RecordType] = {
 """By number, the version of the key."""
 
 
-def parse_typed_key(data: bytes) -> tuple[int, Struct | None]:
-    """(type, key); the key is None when the type is none of RECORD_TYPES. Raises ProtocolError."""
+SHARE_STATE_TYPES: dict[int, RecordType] = {
+    0: RecordType(0, "ShareSnapshot", "share_state"),
+    1: RecordType(1, "ShareUpdate", "share_state"),
+}
+"""Those of `__share_group_state`. A tombstone has the key of a snapshot."""
+
+
+def parse_typed_key(data: bytes, types: Mapping[int, RecordType] = RECORD_TYPES) -> tuple[int, Struct | None]:
+    """(type, key); the key is None when the type is none of `types`. Raises ProtocolError."""
     number = version_of(data, "key")
-    type_ = RECORD_TYPES.get(number)
+    type_ = types.get(number)
     return number, None if type_ is None else parse_rest(type_.key_class(), 0, data)
 
 

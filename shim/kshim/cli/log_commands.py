@@ -51,6 +51,7 @@ def _dump(options: DumpOffsetsOptions) -> int:
             directories=options.data_dirs,
             bootstrap_server=options.bootstrap_server,
             security=security,
+            topic=options.topic,
             group=options.group,
             partition=options.partition,
             start=options.from_offset,

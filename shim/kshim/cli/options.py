@@ -125,6 +125,7 @@ class DumpOffsetsOptions(NamedTuple):
 
     data_dirs: tuple[str, ...]
     bootstrap_server: Address | None
+    topic: str
     group: str | None
     partition: int | None
     from_offset: int
@@ -321,6 +322,8 @@ _DUMP_OFFSETS = (
            "DIR", is_repeated=True, is_source=True),
     Option("--bootstrap-server", "read from this broker", "HOST:PORT", address, is_source=True),
     _COMMAND_CONFIG,
+    Option("--topic", "the topic: __share_group_state is that of share groups (default: __consumer_offsets)",
+           default="__consumer_offsets", choices=("__consumer_offsets", "__share_group_state")),
     Option("--group", "print only the records of this group", "GROUP"),
     Option("--partition", "print only this partition", "N", number(0)),
     Option("--from-offset", "print only records from this offset on, in each partition", "N", number(0), default=0),
@@ -504,7 +507,7 @@ def _health_options(found: argparse.Namespace, environment: Mapping[str, str]) -
 
 def _dump_offsets_options(found: argparse.Namespace, _environment: Mapping[str, str]) -> DumpOffsetsOptions:
     given = Given(_DUMP_OFFSETS, found)
-    fields = ("bootstrap_server", "group", "partition", "from_offset", "to_offset", "output")
+    fields = ("bootstrap_server", "topic", "group", "partition", "from_offset", "to_offset", "output")
     config = _command_config(given)
     return DumpOffsetsOptions(
         tuple(given["data_dir"]), **{field: given[field] for field in fields}, command_config=config
@@ -814,8 +817,8 @@ _COMMANDS: Mapping[str, _Command] = {
         "Exit codes: 0 the broker answered, 1 it did not answer within two seconds, 2 usage.",
     ),
     "dump-offsets": _Command(
-        "print the records of __consumer_offsets, of kshim or Kafka",
-        "Print the records of __consumer_offsets, decoded, partition by partition: from a data directory "
+        "print the records of __consumer_offsets or __share_group_state, of kshim or Kafka",
+        "Print the records of __consumer_offsets or __share_group_state, decoded, partition by partition: from a data directory "
         "(of kshim, or one of Kafka's log.dirs; nothing is locked or written) or from a running broker.",
         _DUMP_OFFSETS,
         _dump_offsets_options,

@@ -1,17 +1,18 @@
-"""Batches of `__consumer_offsets` become one document a record, marker, or piece of damage.
+"""Batches of `__consumer_offsets` or `__share_group_state` become one document a record, marker, or piece of damage.
 
 `docs/dump-offsets.md` lists the fields: they are an interface.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kshim.tools.dump_offsets.values import base64_text, document_of
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.internal.record_types import (
     RECORD_TYPES,
+    RecordType,
     parse_typed_key,
     parse_versioned_value,
 )
@@ -52,9 +53,17 @@ class PartitionDump:
     """
 
     def __init__(
-        self, partition: int, tally: Tally, *, group: str | None = None, start: int = 0, end: int | None = None
+        self,
+        partition: int,
+        tally: Tally,
+        *,
+        types: Mapping[int, RecordType] = RECORD_TYPES,
+        group: str | None = None,
+        start: int = 0,
+        end: int | None = None,
     ) -> None:
         self._partition = partition
+        self._types = types
         self._tally = tally
         self._group = group
         self._start = start
@@ -141,12 +150,12 @@ class PartitionDump:
         try:
             if record.key is None:
                 raise ProtocolError("a record without a key", message="Record", field="key", offset=0)
-            number, key = parse_typed_key(record.key)
+            number, key = parse_typed_key(record.key, self._types)
         except ProtocolError as error:
             return self._malformed(document, record, error)
         if key is None:
             return self._unknown_type(document, record, number)
-        type_ = RECORD_TYPES[number]
+        type_ = self._types[number]
         group_row = key.info.rows[0].name  # `group`, or `group_id` in newer types
         group = getattr(key, group_row)
         if self._group is not None and group != self._group:

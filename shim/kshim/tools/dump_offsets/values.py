@@ -18,11 +18,13 @@ _NEWEST_EMBEDDED: Final = 3
 _UNITS: Final = {
     "assignment_timestamp": "assignment_timestamp_ms",
     "commit_timestamp": "commit_timestamp_ms",
+    "create_timestamp": "create_timestamp_ms",
     "current_state_timestamp": "current_state_timestamp_ms",
     "expire_timestamp": "expire_timestamp_ms",
     "rebalance_timeout": "rebalance_timeout_ms",
     "session_timeout": "session_timeout_ms",
     "timestamp": "timestamp_ms",
+    "write_timestamp": "write_timestamp_ms",
 }
 """Kafka's rows that are times and do not say in what unit."""
 
