@@ -48,16 +48,19 @@ class Member:
         assert topic is not None
         self.topic_id = topic.topic_id
 
-    def heartbeat(self, epoch: int, names: tuple[str, ...] | None = None) -> ShareGroupHeartbeatResponse:
-        """One heartbeat; names are to be said with the first."""
-        request = ShareGroupHeartbeatRequest(
+    def heartbeat_request(self, epoch: int, names: tuple[str, ...] | None = None) -> ShareGroupHeartbeatRequest:
+        """Names are to be said with the first."""
+        return ShareGroupHeartbeatRequest(
             group_id=self.group_id,
             member_id=self.member_id,
             member_epoch=epoch,
             rack_id=None,
             subscribed_topic_names=names,
         )
-        return self.client.ask(request)
+
+    def heartbeat(self, epoch: int, names: tuple[str, ...] | None = None) -> ShareGroupHeartbeatResponse:
+        """One heartbeat, answered at once."""
+        return self.client.ask(self.heartbeat_request(epoch, names))
 
     def join(self) -> None:
         """Join, and wait until the state of the partitions is there."""
@@ -131,23 +134,26 @@ class Member:
         """What is acquired, in words: `0:0-4x1 1:7-7x2`; errors by name."""
         return in_words(self.fetch(**options))
 
-    def acknowledge(
-        self, *said: Said, index: int = 0, epoch: int | None = None, renews: bool = False, version: int | None = None
-    ) -> ShareAcknowledgeResponse:
-        """ShareAcknowledge of one partition; the session goes on."""
+    def acknowledge_request(
+        self, *said: Said, index: int = 0, epoch: int | None = None, renews: bool = False
+    ) -> ShareAcknowledgeRequest:
+        """The next request of the session, about one partition."""
         batches = tuple(
             Acknowledgement(first_offset=first, last_offset=last, acknowledge_types=tuple(types))
             for first, last, types in said
         )
         partition = AcknowledgePartition(partition_index=index, acknowledgement_batches=batches)
-        request = ShareAcknowledgeRequest(
+        return ShareAcknowledgeRequest(
             group_id=self.group_id,
             member_id=self.member_id,
             share_session_epoch=self.session_epoch if epoch is None else epoch,
             is_renew_ack=renews,
             topics=(AcknowledgeTopic(topic_id=self.topic_id, partitions=(partition,)),) if batches else (),
         )
-        response = self.client.ask(request, version)
+
+    def acknowledge(self, *said: Said, version: int | None = None, **options: Any) -> ShareAcknowledgeResponse:
+        """ShareAcknowledge of one partition; the session goes on."""
+        response = self.client.ask(self.acknowledge_request(*said, **options), version)
         self._goes_on(response.error_code)
         return response
 

@@ -14,6 +14,7 @@ from kshim_protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from kshim_protocol.messages.share_fetch import ShareFetchResponse
+from kshim_protocol.messages.share_group_heartbeat import ShareGroupHeartbeatResponse
 from kshim_protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from kshim_protocol.messages.write_share_group_state import (
     PartitionData,
@@ -21,7 +22,7 @@ from kshim_protocol.messages.write_share_group_state import (
     WriteShareGroupStateRequest,
     WriteStateData,
 )
-from tests.broker.data_plane import a_batch, produce
+from tests.broker.data_plane import a_batch, produce, produce_of
 from tests.broker.harness import NodeUnderTest, a_node, files_in
 from tests.broker.share.members import Member, Said, a_share_node, in_words, offsets_in
 from tests.broker.transactional import TransactionalProducer
@@ -185,6 +186,26 @@ def test_a_session_ends_with_its_connection_and_releases_what_is_held() -> None:
     assert other.acquire() == "0:0-14x2"
     again = Member(node, "a")
     assert again.acquire(epoch=1) == "! SHARE_SESSION_NOT_FOUND"
+
+
+def test_whoever_goes_away_while_acknowledgements_are_written_is_given_nothing_more(tmp_path: Path) -> None:
+    node = configured(a_share_node(storage=files_in(tmp_path), fsync="always"), auto_offset_reset="earliest")
+    for _ in range(2):
+        node.client("p").send(produce_of("t", a_batch(*(b"%d" % number for number in range(5)))), 12)
+    member = Member(node, "a")
+    member.client.send(member.heartbeat_request(0, ("t",)))
+    for _ in range(3):
+        node.run_background_tasks()
+        node.pass_ms(1_000)
+    member.client.take(ShareGroupHeartbeatResponse)
+    assert member.acquire(max_records=5) == "0:0-4x1"
+    member.client.send(member.fetch_request(said={0: [(0, 4, ACCEPT)]}))
+    assert member.client.is_waiting
+    member.client.close()
+    node.run_background_tasks()
+    other = Member(node, "b")
+    assert other.acquire() == "0:5-9x1"
+    node.close()
 
 
 def test_the_session_may_be_used_from_another_connection() -> None:

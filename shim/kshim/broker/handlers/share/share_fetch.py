@@ -173,6 +173,8 @@ class _ShareFetch:
 
     def _fetch(self) -> None:
         """Acquire what there is; wait if there is nothing to say."""
+        if self._ticket.connection.is_closed:
+            return  # the session has ended with it: nobody would give back what is acquired now before its lock ends
         request = self._request
         found = {place: _Found(error=error) for place, error in self._errors.items()}
         left_records, left_bytes = request.max_records, request.max_bytes
