@@ -1,6 +1,6 @@
-"""A whole broker without sockets over a disk that fails: requests, background_tasks that go on bit by bit, crashes.
+"""A whole broker without sockets over a disk that fails: requests, background tasks that go on bit by bit, crashes.
 
-`run(seed, steps, policy, folder)` decides everything by chance from the seed. Jobs of background_tasks run whenever their turn comes
+`run(seed, steps, policy, folder)` decides everything by chance from the seed. Jobs of background tasks run whenever their turn comes
 and their results arrive later still, as those of threads do.
 """
 
@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from kshim.coordinator.step import OFFSETS_TOPIC
 from kshim.partitions.durability import FsyncPolicy
-from kshim.scheduling.background_tasks import BackgroundTask
 from kshim.storage.log import LogError
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.fetch import FetchResponse
@@ -36,6 +35,7 @@ from kshim_protocol.records.record import iter_records
 from kshim_protocol.schema import Request
 from tests.broker.data_plane import a_batch, fetch_of, produce_of
 from tests.broker.harness import Client, NodeUnderTest, a_node, files_in
+from tests.simulation.durability.background_work import BackgroundWork
 from tests.simulation.durability.disk import SimulatedDisk
 from tests.simulation.durability.promises import PromisedOffsets, PromisedRecords
 from tests.simulation.violation import Violation, require
@@ -56,16 +56,6 @@ class Run(NamedTuple):
     violation: Violation | None
 
 
-class _Work:
-    """A task under way: what is to be sent into it next, or the job it waits for."""
-
-    def __init__(self, task: BackgroundTask) -> None:
-        self.task = task
-        self.job: Callable[[], Any] | None = None
-        self.result: Any = None
-        self.error: Exception | None = None
-
-
 class _World:
     def __init__(self, rng: Random, policy: FsyncPolicy, folder: Path, done: list[str]) -> None:
         self.rng = rng
@@ -76,7 +66,7 @@ class _World:
         self.offsets = {group_id: PromisedOffsets(group_id, policy) for group_id in GROUPS}
         self.records = {index: PromisedRecords(f"{TOPIC}-{index}", policy) for index in PARTITIONS}
         self.asked: list[tuple[Client, Callable[[Client], None]]] = []
-        self.working: list[_Work] = []
+        self.background = BackgroundWork(rng)
         self.values = 0
         self.faulted: set[str] = set()
         self.node = self._start()
@@ -186,42 +176,17 @@ class _World:
 
         self._send(fetch_of((TOPIC, index, 0)), 12, answered)
 
-    # BackgroundTasks
-
-    def take_background_tasks(self) -> None:
-        while (
-            task := self.node.node.background_tasks.next_urgent() or self.node.node.background_tasks.next()
-        ) is not None:
-            self.working.append(_Work(task))
+    # Background tasks
 
     def work(self) -> None:
-        """One task goes on: up to its next yield, or its job runs."""
-        self.take_background_tasks()
-        if not self.working:
-            return
-        work = self.rng.choice(self.working)
-        if work.job is not None:
-            try:
-                work.result = work.job()
-            except Exception as error:
-                work.error = error
-            work.job = None
-            return
-        result, failure = work.result, work.error
-        work.result = work.error = None
-        try:
-            work.job = work.task.send(result) if failure is None else work.task.throw(failure)
-        except StopIteration:
-            self.working.remove(work)
+        """One task goes on."""
+        self.background.go_on(self.node)
 
     def be_quiet(self) -> None:
         """Time passes and every task ends."""
         for _ in range(3):
             self.node.pass_ms(INTERVAL_MS)
-            self.take_background_tasks()
-            while self.working:
-                self.work()
-                self.take_background_tasks()
+            self.background.finish(self.node)
         self.take_answers()
 
     def settle(self) -> None:
@@ -255,9 +220,7 @@ class _World:
     def crash(self, *, loses_power: bool) -> None:
         """The process ends as it stands; another one starts."""
         self.asked.clear()
-        for work in self.working:
-            work.task.close()
-        self.working.clear()
+        self.background.end()
         storage: Any = self.node.storage
         storage._directory._lock.release()  # the kernel does, when a process is gone
         self.disk.end_process()
@@ -273,7 +236,7 @@ class _World:
         """The process ends in peace."""
         self.asked.clear()
         self.disk.bad_syncs.clear()
-        while self.working:
+        while self.background.is_under_way:
             self.work()
         for topic in self.node.cluster.topics:  # a log that nobody used is not synced at the end either
             for partition in topic.partitions:

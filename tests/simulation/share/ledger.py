@@ -1,0 +1,245 @@
+"""What the members of one share group were told of the records of a partition, and what they may be told next.
+
+All of it is known from outside: from requests, answers and the clock. A record is *open* until an answer says that it is
+accepted or rejected, or that it was released after the last delivery that is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from kshim.share_partitions.share_partition import RELEASE, RENEW
+from kshim_protocol.errors import ErrorCode
+from tests.simulation.violation import require
+
+NOBODY = ""
+
+
+class Told(NamedTuple):
+    """One answered acquisition: offsets with their values, all of the same delivery count, at `at_ms`."""
+
+    reader: str
+    values: Mapping[int, bytes | None]
+    delivery_count: int
+    at_ms: int
+
+
+class _Record:
+    """`low` and `high`: between these is how often it was delivered, as the broker has to know.
+
+    A crash may forget deliveries after which nothing was written: `written` is what it cannot forget. `held_until_ms` is
+    the earliest and the latest end of the lock of `holder`. `is_said`: what `holder` said of it is on its way.
+    `unsure_count`: with this number of deliveries it may be done with, for nobody was told what became of the write.
+    """
+
+    __slots__ = (
+        "held_until_ms",
+        "high",
+        "holder",
+        "is_done",
+        "is_gone",
+        "is_said",
+        "low",
+        "must_come",
+        "unsure_count",
+        "value",
+        "written",
+    )
+
+    def __init__(self, value: bytes) -> None:
+        self.value = value
+        self.must_come = False
+        self.holder = NOBODY
+        self.held_until_ms = (0, 0)
+        self.low = self.high = self.written = 0
+        self.is_said = False
+        self.is_done = False
+        self.is_gone = False
+        self.unsure_count = 0
+
+    @property
+    def is_open(self) -> bool:
+        return not self.is_done and not self.is_gone
+
+
+class Statement:
+    """What one request says of records. `outcome`: whether it must be taken (True), refused (False), or may be either."""
+
+    def __init__(self, reader: str, types: Mapping[int, int], outcome: bool | None, at_ms: int) -> None:
+        self.reader = reader
+        self.types = types
+        self.outcome = outcome
+        self.at_ms = at_ms
+
+
+class Ledger:
+    """One partition. `is_troubled`: writes have failed since the last `calm`, so that less is certain."""
+
+    def __init__(self, name: str, *, lock_ms: int, delivery_limit: int, window: int) -> None:
+        self.name = name
+        self.is_troubled = False
+        self._lock_ms = lock_ms
+        self._delivery_limit = delivery_limit
+        self._window = window
+        self._records: dict[int, _Record] = {}
+
+    # Producers
+
+    def produced(self, base_offset: int, values: Iterable[bytes]) -> None:
+        """A producer was told so. Raises Violation."""
+        for offset, value in enumerate(values, base_offset):
+            record = self._record(offset, value)
+            record.must_come = True
+
+    def _record(self, offset: int, value: bytes | None) -> _Record:
+        record = self._records.get(offset)
+        if record is None:
+            record = self._records[offset] = _Record(value or b"")
+        require(record.value == value, "other-record", f"{self.name} {offset}: {value!r}, not {record.value!r}")
+        return record
+
+    def deleted_before(self, offset: int) -> None:
+        """An administrator asks for records to be deleted: nobody is to be told of them any more."""
+        for at, record in self._records.items():
+            record.is_gone |= at < offset
+
+    # Deliveries
+
+    def delivered(self, told: Told) -> None:
+        """A member was given records. Raises Violation."""
+        for offset, value in told.values.items():
+            where = f"{self.name} {offset} for {told.reader}"
+            require(value is not None, "acquired-without-record", where)
+            record = self._record(offset, value)
+            require(not record.is_done, "delivered-after-its-end", where)
+            require(not record.is_gone, "delivered-although-deleted", where)
+            require(not record.is_said, "delivered-while-written", where)
+            is_held = record.holder != NOBODY and told.at_ms < record.held_until_ms[0]
+            require(not is_held, "held-by-two", f"{where}: {record.holder} has it until {record.held_until_ms[0]}")
+            count = told.delivery_count
+            is_possible = record.low + 1 <= count <= record.high + 1
+            require(is_possible, "count-wrong", f"{where}: {count} after {record.low} to {record.high} deliveries")
+            require(count <= self._delivery_limit, "too-often", f"{where}: the {count}th time")
+            record.low = record.high = count
+            record.holder = told.reader
+            record.held_until_ms = (told.at_ms + self._lock_ms,) * 2
+        held = sum(self._is_held(record, told.at_ms) for record in self._records.values())
+        require(held <= self._window, "too-many-held", f"{self.name}: {held}")
+
+    @staticmethod
+    def _is_held(record: _Record, now_ms: int) -> bool:
+        return record.is_open and record.holder != NOBODY and now_ms < record.held_until_ms[0]
+
+    def held_by(self, reader: str, now_ms: int) -> list[int]:
+        """The offsets of the records that a member still has."""
+        return sorted(
+            offset
+            for offset, record in self._records.items()
+            if record.holder == reader and not record.is_said and self._is_held(record, now_ms)
+        )
+
+    def known(self) -> list[int]:
+        """All offsets that anybody was told of."""
+        return sorted(self._records)
+
+    # What members say
+
+    def says(self, reader: str, types: Mapping[int, int], now_ms: int) -> Statement:
+        """A member says of records what became of them; the request is about to be sent."""
+        rights = {self._has_right(reader, offset, now_ms) for offset in types}
+        outcome = False if False in rights else None if None in rights else True
+        if self.is_troubled:
+            outcome = None
+        if outcome is not False:
+            for offset, type_ in types.items():
+                record = self._records.get(offset)
+                if record is None or record.holder != reader or not record.is_open:
+                    continue
+                if type_ == RENEW:
+                    record.held_until_ms = (record.held_until_ms[0], now_ms + self._lock_ms)
+                else:
+                    record.is_said = True
+        return Statement(reader, types, outcome, now_ms)
+
+    def _has_right(self, reader: str, offset: int, now_ms: int) -> bool | None:
+        record = self._records.get(offset)
+        if record is None or not record.is_open or record.is_said or record.unsure_count:
+            return None  # what is said of records that are done with is passed over at the start of what is in flight
+        if record.holder == reader and now_ms < record.held_until_ms[0]:
+            return True
+        if record.holder == reader and now_ms < record.held_until_ms[1]:
+            return None
+        is_archived = record.high >= self._delivery_limit  # when its lock ended, or its holder left
+        return None if is_archived else False
+
+    def answered(self, statement: Statement, error: ErrorCode) -> None:
+        """What a member said has been answered. Raises Violation."""
+        is_taken = error is ErrorCode.NONE
+        where = f"{self.name} {sorted(statement.types)} by {statement.reader}: {error.name}"
+        if statement.outcome is not None and not self.is_troubled:
+            require(is_taken == statement.outcome, "wrongly-refused" if statement.outcome else "wrongly-taken", where)
+        is_written = is_taken or error is not ErrorCode.INVALID_RECORD_STATE
+        for offset, type_ in statement.types.items():
+            record = self._records.get(offset)
+            if record is None or not record.is_open or record.holder != statement.reader:
+                continue
+            if type_ == RENEW:
+                if is_taken:
+                    record.held_until_ms = (statement.at_ms + self._lock_ms,) * 2
+                continue
+            record.is_said = False
+            if is_taken:
+                self._ends(record, type_)
+            elif is_written:
+                record.unsure_count = record.high
+
+    def _ends(self, record: _Record, type_: int) -> None:
+        record.holder = NOBODY
+        record.written = record.high
+        if record.unsure_count < record.high:
+            record.unsure_count = 0
+        if type_ != RELEASE or record.low >= self._delivery_limit:
+            record.is_done = True
+
+    def gives_up(self, reader: str) -> None:
+        """The session of a member is over: others may have what it holds."""
+        for record in self._records.values():
+            if record.holder == reader:
+                record.holder = NOBODY
+                if record.is_said:
+                    record.is_said = False
+                    record.unsure_count = record.high
+
+    def crashed(self) -> None:
+        """The broker is gone, and what it had not written."""
+        for record in self._records.values():
+            if record.is_said:
+                record.unsure_count = record.high
+            record.holder = NOBODY
+            record.is_said = False
+            record.low = record.written
+
+    # What must come
+
+    def available(self, now_ms: int) -> list[int]:
+        """The records that the next who asks must be given, as long as nothing is being written."""
+        if self.is_troubled:
+            return []
+        open_offsets = sorted(offset for offset, record in self._records.items() if record.is_open)
+        return [
+            offset
+            for offset in open_offsets
+            if offset < open_offsets[0] + self._window and self._must_come(self._records[offset], now_ms)
+        ]
+
+    def _must_come(self, record: _Record, now_ms: int) -> bool:
+        is_free = record.holder == NOBODY or now_ms >= record.held_until_ms[1]
+        is_certain = record.must_come and not record.is_said and not record.unsure_count
+        return record.is_open and is_free and is_certain and record.high < self._delivery_limit
+
+    def missing(self) -> Iterator[int]:
+        """What should have been done with when everything was delivered and accepted."""
+        for offset, record in self._records.items():
+            if record.is_open and record.must_come and not record.unsure_count and record.high < self._delivery_limit:
+                yield offset
