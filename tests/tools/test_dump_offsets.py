@@ -283,7 +283,7 @@ def test_the_page_names_every_type_and_every_field(tmp_path: Path) -> None:
 
 
 def test_what_share_groups_made_of_records_is_read_from_their_topic(tmp_path: Path) -> None:
-    place = {"group_id": "g", "topic_id": bytes(15) + b"\x01", "partition": 3}
+    place: dict[str, Any] = {"group_id": "g", "topic_id": bytes(15) + b"\x01", "partition": 3}
     batch = StateBatch(first_offset=5, last_offset=9, delivery_state=2, delivery_count=1)
     snapshot = ShareSnapshotValue(
         snapshot_epoch=0,
