@@ -81,6 +81,33 @@ def test_a_log_that_comes_back_while_its_shard_is_retried_is_read_once() -> None
     assert len(node.defects) == 1
 
 
+def test_who_waits_for_a_shard_is_called_when_it_was_read_or_given_up() -> None:
+    node = a_node(storage=UnreadableStorage(), tolerates_defects=True)
+    groups = node.cluster.groups
+    groups.topic()
+    home = groups.coordinator.partition_for(GROUP)
+    assert error_of(node) is ErrorCode.NONE
+    log = node.log(OFFSETS_TOPIC, home)
+    assert isinstance(log, UnreadableLog)
+    called: list[str] = []
+    groups.loader.when_read({home}, lambda: called.append("at once"))
+    assert called == ["at once"]
+    groups.reload(home)
+    groups.loader.when_read({home, home + 1}, lambda: called.append("read"))
+    groups.loader.when_read({home}, lambda: called.append("read, too"))
+    groups.reload(home)
+    node.pass_ms(0)
+    assert called == ["at once"]
+    node.run_background_tasks()
+    assert called == ["at once", "read", "read, too"]
+    log.is_unreadable = True
+    groups.reload(home)
+    groups.loader.when_read({home}, lambda: called.append("given up"))
+    node.run_background_tasks()
+    node.pass_ms(0)
+    assert called[3:] == ["given up"]
+
+
 def test_a_shard_whose_topic_does_not_exist_yet_is_empty() -> None:
     node = a_node()
     assert error_of(node) is ErrorCode.NONE

@@ -276,9 +276,11 @@ class Cluster:
         """Ask a coordinator what another one wants to know."""
         from kshim.broker.errands import Errands
 
-        Errands(self.coordinators, self.apply).run(errand)
-        if self.share_partitions_made is not None:
-            self.share_partitions_made.has_asked(errand.request)
+        def asked(request: Any) -> None:
+            if self.share_partitions_made is not None:
+                self.share_partitions_made.has_asked(request)
+
+        Errands(self.coordinators, self.apply, asked=asked, defect=self.defect).run(errand)
 
     def _producer_id_for_transactions(self) -> int:
         """Raises KafkaError: COORDINATOR_NOT_AVAILABLE."""

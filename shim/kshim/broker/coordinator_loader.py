@@ -5,7 +5,7 @@ One task reads them one after the other, in slices; those that requests wait for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from importlib import import_module
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -64,6 +64,7 @@ class CoordinatorLoader:
         self._at_start: set[int] = set()
         self._leaderless: set[int] = set()
         self._reading: GeneratorType[None, None, None] | None = None
+        self._waiting: list[tuple[frozenset[int], Callable[[], None]]] = []
         self.on_loaded: list[Callable[[], None]] = []
         """Called when a shard has been read, whatever it holds; must not raise."""
 
@@ -87,6 +88,25 @@ class CoordinatorLoader:
         """A request needs a shard that is still loading."""
         if index in self._pending:
             self._wanted[index] = None
+
+    def when_read(self, indexes: Collection[int], then: Callable[[], None]) -> None:
+        """Call `then` when none of these shards is to be read any more, perhaps because it was given up; it must not raise.
+
+        In the order of the calls where several wait; at once, where there is nothing to wait for.
+        """
+        waits_for = frozenset(index for index in indexes if index in self._pending)
+        if not waits_for:
+            then()
+            return
+        for index in waits_for:
+            self.wanted(index)
+        self._waiting.append((waits_for, then))
+
+    def _wake(self) -> None:
+        ready = [then for indexes, then in self._waiting if not indexes & self._pending.keys()]
+        self._waiting = [one for one in self._waiting if one[0] & self._pending.keys()]
+        for then in ready:
+            then()
 
     @property
     def pending_count(self) -> int:
@@ -123,6 +143,8 @@ class CoordinatorLoader:
         """Forget a shard's state; requests that wait in it, and those that come until `load`, are answered `error`."""
         self._pending.pop(index, None)
         self._wanted.pop(index, None)
+        if self._waiting:
+            self._timers.after(0, self._wake, name="shard_load")  # it may be loaded again at once
         step = self._coordinator().unload(index, error)
         # A request that met a defect may be parked in there and is answered already.
         step.replies = [(ticket, response) for ticket, response in step.replies if not ticket.is_answered]  # type: ignore[attr-defined]
@@ -182,6 +204,7 @@ class CoordinatorLoader:
             self._failed(index, error, is_start=is_start)
         for listener in self.on_loaded:
             listener()
+        self._wake()
 
     def _failed(self, index: int, error: Exception, *, is_start: bool) -> None:
         """Damage that was there at the start ends the broker; anything else may be better after a while."""

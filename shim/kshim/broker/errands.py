@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from kshim.broker.coordinator_host import CoordinatorHost
 from kshim.coordinator.step import Errand, Now, RequestContext, Step, Ticket
 from kshim.storage.log import LogError
-from kshim_protocol.apis import API_TABLE
+from kshim_protocol.apis import API_TABLE, Api
 from kshim_protocol.errors import ErrorCode
 
 _CLIENT_ID = "errand"
@@ -39,14 +40,30 @@ class ErrandTicket(Ticket):
 
 
 class Errands:
-    """Runs the errands of Steps. `apply` carries out a Step."""
+    """Runs the errands of Steps. `apply` carries out a Step; `asked` is told of each request once it was made.
 
-    def __init__(self, coordinators: Mapping[str, CoordinatorHost[Any]], apply: Callable[[Step], None]) -> None:
+    `defect` takes an exception of an errand that had to wait, of which whoever sent it hears nothing any more.
+    """
+
+    def __init__(
+        self,
+        coordinators: Mapping[str, CoordinatorHost[Any]],
+        apply: Callable[[Step], None],
+        *,
+        asked: Callable[[Any], None],
+        defect: Callable[[BaseException, object], None],
+    ) -> None:
         self._coordinators = coordinators
         self._apply = apply
+        self._asked = asked
+        self._defect = defect
 
     def run(self, errand: Errand) -> None:
-        """Ask the other coordinator. Its topic is made when it is first needed."""
+        """Ask the other coordinator, when it has read the shards that the errand is about.
+
+        Kafka's PersisterStateManager asks again after a while where a coordinator is loading. The topic of the
+        coordinator is made when it is first needed.
+        """
         host = self._coordinators[errand.topic]
         api = API_TABLE[errand.request.info.api_key]
         ticket = ErrandTicket(errand, api.max_version, self._apply)
@@ -55,7 +72,21 @@ class Errands:
         except LogError:
             ticket.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return
+        shards = host.coordinator.shards_of(errand.request) if host.loader.pending_count else ()
+        if any(map(host.loader.is_pending, shards)):
+            host.loader.when_read(shards, partial(self._ask_later, host, errand, api, ticket))
+        else:
+            self._ask(host, errand, api, ticket)
+
+    def _ask_later(self, host: CoordinatorHost[Any], errand: Errand, api: Api, ticket: ErrandTicket) -> None:
+        try:
+            self._ask(host, errand, api, ticket)
+        except Exception as error:
+            self._defect(error, errand.request)
+
+    def _ask(self, host: CoordinatorHost[Any], errand: Errand, api: Api, ticket: ErrandTicket) -> None:
         now = errand.now
         context = RequestContext(api.max_version, _CLIENT_ID, _HOST, Now(now.mono_ms, now.wall_ms))
         answer: Callable[[Any, RequestContext, Ticket], Step] = getattr(host.coordinator, api.module)
         self._apply(answer(errand.request, context, ticket))
+        self._asked(errand.request)

@@ -340,6 +340,20 @@ def test_after_a_crash_what_was_held_returns_and_what_was_acknowledged_does_not(
     again.close()
 
 
+def test_whoever_comes_before_the_states_are_read_again_waits_for_them(tmp_path: Path) -> None:
+    node, member = a_reader(a_share_node(storage=files_in(tmp_path)))
+    member.acquire()
+    member.say((0, 9, ACCEPT))
+    node.close()
+    again = a_node(storage=files_in(tmp_path))
+    early = Member(again, "b")
+    early.client.send(early.fetch_request())
+    assert early.client.is_waiting
+    again.run_background_tasks()
+    assert in_words(early.client.take(ShareFetchResponse)) == "0:10-14x1"
+    again.close()
+
+
 def test_level_0_switches_share_groups_off_and_ends_their_sessions() -> None:
     node, member = a_reader(batches=1)
     assert member.acquire() == "0:0-4x1"

@@ -11,7 +11,7 @@ from kshim.coordinator.runtime import CoordinatorRuntime, FindShard
 from kshim.coordinator.share_state import apis
 from kshim.coordinator.share_state.config import ShareStateConfig
 from kshim.coordinator.share_state.replay import ShareStateReplay
-from kshim.coordinator.share_state.shard import ShareStateShard
+from kshim.coordinator.share_state.shard import SharePartitionKey, ShareStateShard
 from kshim.coordinator.step import SHARE_STATE_TOPIC, Now, RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.schema import Request
@@ -48,6 +48,14 @@ class ShareStateCoordinator(CoordinatorRuntime[ShareStateShard]):
     write_share_group_state: Final = _in_shards(apis.write_share_group_state)
     delete_share_group_state: Final = _in_shards(apis.delete_share_group_state)
     read_share_group_state_summary: Final = _in_shards(apis.read_share_group_state_summary)
+
+    def shards_of(self, request: Any) -> set[int]:
+        """The shards that a request of these APIs is about."""
+        return {
+            self.partition_for(apis.key_text(SharePartitionKey(request.group_id, topic.topic_id, one.partition)))
+            for topic in request.topics
+            for one in topic.partitions
+        }
 
     def topics_deleted(self, topic_ids: Collection[bytes], now: Now) -> Iterator[Step]:
         """Topics are gone: forget the states of their partitions, a shard a Step. Each must be applied before the next."""
