@@ -158,6 +158,8 @@ class SharePartitions:
         error = ErrorCode(result.error_code)
         start_offset = result.start_offset
         try:
+            if self._deliveries.get(place) is not delivery:
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # it began again while it was read
             if error is not ErrorCode.NONE:
                 raise KafkaError(_told(error))
             if start_offset == _NO_START:

@@ -7,6 +7,12 @@ from pathlib import Path
 import pytest
 
 from kshim_protocol.errors import ErrorCode
+from kshim_protocol.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+    AlterShareGroupOffsetsResponse,
+)
 from kshim_protocol.messages.api_versions import ApiVersionsRequest
 from kshim_protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -49,6 +55,13 @@ def a_reader(
     member = Member(node, "a")
     member.join()
     return node, member
+
+
+def moving(topic: str, index: int, *, start_offset: int) -> AlterShareGroupOffsetsRequest:
+    """The group `g` is to begin one partition anew."""
+    partition = AlterShareGroupOffsetsRequestPartition(partition_index=index, start_offset=start_offset)
+    altered = AlterShareGroupOffsetsRequestTopic(topic_name=topic, partitions=(partition,))
+    return AlterShareGroupOffsetsRequest(group_id="g", topics=(altered,))
 
 
 def test_records_are_acquired_acknowledged_and_not_delivered_again() -> None:
@@ -351,6 +364,28 @@ def test_whoever_comes_before_the_states_are_read_again_waits_for_them(tmp_path:
     assert early.client.is_waiting
     again.run_background_tasks()
     assert in_words(early.client.take(ShareFetchResponse)) == "0:10-14x1"
+    again.close()
+
+
+def test_a_state_that_begins_again_while_others_wait_for_it_is_read_again_by_them(tmp_path: Path) -> None:
+    node, member = a_reader(a_share_node(storage=files_in(tmp_path)))
+    member.acquire()
+    member.say((0, 9, ACCEPT))
+    member.acquire(partitions=(), epoch=-1)
+    assert member.heartbeat(-1).error_code == ErrorCode.NONE
+    node.close()
+    again = a_node(storage=files_in(tmp_path))
+    again.cluster.groups.loader.finish()
+    admin, early = again.client(), Member(again, "b")
+    admin.send(moving("t", 0, start_offset=2))
+    early.client.send(early.fetch_request())
+    assert admin.is_waiting
+    assert early.client.is_waiting
+    again.run_background_tasks()
+    moved = admin.take(AlterShareGroupOffsetsResponse)
+    assert moved.responses[0].partitions[0].error_code == ErrorCode.NONE
+    assert in_words(early.client.take(ShareFetchResponse)) == "0:NOT_LEADER_OR_FOLLOWER"
+    assert early.acquire(epoch=1) == "0:2-14x1"
     again.close()
 
 
