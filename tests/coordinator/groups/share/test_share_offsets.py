@@ -221,7 +221,7 @@ def test_partitions_without_state_and_groups_that_do_not_exist_are_nowhere() -> 
         "t0 at 1 lag -1 epoch 0, t2 at -1 lag -1 epoch 0, u1 at -1 lag -1 epoch 0, nothing0 at -1 lag -1 epoch 0"
     )
     assert world.where("nobody") == "nowhere"
-    assert world.where("nobody", {"t": (0,)}) == "t0 at -1 lag -1 epoch 0"
+    assert world.where("nobody", {"t": (0, 99)}) == "t0 at -1 lag -1 epoch 0, t99 at -1 lag -1 epoch 0"
 
 
 def test_many_groups_are_answered_together_in_the_order_asked_when_all_are_known() -> None:
@@ -246,10 +246,11 @@ def test_what_the_share_coordinator_refuses_is_told_of_each_partition() -> None:
     ]
 
 
-def test_groups_of_other_kinds_have_no_place() -> None:
+def test_groups_of_other_kinds_have_no_place_and_get_none() -> None:
     world = AdminWorld()
     world.join_classic()
-    assert world.where() == "GROUP_ID_NOT_FOUND Group g is not a share group."
+    assert world.where() == "nowhere"
+    assert world.where(topics={"t": (0,)}) == "t0 at -1 lag -1 epoch 0"
     assert world.moved({"t": {0: 1}}) == "GROUP_ID_NOT_FOUND Group g is not a share group."
     assert world.forgotten("t") == "GROUP_ID_NOT_FOUND Group g is not a share group."
 

@@ -72,7 +72,7 @@ def describe_share_group_offsets(
 ) -> None:
     """Start offsets and lags by group, for all partitions that have state where no topics are named.
 
-    A group that does not exist has none, which is no error; one of another kind: GROUP_ID_NOT_FOUND.
+    A group that does not exist, or is of another kind, has none, which is no error.
     """
     results: dict[int, describing.DescribeShareGroupOffsetsResponseGroup] = {}
     waiting = set(range(len(request.groups)))
@@ -90,14 +90,15 @@ def describe_share_group_offsets(
         try:
             shard = find_shard(asked.group_id)
             shard.require_loaded()
-            group = None if asked.group_id not in shard.groups else shard.share_group(asked.group_id)
+            group = shard.groups.get(asked.group_id)
         except KafkaError as error:
             refused = describing.DescribeShareGroupOffsetsResponseGroup(
                 group_id=asked.group_id, topics=(), error_code=error.code, error_message=error.message
             )
             is_known(place, refused, step)
             continue
-        _describe(shard, group, asked, end_offset, context.now, step, partial(is_known, place))
+        share_group = group if isinstance(group, ShareGroup) else None
+        _describe(shard, share_group, asked, end_offset, context.now, step, partial(is_known, place))
 
 
 def _describe(
