@@ -9,6 +9,11 @@ from kshim_protocol.messages import alter_share_group_offsets as altering
 from kshim_protocol.messages import delete_share_group_offsets as deleting
 from kshim_protocol.messages import describe_share_group_offsets as describing
 from kshim_protocol.messages.create_acls import AclCreation
+from kshim_protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kshim_protocol.messages.read_share_group_state_summary import (
     PartitionData,
     ReadShareGroupStateSummaryRequest,
@@ -103,6 +108,23 @@ def test_offsets_are_shown_moved_and_deleted_topic_by_topic() -> None:
         )
     )
     assert {one.topic_name: one.error_code for one in gone.responses} == {"t": 0, "secret": NO_TOPIC}
+
+
+def test_where_no_topic_is_allowed_the_error_of_the_group_is_said() -> None:
+    node, _ = a_node_of_alice(group_rule(Operation.READ), group_rule(Operation.DELETE))
+    committed = OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
+    commit = OffsetCommitRequest(
+        group_id="g", member_id="", topics=(OffsetCommitRequestTopic(name="t", partitions=(committed,)),)
+    )
+    assert named(node, "admin").ask(commit, 9).topics[0].partitions[0].error_code == ErrorCode.NONE
+    alice = named(node, "alice")
+    starts = (altering.AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=7),)
+    secret = altering.AlterShareGroupOffsetsRequestTopic(topic_name="secret", partitions=starts)
+    moved = alice.ask(altering.AlterShareGroupOffsetsRequest(group_id="g", topics=(secret,)))
+    assert (moved.error_code, moved.responses) == (ErrorCode.GROUP_ID_NOT_FOUND, ())
+    doomed = deleting.DeleteShareGroupOffsetsRequestTopic(topic_name="secret")
+    gone = alice.ask(deleting.DeleteShareGroupOffsetsRequest(group_id="g", topics=(doomed,)))
+    assert (gone.error_code, gone.responses) == (ErrorCode.GROUP_ID_NOT_FOUND, ())
 
 
 def test_where_all_topics_are_asked_for_those_that_may_not_be_seen_are_left_out() -> None:

@@ -50,10 +50,10 @@ def share_records(call: Call) -> Step:
 
 @guards("AlterShareGroupOffsets")
 def alter_share_group_offsets(call: Call) -> Step:
-    """READ on the group and on the topics."""
+    """READ on the group and on the topics. A group that has an error says it, even where no topic is allowed."""
     if not call.may(Operation.READ, ResourceType.GROUP, call.request.group_id):
         return call.refuse(ResourceType.GROUP)
-    return call.split(Rows("topics", "responses", Operation.READ, refused=_not_altered))
+    return call.split(Rows("topics", "responses", Operation.READ, refused=_not_altered, always_asks=True))
 
 
 def _not_altered(topic: Any) -> AlterShareGroupOffsetsResponseTopic:
@@ -71,10 +71,10 @@ def _not_altered(topic: Any) -> AlterShareGroupOffsetsResponseTopic:
 
 @guards("DeleteShareGroupOffsets")
 def delete_share_group_offsets(call: Call) -> Step:
-    """DELETE on the group, READ on the topics."""
+    """DELETE on the group, READ on the topics; an error of the group is said as above."""
     if not call.may(Operation.DELETE, ResourceType.GROUP, call.request.group_id):
         return call.refuse(ResourceType.GROUP)
-    return call.split(Rows("topics", "responses", Operation.READ, refused=_not_deleted))
+    return call.split(Rows("topics", "responses", Operation.READ, refused=_not_deleted, always_asks=True))
 
 
 def _not_deleted(topic: Any) -> DeleteShareGroupOffsetsResponseTopic:
