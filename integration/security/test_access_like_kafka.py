@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -26,6 +27,11 @@ from kshim_protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+)
+from kshim_protocol.messages.read_share_group_state_summary import (
+    PartitionData,
+    ReadShareGroupStateSummaryRequest,
+    ReadStateSummaryData,
 )
 
 pytestmark = pytest.mark.kafka
@@ -80,9 +86,11 @@ RULES: dict[str, tuple[AclCreation, ...]] = {
     "create topics only": (rule(TOPIC, "*", CREATE),),
     "configurations of topics": (rule(TOPIC, "orders", DESCRIBE_CONFIGS), rule(TOPIC, "payments", ALTER_CONFIGS)),
     "read a group": (rule(GROUP, GROUPS[0], READ),),
+    "read groups": (rule(GROUP, "group", READ, pattern=PREFIXED),),
     "read a group and a topic": (rule(GROUP, "group", READ, pattern=PREFIXED), rule(TOPIC, "orders", READ)),
     "describe a group and a topic": (rule(GROUP, GROUPS[0], DESCRIBE), rule(TOPIC, "payments", DESCRIBE)),
     "delete a group": (rule(GROUP, "*", DELETE), rule(TOPIC, "orders", READ)),
+    "delete groups without topics": (rule(GROUP, "*", DELETE),),
     "a group from elsewhere": (rule(GROUP, GROUPS[0], READ, host="10.9.9.9"),),
     "a group from here": (rule(GROUP, GROUPS[0], READ, host="127.0.0.1"),),
     "a transaction": (
@@ -172,8 +180,25 @@ def furnished(name: str, address: tuple[str, int]) -> Place:
     wait_until(lambda: all(row.error_code == 0 for row in admin.ask(coordinators, 4).coordinators))
     end = EndTxnRequest(transactional_id="txn-a", producer_id=1, producer_epoch=0, committed=True)
     wait_until(lambda: admin.ask(end, 3).error_code not in LOADING)
+    wait_until(lambda: keeps_share_states(admin, [topic.topic_id for topic in made.topics]))
     alice = connected(address, "alice", USERS["alice"])
     return Place(name, admin, alice, {topic.name: topic.topic_id for topic in made.topics})
+
+
+def keeps_share_states(admin: Client, topic_ids: list[bytes]) -> bool:
+    """Whether the share coordinator answers for what is asked of it later; where it does not, Kafka's broker waits."""
+    keys = tuple(
+        f"{group_id}:{urlsafe_b64encode(topic_id).decode().rstrip('=')}:0"
+        for group_id in GROUPS
+        for topic_id in topic_ids
+    )
+    coordinators = admin.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=keys), 6).coordinators
+    if any(row.error_code for row in coordinators):
+        return False
+    first = (PartitionData(partition=0, leader_epoch=0),)
+    topics = tuple(ReadStateSummaryData(topic_id=topic_id, partitions=first) for topic_id in topic_ids)
+    answers = [admin.ask(ReadShareGroupStateSummaryRequest(group_id=one, topics=topics), 1) for one in GROUPS]
+    return not any(topic.partitions[0].error_code in LOADING for answer in answers for topic in answer.results)
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

@@ -48,7 +48,7 @@ def share_records(ids: Mapping[str, bytes]) -> Rows:
                 group_id=group_id,
                 member_id=NO_MEMBER,
                 share_session_epoch=epoch,
-                max_wait_ms=0,
+                max_wait_ms=2_000,  # in which Kafka finds that there is no state
                 min_bytes=0,
                 max_bytes=1,
                 max_records=1,
@@ -63,9 +63,8 @@ def share_records(ids: Mapping[str, bytes]) -> Rows:
 
 def share_offsets(ids: Mapping[str, bytes]) -> Rows:
     names = (*TOPICS, MISSING)
-    asked = tuple(
-        describing.DescribeShareGroupOffsetsRequestTopic(topic_name=name, partitions=(0, 9)) for name in names
-    )
+    # Kafka asks its share coordinator for half a minute where a partition is not there.
+    asked = tuple(describing.DescribeShareGroupOffsetsRequestTopic(topic_name=name, partitions=(0,)) for name in names)
     for topics in (None, asked):
         groups = tuple(
             describing.DescribeShareGroupOffsetsRequestGroup(group_id=group_id, topics=topics) for group_id in GROUPS
@@ -80,10 +79,11 @@ def share_offsets(ids: Mapping[str, bytes]) -> Rows:
         for name in names
     )
     deleted = tuple(deleting.DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in names)
-    for group_id in GROUPS:  # which are not share groups, so that nothing changes
+    # The first group is not a share group; the second does not exist, and is not made for a topic that is not there.
+    for group_id, rows in zip(GROUPS, (altered, altered[-1:]), strict=True):
         yield (
             f"AlterShareGroupOffsets {group_id}",
-            altering.AlterShareGroupOffsetsRequest(group_id=group_id, topics=altered),
+            altering.AlterShareGroupOffsetsRequest(group_id=group_id, topics=rows),
             0,
         )
         yield (
