@@ -31,15 +31,11 @@ NOT_SUPPORTED = {
         (
             "addRaftVoter",
             "alterReplicaLogDirs",
-            "alterShareGroupOffsets",
             "createDelegationToken",
-            "deleteShareGroupOffsets",
             "describeDelegationToken",
             "describeMetadataQuorum",
-            "describeShareGroups",
             "describeStreamsGroups",
             "expireDelegationToken",
-            "listShareGroupOffsets",
             "removeRaftVoter",
             "renewDelegationToken",
             "unregisterBroker",
@@ -50,11 +46,6 @@ NOT_SUPPORTED = {
     "alterClientQuotas": "PolicyViolationException",
 }
 """What kshim does not do, and how a caller hears of it."""
-OTHERWISE = {
-    "deleteShareGroups": "GroupIdNotFoundException",
-}
-"""Calls that work and answer something else: a share group that does not exist is
-not found, which Kafka deletes without a word."""
 UNEQUAL = {"describeConfigs of a broker"}
 """Its number of keys grows with what others have set on the Kafka that all tests share."""
 
@@ -82,8 +73,7 @@ def test_every_call_of_javas_admin_does_as_on_kafka_or_says_that_it_cannot(
     ours, theirs = (outcomes(broker, prefix) for broker in (kshim_process, real_kafka))
     assert ours.keys() == theirs.keys()
     assert {call: ours[call] for call in NOT_SUPPORTED} == NOT_SUPPORTED
-    assert {call: ours[call] for call in OTHERWISE} == OTHERWISE
-    equal = ours.keys() - NOT_SUPPORTED.keys() - OTHERWISE.keys() - UNEQUAL
+    equal = ours.keys() - NOT_SUPPORTED.keys() - UNEQUAL
     assert {call: ours[call] for call in equal} == {call: theirs[call] for call in equal}
 
 
