@@ -21,7 +21,7 @@ PARTITION_COUNT = 6
 SHORTEST_SESSION_TIMEOUT_MS = 6_000
 """The least that Kafka accepts by default (`group.min.session.timeout.ms`)."""
 
-SETTLE_TIMEOUT_S = 30
+SETTLE_TIMEOUT_S = 90  # a client may wait long for a broker that starts again on a busy machine
 """For what needs no timeout to run out: less than the 45 s default session timeout of the clients."""
 
 M = TypeVar("M", bound=Member)

@@ -11,7 +11,10 @@ import pytest
 
 from tests.repository.checkout import ROOT
 
-PYTEST = "pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder --durations=25 tests integration docs/examples"
+PYTEST = (
+    "pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 0 --durations=25 "
+    "tests integration docs/examples"
+)
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
 NEW = """#!/bin/sh
