@@ -1,0 +1,418 @@
+"""What requests cost without sockets, in machine instructions: the same on a busy machine as on a quiet one.
+
+    python -m bench.instructions [--measures heartbeat commit-10 ...] [--profile]
+
+A node with a data directory handles requests in one process: from the bytes that came to the bytes that are to be
+sent, its log (standard verbosity) written nowhere. valgrind's cachegrind (it has to be installed) counts what a warm
+process spends on requests. Not in it is the kernel's part, nor that of trio. Printed: thousand instructions a request.
+`--profile` prints instead where Python's time goes, by cProfile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import os
+import pstats
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import count, cycle
+from typing import Any, Final, NamedTuple
+
+from bench.data_plane import WALL_MS, fail
+from kshim.broker.cluster import Cluster, RandomIds
+from kshim.broker.node import Node
+from kshim.broker.request import API_VERSIONS, errors_in
+from kshim.broker.router import Router
+from kshim.cli.log import Log
+from kshim.config.broker_config import BrokerConfig
+from kshim.coordinator.step import Now
+from kshim.server.connection import ServerConnection
+from kshim.server.limits import ServerLimits
+from kshim.server.request_memory import RequestMemory
+from kshim.storage.directory import DataDirectory
+from kshim.storage.stores import DirectoryStorage
+from kshim_protocol.apis import API_TABLE
+from kshim_protocol.codec import codec
+from kshim_protocol.errors import ErrorCode
+from kshim_protocol.frame import build_request_frame
+from kshim_protocol.messages.api_versions import ApiVersionsRequest
+from kshim_protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kshim_protocol.messages.heartbeat import HeartbeatRequest
+from kshim_protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kshim_protocol.messages.list_groups import ListGroupsRequest
+from kshim_protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kshim_protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kshim_protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from kshim_protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kshim_protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from kshim_protocol.records.batch import build_batch
+from kshim_protocol.records.record import Record
+from kshim_protocol.schema import Request
+
+PARTITIONS: Final = 100
+WARM: Final = 20
+TOPIC: Final = "bench"
+
+
+class Peer:
+    """A connection to the node, without a socket."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._connection = ServerConnection(
+            broker.router,
+            "/127.0.0.1",
+            40_000,
+            limits=ServerLimits(),
+            request_memory=RequestMemory(-1),
+            log=broker.log,
+            wake=lambda: None,
+        )
+
+    def send(self, frame: bytes) -> bytes:
+        """Handle a request; its answer, empty while it waits."""
+        connection = self._connection
+        connection.receive(frame)
+        connection.handle(self._broker.now, 0)
+        return bytes(connection.next_to_send())
+
+    def ask(self, request: Request[Any], version: int) -> Any:
+        """The same with messages; None for what waits."""
+        answer = self.send(frame_of(request, version))
+        return None if not answer else answer_in(answer, request, version)
+
+    def awaited(self, request: Request[Any], version: int) -> Any:
+        """The answer of a request that waited."""
+        return answer_in(bytes(self._connection.next_to_send()), request, version)
+
+
+class Broker:
+    """A node whose clock stands still."""
+
+    def __init__(self, folder: str) -> None:
+        numbers = count(1)
+        self.now = Now(0, WALL_MS)
+        random_ids = RandomIds(
+            lambda: f"00000000-0000-4000-8000-{next(numbers):012x}", lambda: next(numbers).to_bytes(16, "big")
+        )
+        self.log = Log(open(os.devnull, "w"), "text")  # noqa: SIM115
+        self.cluster = Cluster(
+            BrokerConfig({"group.initial.rebalance.delay.ms": "0"}),
+            DirectoryStorage(DataDirectory.open(folder, cluster_id="bench", node_id=1)),
+            random_ids,
+            cluster_id="bench",
+            on_event=self.log.coordinator_event,
+            on_defect=fail,
+        )
+        self.router = Router(Node(self.cluster, 1, "127.0.0.1", 9092))
+        self.cluster.start(lambda: self.now)
+        self.cluster.create_topic(TOPIC, PARTITIONS)
+
+    def pass_time(self) -> None:
+        """Fire the timers that are due, as joins that wait for others are answered by one."""
+        while (deadline_ms := self.router.next_deadline()) is not None and deadline_ms <= self.now.mono_ms:
+            self.router.advance(self.now)
+
+
+def frame_of(request: Request[Any], version: int) -> bytes:
+    key = type(request).info.api_key
+    assert key is not None
+    body = codec(type(request), version).build(request)
+    return build_request_frame(key, version, 7, "bench", body, flexible=API_TABLE[key].is_flexible(version))
+
+
+def answer_in(frame: bytes, request: Request[Any], version: int) -> Any:
+    """The answer, which has to be one without an error, but for that of a first JoinGroup."""
+    key = type(request).info.api_key
+    assert key is not None
+    body_at = 9 if API_TABLE[key].is_flexible(version) and key != API_VERSIONS else 8
+    answer = codec(API_TABLE[key].response_class(), version).parse(frame, body_at)[0]
+    assert set(errors_in(answer)) <= {ErrorCode.MEMBER_ID_REQUIRED}, answer
+    return answer
+
+
+class Member(NamedTuple):
+    group_id: str
+    member_id: str
+    generation_id: int
+
+
+def join_request(group_id: str, member_id: str = "") -> JoinGroupRequest:
+    subscription = b"\0\1\0\0\0\1\0\5bench\xff\xff\xff\xff\0\0\0\0"
+    return JoinGroupRequest(
+        group_id=group_id,
+        session_timeout_ms=30_000,
+        rebalance_timeout_ms=60_000,
+        member_id=member_id,
+        protocol_type="consumer",
+        protocols=(JoinGroupRequestProtocol(name="range", metadata=subscription),),
+    )
+
+
+def group_of(broker: Broker, group_id: str, size: int) -> list[Member]:
+    """A stable group of new members, each on a connection of its own."""
+    peers = [Peer(broker) for _ in range(size)]
+    requests = []
+    for peer in peers:
+        first = peer.ask(join_request(group_id), 9)
+        requests.append(join_request(group_id, first.member_id))
+    joined = [peer.ask(request, 9) for peer, request in zip(peers, requests, strict=True)]
+    if size > 1:  # the first has joined alone, and the others wait for it to join again
+        joined[0] = peers[0].ask(requests[0], 9)
+        broker.pass_time()
+        joined = [
+            answer or peer.awaited(request, 9) for peer, request, answer in zip(peers, requests, joined, strict=True)
+        ]
+    leader = next(answer for answer in joined if answer.leader == answer.member_id)
+    assignments = tuple(
+        SyncGroupRequestAssignment(member_id=member.member_id, assignment=b"\0\1\0\0\0\1\0\5bench\0\0\0\1\0\0\0\1")
+        for member in leader.members
+    )
+    for peer, answer in sorted(zip(peers, joined, strict=True), key=lambda pair: pair[1] is leader):
+        request = SyncGroupRequest(
+            group_id=group_id,
+            generation_id=answer.generation_id,
+            member_id=answer.member_id,
+            protocol_type="consumer",
+            protocol_name="range",
+            assignments=assignments if answer is leader else (),
+        )
+        peer.ask(request, 5)
+    return [Member(group_id, answer.member_id, answer.generation_id) for answer in joined]
+
+
+# What is measured: from a broker to what is done once a request
+
+
+def _repeated(broker: Broker, requests: list[Request[Any]], version: int) -> Callable[[], object]:
+    peer = Peer(broker)
+    for request in requests:
+        peer.ask(request, version)
+    following = cycle([frame_of(request, version) for request in requests])
+    return lambda: peer.send(next(following))
+
+
+def heartbeat(broker: Broker) -> Callable[[], object]:
+    member = group_of(broker, "one", 1)[0]
+    request = HeartbeatRequest(group_id="one", generation_id=member.generation_id, member_id=member.member_id)
+    return _repeated(broker, [request], 4)
+
+
+def _commits(member: Member, partition_count: int, metadata: str = "") -> list[Request[Any]]:
+    return [
+        OffsetCommitRequest(
+            group_id=member.group_id,
+            generation_id_or_member_epoch=member.generation_id,
+            member_id=member.member_id,
+            topics=(
+                OffsetCommitRequestTopic(
+                    name=TOPIC,
+                    partitions=tuple(
+                        OffsetCommitRequestPartition(
+                            partition_index=index, committed_offset=1000 + number, committed_metadata=metadata
+                        )
+                        for index in range(partition_count)
+                    ),
+                ),
+            ),
+        )
+        for number in range(16)
+    ]
+
+
+def commit(partition_count: int, metadata: str = "") -> Callable[[Broker], Callable[[], object]]:
+    return lambda broker: _repeated(broker, _commits(group_of(broker, "one", 1)[0], partition_count, metadata), 8)
+
+
+def fetch_offsets(partition_count: int) -> Callable[[Broker], Callable[[], object]]:
+    def measure(broker: Broker) -> Callable[[], object]:
+        Peer(broker).ask(_commits(group_of(broker, "one", 1)[0], partition_count)[0], 8)
+        topics = (OffsetFetchRequestTopic(name=TOPIC, partition_indexes=tuple(range(partition_count))),)
+        return _repeated(broker, [OffsetFetchRequest(group_id="one", topics=topics)], 7)
+
+    return measure
+
+
+def _produce(record_count: int) -> Request[Any]:
+    batch = build_batch([Record(None, b"x" * 100, timestamp_ms=WALL_MS) for _ in range(record_count)])
+    data = TopicProduceData(name=TOPIC, partition_data=(PartitionProduceData(index=0, records=batch),))
+    return ProduceRequest(acks=-1, timeout_ms=1000, topic_data=(data,))
+
+
+def produce(record_count: int) -> Callable[[Broker], Callable[[], object]]:
+    return lambda broker: _repeated(broker, [_produce(record_count)], 9)
+
+
+def fetch(broker: Broker) -> Callable[[], object]:
+    peer = Peer(broker)
+    for _ in range(64):
+        peer.ask(_produce(150), 9)
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    request = FetchRequest(
+        max_wait_ms=0, min_bytes=1, topics=(FetchTopic(topic=TOPIC, partitions=(partition,)),), session_epoch=-1
+    )
+    return _repeated(broker, [request], 12)
+
+
+def api_versions(broker: Broker) -> Callable[[], object]:
+    request = ApiVersionsRequest(client_software_name="bench", client_software_version="1")
+    return _repeated(broker, [request], 3)
+
+
+def metadata(broker: Broker) -> Callable[[], object]:
+    return _repeated(broker, [MetadataRequest(topics=(MetadataRequestTopic(name=TOPIC),))], 12)
+
+
+def join(size: int) -> Callable[[Broker], Callable[[], object]]:
+    def measure(broker: Broker) -> Callable[[], object]:
+        numbers = count()
+        return lambda: group_of(broker, f"group-{next(numbers)}", size)
+
+    return measure
+
+
+def list_groups(broker: Broker) -> Callable[[], object]:
+    for number in range(1000):
+        group_of(broker, f"group-{number}", 1)
+    return _repeated(broker, [ListGroupsRequest()], 4)
+
+
+class Measure(NamedTuple):
+    """`prepare(broker)` gives what is done once a request, `repeats` times."""
+
+    prepare: Callable[[Broker], Callable[[], object]]
+    repeats: int
+
+
+MEASURES: Final = {
+    "heartbeat": Measure(heartbeat, 1000),
+    "commit-1": Measure(commit(1), 400),
+    "commit-10": Measure(commit(10), 200),
+    "commit-100": Measure(commit(100), 60),
+    "commit-10-metadata": Measure(commit(10, "of some use"), 200),
+    "offset-fetch-1": Measure(fetch_offsets(1), 400),
+    "offset-fetch-10": Measure(fetch_offsets(10), 200),
+    "offset-fetch-100": Measure(fetch_offsets(100), 60),
+    "produce-1": Measure(produce(1), 300),
+    "produce-150": Measure(produce(150), 100),
+    "fetch-1-mib": Measure(fetch, 100),
+    "api-versions": Measure(api_versions, 300),
+    "metadata": Measure(metadata, 100),
+    "join-1": Measure(join(1), 60),
+    "join-100": Measure(join(100), 3),
+    "list-1000-groups": Measure(list_groups, 10),
+}
+
+
+def prepared(name: str, folder: str) -> Callable[[], object]:
+    """What is done once a request, after a warm-up."""
+    measure = MEASURES[name]
+    act = measure.prepare(Broker(f"{folder}/data"))
+    for _ in range(min(WARM, measure.repeats)):
+        act()
+    return act
+
+
+def play(names: Sequence[str]) -> None:
+    """Do each measure in a process of its own, which forks twice when it is warm: to do nothing, and the requests.
+
+    Printed of each: its name and the ids of these two.
+    """
+    for name in names:
+        _forked(partial(_play, name))
+
+
+def _play(name: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        act = prepared(name, folder)
+        idle, busy = (_forked(partial(_repeat, act, repeats)) for repeats in (0, MEASURES[name].repeats))
+        print(name, idle, busy, flush=True)
+
+
+def _repeat(act: Callable[[], object], repeats: int) -> None:
+    for _ in range(repeats):
+        act()
+
+
+def _forked(act: Callable[[], None]) -> int:
+    """The id of a process that did that, and no more."""
+    process_id = os.fork()
+    if process_id == 0:
+        status = 1
+        try:
+            act()
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    if os.waitpid(process_id, 0)[1]:
+        raise SystemExit(1)
+    return process_id
+
+
+def count_instructions(names: Sequence[str]) -> None:
+    """Print those of each measure as soon as they are known."""
+    if shutil.which("valgrind") is None:
+        raise SystemExit("Counting instructions needs valgrind, which is not installed.")
+    command = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", sys.executable]
+    arguments = ["-m", "bench.instructions", "--play", "--measures", *names]
+    spent: dict[str, int] = {}  # by process id
+    others = []
+    with subprocess.Popen(
+        [*command, *arguments],
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as playing:
+        assert playing.stdout is not None
+        for line in playing.stdout:
+            if found := re.match(r"==(\d+)== I +refs: +([\d,]+)", line):
+                spent[found[1]] = int(found[2].replace(",", ""))
+            elif found := re.match(r"(\S+) (\d+) (\d+)\n", line):
+                thousands = (spent[found[3]] - spent[found[2]]) / MEASURES[found[1]].repeats / 1000
+                print(f"{found[1]:20} {thousands:9.1f} thousand instructions", flush=True)
+            else:
+                others.append(line)
+    if playing.returncode:
+        raise SystemExit("".join(others))
+
+
+def print_profile(name: str) -> None:
+    profile = cProfile.Profile()
+    with tempfile.TemporaryDirectory() as folder:
+        act = prepared(name, folder)
+        profile.runcall(_repeat, act, MEASURES[name].repeats)
+    print(name)
+    pstats.Stats(profile).sort_stats("tottime").print_stats(25)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--measures", nargs="+", choices=MEASURES, default=list(MEASURES))
+    parser.add_argument("--profile", action="store_true", help="cProfile instead, of the slowest functions")
+    parser.add_argument("--play", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.play:
+        play(options.measures)
+    elif options.profile:
+        for name in options.measures:
+            print_profile(name)
+    else:
+        count_instructions(options.measures)
+
+
+if __name__ == "__main__":
+    main()
