@@ -10,6 +10,7 @@ from typing import Any
 
 from kshim_protocol.apis import API_TABLE
 from kshim_protocol.codec import codec
+from kshim_protocol.rows import Rows
 
 Tree = Any
 """Dicts, lists and plain values."""
@@ -95,7 +96,7 @@ def _tree(field: str, value: Any, rename: Callable[[str, str], str | None], name
         return rename(field, value)
     if isinstance(value, bytes):
         return name_topic(value) if field == "topic_id" else value
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | Rows):
         return [_tree(field, item, rename, name_topic) for item in value]
     if dataclasses.is_dataclass(value):
         name = type(value).__name__

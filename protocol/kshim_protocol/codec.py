@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from kshim_protocol.frame import ProtocolError
+from kshim_protocol.rows import Layout
 from kshim_protocol.schema import Struct
 
 if TYPE_CHECKING:
@@ -138,6 +139,24 @@ class Codec(Generic[S]):
     def _explain_build(self, obj: S, error: Exception) -> bytes:
         """The generated code gave up: a value that cannot travel, or unknown tagged fields (left to construct)."""
         return self.build_interpreted(obj)
+
+
+def _struct_parser(layout: Layout[S]) -> Callable[[bytes, int], tuple[S, int]]:
+    """What reads one struct, out of bytes that are known to hold it: whatever else it finds is an AssertionError."""
+    from kshim_protocol.compiler import compile_parse
+    from kshim_protocol.wire import struct_tree_for
+
+    cls, version = layout.cls, layout.version
+
+    def explain(data: bytes, offset: int, error: Exception) -> tuple[S, int]:
+        raise AssertionError(f"{data[offset:].hex()} holds no {cls.__name__}") from error
+
+    return compile_parse(
+        struct_tree_for(cls, version, is_flexible=layout.is_flexible), f"{cls.__name__} v{version}", explain
+    )
+
+
+Layout.make_parser = _struct_parser
 
 
 def codec(cls: type[S], version: int) -> Codec[S]:

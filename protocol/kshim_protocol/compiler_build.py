@@ -21,6 +21,7 @@ from kshim_protocol.compiler_source import (
     text_size,
     uvarint,
 )
+from kshim_protocol.rows import Rows
 
 
 class BuildCode:
@@ -154,7 +155,11 @@ class BuildCode:
             line(indent, f"if {v} is None: out.append({_null(subcon.size)!r})")
             line(indent, "else:")
             inner += 1
-        line(inner, f"{n} = len({v})")
+        if subcon.layout is not None:
+            self.source.scope["Rows"] = Rows
+            line(inner, f"{n} = {v}.length if {v}.__class__ is Rows else len({v})")  # a call in Python less
+        else:
+            line(inner, f"{n} = len({v})")
         size = self.size(subcon.size, n)
         if size:
             self.add(size)
@@ -166,6 +171,9 @@ class BuildCode:
             return
         one = self.source.name("one")
         self.flush(inner)
+        if subcon.layout is not None:
+            layout = self.source.constant("layout", subcon.layout)
+            line(inner, f"if {v}.__class__ is Rows and {v}.layout is {layout}: out.append({v}.data); {v} = ()")
         line(inner, f"for {one} in {v}:")
         self.value(element, one, inner + 1)
         self.flush(inner + 1)

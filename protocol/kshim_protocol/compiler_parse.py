@@ -26,6 +26,7 @@ from kshim_protocol.compiler_source import (
     unknown_tags,
 )
 from kshim_protocol.frame import MAX_SECTION_TAGS
+from kshim_protocol.rows import WORTH_ROWS, Rows
 
 
 class ParseCode:
@@ -175,6 +176,9 @@ class ParseCode:
         if isinstance(element, wire.Fixed):
             self.fixed_items(element, n, target, inner)
         elif isinstance(element, wire.RowTree):
+            if subcon.layout is not None and self.max_elements is not None:
+                self.kept_items(subcon, n, target, inner)
+                inner += 1
             self.struct_items(element, n, target, inner)
         else:
             self.other_items(element, n, target, inner)
@@ -211,6 +215,29 @@ class ParseCode:
         line(indent, f"for {one} in {rows}:")
         self.fill(element, one, indent + 1)
         self.settle(indent + 1)
+
+    def kept_items(self, subcon: wire.Items, n: str, target: str, indent: int) -> None:
+        """The bytes of an array of several structs, where all text in it is empty or all null: then they are equally long,
+        and stay bytes. What follows is for others."""
+        line, name, width = self.source.line, self.source.name("kept"), subcon.element.min_bytes
+        tests, at = [], 0
+        for _, part in subcon.element.fields:
+            if not isinstance(part, wire.Fixed):
+                assert isinstance(part, wire.Sized), "rows hold no arrays and structs"
+                first = f"{name}[{at}]" if part.is_nullable else str(int(isinstance(part.size, wire.CompactSize)))
+                bytes_at = range(at, at + wire.min_bytes(part))
+                tests += [f"{name}[{byte_at}::{width}].count({first}) == {n}" for byte_at in bytes_at]
+                if part.is_nullable:
+                    tests.append(f"{first} in {(0, 1) if isinstance(part.size, wire.CompactSize) else (0, 255)}")
+            at += wire.min_bytes(part)
+        if subcon.element.tagged is not None:
+            tests.append(f"{name}[{at}::{width}].count(0) == {n}")
+        self.source.scope["Rows"] = Rows
+        layout = self.source.constant("layout", subcon.layout)
+        kept = f"({name} := data[at:at + {width} * {n}])"
+        line(indent, f"if {' and '.join([f'{n} >= {WORTH_ROWS}', kept, *tests])}:")
+        line(indent + 1, f"{target} = Rows({layout}, {n}, {name}); at += {width} * {n}")
+        line(indent, "else:")
 
     def other_items(self, element: Any, n: str, target: str, indent: int) -> None:
         """An array of strings or bytes."""

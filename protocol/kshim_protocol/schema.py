@@ -16,7 +16,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, dataclass_transform, overload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from kshim_protocol.errors import ErrorCode
 
@@ -47,10 +47,22 @@ class Row:
     """How one field travels. Made by the row functions, named by the decorator.
 
     `element` is the element of an array: a Struct class or a type name. `nullable`, `versions` are version ranges.
-    `tag` is the number of a tagged row, None for one in fixed position. `flexible=False`: never compact.
+    `tag` is the number of a tagged row, None for one in fixed position. `flexible=False`: never compact. `keeps_bytes`: see
+    `rows`.
     """
 
-    __slots__ = ("default", "element", "flexible", "ignorable", "name", "nullable", "tag", "type", "versions")
+    __slots__ = (
+        "default",
+        "element",
+        "flexible",
+        "ignorable",
+        "keeps_bytes",
+        "name",
+        "nullable",
+        "tag",
+        "type",
+        "versions",
+    )
 
     def __init__(
         self,
@@ -63,6 +75,7 @@ class Row:
         ignorable: bool = False,
         tag: int | None = None,
         flexible: bool = True,
+        keeps_bytes: bool = False,
     ) -> None:
         self.name = ""
         self.type = type_
@@ -73,6 +86,7 @@ class Row:
         self.ignorable = ignorable
         self.tag = tag
         self.flexible = flexible
+        self.keeps_bytes = keeps_bytes
 
     def __repr__(self) -> str:
         return f"<row {self.name}: {self.type} {self.versions[0]}-{self.versions[1]}>"
@@ -312,6 +326,11 @@ def array(element: Any, versions: str, **options: Any) -> Any:
     return Row("array", versions, element=element, **options)
 
 
+def rows(element: type[S], versions: str, *, default: Sequence[S] = MISSING) -> Sequence[S]:
+    """An array of structs without arrays and structs in them, which may stay the bytes it travels as: see `rows.Rows`."""
+    return Row("array", versions, element=element, default=default, keeps_bytes=True)  # type: ignore[return-value]
+
+
 @overload
 def struct_(element: type[S], versions: str, *, nullable: str, default: S | None = ..., ignorable: bool = ..., tag: int | None = ...) -> S | None: ...  # fmt: skip
 @overload
@@ -324,7 +343,9 @@ def struct_(element: Any, versions: str, **options: Any) -> Any:
 # fmt: off
 @dataclass_transform(
     kw_only_default=True, frozen_default=True,
-    field_specifiers=(string, bytes_, records, int8, int16, uint16, int32, int64, float64, boolean, uuid, array, struct_),
+    field_specifiers=(
+        string, bytes_, records, int8, int16, uint16, int32, int64, float64, boolean, uuid, array, rows, struct_,
+    ),
 )
 def struct(cls: type[T]) -> type[T]:
     """Declare a part of messages. Its rows follow the version and the flexibility of the message it stands in."""
@@ -333,7 +354,9 @@ def struct(cls: type[T]) -> type[T]:
 
 @dataclass_transform(
     kw_only_default=True, frozen_default=True,
-    field_specifiers=(string, bytes_, records, int8, int16, uint16, int32, int64, float64, boolean, uuid, array, struct_),
+    field_specifiers=(
+        string, bytes_, records, int8, int16, uint16, int32, int64, float64, boolean, uuid, array, rows, struct_,
+    ),
 )
 def message(*, versions: str, flexible: str, api_key: int | None = None) -> Callable[[type[T]], type[T]]:
     """Declare a message with its valid versions (`"0-9"`) and its flexible ones (`"6+"` or `"none"`)."""

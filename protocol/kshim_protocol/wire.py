@@ -20,6 +20,7 @@ from kshim_protocol.frame import (
     BuildError,
     ProtocolError,
 )
+from kshim_protocol.rows import Layout, Rows, layout_of
 from kshim_protocol.schema import MISSING, ZERO_UUID, MessageInfo, Row, Struct, row_is_in
 
 
@@ -165,9 +166,18 @@ class Sized(c.Construct):  # type: ignore[misc]
 class Items(c.Construct):  # type: ignore[misc]
     """Count, then elements, as a tuple. The count is checked against the bytes left, `element_min_bytes` each."""
 
-    def __init__(self, size: c.Construct, element: c.Construct, *, is_nullable: bool, element_min_bytes: int) -> None:
+    def __init__(
+        self,
+        size: c.Construct,
+        element: c.Construct,
+        *,
+        is_nullable: bool,
+        element_min_bytes: int,
+        layout: Layout[Any] | None = None,
+    ) -> None:
+        """`layout`: that of the elements, where the generated code may keep their bytes."""
         super().__init__()
-        self.size, self.element, self.is_nullable = size, element, is_nullable
+        self.size, self.element, self.is_nullable, self.layout = size, element, is_nullable, layout
         self.element_min_bytes = max(1, element_min_bytes)
 
     def _parse(self, stream: WireStream, context: Any, path: str) -> Any:
@@ -189,7 +199,7 @@ class Items(c.Construct):  # type: ignore[misc]
                 raise WireFault("None, which this row may not be", path)
             self.size._build(-1, stream, context, path)
             return obj
-        if not isinstance(obj, (tuple, list)):
+        if not isinstance(obj, (tuple, list, Rows)):
             raise WireFault(f"{obj!r} is no tuple", path)
         self.size._build(len(obj), stream, context, path)
         for i, element in enumerate(obj):
@@ -348,10 +358,11 @@ def default_of(row: Row) -> Any:
 def tree_for(cls: type[Struct], version: int) -> RowTree:
     """The construct tree of a message in one of its valid versions."""
     info = cls.info
-    return _tree(cls, version, is_flexible=info.flexible[0] <= version <= info.flexible[1])
+    return struct_tree_for(cls, version, is_flexible=info.flexible[0] <= version <= info.flexible[1])
 
 
-def _tree(cls: type[Struct], version: int, *, is_flexible: bool) -> RowTree:
+def struct_tree_for(cls: type[Struct], version: int, *, is_flexible: bool) -> RowTree:
+    """The same of a struct, in a version of the message it stands in."""
     fields: list[tuple[Row, c.Construct]] = []
     absent: list[Row] = []
     known: dict[int, tuple[Row, c.Construct]] = {}
@@ -374,11 +385,12 @@ def _construct_of(row: Row, version: int, *, is_flexible: bool) -> c.Construct:
         if isinstance(element, str):
             subcon = _primitive(element, is_flexible=is_flexible, is_nullable=False)
         else:
-            subcon = _tree(element, version, is_flexible=is_flexible)
+            subcon = struct_tree_for(element, version, is_flexible=is_flexible)
         size = COMPACT if is_flexible else FIXED["int32"]
-        return Items(size, subcon, is_nullable=is_nullable, element_min_bytes=min_bytes(subcon))
+        layout = layout_of(element, version, is_flexible=is_flexible) if row.keeps_bytes else None
+        return Items(size, subcon, is_nullable=is_nullable, element_min_bytes=min_bytes(subcon), layout=layout)
     if row.type == "struct":
-        tree = _tree(row.element, version, is_flexible=is_flexible)
+        tree = struct_tree_for(row.element, version, is_flexible=is_flexible)
         return Nullable(tree, is_tagged=row.tag is not None) if is_nullable else tree
     return _primitive(row.type, is_flexible=is_flexible, is_nullable=is_nullable)
 

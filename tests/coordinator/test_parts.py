@@ -152,7 +152,7 @@ def test_deadlines_agree_with_a_plain_dict(actions: list[tuple[str, Key, int]]) 
 
 
 def offset(record_offset: int) -> CommittedOffset:
-    return CommittedOffset(record_offset, -1, "", 0, record_offset=record_offset)
+    return CommittedOffset.of(record_offset, -1, "", 0, record_offset=record_offset)
 
 
 @covers("txn-commit.accepted", "txn-commit.commit-marker", "txn-commit.abort-marker")

@@ -91,7 +91,7 @@ def _commit_counts_before_it_is_written() -> AbstractContextManager[Any]:
 
     def add_and_apply(self: Any, *topic: Any) -> None:
         add(self, *topic)
-        self.apply(0, self._shard.put_offset)
+        self.apply(0, self._shard.put_offsets)
 
     return patch.object(OffsetValues, "add", add_and_apply)
 

@@ -14,7 +14,7 @@ from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import Now
 from kshim_protocol.internal.group_metadata import GroupMetadataKey, GroupMetadataValue
-from kshim_protocol.internal.records import UnknownKey, parse_key, parse_value
+from kshim_protocol.internal.records import UnknownKey, parse_key, parse_value, split_position
 from kshim_protocol.records.record import iter_records
 from kshim_protocol.schema import ZERO_UUID
 from tests.simulation.assignors import owned_in
@@ -191,7 +191,7 @@ class Ledger:
 
     def _compare_offsets(self, shard: Shard, group_id: str, rule: str) -> None:
         found = {
-            (group_id, topic, partition): Entry(*(getattr(committed, name) for name in Entry._fields))
+            (group_id, topic, partition): Entry(*split_position(committed.position), *committed.commit)
             for topic, partitions in shard.offsets.of_group(group_id).items()
             for partition, committed in partitions.items()
         }

@@ -12,6 +12,7 @@ import struct
 from typing import Any, NamedTuple, overload
 
 from kshim_protocol.codec import codec
+from kshim_protocol.compiler_source import SIZES, text_size
 from kshim_protocol.frame import BuildError, ProtocolError
 from kshim_protocol.internal.group_metadata import GroupMetadataKey, GroupMetadataValue
 from kshim_protocol.internal.offset_commit import (
@@ -57,7 +58,9 @@ _TYPE_AND_LENGTH = struct.Struct(">hh")
 _PARTITION = struct.Struct(">i")
 _VALUE_V1_START = struct.Struct(">hqh")
 _VALUE_V1_END = struct.Struct(">qq")
-_VALUE_V4_START = struct.Struct(">hqiB")
+POSITION_VALUE_START = INT16.pack(OFFSET_COMMIT_VERSION)
+_POSITION_START = struct.Struct(">qi")
+_POSITION_WITHOUT_METADATA = struct.Struct(">qiB")
 _VALUE_V4_END = struct.Struct(">qx")
 _VALUE_V4_END_WITH_TOPIC_ID = struct.Struct(">q3s16s")
 _TOPIC_ID_TAG = b"\x01\x00\x10"  # one tagged field: tag 0, 16 bytes
@@ -115,28 +118,50 @@ def build_offset_commit_value(
 
     v1 has room for neither leader epoch nor topic id: they are lost, as in Kafka. Raises BuildError.
     """
+    if expire_timestamp_ms == -1:
+        position = build_position(offset, leader_epoch, metadata)
+        return POSITION_VALUE_START + position + position_value_end(commit_timestamp_ms, topic_id)
     metadata_bytes = metadata.encode()
-    length = len(metadata_bytes)
     try:
-        if expire_timestamp_ms != -1:
-            start = _VALUE_V1_START.pack(OFFSET_COMMIT_VERSION_WITH_EXPIRY, offset, length)
-            return start + metadata_bytes + _VALUE_V1_END.pack(commit_timestamp_ms, expire_timestamp_ms)
-        if length <= _LONGEST_PLAIN and len(topic_id) == len(ZERO_UUID):
-            start = _VALUE_V4_START.pack(OFFSET_COMMIT_VERSION, offset, leader_epoch, length + 1)
-            if topic_id == ZERO_UUID:
-                return start + metadata_bytes + _VALUE_V4_END.pack(commit_timestamp_ms)
-            end = _VALUE_V4_END_WITH_TOPIC_ID.pack(commit_timestamp_ms, _TOPIC_ID_TAG, topic_id)
-            return start + metadata_bytes + end
+        start = _VALUE_V1_START.pack(OFFSET_COMMIT_VERSION_WITH_EXPIRY, offset, len(metadata_bytes))
+        return start + metadata_bytes + _VALUE_V1_END.pack(commit_timestamp_ms, expire_timestamp_ms)
     except struct.error as error:
         raise BuildError(f"OffsetCommitValue of offset {offset}: {error}") from None
-    value = OffsetCommitValue(
-        offset=offset,
-        leader_epoch=leader_epoch,
-        metadata=metadata,
-        commit_timestamp=commit_timestamp_ms,
-        topic_id=topic_id,
-    )
-    return INT16.pack(OFFSET_COMMIT_VERSION) + codec(OffsetCommitValue, OFFSET_COMMIT_VERSION).build(value)
+
+
+def build_position(offset: int, leader_epoch: int, metadata: str) -> bytes:
+    """A position: the bytes that say the same in an OffsetCommit from v8 on, a value of v4 and an OffsetFetch from v6 on.
+
+    Raises BuildError.
+    """
+    try:
+        if not metadata:
+            return _POSITION_WITHOUT_METADATA.pack(offset, leader_epoch, 1)
+        metadata_bytes = metadata.encode()
+        size = len(metadata_bytes)
+        start = _POSITION_START.pack(offset, leader_epoch) + (SIZES[size] if size < len(SIZES) else text_size(size))
+        return start + metadata_bytes
+    except (struct.error, ValueError) as error:
+        raise BuildError(f"OffsetCommitValue of offset {offset}: {error}") from None
+
+
+def split_position(position: bytes) -> tuple[int, int, str]:
+    """Offset, leader epoch and metadata of a position."""
+    offset, leader_epoch = _POSITION_START.unpack_from(position)
+    at = _POSITION_START.size
+    while position[at] > 0x7F:  # the length, which may take three bytes
+        at += 1
+    return offset, leader_epoch, position[at + 1 :].decode("utf-8", "replace")
+
+
+def position_value_end(commit_timestamp_ms: int, topic_id: bytes) -> bytes:
+    """What stands behind the position in a value of v4; before it stands `POSITION_VALUE_START`. Raises BuildError."""
+    try:
+        if topic_id == ZERO_UUID:
+            return _VALUE_V4_END.pack(commit_timestamp_ms)
+        return _VALUE_V4_END_WITH_TOPIC_ID.pack(commit_timestamp_ms, _TOPIC_ID_TAG, topic_id)
+    except struct.error as error:
+        raise BuildError(f"OffsetCommitValue at {commit_timestamp_ms}: {error}") from None
 
 
 def build_group_metadata_key(group: str) -> bytes:
@@ -168,29 +193,25 @@ def split_offset_commit_key(data: bytes) -> tuple[bytes, bytes, int]:
     raise ProtocolError(f"{key} is no key of type 1", message="OffsetCommitKey", field="version", offset=0)
 
 
-def split_offset_commit_value(data: bytes) -> tuple[int, int, str, int, int, bytes]:
-    """(offset, leader epoch, metadata, commit timestamp, expire timestamp, topic id) of a value, quickly.
+def split_offset_commit_value(data: bytes) -> tuple[bytes, int, int, bytes]:
+    """(position, commit timestamp, expire timestamp, topic id) of a value, quickly.
 
     Raises ProtocolError as `parse_value` does.
     """
     try:
         if data[1] == OFFSET_COMMIT_VERSION and not data[0]:
-            _, offset, leader_epoch, length = _VALUE_V4_START.unpack_from(data)
+            length = data[14]
             end = 14 + length  # 15 bytes before the metadata, and the length counts itself
             tail = len(data) - end
             if 0 < length <= _LONGEST_PLAIN + 1 and (
                 (tail == 9 and not data[-1]) or (tail == 28 and data[end + 8 : end + 11] == _TOPIC_ID_TAG)
             ):
+                if length > 1:
+                    data[15:end].decode()
                 topic_id = ZERO_UUID if tail == 9 else data[-16:]
-                return offset, leader_epoch, data[15:end].decode(), _INT64.unpack_from(data, end)[0], -1, topic_id
+                return data[2:end], _INT64.unpack_from(data, end)[0], -1, topic_id
     except (IndexError, ValueError, struct.error):
         pass
     value = parse_value(_ANY_OFFSET_KEY, data)
-    return (
-        value.offset,
-        value.leader_epoch,
-        value.metadata,
-        value.commit_timestamp,
-        value.expire_timestamp,
-        value.topic_id,
-    )
+    position = build_position(value.offset, value.leader_epoch, value.metadata)
+    return position, value.commit_timestamp, value.expire_timestamp, value.topic_id

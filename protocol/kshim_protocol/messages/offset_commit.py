@@ -2,8 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kshim_protocol.errors import ErrorCode
-from kshim_protocol.schema import ZERO_UUID, Request, Struct, array, int16, int32, int64, message, string, struct, uuid
+from kshim_protocol.schema import (
+    ZERO_UUID,
+    Request,
+    Struct,
+    array,
+    int16,
+    int32,
+    int64,
+    message,
+    rows,
+    string,
+    struct,
+    uuid,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # fmt: off
 
@@ -24,7 +42,7 @@ class OffsetCommitRequestTopic(Struct):
 
     name:       str                                      = string("2-9", default="", ignorable=True)
     topic_id:   bytes                                    = uuid("10+", default=ZERO_UUID, ignorable=True)
-    partitions: tuple[OffsetCommitRequestPartition, ...] = array(OffsetCommitRequestPartition, "2+")
+    partitions: Sequence[OffsetCommitRequestPartition]   = rows(OffsetCommitRequestPartition, "2+")
 
 
 @message(api_key=8, versions="2-10", flexible="8+")
@@ -72,7 +90,7 @@ class OffsetCommitResponseTopic(Struct):
 
     name:       str                                       = string("2-9", default="", ignorable=True)
     topic_id:   bytes                                     = uuid("10+", default=ZERO_UUID, ignorable=True)
-    partitions: tuple[OffsetCommitResponsePartition, ...] = array(OffsetCommitResponsePartition, "2+")
+    partitions: Sequence[OffsetCommitResponsePartition]   = rows(OffsetCommitResponsePartition, "2+")
 
 
 @message(api_key=8, versions="2-10", flexible="8+")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.schema import (
     ZERO_UUID,
@@ -13,10 +15,14 @@ from kshim_protocol.schema import (
     int32,
     int64,
     message,
+    rows,
     string,
     struct,
     uuid,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # fmt: off
 
@@ -98,7 +104,7 @@ class OffsetFetchResponseTopic(Struct):
     """One topic, v1-7."""
 
     name:       str                                      = string("1-7", default="")
-    partitions: tuple[OffsetFetchResponsePartition, ...] = array(OffsetFetchResponsePartition, "1-7", default=())
+    partitions: Sequence[OffsetFetchResponsePartition]   = rows(OffsetFetchResponsePartition, "1-7", default=())
 
 
 @struct
@@ -118,7 +124,7 @@ class OffsetFetchResponseTopics(Struct):
 
     name:       str                                       = string("8-9", default="", ignorable=True)
     topic_id:   bytes                                     = uuid("10+", default=ZERO_UUID, ignorable=True)
-    partitions: tuple[OffsetFetchResponsePartitions, ...] = array(OffsetFetchResponsePartitions, "8+", default=())
+    partitions: Sequence[OffsetFetchResponsePartitions]   = rows(OffsetFetchResponsePartitions, "8+", default=())
 
 
 @struct

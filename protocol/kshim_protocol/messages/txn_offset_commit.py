@@ -2,8 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kshim_protocol.errors import ErrorCode
-from kshim_protocol.schema import ZERO_UUID, Request, Struct, array, int16, int32, int64, message, string, struct, uuid
+from kshim_protocol.schema import (
+    ZERO_UUID,
+    Request,
+    Struct,
+    array,
+    int16,
+    int32,
+    int64,
+    message,
+    rows,
+    string,
+    struct,
+    uuid,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # fmt: off
 
@@ -24,7 +42,7 @@ class TxnOffsetCommitRequestTopic(Struct):
 
     name:       str                                         = string("0-5", default="", ignorable=True)
     topic_id:   bytes                                       = uuid("6+", default=ZERO_UUID, ignorable=True)
-    partitions: tuple[TxnOffsetCommitRequestPartition, ...] = array(TxnOffsetCommitRequestPartition, "0+")
+    partitions: Sequence[TxnOffsetCommitRequestPartition]   = rows(TxnOffsetCommitRequestPartition, "0+")
 
 
 @message(api_key=28, versions="0-6", flexible="3+")
@@ -74,7 +92,7 @@ class TxnOffsetCommitResponseTopic(Struct):
 
     name:       str                                          = string("0-5", default="", ignorable=True)
     topic_id:   bytes                                        = uuid("6+", default=ZERO_UUID, ignorable=True)
-    partitions: tuple[TxnOffsetCommitResponsePartition, ...] = array(TxnOffsetCommitResponsePartition, "0+")
+    partitions: Sequence[TxnOffsetCommitResponsePartition]   = rows(TxnOffsetCommitResponsePartition, "0+")
 
 
 @message(api_key=28, versions="0-6", flexible="3+")

@@ -13,6 +13,7 @@ from kshim_protocol.apis import Api
 from kshim_protocol.codec import codec
 from kshim_protocol.errors import MAX_MESSAGE_CHARACTERS, ErrorCode
 from kshim_protocol.frame import BuildError, RequestHeader, build_response_frame
+from kshim_protocol.rows import Rows
 from kshim_protocol.schema import Request, Struct
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def with_short_texts(response: Struct) -> Struct:
 
 def errors_in(answer: Any) -> Iterator[int]:
     """The error codes anywhere in a response."""
-    if isinstance(answer, tuple):
+    if isinstance(answer, tuple) or type(answer) is Rows:
         for part in answer:
             yield from errors_in(part)
     elif isinstance(answer, Struct):
@@ -79,7 +80,7 @@ def errors_in(answer: Any) -> Iterator[int]:
             if row.name.endswith("error_code"):
                 if value:
                     yield value
-            elif isinstance(value, tuple | Struct):
+            elif isinstance(value, tuple | Struct) or type(value) is Rows:
                 yield from errors_in(value)
 
 

@@ -131,7 +131,7 @@ def test_only_empty_groups_are_deleted_each_with_its_own_result() -> None:
 def test_a_deleted_group_leaves_tombstones_of_its_offsets_and_itself_in_one_batch() -> None:
     sim = a_group().empty()
     sim.peer("x").commit({ORDERS: 1, ("audit", 0): 2})
-    sim.shard().put_pending_offset(77, "g", "orders", 3, CommittedOffset(9, -1, "", 0, record_offset=10))
+    sim.shard().put_pending_offset(77, "g", "orders", 3, CommittedOffset.of(9, -1, "", 0, record_offset=10))
     assert deleted(sim, "g") == {"g": ErrorCode.NONE}
     assert sim.find_group() is None
     assert fetched(sim) == {}

@@ -128,8 +128,8 @@ def test_an_expire_time_of_its_own_decides_alone() -> None:
 def test_partitions_of_open_transactions_do_not_expire_nor_does_their_group() -> None:
     sim = an_hour_of_retention()
     sim.peer("a").commit({ORDERS: 1})
-    sim.shard().put_pending_offset(77, "g", *ORDERS, CommittedOffset(9, -1, "", sim.wall_ms, record_offset=10))
-    sim.shard().put_pending_offset(77, "g", "audit", 0, CommittedOffset(9, -1, "", sim.wall_ms, record_offset=11))
+    sim.shard().put_pending_offset(77, "g", *ORDERS, CommittedOffset.of(9, -1, "", sim.wall_ms, record_offset=10))
+    sim.shard().put_pending_offset(77, "g", "audit", 0, CommittedOffset.of(9, -1, "", sim.wall_ms, record_offset=11))
     sim.pass_ms(120 * MINUTE_MS)
     assert list(fetched(sim)) == [ORDERS]
     sim.shard().offsets.abort_transaction(77)
@@ -164,7 +164,7 @@ def test_a_deleted_topic_takes_its_offsets_out_of_all_groups() -> None:
     sim = a_group()
     for group_id in ("g", "h"):
         sim.peer("a", group_id=group_id).commit({ORDERS: 1, ("audit", 0): 2})
-    sim.shard().put_pending_offset(77, "g", "orders", 1, CommittedOffset(9, -1, "", 0, record_offset=10))
+    sim.shard().put_pending_offset(77, "g", "orders", 1, CommittedOffset.of(9, -1, "", 0, record_offset=10))
     del sim.topics.topics["orders"]
     topics_deleted(sim, "orders")
     for group_id in ("g", "h"):
@@ -187,7 +187,7 @@ def test_what_is_pending_for_other_topics_stays_when_a_topic_goes() -> None:
     sim = a_group()
     sim.peer("a").commit({ORDERS: 1})
     for topic in ("audit", "orders", "zoo"):
-        sim.shard().put_pending_offset(77, "g", topic, 0, CommittedOffset(9, -1, "", 0, record_offset=10))
+        sim.shard().put_pending_offset(77, "g", topic, 0, CommittedOffset.of(9, -1, "", 0, record_offset=10))
     del sim.topics.topics["orders"]
     topics_deleted(sim, "orders")
     assert sim.shard().offsets.pending_partitions("g") == [("audit", 0), ("zoo", 0)]
@@ -209,7 +209,7 @@ def test_what_is_pending_for_a_newer_topic_of_the_same_name_stays() -> None:
     sim.peer("a").commit({("audit", 0): 1})
     newer = topic_id("orders", 1)
     sim.shard().put_pending_offset(
-        77, "g", "orders", 0, CommittedOffset(9, -1, "", 0, topic_id=newer, record_offset=10)
+        77, "g", "orders", 0, CommittedOffset.of(9, -1, "", 0, topic_id=newer, record_offset=10)
     )
     sim.topics.topics["orders"] = (4, 1)
     topics_deleted(sim, "orders")
@@ -231,7 +231,7 @@ def many_groups(count: int, topics: Iterable[str]) -> GroupSim:
     fetched(sim)  # makes the shard
     for index in range(count):
         name = names[index % len(names)]
-        sim.shard().put_offset(f"g-{index}", name, 0, CommittedOffset(1, -1, "", 0, index, topic_id=topic_id(name)))
+        sim.shard().put_offset(f"g-{index}", name, 0, CommittedOffset.of(1, -1, "", 0, index, topic_id=topic_id(name)))
     return sim
 
 
@@ -254,7 +254,9 @@ def test_one_group_with_many_offsets_is_cut_into_slices_too() -> None:
     sim = a_group({"orders": 1000}, offsets_topic_num_partitions=1)
     fetched(sim)  # makes the shard
     for index in range(1000):
-        sim.shard().put_offset("g", "orders", index, CommittedOffset(1, -1, "", 0, index, topic_id=topic_id("orders")))
+        sim.shard().put_offset(
+            "g", "orders", index, CommittedOffset.of(1, -1, "", 0, index, topic_id=topic_id("orders"))
+        )
     del sim.topics.topics["orders"]
     assert topics_deleted(sim, "orders") == 1 + 1000 // SLICE
     assert fetched(sim) == {}

@@ -12,6 +12,7 @@ from kshim.coordinator.groups.classic.state import GroupState
 from kshim.coordinator.groups.config import GroupConfig
 from kshim.coordinator.groups.coordinator import GroupCoordinator
 from kshim.coordinator.groups.events import GroupLoaded, RecordsSkipped
+from kshim.coordinator.groups.offsets.committed_offsets import Commit
 from kshim.coordinator.step import Now, RequestContext, Ticket
 from kshim_protocol.codec import codec
 from kshim_protocol.errors import ErrorCode
@@ -23,6 +24,7 @@ from kshim_protocol.internal.records import (
     build_group_metadata_value,
     build_offset_commit_key,
     build_offset_commit_value,
+    split_position,
 )
 from kshim_protocol.messages.delete_groups import DeleteGroupsRequest
 from kshim_protocol.messages.describe_groups import DescribeGroupsRequest
@@ -268,8 +270,8 @@ def test_offsets_of_the_oldest_kind_are_read() -> None:
     assert sim.group.protocol_type is None
     offset = sim.shard().offsets.get("g", *ORDERS)
     assert offset is not None
-    assert (offset.leader_epoch, offset.commit_timestamp_ms, offset.expire_timestamp_ms) == (-1, 7, -1)
-    assert (offset.topic_id, offset.record_offset) == (bytes(16), 0)
+    assert split_position(offset.position) == (9, -1, "old")
+    assert offset == (offset.position, Commit(7, -1, bytes(16)), 0)
 
 
 def test_records_of_other_kinds_are_skipped_and_counted() -> None:

@@ -40,10 +40,12 @@ from kshim_protocol.internal.records import (
     build_group_metadata_value,
     build_offset_commit_key,
     build_offset_commit_value,
+    build_position,
     parse_key,
     parse_value,
     split_offset_commit_key,
     split_offset_commit_value,
+    split_position,
 )
 from kshim_protocol.records.batch import build_batch, build_key_value_batch, parse_batch_header, set_base_offset
 from kshim_protocol.records.compression import Compression
@@ -119,7 +121,7 @@ def apply(shard: Shard, record: Record, producer_id: int | None) -> None:
         shard.forget_offset(key.group, key.topic, key.partition)
     else:
         value: Any = parse_value(key, record.value)
-        offset = CommittedOffset(
+        offset = CommittedOffset.of(
             value.offset,
             getattr(value, "leader_epoch", -1),
             value.metadata,
@@ -376,7 +378,7 @@ def test_values_of_any_length_come_back_whole() -> None:
         value = build_offset_commit_value(offset=length, leader_epoch=-1, metadata="m" * length, commit_timestamp_ms=1)
         found = agree((OFFSET, value)).offsets.get("g", "t", 0)
         assert found is not None
-        assert (found.offset, found.metadata) == (length, "m" * length)
+        assert split_position(found.position) == (length, -1, "m" * length)
 
 
 def test_long_records_of_other_kinds_are_not_taken_for_offsets() -> None:
@@ -459,9 +461,7 @@ def test_a_quick_look_at_a_commit_finds_what_the_codec_finds(pair: tuple[bytes, 
     if value is not None:
         found = parse_value(parsed, value)
         assert split_offset_commit_value(value) == (
-            found.offset,
-            found.leader_epoch,
-            found.metadata,
+            build_position(found.offset, found.leader_epoch, found.metadata),
             found.commit_timestamp,
             found.expire_timestamp,
             found.topic_id,

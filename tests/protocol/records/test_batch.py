@@ -147,7 +147,7 @@ def test_the_fast_path_agrees_with_the_general_one_for_any_length(size_bytes: in
 
 
 def test_a_batch_of_thousands_keeps_its_offsets() -> None:
-    batch = build_key_value_batch(((b"%d" % i, None) for i in range(20_000)), 1, base_offset=5)
+    batch = build_key_value_batch([(b"%d" % i, None) for i in range(20_000)], 1, base_offset=5)
     assert [record.offset for record in iter_records(batch)] == list(range(5, 20_005))
     assert parse_batch_header(batch).last_offset == 20_004
 

@@ -53,9 +53,10 @@ def _expired(shard: Shard, group: AnyGroup, now: Now) -> list[tuple[str, int]]:
 
 def _is_over(offset: CommittedOffset, from_ms: int, retention_ms: int, now: Now) -> bool:
     """Whether an offset has outlived its own expire time, or else the retention since its base time."""
-    if offset.expire_timestamp_ms != -1:
-        return now.wall_ms >= offset.expire_timestamp_ms
-    base_ms = offset.commit_timestamp_ms if from_ms == -1 else from_ms
+    commit = offset.commit
+    if commit.expire_timestamp_ms != -1:
+        return now.wall_ms >= commit.expire_timestamp_ms
+    base_ms = commit.commit_timestamp_ms if from_ms == -1 else from_ms
     return now.wall_ms - base_ms >= retention_ms
 
 
@@ -90,7 +91,7 @@ def _walk(shard: Shard, names: Collection[str]) -> Iterator[tuple[str, tuple[str
 def _is_of_a_deleted_topic(shard: Shard, group_id: str, topic: str, partition: int) -> bool:
     newer_id = shard.topics.topic_id(topic)
     return newer_id is None or any(
-        offset.topic_id != newer_id for offset in shard.offsets.at(group_id, topic, partition)
+        offset.commit.topic_id != newer_id for offset in shard.offsets.at(group_id, topic, partition)
     )
 
 

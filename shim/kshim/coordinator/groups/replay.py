@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 
 from kshim.coordinator.groups.consumer.updates import UPDATE_TYPES, parse_update
-from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset
+from kshim.coordinator.groups.offsets.committed_offsets import Commit, CommittedOffset
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.groups.share.updates import SHARE_UPDATE_TYPES, parse_share_update
 from kshim_protocol.frame import ProtocolError
@@ -211,9 +211,9 @@ class Replay:
 
     def _put_offset(self, key: bytes, value: bytes, record_offset: int, gone: dict[bytes, int]) -> None:
         group_bytes, topic_bytes, partition = split_offset_commit_key(key)
-        offset, leader_epoch, metadata, commit_ms, expire_ms, topic_id = split_offset_commit_value(value)
+        position, commit_ms, expire_ms, topic_id = split_offset_commit_value(value)
         group, topic = self._name(group_bytes), self._name(topic_bytes)
-        committed = CommittedOffset(offset, leader_epoch, metadata, commit_ms, record_offset, expire_ms, topic_id)
+        committed = CommittedOffset(position, Commit(commit_ms, expire_ms, topic_id), record_offset)
         if record_offset > gone.get(group_bytes, -1):
             self._shard.put_offset(group, topic, partition, committed)
         else:  # the group was forgotten since
@@ -327,8 +327,8 @@ def _put_offset(
 
 def _committed(value: OffsetCommitValue | LegacyOffsetCommitValue, record_offset: int) -> CommittedOffset:
     if isinstance(value, LegacyOffsetCommitValue):
-        return CommittedOffset(value.offset, -1, value.metadata, value.commit_timestamp, record_offset)
-    return CommittedOffset(
+        return CommittedOffset.of(value.offset, -1, value.metadata, value.commit_timestamp, record_offset)
+    return CommittedOffset.of(
         value.offset,
         value.leader_epoch,
         value.metadata,

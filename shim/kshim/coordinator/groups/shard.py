@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from binascii import b2a_base64
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from kshim.coordinator.catalog import TopicCatalog
@@ -75,7 +75,7 @@ class Shard(CoordinatorShard):
     def append(
         self,
         step: Step,
-        pairs: Iterable[Pair],
+        pairs: Sequence[Pair],
         now: Now,
         *,
         written: Callable[[int, Step], None],
@@ -185,6 +185,11 @@ class Shard(CoordinatorShard):
         """An offset record."""
         self.require_group(group_id)
         self.offsets.put(group_id, topic, partition, offset)
+
+    def put_offsets(self, group_id: str, topic: str, offsets: Mapping[int, CommittedOffset]) -> None:
+        """Offset records of one topic, by partition."""
+        self.require_group(group_id)
+        self.offsets.put_all(group_id, topic, offsets)
 
     def put_pending_offset(
         self, producer_id: int, group_id: str, topic: str, partition: int, offset: CommittedOffset

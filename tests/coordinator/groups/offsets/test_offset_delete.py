@@ -94,7 +94,7 @@ def test_deleting_what_is_not_there_writes_nothing() -> None:
 def test_what_an_open_transaction_has_written_goes_too() -> None:
     sim = a_group()
     sim.peer("a").commit({ORDERS: 1})
-    sim.shard().put_pending_offset(77, "g", "orders", 1, CommittedOffset(9, -1, "", 0, record_offset=10))
+    sim.shard().put_pending_offset(77, "g", "orders", 1, CommittedOffset.of(9, -1, "", 0, record_offset=10))
     assert errors_of(send_delete(sim, ("orders", 1))) == [ErrorCode.NONE]
     assert not sim.shard().offsets.has_pending("g", "orders", 1)
 

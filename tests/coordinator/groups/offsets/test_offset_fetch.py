@@ -123,7 +123,7 @@ def test_by_id_all_topics_are_those_that_exist() -> None:
 def test_an_open_transaction_shows_only_to_those_who_ask_for_stable_offsets() -> None:
     sim = a_group()
     sim.peer("a").commit({ORDERS: 5})
-    pending = CommittedOffset(9, -1, "", 0, record_offset=10)
+    pending = CommittedOffset.of(9, -1, "", 0, record_offset=10)
     for partition in (0, 1):
         sim.shard().put_pending_offset(77, "g", "orders", partition, pending)
     stable = fetched(sim, ORDERS, ("orders", 1), ("orders", 2), require_stable=True)

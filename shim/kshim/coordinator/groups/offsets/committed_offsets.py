@@ -5,26 +5,54 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from kshim_protocol.internal.records import build_position, split_position
 from kshim_protocol.schema import ZERO_UUID
 
 
-class CommittedOffset(NamedTuple):
-    """A position in a partition. Times are Unix ms; `expire_timestamp_ms` -1: by the broker's retention.
-
-    `leader_epoch` -1: not given. `record_offset` is where the record stands in the offsets topic.
+class Commit(NamedTuple):
+    """What all offsets of one commit to one topic share. Times are Unix ms; `expire_timestamp_ms` -1: by the broker's
+    retention.
     """
 
-    offset: int
-    leader_epoch: int
-    metadata: str
     commit_timestamp_ms: int
-    record_offset: int
     expire_timestamp_ms: int = -1
     topic_id: bytes = ZERO_UUID
 
+
+class CommittedOffset(NamedTuple):
+    """A position in a partition, as the bytes that clients send and fetch and that stand in the log: `build_position`.
+
+    `record_offset` is where the record stands in the offsets topic.
+    """
+
+    position: bytes
+    commit: Commit
+    record_offset: int
+
+    @classmethod
+    def of(
+        cls,
+        offset: int,
+        leader_epoch: int,
+        metadata: str,
+        commit_timestamp_ms: int,
+        record_offset: int,
+        expire_timestamp_ms: int = -1,
+        topic_id: bytes = ZERO_UUID,
+    ) -> CommittedOffset:
+        """Made of its values. `leader_epoch` -1: not given."""
+        commit = Commit(commit_timestamp_ms, expire_timestamp_ms, topic_id)
+        return cls(build_position(offset, leader_epoch, metadata), commit, record_offset)
+
+    @property
+    def offset(self) -> int:
+        """The position itself."""
+        return split_position(self.position)[0]
+
     def is_of_another_topic(self, topic_id: bytes) -> bool:
         """Whether it was committed for an earlier or later topic of the same name. Unknown ids match every topic."""
-        return self.topic_id != topic_id and ZERO_UUID not in (self.topic_id, topic_id)
+        own_id = self.commit.topic_id
+        return own_id != topic_id and own_id != ZERO_UUID and topic_id != ZERO_UUID
 
 
 _Pending = dict[tuple[str, str, int], CommittedOffset]
@@ -73,6 +101,10 @@ class Offsets:
     def put(self, group_id: str, topic: str, partition: int, offset: CommittedOffset) -> None:
         """Store a committed offset in place of the one before."""
         self._committed.setdefault(group_id, {}).setdefault(topic, {})[partition] = offset
+
+    def put_all(self, group_id: str, topic: str, offsets: Mapping[int, CommittedOffset]) -> None:
+        """The same for several partitions of a topic."""
+        self._committed.setdefault(group_id, {}).setdefault(topic, {}).update(offsets)
 
     def remove(self, group_id: str, topic: str, partition: int) -> None:
         """Forget an offset, the pending ones of the same partition included."""

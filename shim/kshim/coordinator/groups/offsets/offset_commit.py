@@ -5,11 +5,11 @@ Source: Kafka's KafkaApis.handleOffsetCommitRequest (topics) and OffsetMetadataM
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Collection
 
 from kshim.coordinator.append_errors import append_error
 from kshim.coordinator.groups.kinds import Sender
-from kshim.coordinator.groups.offsets.offset_values import NEVER, Errors, OffsetValues
+from kshim.coordinator.groups.offsets.offset_values import NEVER, OffsetValues
 from kshim.coordinator.groups.offsets.requested_topics import (
     RequestedTopic,
     any_exists,
@@ -21,18 +21,19 @@ from kshim.coordinator.step import Now, RequestContext, Step, Ticket
 from kshim_protocol.errors import ErrorCode, KafkaError
 from kshim_protocol.messages.offset_commit import (
     OffsetCommitRequest,
-    OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from kshim_protocol.rows import layout_of
 
 _TOPIC_ID_SINCE = 10
 _GROUP_ID_NOT_FOUND_SINCE = 9
 _NO_RETENTION = -1
 _LAST_TIMESTAMP_MS = (1 << 63) - 1
 
+_ANSWERS = layout_of(OffsetCommitResponsePartition, 10, is_flexible=True)
 
 _Topics = list[RequestedTopic[OffsetCommitRequestTopic]]
 
@@ -90,15 +91,15 @@ def _store(shard: Shard, request: OffsetCommitRequest, topics: _Topics, now: Now
         expire_timestamp_ms = min(now.wall_ms + request.retention_time_ms, _LAST_TIMESTAMP_MS)
     values = OffsetValues(shard, request.group_id, now, expire_timestamp_ms=expire_timestamp_ms)
     for topic in topics:
-        values.add(topic.name, topic.topic_id, topic.partition_count, topic.requested.partitions)
-    errors = values.errors
+        values.add(topic)
+    refused = values.refused
     if not values.pairs:
-        step.reply(ticket, _response(topics, ErrorCode.NONE, errors))
+        step.reply(ticket, _response(topics, ErrorCode.NONE, refused))
         return
 
     def written(base_offset: int, step: Step) -> None:
-        values.apply(base_offset, shard.put_offset)
-        step.reply(ticket, _response(topics, ErrorCode.NONE, errors))
+        values.apply(base_offset, shard.put_offsets)
+        step.reply(ticket, _response(topics, ErrorCode.NONE, refused))
 
     def failed(error: ErrorCode, step: Step) -> None:
         step.reply(ticket, _response(topics, append_error(error)))
@@ -109,51 +110,17 @@ def _store(shard: Shard, request: OffsetCommitRequest, topics: _Topics, now: Now
 # The answer
 
 
-def _response(topics: _Topics, error: ErrorCode, errors: Errors | None = None) -> OffsetCommitResponse:
-    """`error` on all partitions that exist, except those with their own in `errors`."""
+def _response(topics: _Topics, error: ErrorCode, refused: Collection[bytes] = ()) -> OffsetCommitResponse:
+    """`error` on all partitions that exist, but for positions that were `refused`."""
     return OffsetCommitResponse(
         topics=tuple(
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.requested.topic_id,
-                partitions=_partition_responses(topic, error, errors),
-            )
-            for topic in topics
-        )
-    )
-
-
-def _partition_responses(
-    topic: RequestedTopic[OffsetCommitRequestTopic], error: ErrorCode, errors: Errors | None
-) -> tuple[OffsetCommitResponsePartition, ...]:
-    count, missing = topic.partition_count, topic.missing
-    if not errors:
-        return tuple(
             [
-                _partition_response(index, error if 0 <= index < count else missing)
-                for index in [partition.partition_index for partition in topic.requested.partitions]
+                OffsetCommitResponseTopic(
+                    name=topic.name,
+                    topic_id=topic.requested.topic_id,
+                    partitions=topic.answers(_ANSWERS, error, refused),
+                )
+                for topic in topics
             ]
         )
-    return tuple(
-        [
-            _partition_response(partition.partition_index, _partition_error(topic, partition, error, errors))
-            for partition in topic.requested.partitions
-        ]
     )
-
-
-def _partition_error(
-    topic: RequestedTopic[OffsetCommitRequestTopic],
-    partition: OffsetCommitRequestPartition,
-    error: ErrorCode,
-    errors: Errors,
-) -> ErrorCode:
-    if not topic.has(partition.partition_index):
-        return topic.missing
-    return errors.get(partition.committed_metadata or "", error)
-
-
-@lru_cache(maxsize=4096)
-def _partition_response(index: int, error: ErrorCode) -> OffsetCommitResponsePartition:
-    """Shared by all responses, which are never modified."""
-    return OffsetCommitResponsePartition(partition_index=index, error_code=error)

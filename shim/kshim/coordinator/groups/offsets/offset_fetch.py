@@ -5,8 +5,10 @@ Source: Kafka's KafkaApis.fetchOffsetsForGroup and OffsetMetadataManager.fetchOf
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from struct import Struct
 
+from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.runtime import FindShard
 from kshim.coordinator.step import RequestContext, Step, Ticket
@@ -22,12 +24,20 @@ from kshim_protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from kshim_protocol.rows import Rows, layout_of
 from kshim_protocol.schema import ZERO_UUID
 
 _GROUPS_SINCE = 8
 _TOPIC_ID_SINCE = 10
-_NO_OFFSET = -1
-_NO_EPOCH = -1
+_NO_OFFSET = CommittedOffset.of(-1, -1, "", -1, -1)
+_NO_ERROR, _UNSTABLE, _UNKNOWN_TOPIC_ID = (
+    Struct(">hx").pack(error)
+    for error in (ErrorCode.NONE, ErrorCode.UNSTABLE_OFFSET_COMMIT, ErrorCode.UNKNOWN_TOPIC_ID)
+)
+_NEW_LAYOUT = layout_of(OffsetFetchResponsePartitions, 8, is_flexible=True)
+_OLD_LAYOUT = layout_of(OffsetFetchResponsePartition, 6, is_flexible=True)
+
+_pack_index = Struct(">i").pack
 
 
 def offset_fetch(
@@ -96,39 +106,41 @@ class _Fetch:
         """The offsets of one topic."""
         indexes = topic.partition_indexes
         if not self.is_by_id:
-            partitions = tuple(self.partition(topic.name, index, ZERO_UUID) for index in indexes)
-            return OffsetFetchResponseTopics(name=topic.name, partitions=partitions)
+            return OffsetFetchResponseTopics(
+                name=topic.name, partitions=self.partitions(topic.name, indexes, ZERO_UUID)
+            )
         name = self.shard.topics.topic_name(topic.topic_id)
         if name is None:
-            partitions = tuple(_no_offset(index, ErrorCode.UNKNOWN_TOPIC_ID) for index in indexes)
+            partitions = _rows(indexes, [_NO_OFFSET.position] * len(indexes), [_UNKNOWN_TOPIC_ID] * len(indexes))
         else:
-            partitions = tuple(self.partition(name, index, topic.topic_id) for index in indexes)
+            partitions = self.partitions(name, indexes, topic.topic_id)
         return OffsetFetchResponseTopics(topic_id=topic.topic_id, partitions=partitions)
 
-    def partition(self, name: str, index: int, topic_id: bytes) -> OffsetFetchResponsePartitions:
-        """One offset. Committed for another topic of the same name, it does not show when asked for by id."""
-        if self.requires_stable and self.shard.offsets.has_pending(self.group_id, name, index):
-            return _no_offset(index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
-        committed = self.shard.offsets.get(self.group_id, name, index)
-        if committed is None or committed.is_of_another_topic(topic_id):
-            return _no_offset(index, ErrorCode.NONE)
-        return OffsetFetchResponsePartitions(
-            partition_index=index,
-            committed_offset=committed.offset,
-            committed_leader_epoch=committed.leader_epoch,
-            metadata=committed.metadata,
-            error_code=ErrorCode.NONE,
-        )
+    def partitions(self, name: str, indexes: Sequence[int], topic_id: bytes) -> Rows[OffsetFetchResponsePartitions]:
+        """Offsets. One that was committed for another topic of the same name does not show when asked for by id."""
+        offsets = self.shard.offsets
+        committed = offsets.of_group(self.group_id).get(name, {})
+        if topic_id == ZERO_UUID:
+            positions = [committed.get(index, _NO_OFFSET)[0] for index in indexes]
+        else:
+            found = [committed.get(index, _NO_OFFSET) for index in indexes]
+            positions = [(_NO_OFFSET if each.is_of_another_topic(topic_id) else each).position for each in found]
+        ends = [_NO_ERROR] * len(indexes)
+        if self.requires_stable and offsets.has_open_transaction(self.group_id):
+            for at, index in enumerate(indexes):
+                if offsets.has_pending(self.group_id, name, index):
+                    positions[at], ends[at] = _NO_OFFSET.position, _UNSTABLE
+        return _rows(indexes, positions, ends)
 
 
-def _no_offset(index: int, error: ErrorCode) -> OffsetFetchResponsePartitions:
-    return OffsetFetchResponsePartitions(
-        partition_index=index,
-        committed_offset=_NO_OFFSET,
-        committed_leader_epoch=_NO_EPOCH,
-        metadata="",
-        error_code=error,
-    )
+def _rows(
+    indexes: Sequence[int], positions: Sequence[bytes], ends: Sequence[bytes]
+) -> Rows[OffsetFetchResponsePartitions]:
+    """The partitions of a response: index, position, and error with no tags behind it."""
+    count = len(indexes)
+    parts = [b""] * (3 * count)
+    parts[0::3], parts[1::3], parts[2::3] = map(_pack_index, indexes), positions, ends
+    return Rows(_NEW_LAYOUT, count, b"".join(parts))
 
 
 # Shapes of v1-7
@@ -143,16 +155,6 @@ def _new_topics(request: OffsetFetchRequest) -> tuple[OffsetFetchRequestTopics, 
 
 
 def _old_topic(topic: OffsetFetchResponseTopics) -> OffsetFetchResponseTopic:
-    return OffsetFetchResponseTopic(
-        name=topic.name,
-        partitions=tuple(
-            OffsetFetchResponsePartition(
-                partition_index=partition.partition_index,
-                committed_offset=partition.committed_offset,
-                committed_leader_epoch=partition.committed_leader_epoch,
-                metadata=partition.metadata,
-                error_code=partition.error_code,
-            )
-            for partition in topic.partitions
-        ),
-    )
+    partitions = topic.partitions
+    assert isinstance(partitions, Rows)
+    return OffsetFetchResponseTopic(name=topic.name, partitions=Rows(_OLD_LAYOUT, len(partitions), partitions.data))

@@ -5,92 +5,90 @@ Source: Kafka's OffsetMetadataManager.commitOffset and commitTransactionalOffset
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from struct import Struct
+from typing import Any
 
 from kshim.coordinator.groups.kinds import Pair
-from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset
+from kshim.coordinator.groups.offsets.committed_offsets import Commit, CommittedOffset
+from kshim.coordinator.groups.offsets.requested_topics import Positions, RequestedTopic
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import Now
-from kshim_protocol.errors import ErrorCode
-from kshim_protocol.internal.records import build_offset_commit_key, build_offset_commit_value
-from kshim_protocol.schema import ZERO_UUID
-
-if TYPE_CHECKING:
-    from kshim_protocol.messages.offset_commit import OffsetCommitRequestPartition
-    from kshim_protocol.messages.txn_offset_commit import TxnOffsetCommitRequestPartition
-
-    Partition = OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition
-
+from kshim_protocol.internal.records import (
+    POSITION_VALUE_START,
+    build_offset_commit_key,
+    build_offset_commit_value,
+    build_position,
+    position_value_end,
+    split_position,
+)
 
 NEVER = -1
 """The expire timestamp of an offset to which the broker's retention applies."""
 _NO_EPOCH = -1
 
-Errors = dict[str | None, ErrorCode]
-"""By the metadata that was sent, which alone is refused here."""
+Put = Callable[[str, str, Mapping[int, CommittedOffset]], None]
+
+_pack_partition = Struct(">i").pack
+_commit = partial(tuple.__new__, Commit)  # Commit(...) has a function of Python's own in between
+_committed = partial(tuple.__new__, CommittedOffset)
 
 
 class OffsetValues:
     """The values of one request for one group."""
 
-    __slots__ = ("_expire_timestamp_ms", "_group_id", "_now", "_shard", "_valid", "errors", "pairs")
+    __slots__ = ("_expire_timestamp_ms", "_group_id", "_now", "_shard", "_valid", "pairs", "refused")
 
     def __init__(self, shard: Shard, group_id: str, now: Now, *, expire_timestamp_ms: int = NEVER) -> None:
         self._shard = shard
         self._group_id = group_id
         self._now = now
         self._expire_timestamp_ms = expire_timestamp_ms
-        self._valid: list[tuple[str, bytes, Partition]] = []
+        self._valid: list[tuple[str, Commit, Positions]] = []
         self.pairs: list[Pair] = []
-        self.errors: Errors = {}
+        self.refused: Collection[bytes] = ()
+        """The positions with too large metadata."""
 
-    def add(self, topic: str, topic_id: bytes, partition_count: int, partitions: Sequence[Partition]) -> None:
+    def add(self, topic: RequestedTopic[Any]) -> None:
         """Take in the partitions of one topic that exist."""
-        max_size = self._shard.config.offset_metadata_max_bytes
-        key_start = b""
-        for partition in partitions:
-            index = partition.partition_index
-            if not 0 <= index < partition_count:
-                continue
-            metadata = partition.committed_metadata or ""
-            if is_too_large(metadata, max_size):
-                self.errors[metadata] = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                continue
-            # Keys of one topic differ in their last four bytes. All text that travels fits in a record.
-            key_start = key_start or build_offset_commit_key(self._group_id, topic, 0)[:-4]
-            value = build_offset_commit_value(
-                offset=partition.committed_offset,
-                leader_epoch=partition.committed_leader_epoch,
-                metadata=metadata,
-                commit_timestamp_ms=self._now.wall_ms,
-                expire_timestamp_ms=self._expire_timestamp_ms,
-                topic_id=topic_id,
-            )
-            self.pairs.append((key_start + index.to_bytes(4, "big"), value))
-            self._valid.append((topic, topic_id, partition))
+        valid = topic.valid(self._shard.config.offset_metadata_max_bytes)
+        if valid is not topic.existing:
+            fine = {position for _, position in valid}
+            self.refused = {*self.refused, *(position for _, position in topic.existing if position not in fine)}
+        if not valid:
+            return
+        # Keys of one topic differ in their last four bytes. All text that travels fits in a record.
+        start = build_offset_commit_key(self._group_id, topic.name, 0)[:-4]
+        wall_ms = self._now.wall_ms
+        if self._expire_timestamp_ms == NEVER:
+            commit = _commit((wall_ms, NEVER, topic.topic_id))
+            end = position_value_end(wall_ms, topic.topic_id)
+            for index, position in valid:
+                self.pairs.append((start + _pack_partition(index), POSITION_VALUE_START + position + end))
+        else:
+            # Records with an expire time have no room for leader epoch and topic id; memory holds what the record says.
+            commit = Commit(wall_ms, self._expire_timestamp_ms)
+            said = [(index, split_position(position)) for index, position in valid]
+            valid = [(index, build_position(offset, _NO_EPOCH, text)) for index, (offset, _, text) in said]
+            for index, (offset, _, text) in said:
+                self.pairs.append((start + _pack_partition(index), self._expiring(offset, text)))
+        self._valid.append((topic.name, commit, valid))
 
-    def apply(self, base_offset: int, put: Callable[[str, str, int, CommittedOffset], None]) -> None:
-        """The records are in the log, the first at `base_offset`; `put(group, topic, partition, offset)` takes each."""
-        # Records with an expire time have no room for leader epoch and topic id; memory holds what the record says.
-        expires = self._expire_timestamp_ms != NEVER
-        for record_offset, (topic, topic_id, partition) in enumerate(self._valid, base_offset):
-            offset = CommittedOffset(
-                partition.committed_offset,
-                _NO_EPOCH if expires else partition.committed_leader_epoch,
-                partition.committed_metadata or "",
-                self._now.wall_ms,
-                record_offset,
-                self._expire_timestamp_ms,
-                ZERO_UUID if expires else topic_id,
-            )
-            put(self._group_id, topic, partition.partition_index, offset)
+    def _expiring(self, offset: int, metadata: str) -> bytes:
+        return build_offset_commit_value(
+            offset=offset,
+            leader_epoch=_NO_EPOCH,
+            metadata=metadata,
+            commit_timestamp_ms=self._now.wall_ms,
+            expire_timestamp_ms=self._expire_timestamp_ms,
+        )
 
-
-def is_too_large(metadata: str, max_size: int) -> bool:
-    """Whether metadata exceed `offset.metadata.max.bytes`, which really counts UTF-16 units."""
-    return len(metadata) * 2 > max_size and _utf16_units(metadata) > max_size
-
-
-def _utf16_units(text: str) -> int:
-    return len(text) + sum(1 for character in text if character > "\uffff")
+    def apply(self, base_offset: int, put: Put) -> None:
+        """The records are in the log, the first at `base_offset`; `put(group, topic, offsets by partition)` takes them."""
+        for topic, commit, valid in self._valid:
+            offsets = {}
+            for index, position in valid:
+                offsets[index] = _committed((position, commit, base_offset))
+                base_offset += 1
+            put(self._group_id, topic, offsets)

@@ -2,31 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from struct import Struct as Format
 from typing import Generic, NamedTuple, TypeVar
 
 from kshim.coordinator.catalog import TopicCatalog
-from kshim.coordinator.groups.offsets.offset_values import is_too_large
 from kshim_protocol.errors import ErrorCode
-from kshim_protocol.messages.offset_commit import OffsetCommitRequestTopic
-from kshim_protocol.messages.txn_offset_commit import TxnOffsetCommitRequestTopic
-from kshim_protocol.schema import ZERO_UUID
+from kshim_protocol.internal.records import build_position, split_position
+from kshim_protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from kshim_protocol.messages.txn_offset_commit import TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic
+from kshim_protocol.rows import Layout, Rows
+from kshim_protocol.schema import ZERO_UUID, Struct
 
+S = TypeVar("S", bound=Struct)
 T = TypeVar("T", bound=OffsetCommitRequestTopic | TxnOffsetCommitRequestTopic)
+
+Positions = Sequence[tuple[int, bytes]]
+"""Partition and position, as `build_position` makes it."""
+
+_WITH_LEADER_EPOCH = ("partition_index", "committed_offset", "committed_leader_epoch", "committed_metadata")
+_ROW_WITHOUT_METADATA = Format(">i12s2x")  # partition, the position but for its metadata, which are empty or null
+_EMPTY_TEXT = b"\1"
+_TOO_LARGE = ErrorCode.OFFSET_METADATA_TOO_LARGE
+
+_pack_answer = Format(">ihx").pack
+
+
+def _positions(
+    partitions: Sequence[OffsetCommitRequestPartition] | Sequence[TxnOffsetCommitRequestPartition],
+) -> tuple[Positions, bool]:
+    """Those of a request, and whether any has metadata."""
+    if type(partitions) is Rows and partitions.layout.names == _WITH_LEADER_EPOCH:
+        rows = _ROW_WITHOUT_METADATA.iter_unpack(partitions.data)
+        return [(index, start + _EMPTY_TEXT) for index, start in rows], False
+    positions: list[tuple[int, bytes]] = []
+    has_metadata = False
+    for partition in partitions:
+        if metadata := partition.committed_metadata or "":
+            has_metadata = True
+        position = build_position(partition.committed_offset, partition.committed_leader_epoch, metadata)
+        positions.append((partition.partition_index, position))
+    return positions, has_metadata
 
 
 class RequestedTopic(NamedTuple, Generic[T]):
-    """One topic of a request. Without such a topic `partition_count` is 0; `missing` is what to answer then."""
+    """One topic of a request. Without such a topic `partition_count` is 0; `missing` is what to answer then.
+
+    `existing` are those of the `positions` whose partitions exist.
+    """
 
     requested: T
     name: str
     topic_id: bytes
     partition_count: int
     missing: ErrorCode
+    positions: Positions
+    existing: Positions
+    has_metadata: bool
 
-    def has(self, partition: int) -> bool:
-        """Whether there is such a partition."""
-        return 0 <= partition < self.partition_count
+    def valid(self, max_metadata_size: int) -> Positions:
+        """Those of the partitions that exist and whose metadata are not too large."""
+        if not self.has_metadata and max_metadata_size >= 0:
+            return self.existing
+        return [each for each in self.existing if not _is_too_large(each[1], max_metadata_size)]
+
+    def answers(self, layout: Layout[S], error: ErrorCode, refused: Collection[bytes]) -> Rows[S]:
+        """Partition and error of each, in the layout of flexible versions of the response: `error` for all that exist, but
+        for positions that were `refused` because of their metadata."""
+        positions = self.positions
+        if refused or len(self.existing) < len(positions):
+            count, missing = self.partition_count, self.missing
+            parts = [
+                _pack_answer(index, (_TOO_LARGE if position in refused else error) if 0 <= index < count else missing)
+                for index, position in positions
+            ]
+        else:
+            parts = [_pack_answer(index, error) for index, _ in positions]
+        return Rows(layout, len(parts), b"".join(parts))
 
 
 def requested_topics(catalog: TopicCatalog, topics: Iterable[T], *, by_id: bool) -> list[RequestedTopic[T]]:
@@ -41,19 +93,26 @@ def requested_topics(catalog: TopicCatalog, topics: Iterable[T], *, by_id: bool)
             name = requested.name
             topic_id = catalog.topic_id(name) or ZERO_UUID
             missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        found.append(RequestedTopic(requested, name, topic_id, catalog.partition_count(name) or 0, missing))
+        count = catalog.partition_count(name) or 0
+        positions, has_metadata = _positions(requested.partitions)
+        existing = [each for each in positions if 0 <= each[0] < count]
+        found.append(RequestedTopic(requested, name, topic_id, count, missing, positions, existing, has_metadata))
     return found
 
 
 def partitions_to_commit(topics: Iterable[RequestedTopic[T]], max_metadata_size: int) -> Iterator[tuple[bytes, int]]:
     """Topic id and index of each partition that exists and whose metadata is not too large: Kafka checks no other's epoch."""
     for topic in topics:
-        for partition in topic.requested.partitions:
-            metadata = partition.committed_metadata or ""
-            if topic.has(partition.partition_index) and not is_too_large(metadata, max_metadata_size):
-                yield topic.topic_id, partition.partition_index
+        for index, _ in topic.valid(max_metadata_size):
+            yield topic.topic_id, index
 
 
 def any_exists(topics: Iterable[RequestedTopic[T]]) -> bool:
     """Whether any partition that is named exists; without any, the group is not checked."""
-    return any(topic.has(partition.partition_index) for topic in topics for partition in topic.requested.partitions)
+    return any(topic.existing for topic in topics)
+
+
+def _is_too_large(position: bytes, max_size: int) -> bool:
+    """Whether its metadata exceed `offset.metadata.max.bytes`, which really counts UTF-16 units."""
+    metadata = split_position(position)[2]
+    return len(metadata) + sum(1 for character in metadata if character > "\uffff") > max_size

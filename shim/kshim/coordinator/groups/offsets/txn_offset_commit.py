@@ -6,11 +6,13 @@ values); KIP-98, KIP-447. That the producer may do so is for the transaction coo
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 from kshim.coordinator.append_errors import append_error
 from kshim.coordinator.catalog import TopicCatalog
 from kshim.coordinator.groups.kinds import Sender
 from kshim.coordinator.groups.offsets.committed_offsets import CommittedOffset
-from kshim.coordinator.groups.offsets.offset_values import Errors, OffsetValues
+from kshim.coordinator.groups.offsets.offset_values import OffsetValues
 from kshim.coordinator.groups.offsets.requested_topics import RequestedTopic, partitions_to_commit, requested_topics
 from kshim.coordinator.groups.shard import Shard
 from kshim.coordinator.step import RequestContext, Step, Ticket
@@ -22,12 +24,13 @@ from kshim_protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from kshim_protocol.rows import layout_of
 
 _ABORTABLE_SINCE = 4
 _LOAD_IN_PROGRESS_SINCE = 2
-
-
 _TOPIC_ID_SINCE = 6
+
+_ANSWERS = layout_of(TxnOffsetCommitResponsePartition, 6, is_flexible=True)
 
 Topics = list[RequestedTopic[TxnOffsetCommitRequestTopic]]
 
@@ -60,14 +63,15 @@ def txn_offset_commit(
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
     values = OffsetValues(shard, request.group_id, context.now)
     for topic in topics:
-        values.add(topic.name, topic.topic_id, topic.partition_count, topic.requested.partitions)
-    response = response_of(topics, ErrorCode.NONE, context.api_version, values.errors)
+        values.add(topic)
+    response = response_of(topics, ErrorCode.NONE, context.api_version, values.refused)
     if not values.pairs:
         step.reply(ticket, response)
         return
 
-    def put(group_id: str, topic: str, partition: int, offset: CommittedOffset) -> None:
-        shard.put_pending_offset(request.producer_id, group_id, topic, partition, offset)
+    def put(group_id: str, topic: str, offsets: Mapping[int, CommittedOffset]) -> None:
+        for partition, offset in offsets.items():
+            shard.put_pending_offset(request.producer_id, group_id, topic, partition, offset)
 
     def written(base_offset: int, step: Step) -> None:
         values.apply(base_offset, put)
@@ -91,25 +95,16 @@ def _sender(request: TxnOffsetCommitRequest, context: RequestContext) -> Sender:
 
 
 def response_of(
-    topics: Topics, error: ErrorCode, api_version: int, errors: Errors | None = None
+    topics: Topics, error: ErrorCode, api_version: int, refused: Collection[bytes] = ()
 ) -> TxnOffsetCommitResponse:
-    """`error` on all partitions that exist, except those with their own in `errors`."""
+    """`error` on all partitions that exist, but for positions that were `refused`."""
     returned = _returned(error, api_version)
-    own = errors or {}
     return TxnOffsetCommitResponse(
         topics=tuple(
             TxnOffsetCommitResponseTopic(
                 name=topic.name,
                 topic_id=topic.requested.topic_id,
-                partitions=tuple(
-                    TxnOffsetCommitResponsePartition(
-                        partition_index=partition.partition_index,
-                        error_code=own.get(partition.committed_metadata, returned)
-                        if topic.has(partition.partition_index)
-                        else topic.missing,
-                    )
-                    for partition in topic.requested.partitions
-                ),
+                partitions=topic.answers(_ANSWERS, returned, refused),
             )
             for topic in topics
         )
