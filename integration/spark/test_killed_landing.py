@@ -1,4 +1,4 @@
-"""A landing that is killed in the middle of micro-batches, several times, loses nothing and doubles nothing."""
+"""A landing that is killed in the middle of batches, several times, loses nothing and doubles nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from integration.support.broker import Deadline
 from integration.support.kshim import KshimProcess
 from kshim_pipeline.decode import decode
 from kshim_pipeline.inputs.kafka import Cluster
-from kshim_pipeline.land.stream import decode_landed, read_landed
+from kshim_pipeline.land.reading import decode_landed, read_landed
 from kshim_pipeline.topics import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ PARTITIONS = 4
 RECORDS_A_ROUND = 80_000
 START_TIMEOUT_S = 300
 KILL_AFTER_S = (0.0, 0.4, 0.1, 0.9)
-"""How long after a micro-batch was planned; the batches take seconds."""
+"""How long after a batch was begun; the batches take seconds."""
 
 
 @pytest.fixture
@@ -60,14 +60,14 @@ def produce(spark: SparkSession, kshim: KshimProcess, number: int) -> None:
     consumer.close(autocommit=False)
 
 
-def batches(folder: Path) -> set[int]:
-    return {int(file.name) for file in folder.iterdir() if file.name.isdecimal()} if folder.is_dir() else set()
+def attempts(landed: Path) -> dict[str, int]:
+    """The directories of batches that were begun, and their numbers."""
+    return {path.name: int(path.name.partition("=")[2].partition("-")[0]) for path in landed.glob("records/batch=*")}
 
 
-def open_batches(landed: Path) -> set[int]:
-    """Micro-batches that were planned and are not finished."""
-    finished = batches(landed / "checkpoint/commits")
-    return batches(landed / "checkpoint/offsets") - finished
+def finished(landed: Path) -> set[int]:
+    """The numbers of finished batches."""
+    return {int(path.stem) for path in landed.glob("batches/*.json")}
 
 
 def wait_for(job: Pipeline, condition: Callable[[], object], what: str) -> None:
@@ -79,18 +79,16 @@ def wait_for(job: Pipeline, condition: Callable[[], object], what: str) -> None:
 
 
 def land_and_be_killed(kshim: KshimProcess, landed: Path, log: Path, after_s: float) -> bool:
-    """Whether a micro-batch was open when it died. The first batch of a job does again what the last one left open."""
+    """Whether a batch was open when it died."""
+    before = attempts(landed).keys()
     job = Pipeline(log, *arguments(kshim, landed), "--continuous", "0.1")
-    left_open = open_batches(landed)
     try:
-        if left_open:
-            commits = landed / "checkpoint/commits"
-            wait_for(job, lambda: not left_open - batches(commits), "what was left open is done again")
-        wait_for(job, lambda: open_batches(landed), "a micro-batch is planned")
+        wait_for(job, lambda: attempts(landed).keys() - before, "a batch is begun")
         time.sleep(after_s)  # into the batch: not a wait for anything
     finally:
         job.kill()
-    return bool(open_batches(landed))
+    begun = {number for name, number in attempts(landed).items() if name not in before}
+    return bool(begun - finished(landed))
 
 
 def arguments(kshim: KshimProcess, landed: Path) -> list[str]:
@@ -111,7 +109,7 @@ def test_a_landing_killed_four_times_has_every_record_once(
     for number, after_s in enumerate(KILL_AFTER_S):
         produce(spark, kshim, number)
         was_open.append(land_and_be_killed(kshim, landed, log, after_s))
-    assert sum(was_open) >= 2, "it was to be killed in the middle of micro-batches"
+    assert sum(was_open) >= 2, "it was to be killed in the middle of batches"
     produce(spark, kshim, len(KILL_AFTER_S))
     said = run_pipeline(*arguments(kshim, landed))
     assert said.startswith("Landed into ")

@@ -54,7 +54,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "kshim_pipeline.report.commands:report", "write a report, one HTML file", options.report_options, _CHARTS
     ),
     "explain": Command(
-        "kshim_pipeline.report.commands:explain", "explain why a group rebalanced", options.explain_options
+        "kshim_pipeline.report.explain_command:run", "explain why a group rebalanced", options.explain_options
     ),
     "budget": Command(
         "kshim_pipeline.report.commands:budget",

@@ -31,7 +31,12 @@ def land_options(parser: argparse.ArgumentParser) -> None:
     """`kshim pipeline land`."""
     option = parser.add_argument
     option("--bootstrap-server", required=True, metavar="HOST:PORT", help="the cluster to read from")
-    option("--out", required=True, metavar="DIR", help="directory for records and checkpoint; the same on every run")
+    option(
+        "--out",
+        required=True,
+        metavar="DIR",
+        help="directory of the records; the same on every run, and another for each cluster",
+    )
     option(
         "--topic",
         action="append",
@@ -43,7 +48,13 @@ def land_options(parser: argparse.ArgumentParser) -> None:
         "--continuous",
         type=float,
         metavar="SECONDS",
-        help="keep running until interrupted, with a micro-batch at this interval (default: stop at the current end)",
+        help="keep running until interrupted, with a batch at this interval (default: stop at the current end)",
+    )
+    option(
+        "--recover",
+        action="store_true",
+        help="compare DIR with the cluster first, and land what is missing: after files of DIR were lost, or for a DIR of "
+        "an earlier version",
     )
     option("--source", metavar="NAME", help="name of the cluster in the records (default: kafka:HOST:PORT)")
     _command_config(option)

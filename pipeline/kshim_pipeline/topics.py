@@ -7,5 +7,7 @@ from typing import Final
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 EVENTS_TOPIC: Final = "__kshim_events"
 """The history of a kshim that was started with `--events-topic`."""
+EVENT_VERSIONS: Final = (1, 2)
+"""Versions of its values. Version 2 has added fields, and groups of the new protocol."""
 ALERTS_TOPIC: Final = "kshim_alerts"
 """Where `kshim pipeline watch` writes, by default."""

@@ -39,6 +39,7 @@ def test_a_mistake_is_one_line(arguments: list[str], capsys: pytest.CaptureFixtu
         (["budget"], "Give at least one limit"),
         (["budget", "--max-critical", "1"], "Name at least one source"),
         (["land", "--bootstrap-server", "a:1", "--out", "x", "--continuous", "0"], "--continuous must be a positive"),
+        (["land", "--bootstrap-server", "a:1", "--out", "x[1]"], "--out x[1]: Spark takes a name with any of *?[]{}"),
         (["land", "--bootstrap-server", "a:b", "--out", "x"], "'a:b' is not HOST:PORT"),
         (["land", "--bootstrap-server", "a:1", "--out", "x", "--command-config", "nowhere"], "Cannot read nowhere"),
         (["watch", "--bootstrap-server", "a:1", "--checkpoint", "x", "--every", "0"], "must be positive numbers"),

@@ -9,20 +9,25 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata
 from kafka import TopicPartition as KafkaTopicPartition
+from pyspark.sql import Observation
 
 from integration.support.fixtures import available
 from integration.support.kshim import KshimProcess
 from integration.support.unavailable import Unavailable
 from kshim_pipeline.decode import decode
 from kshim_pipeline.errors import PipelineError
+from kshim_pipeline.folder import folder_at
 from kshim_pipeline.inputs import kafka
 from kshim_pipeline.inputs.kafka import Cluster, Span, read_topics
-from kshim_pipeline.land.counts import OBSERVATION, Counts, observed
+from kshim_pipeline.land.batches import Batches
+from kshim_pipeline.land.checks import Loss, losses
+from kshim_pipeline.land.counts import Counts, observed
+from kshim_pipeline.land.landing import land
 from kshim_pipeline.land.log_ends import LogEnds, read_log_ends
-from kshim_pipeline.land.stream import Loss, decode_landed, land, landed_offsets, losses, read_landed
+from kshim_pipeline.land.reading import decode_landed, read_landed
 from kshim_pipeline.records import RECORDS
 from kshim_pipeline.setup.jars import kafka_jars
-from kshim_pipeline.topics import OFFSETS_TOPIC
+from kshim_pipeline.topics import EVENTS_TOPIC, OFFSETS_TOPIC
 from tests.pipeline.test_decode import COMMIT, a_group
 
 if TYPE_CHECKING:
@@ -84,7 +89,9 @@ def test_each_run_lands_new_records(
     counts = land(kafka_spark, cluster, [OFFSETS_TOPIC], str(tmp_path))
     assert (counts.records, counts.by_kind) == (3, {"offset_commit": 3})
     ends = {at: span.end for at, span in cluster.spans(kafka_spark, [OFFSETS_TOPIC])[OFFSETS_TOPIC].items()}
-    assert landed_offsets(kafka_spark, str(tmp_path)) == {OFFSETS_TOPIC: ends}, "so losses are told from here"
+    assert Batches(folder_at(kafka_spark, str(tmp_path))).landed().end == {OFFSETS_TOPIC: ends}, (
+        "losses are told from here"
+    )
     assert land(kafka_spark, cluster, [OFFSETS_TOPIC], str(tmp_path)).records == 0
     assert [row for row in landed(kafka_spark, tmp_path) if row[0] in ("first", "second")] == [
         *[("first", 1)] * 3,
@@ -93,23 +100,7 @@ def test_each_run_lands_new_records(
     assert read_landed(kafka_spark, str(tmp_path)).count() == before + 3
 
 
-@pytest.mark.parametrize("undone", [["checkpoint/commits"], ["checkpoint/commits", "records/_spark_metadata"]])
-def test_a_run_that_was_killed_is_finished_by_the_next_without_loss_or_doubles(
-    kafka_spark: SparkSession, kshim: KshimProcess, cluster: Cluster, tmp_path: Path, undone: list[str]
-) -> None:
-    """What a kill leaves: files written, with the sink's note of them or without, and the batch not noted as finished."""
-    commit(kshim, "killed", 7)
-    land(kafka_spark, cluster, [OFFSETS_TOPIC], str(tmp_path))
-    whole = landed(kafka_spark, tmp_path)
-    for folder in undone:
-        for name in ("0", ".0.crc"):
-            (tmp_path / folder / name).unlink()
-    commit(kshim, "after", 8)
-    land(kafka_spark, cluster, [OFFSETS_TOPIC], str(tmp_path))
-    assert landed(kafka_spark, tmp_path) == sorted([*whole, *[("after", 8)] * 3])
-
-
-def test_batch_and_stream_read_the_same_records(
+def test_a_landed_record_is_what_a_reader_of_the_topic_gets(
     kafka_spark: SparkSession, kshim: KshimProcess, cluster: Cluster, tmp_path: Path
 ) -> None:
     commit(kshim, "same", 3)
@@ -192,18 +183,19 @@ def test_unknown_types_and_versions_are_counted_and_named(spark: SparkSession, t
         (None, b"x"),
     ]
     rows: list[Any] = [(OFFSETS_TOPIC, 0, at, 0, key, value, "here") for at, (key, value) in enumerate(pairs)]
+    events = [b'{"v": 2}', b'{"v": 7}', b"no JSON"]
+    rows += [(EVENTS_TOPIC, 0, at, 0, b"g", value, "here") for at, value in enumerate(events)]
     spark.createDataFrame(rows, RECORDS).write.parquet(str(tmp_path / "in"))
-    stream = observed(spark.readStream.schema(RECORDS).parquet(str(tmp_path / "in")))
-    query = (
-        stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "at")).trigger(availableNow=True)
-    )
-    running = query.start()
-    running.awaitTermination()
+    counting = Observation("counted")
+    observed(spark.read.schema(RECORDS).parquet(str(tmp_path / "in")), counting).write.format("noop").mode(
+        "overwrite"
+    ).save()
     counts = Counts()
-    for done in running.recentProgress * 2:
-        if done.numInputRows:
-            counts.add(done.batchId, done.observedMetrics[OBSERVATION].asDict(), len(rows) + 2)
-    assert (counts.records, counts.unknown) == (7, 3)
+    counts.add(counting.get, len(rows) + 2)
+    assert (counts.records, counts.unknown) == (10, 5)
     assert counts.by_kind == {"offset_commit": 3, "group_metadata": 1, "consumer_group_metadata": 1}
-    assert counts.unknown_names == {"key type 1 value version 9", "key type 99", "key type none"}
-    assert "2 of 9 offsets had no record" in counts.sentences()[-1]
+    assert counts.unknown_names == {
+        *("key type 1 value version 9", "key type 99", "key type none"),
+        *("event version 7", "event version none"),
+    }
+    assert "2 of 12 offsets had no record" in counts.sentences()[-1]

@@ -16,7 +16,7 @@ from kshim_pipeline.demo.judge import Judged, Verdict, judge
 from kshim_pipeline.demo.stage import broker, play
 from kshim_pipeline.errors import EXIT_FAILURE, EXIT_OK
 from kshim_pipeline.inputs.kafka import Cluster
-from kshim_pipeline.land.stream import land
+from kshim_pipeline.land.landing import land
 from kshim_pipeline.materialize import in_session
 from kshim_pipeline.options import source_options
 from kshim_pipeline.progress import Progress

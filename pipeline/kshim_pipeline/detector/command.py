@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kshim_pipeline.detector.stream import alert_records, open_rebalances
+from kshim_pipeline.detector.stream import UNREAD, alert_records, open_rebalances
 from kshim_pipeline.errors import EXIT_OK, EXIT_USAGE, PipelineError
 from kshim_pipeline.inputs.client_options import client_options
 from kshim_pipeline.inputs.kafka import Cluster, stream_topics
@@ -36,10 +37,28 @@ def run(options: argparse.Namespace) -> int:
             every_ms=int(options.every * 1000),
         )
         print(f"Watching {options.bootstrap_server}; alerts are written to the topic {options.alerts_topic}.")
-        query.awaitTermination()
+        counted, unread = _Unread(), 0
+        while not query.awaitTermination(options.every):
+            now = counted.of(query)
+            if now > unread:
+                print(f"Left out: {now} events are malformed or of an unknown version.", file=sys.stderr)
+                unread = now
     finally:
         spark.stop()
     return EXIT_OK
+
+
+class _Unread:
+    """How many events of a query were left out, over all its batches."""
+
+    def __init__(self) -> None:
+        self._batches: dict[int, int] = {}
+
+    def of(self, query: StreamingQuery) -> int:
+        for done in query.recentProgress:
+            if (metrics := done.observedMetrics.get(UNREAD)) is not None:
+                self._batches[done.batchId] = metrics[UNREAD]
+        return sum(self._batches.values())
 
 
 def watch(

@@ -15,8 +15,8 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from kshim_pipeline.detector.state_column import repair
 from kshim_pipeline.detector.watching import NOTHING, Alert, Watched, after_events, after_time
-from kshim_pipeline.model.events import EVENT_VERSIONS, parsed
-from kshim_pipeline.topics import EVENTS_TOPIC
+from kshim_pipeline.model.events import parsed
+from kshim_pipeline.topics import EVENT_VERSIONS, EVENTS_TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,18 +44,25 @@ _SEEN: Final = (
 )
 _LEAST_TIMEOUT_MS: Final = 100
 
+UNREAD: Final = "unread"
+"""The name under which Spark counts, in each micro-batch, events that are malformed or of an unknown version."""
+
 
 def open_rebalances(records: DataFrame, *, open_after_ms: int) -> DataFrame:
     """Alerts (columns of ALERT) of groups that have not been stable for `open_after_ms`, from streaming `records`.
 
-    `records` has the columns of RECORDS; records of other topics and unreadable events are skipped. Ages are the
+    `records` has the columns of RECORDS; records of other topics and unreadable events are skipped, the latter counted. Ages are the
     difference between the broker's clock, in events, and that of Spark's machine. An alert is repeated after twice the
     time, four times, and so on, and followed by one of type `rebalance_ended`.
     """
+    found = parsed(records.where(F.col("topic") == EVENTS_TOPIC))
+    is_readable = F.col("event.v").isin(*EVENT_VERSIONS)
+    for name in ("run", "seq", "ts_ms", "type", "group"):
+        is_readable &= F.col(f"event.{name}").isNotNull()
+    is_readable = F.coalesce(is_readable, F.lit(False))
     rows = (
-        parsed(records.where(F.col("topic") == EVENTS_TOPIC))
-        .where(F.col("event.v").isin(*EVENT_VERSIONS) & F.col("event.run").isNotNull() & F.col("event.seq").isNotNull())
-        .where(F.col("event.ts_ms").isNotNull() & F.col("event.type").isNotNull() & F.col("event.group").isNotNull())
+        found.observe(UNREAD, F.count(F.when(~is_readable, 1)).alias(UNREAD))
+        .where(is_readable)
         .select(
             F.col("event.group").alias("group"),
             *(F.col(f"event.{name}").alias(name) for name in _SEEN if name not in ("trigger", "members")),

@@ -27,6 +27,8 @@ OFFSET_FETCHING: Final = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 """Spark's setting for the older way. It counts when a query starts, so sessions of ours have it from the beginning."""
 
 _TIMEOUT_MS: Final = 30_000
+_NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
+"""Sixteen bytes of zero: the cluster has no ids of topics."""
 _ENDS: Final = re.compile(r"([\w.-]+)-(\d+)=(\d+)")
 """A topic's name has none of the characters that Java writes between the entries of a map."""
 
@@ -38,26 +40,35 @@ class Span(NamedTuple):
     end: int
 
 
+class Identity(NamedTuple):
+    """What tells a cluster and its topics from others of the same address and names; None, or absent: it has no ids."""
+
+    cluster_id: str | None
+    topic_ids: Mapping[str, str]
+
+
 class Cluster:
     """A cluster as Spark's source sees it: addresses, and other settings of a client.
 
     `options` are a Java consumer's own keys (`security.protocol`, `sasl.jaas.config`, ...). `name` is the `source` of
-    its records.
+    its records; `given_name` is None if nobody chose it.
     """
 
     def __init__(
         self, bootstrap_servers: str, *, name: str | None = None, options: Mapping[str, str] | None = None
     ) -> None:
         self.bootstrap_servers = bootstrap_servers
+        self.given_name = name
         self.name = name or f"kafka:{bootstrap_servers}"
         self.options = dict(options or {})
 
     def spans(self, spark: SparkSession, topics: Sequence[str]) -> dict[str, dict[int, Span]]:
         """The offsets of each partition of each topic; topics that do not exist are left out.
 
-        Raises PipelineError: the cluster does not answer, or the jars are missing.
+        A partition ends at its last stable offset: where a transaction is open, before its records. Raises
+        PipelineError: the cluster does not answer, or the jars are missing.
         """
-        with self._metadata(spark) as consumer:
+        with self._metadata(spark, {"isolation.level": "read_committed"}) as consumer:
             known = consumer.listTopics()
             found = {topic: known[topic] for topic in topics if topic in known}
             places = _places(spark, found)
@@ -66,6 +77,26 @@ class Cluster:
             for place in places:
                 spans[place.topic()][place.partition()] = Span(starts[place], ends[place])
             return spans
+
+    def spans_of_all(self, spark: SparkSession, topics: Sequence[str]) -> dict[str, dict[int, Span]]:
+        """As `spans`. Raises PipelineError, too, if a topic does not exist."""
+        spans = self.spans(spark, topics)
+        if missing := [topic for topic in topics if topic not in spans]:
+            why = " (it is created with the first group)" if "__consumer_offsets" in missing else ""
+            raise PipelineError(f"{self.bootstrap_servers} has no topic {', '.join(missing)}{why}", EXIT_UNAVAILABLE)
+        return spans
+
+    def identity(self, spark: SparkSession, topics: Sequence[str]) -> Identity:
+        """The ids of the cluster and of those `topics` that exist. Raises PipelineError: the cluster does not answer."""
+        jvm: Any = spark._jvm
+        with self._metadata(spark, make="admin.AdminClient.create") as admin:
+            cluster_id = admin.describeCluster().clusterId().get()
+            listing = jvm.org.apache.kafka.clients.admin.ListTopicsOptions().listInternal(True)
+            names = admin.listTopics(listing).names().get()
+            there = [topic for topic in topics if names.contains(topic)]
+            found = admin.describeTopics(_java_list(spark, there)).allTopicNames().get()
+            ids = {topic: found[topic].topicId().toString() for topic in there}
+            return Identity(cluster_id, {topic: topic_id for topic, topic_id in ids.items() if topic_id != _NO_ID})
 
     def ends(self, spark: SparkSession) -> dict[tuple[str, int], int]:
         """The end of each partition of each topic whose name does not begin with two underscores.
@@ -79,22 +110,24 @@ class Cluster:
             return {(topic, int(partition)): int(end) for topic, partition, end in found}
 
     @contextmanager
-    def _metadata(self, spark: SparkSession) -> Iterator[Any]:
-        consumer = self._consumer(spark)
+    def _metadata(
+        self, spark: SparkSession, settings: Mapping[str, str] | None = None, *, make: str = "consumer.KafkaConsumer"
+    ) -> Iterator[Any]:
+        """A Java client that is closed at the end: a consumer without a group, or what else `make` names."""
+        client = self._client(spark, {**(settings or {}), **self.options}, make)
         try:
-            yield consumer
+            yield client
         except Py4JJavaError as error:
-            reason = error.java_exception.getMessage()
+            cause = error.java_exception.getCause() or error.java_exception
             raise PipelineError(
-                f"{self.bootstrap_servers} did not return its offsets: {reason}", EXIT_UNAVAILABLE
+                f"{self.bootstrap_servers} did not answer: {cause.getMessage()}", EXIT_UNAVAILABLE
             ) from error
         finally:
-            consumer.close()
+            client.close()
 
-    def _consumer(self, spark: SparkSession) -> Any:
-        """A Java consumer without a group, for metadata only."""
+    def _client(self, spark: SparkSession, settings: Mapping[str, str], make: str) -> Any:
         jvm: Any = spark._jvm
-        settings = jvm.java.util.HashMap()
+        java_settings = jvm.java.util.HashMap()
         deserializer = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
         wanted = {
             "bootstrap.servers": self.bootstrap_servers,
@@ -103,10 +136,13 @@ class Cluster:
             "default.api.timeout.ms": str(_TIMEOUT_MS),
             "allow.auto.create.topics": "false",
         }
-        for key, value in {**wanted, **self.options}.items():
-            settings.put(key, value)
+        for key, value in {**wanted, **settings}.items():
+            java_settings.put(key, value)
         try:
-            return jvm.org.apache.kafka.clients.consumer.KafkaConsumer(settings)
+            made = jvm.org.apache.kafka.clients
+            for name in make.split("."):
+                made = getattr(made, name)
+            return made(java_settings)
         except Py4JJavaError as error:
             cause = error.java_exception.getCause() or error.java_exception
             raise PipelineError(
@@ -117,6 +153,14 @@ class Cluster:
                 "This session lacks the jars of Spark's Kafka source. Fetch them with: kshim pipeline setup",
                 EXIT_UNAVAILABLE,
             ) from error
+
+
+def _java_list(spark: SparkSession, items: Sequence[str]) -> Any:
+    jvm: Any = spark._jvm
+    found = jvm.java.util.ArrayList()
+    for item in items:
+        found.add(item)
+    return found
 
 
 def _places(spark: SparkSession, topics: Mapping[str, Any]) -> list[Any]:
@@ -138,11 +182,11 @@ def read_topics(
     Records of aborted and open transactions are left out. Raises PipelineError: a topic does not exist, the cluster
     does not answer, or it has records and Spark reads none of them.
     """
-    spans = _spans_of_all(spark, cluster, topics)
+    spans = cluster.spans_of_all(spark, topics)
     spark.conf.set(OFFSET_FETCHING, "true")
     options = {"startingOffsets": starting_offsets, "endingOffsets": ending_offsets}
     frame = spark.read.format("kafka").options(**_options(cluster, spans), **options).load()
-    records = _as_records(frame, cluster)
+    records = _as_records(frame, cluster.name)
     if starting_offsets == "earliest" and ending_offsets == "latest":
         _require_rows(records, spans)
     return records
@@ -154,40 +198,61 @@ def stream_topics(
     topics: Sequence[str],
     *,
     starting_offsets: str = "earliest",
-    max_offsets_per_trigger: int | None = None,
 ) -> DataFrame:
     """The records of `topics` from the beginning and as they are produced, as a streaming RECORDS.
 
-    Spark continues where offsets are gone; callers with a checkpoint compare it with `Cluster.spans` before. Partitions
-    that are added later are read after a restart. Raises PipelineError as `read_topics`.
+    Spark continues where offsets are gone, without a word about them. Partitions that are added later are read after a
+    restart. Raises PipelineError as `read_topics`.
     """
-    spans = _spans_of_all(spark, cluster, topics)
+    spans = cluster.spans_of_all(spark, topics)
     spark.conf.set(OFFSET_FETCHING, "true")
     options = {"startingOffsets": starting_offsets, "failOnDataLoss": "false"}
-    if max_offsets_per_trigger is not None:
-        options["maxOffsetsPerTrigger"] = str(max_offsets_per_trigger)
     frame = spark.readStream.format("kafka").options(**_options(cluster, spans), **options).load()
-    return _as_records(frame, cluster)
+    return _as_records(frame, cluster.name)
 
 
-def _spans_of_all(spark: SparkSession, cluster: Cluster, topics: Sequence[str]) -> dict[str, dict[int, Span]]:
-    spans = cluster.spans(spark, topics)
-    if missing := [topic for topic in topics if topic not in spans]:
-        why = " (it is created with the first group)" if "__consumer_offsets" in missing else ""
-        raise PipelineError(f"{cluster.bootstrap_servers} has no topic {', '.join(missing)}{why}", EXIT_UNAVAILABLE)
-    return spans
+def read_ranges(
+    spark: SparkSession,
+    cluster: Cluster,
+    begin: Mapping[str, Mapping[int, int]],
+    end: Mapping[str, Mapping[int, int]],
+    *,
+    source: str,
+) -> DataFrame:
+    """The records of topics and partitions from an offset up to another, as RECORDS named `source`.
+
+    Records of aborted transactions are left out. Computing the frame fails if the cluster does not have all of these offsets
+    any more; those that compaction took from between others are no loss.
+    """
+    ranges = [
+        (topic, at, begin.get(topic, {}).get(at, 0), offset)
+        for topic, partitions in end.items()
+        for at, offset in partitions.items()
+        if offset > begin.get(topic, {}).get(at, 0)
+    ]
+    if not ranges:
+        return spark.createDataFrame([], RECORDS)
+    spark.conf.set(OFFSET_FETCHING, "true")
+    starts: dict[str, dict[int, int]] = {}
+    ends: dict[str, dict[int, int]] = {}
+    for topic, at, start, offset in ranges:
+        starts.setdefault(topic, {})[at] = start
+        ends.setdefault(topic, {})[at] = offset
+    options = {"startingOffsets": json.dumps(starts), "endingOffsets": json.dumps(ends), "failOnDataLoss": "true"}
+    frame = spark.read.format("kafka").options(**_options(cluster, starts), **options).load()
+    return _as_records(frame, source)
 
 
-def _options(cluster: Cluster, spans: Mapping[str, Mapping[int, Span]]) -> dict[str, str]:
+def _options(cluster: Cluster, partitions: Mapping[str, Mapping[int, object]]) -> dict[str, str]:
     return {
         "kafka.bootstrap.servers": cluster.bootstrap_servers,
         "kafka.isolation.level": "read_committed",
-        "assign": json.dumps({topic: sorted(partitions) for topic, partitions in spans.items()}),
+        "assign": json.dumps({topic: sorted(numbers) for topic, numbers in partitions.items()}),
         **{f"kafka.{key}": value for key, value in cluster.options.items()},
     }
 
 
-def _as_records(frame: DataFrame, cluster: Cluster) -> DataFrame:
+def _as_records(frame: DataFrame, source: str) -> DataFrame:
     return frame.select(
         "topic",
         "partition",
@@ -195,7 +260,7 @@ def _as_records(frame: DataFrame, cluster: Cluster) -> DataFrame:
         F.unix_millis("timestamp").alias("timestamp_ms"),
         "key",
         "value",
-        F.lit(cluster.name).alias("source"),
+        F.lit(source).alias("source"),
     ).select(*(F.col(field.name).cast(field.dataType) for field in RECORDS))
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 
 from kshim_pipeline.errors import EXIT_OK, EXIT_USAGE, PipelineError
+from kshim_pipeline.folder import is_pattern
 from kshim_pipeline.inputs.client_options import client_options
 from kshim_pipeline.inputs.kafka import Cluster
 from kshim_pipeline.inputs.reachable import require_reachable
 from kshim_pipeline.land.counts import Counts
+from kshim_pipeline.land.landing import land
 from kshim_pipeline.land.log_ends import LogEnds
-from kshim_pipeline.land.stream import land
+from kshim_pipeline.land.recovery import recover
 from kshim_pipeline.setup.session import Jars, make_session
 from kshim_pipeline.topics import EVENTS_TOPIC, OFFSETS_TOPIC
 
@@ -19,6 +21,8 @@ def run(options: argparse.Namespace) -> int:
     """Land, and print a summary. Raises PipelineError."""
     if options.continuous is not None and options.continuous <= 0:
         raise PipelineError("--continuous must be a positive number of seconds", EXIT_USAGE)
+    if is_pattern(options.out):
+        raise PipelineError(f"--out {options.out}: Spark takes a name with any of *?[]{{}}\\ for a pattern", EXIT_USAGE)
     settings = client_options(options.command_config)
     require_reachable(options.bootstrap_server, settings)
     spark = make_session("kshim pipeline land", options.master, jars=Jars.REQUIRED)
@@ -26,6 +30,8 @@ def run(options: argparse.Namespace) -> int:
     counts = Counts()
     try:
         topics = options.topics or _topics_there(cluster, spark)
+        if options.recover:
+            print("\n".join(recover(spark, cluster, topics, options.out).sentences()))
         ends = LogEnds(spark, cluster, options.out)
         land(spark, cluster, topics, options.out, every_s=options.continuous, counts=counts, ends=ends)
     except KeyboardInterrupt:

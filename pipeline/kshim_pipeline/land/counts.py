@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from kshim_pipeline.records import KINDS
-from kshim_pipeline.topics import OFFSETS_TOPIC
+from kshim_pipeline.topics import EVENT_VERSIONS, EVENTS_TOPIC, OFFSETS_TOPIC
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, Observation
 
-OBSERVATION: Final = "landed"
 _READ_VERSIONS: Final = {0: (0,), 1: (0, 1, 2, 3, 4), 2: (0, 1, 2, 3, 4)}
 """Value versions that are decoded, by key type."""
 _RECORDS: Final = "records"
@@ -22,8 +21,8 @@ _UNKNOWN: Final = "unknown"
 _UNKNOWN_NAMES: Final = "unknown_names"
 
 
-def observed(records: DataFrame) -> DataFrame:
-    """The same records; Spark counts them by kind for each micro-batch, under OBSERVATION."""
+def observed(records: DataFrame, counting: Observation) -> DataFrame:
+    """The same records; Spark counts them by kind when they are computed, for `Counts.add`."""
     is_offsets = F.col("topic") == OFFSETS_TOPIC
     key_type, version = _int16("key"), _int16("value")
     is_known = F.lit(False)
@@ -32,20 +31,29 @@ def observed(records: DataFrame) -> DataFrame:
     for type_ in KINDS:
         if type_ not in _READ_VERSIONS:
             is_known |= key_type == type_
-    is_unknown = is_offsets & ~F.coalesce(is_known, F.lit(False))
-    unknown_name = F.concat(
+    event_version = F.when(
+        F.col("topic") == EVENTS_TOPIC,
+        F.coalesce(F.get_json_object(F.col("value").cast("string"), "$.v"), F.lit("none")),
+    )
+    is_unknown = (is_offsets & ~F.coalesce(is_known, F.lit(False))) | F.coalesce(
+        ~event_version.isin(*map(str, EVENT_VERSIONS)), F.lit(False)
+    )
+    of_events = F.concat(F.lit("event version "), event_version)
+    of_offsets = F.concat(
         F.lit("key type "),
         F.coalesce(key_type.cast("string"), F.lit("none")),
         F.when(key_type.isin(*_READ_VERSIONS), F.concat(F.lit(" value version "), version.cast("string"))).otherwise(
             ""
         ),
     )
+    unknown_name = F.coalesce(of_events, of_offsets)
     counts = [F.count(F.when(is_offsets & (key_type == type_), 1)).alias(str(type_)) for type_ in KINDS]
     return records.observe(
-        OBSERVATION,
+        counting,
         F.count(F.lit(1)).alias(_RECORDS),
         F.count(F.when(is_unknown, 1)).alias(_UNKNOWN),
-        F.collect_set(F.when(is_unknown, unknown_name)).alias(_UNKNOWN_NAMES),
+        # As a text: an observation gives Python no arrays.
+        F.array_join(F.collect_set(F.when(is_unknown, unknown_name)), "\n").alias(_UNKNOWN_NAMES),
         *counts,
     )
 
@@ -57,7 +65,7 @@ def _int16(column: str) -> Column:
 
 
 class Counts:
-    """Counts over all micro-batches of a run."""
+    """Counts over all batches of a run."""
 
     def __init__(self) -> None:
         self.records = 0
@@ -66,13 +74,9 @@ class Counts:
         self.unknown_names: set[str] = set()
         self.offsets = 0
         self.batches = 0
-        self._newest = -1
 
-    def add(self, batch: int, metrics: Mapping[str, Any], offsets: int) -> None:
-        """Add a micro-batch, once, however often it is reported. `offsets`: how many it covered."""
-        if batch <= self._newest:
-            return
-        self._newest = batch
+    def add(self, metrics: Mapping[str, Any], offsets: int) -> int:
+        """Add what was counted of a batch, and how many offsets it covered. Returns how many records they are."""
         self.batches += 1
         self.offsets += offsets
         self.records += metrics[_RECORDS]
@@ -80,7 +84,8 @@ class Counts:
             if metrics[str(type_)]:
                 self.by_kind[kind] += metrics[str(type_)]
         self.unknown += metrics[_UNKNOWN]
-        self.unknown_names.update(metrics[_UNKNOWN_NAMES])
+        self.unknown_names.update((metrics[_UNKNOWN_NAMES] or "").split("\n") if metrics[_UNKNOWN] else ())
+        return int(metrics[_RECORDS])
 
     def sentences(self) -> list[str]:
         """A summary for the user."""

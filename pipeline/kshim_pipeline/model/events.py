@@ -10,13 +10,10 @@ from pyspark.sql.types import StructType
 
 from kshim_pipeline.model.shape import evidence, shaped
 from kshim_pipeline.schemas import EVENTS
-from kshim_pipeline.topics import EVENTS_TOPIC
+from kshim_pipeline.topics import EVENT_VERSIONS, EVENTS_TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-EVENT_VERSIONS: Final = (1, 2)
-"""Version 2 has added fields, and groups of the new protocol."""
 
 _IN_JSON: Final = StructType([field for field in EVENTS.fields if field.name != "evidence"])
 

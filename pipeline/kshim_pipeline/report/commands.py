@@ -6,7 +6,8 @@ import argparse
 import fnmatch
 import json
 import shlex
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from kshim_pipeline.errors import EXIT_FAILURE, EXIT_OK, EXIT_USAGE, PipelineErr
 from kshim_pipeline.materialize import in_session
 from kshim_pipeline.progress import Progress
 from kshim_pipeline.report.budget import Budget, verdict
-from kshim_pipeline.report.explain import explain_rebalance, nearest
+from kshim_pipeline.report.explain import explain_at
 from kshim_pipeline.report.gather import gather, session_for
 from kshim_pipeline.report.results import Results, compute, read_results, write_results
 from kshim_pipeline.report.summaries import span_of
@@ -27,15 +28,14 @@ if TYPE_CHECKING:
 
     from kshim_pipeline.report.page import Page
 
-_HALF_HOUR_MS = 1_800_000
-_DAY_MS = 86_400_000
-
 
 def analyse(options: argparse.Namespace) -> int:
     """Write every table as Parquet."""
     with _session("analyse", options) as (spark, progress):
         progress.say("reading")
-        results = write_results(spark, gather(spark, options), options.out, progress.say)
+        gathered = gather(spark, options)
+        _say_left_out(gathered.left_out, progress)
+        results = write_results(spark, gathered, options.out, progress.say)
         rebalances, findings = results.tables["rebalances"].count(), results.findings.count()
     print(f"{rebalances} rebalances, {findings} findings; tables in {options.out}.")
     return EXIT_OK
@@ -78,25 +78,15 @@ def explain(options: argparse.Namespace) -> int:
     """Print what is known of one rebalance. Exit code 1: the group has none."""
     with _results("explain", options) as (results, progress):
         progress.say(f"looking for {options.group}")
-        of_group = results.tables["rebalances"].where(F.col("group_id") == options.group).cache()
-        at_ms = of_group.agg(F.max("ts_ms")).collect()[0][0] if options.at is None else options.at
-        lines = [] if at_ms is None else _lines(of_group, results, options.group, at_ms)
+        is_group = F.col("group_id") == options.group
+        lines = explain_at(
+            _rows(results.tables["rebalances"].where(is_group)),
+            _rows(results.incidents.where(F.array_contains("groups", options.group))),
+            _rows(results.tables["migrations"].where(is_group)),
+            options.at,
+        )
     print("\n".join(lines) or f"No rebalance of {options.group} is known.")
     return EXIT_OK if lines else EXIT_FAILURE
-
-
-def _lines(of_group: DataFrame, results: Results, group_id: str, at_ms: int) -> list[str]:
-    rows = _rows(of_group.where(F.col("ts_ms").between(at_ms - _DAY_MS, at_ms + _DAY_MS)).orderBy("ts_ms"))
-    row = nearest(rows, at_ms) or next(iter(_rows(of_group.orderBy(F.abs(F.col("ts_ms") - at_ms)).limit(1))), None)
-    if row is None:
-        return []
-    begin_ms, end_ms = row["ts_ms"], row["ended_ts_ms"] or row["ts_ms"]
-    is_part = F.array_contains("groups", group_id) & (F.col("from_ms") <= end_ms) & (F.col("to_ms") >= begin_ms)
-    near = sum(abs(other["ts_ms"] - begin_ms) <= _HALF_HOUR_MS for other in rows)
-    is_near = (F.col("group_id") == group_id) & F.col("ts_ms").between(begin_ms - _HALF_HOUR_MS, end_ms + _HALF_HOUR_MS)
-    incidents = _rows(results.incidents.where(is_part).orderBy("from_ms"))
-    migrations = _rows(results.tables["migrations"].where(is_near).orderBy("ts_ms"))
-    return explain_rebalance(row, incidents, migrations, in_the_hour=near)
 
 
 def budget(options: argparse.Namespace) -> int:
@@ -146,8 +136,19 @@ def _results(command: str, options: argparse.Namespace) -> Iterator[tuple[Result
     """Results of an earlier `analyse`, or computed now from the sources."""
     with _session(command, options) as (spark, progress):
         if options.results is not None:
-            yield read_results(spark, options.results), progress
+            results = read_results(spark, options.results)
+            _say_left_out(results.left_out, progress)
+            yield results, progress
             return
         progress.say("reading")
         with in_session(spark, progress.say) as materialize:
-            yield compute(spark, gather(spark, options), materialize), progress
+            gathered = gather(spark, options)
+            _say_left_out(gathered.left_out, progress)
+            yield compute(spark, gathered, materialize), progress
+
+
+def _say_left_out(sentences: Sequence[str], progress: Progress) -> None:
+    if sentences:
+        progress.done()
+    for sentence in sentences:
+        print(sentence, file=sys.stderr)

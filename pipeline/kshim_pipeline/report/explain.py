@@ -40,6 +40,31 @@ _ENDS: Final = {
 }
 
 
+_HALF_HOUR_MS: Final = 1_800_000
+
+
+def explain_at(
+    rebalances: Iterable[Row], incidents: Iterable[Row], migrations: Iterable[Row], at_ms: int | None
+) -> list[str]:
+    """Sentences on the rebalance of a group at `at_ms` (ms since 1970; None: its last one); none if it has no rebalance.
+
+    All rows are of this group; `incidents` and `migrations` may be of any time.
+    """
+    rows = list(rebalances)
+    row = nearest(rows, max((row["ts_ms"] for row in rows), default=0) if at_ms is None else at_ms)
+    if row is None:
+        return []
+    begin_ms, end_ms = row["ts_ms"], row["ended_ts_ms"] or row["ts_ms"]
+    part_of = [other for other in incidents if other["from_ms"] <= end_ms and other["to_ms"] >= begin_ms]
+    near = [each for each in migrations if begin_ms - _HALF_HOUR_MS <= each["ts_ms"] <= end_ms + _HALF_HOUR_MS]
+    return explain_rebalance(
+        row,
+        sorted(part_of, key=lambda incident: incident["from_ms"]),
+        sorted(near, key=lambda migration: migration["ts_ms"]),
+        in_the_hour=sum(abs(other["ts_ms"] - begin_ms) <= _HALF_HOUR_MS for other in rows),
+    )
+
+
 def nearest(rebalances: Iterable[Row], at_ms: int) -> Row | None:
     """The rebalance under way at `at_ms`, else the last one that began before, else the first one after."""
     rows = sorted(rebalances, key=lambda row: row["ts_ms"])

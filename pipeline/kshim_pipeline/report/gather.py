@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kshim_pipeline.decode import decode
 from kshim_pipeline.errors import EXIT_UNAVAILABLE, EXIT_USAGE, PipelineError
+from kshim_pipeline.folder import is_path
 from kshim_pipeline.inputs.broker_log import read_broker_log, zone_of
 from kshim_pipeline.inputs.client_options import client_options
 from kshim_pipeline.inputs.files import expanded
@@ -17,7 +18,7 @@ from kshim_pipeline.inputs.kafka import Cluster, read_topics
 from kshim_pipeline.inputs.reachable import require_reachable
 from kshim_pipeline.inputs.segments import partition_folders, read_segments
 from kshim_pipeline.land.log_ends import log_ends, read_log_ends
-from kshim_pipeline.land.stream import decode_landed, read_landed
+from kshim_pipeline.land.reading import decode_landed, landed_in, read_landed
 from kshim_pipeline.model.events import events
 from kshim_pipeline.records import DECODED, RECORDS
 from kshim_pipeline.schemas import LOG_ENDS
@@ -69,7 +70,7 @@ def check(options: argparse.Namespace) -> None:
     """What can be said before Spark starts. Raises PipelineError: nothing is named, or something is not there."""
     results = getattr(options, "results", None)
     if results is not None:
-        if _is_path(results) and not Path(results, "sources.txt").is_file():
+        if is_path(results) and not Path(results, "sources.txt").is_file():
             raise PipelineError(
                 f"{results} contains no results; create them with `kshim pipeline analyse --out {results}`",
                 EXIT_UNAVAILABLE,
@@ -79,7 +80,7 @@ def check(options: argparse.Namespace) -> None:
         raise PipelineError(
             "Name at least one source: --bootstrap-server, --landed, --data-dir or --broker-log", EXIT_USAGE
         )
-    if options.landed is not None and _is_path(options.landed) and not Path(options.landed).is_dir():
+    if options.landed is not None and is_path(options.landed) and not Path(options.landed).is_dir():
         raise PipelineError(f"There is no directory {options.landed}", EXIT_UNAVAILABLE)
     if options.data_dir is not None:
         partition_folders(Path(options.data_dir), [OFFSETS_TOPIC])
@@ -88,11 +89,6 @@ def check(options: argparse.Namespace) -> None:
         zone_of(options.log_time_zone)
     if options.bootstrap_server is not None:
         require_reachable(options.bootstrap_server, client_options(options.command_config))
-
-
-def _is_path(address: str) -> bool:
-    """Whether it is a path of this machine, and not the address of a storage."""
-    return "://" not in address
 
 
 def session_for(app: str, options: argparse.Namespace) -> SparkSession:
@@ -123,8 +119,9 @@ def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
         ends.append(log_ends(spark, cluster))
         sources.append(f"{options.bootstrap_server} ({', '.join(topics)})")
     if options.landed is not None:
-        records.append(read_landed(spark, options.landed))
-        decoded.append(decode_landed(spark, options.landed))
+        landed = landed_in(spark, options.landed)
+        records.append(read_landed(spark, options.landed, landed))
+        decoded.append(decode_landed(spark, options.landed, landed))
         ends.extend(filter(None, [read_log_ends(spark, options.landed)]))
         sources.append(options.landed)
     if options.data_dir is not None:

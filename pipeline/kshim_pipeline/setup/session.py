@@ -39,6 +39,8 @@ _BASE: Final = {
     # Spark bounds batches by rows alone, and a batch must stay below 2 GiB: a group of 500 members takes 150 KB.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
     "spark.sql.adaptive.enabled": "true",
+    # Files are named one by one: else Spark makes a task of each to look at it.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
     # The other way reads __consumer_offsets as empty: see kshim_pipeline.inputs.kafka.
     "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
     "spark.ui.showConsoleProgress": "false",

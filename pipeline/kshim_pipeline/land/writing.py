@@ -1,0 +1,58 @@
+"""Records into new files, counted by reading them again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from kshim_pipeline.folder import folder_at
+from kshim_pipeline.land.batches import LandedFile
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+
+DAY: Final = "day"
+_OF_RECORDS: Final = re.compile(r"records/(batch=[^/]+/)?topic=[^/]+/day=[^/]+/[^/]+$")
+
+
+def write(spark: SparkSession, records: DataFrame, directory: str) -> None:
+    """Write records (columns of RECORDS) into a directory that has no records yet."""
+    # Else every partition of the topic makes a file in every batch.
+    few = records.withColumn(DAY, F.to_date(F.timestamp_millis("timestamp_ms")))
+    few = few.coalesce(spark.sparkContext.defaultParallelism)
+    few.write.mode("append").partitionBy("topic", DAY).parquet(directory)  # the batch's plan is there already
+
+
+def landed_files(spark: SparkSession, folder: str, attempt: str) -> tuple[LandedFile, ...]:
+    """The files that were written to a directory `attempt` of `folder`."""
+    paths = folder_at(spark, folder).find(f"{attempt}/topic=*/day=*/*.parquet")
+    found = _record_counts(spark.read, folder, paths)
+    return tuple(_landed_file(path, found.get(path, 0)) for path in paths)
+
+
+def readable_records(spark: SparkSession, folder: str, paths: Sequence[str]) -> dict[str, int]:
+    """How many records are read from each of some files of `folder`; those that are damaged are left out."""
+    return _record_counts(spark.read.option("ignoreCorruptFiles", "true"), folder, paths)
+
+
+def _record_counts(reader: DataFrameReader, folder: str, paths: Sequence[str]) -> dict[str, int]:
+    if not paths:
+        return {}
+    read = reader.schema("offset long").parquet(*(f"{folder}/{path}" for path in paths))
+    rows = read.groupBy(F.col("_metadata.file_path").alias("path")).count().collect()
+    return {_path_of(row["path"]): row["count"] for row in rows}
+
+
+def _path_of(address: str) -> str:
+    """The path of a file of records from the directory on."""
+    found = _OF_RECORDS.search(address)
+    assert found is not None, address
+    return found[0]
+
+
+def _landed_file(path: str, records: int) -> LandedFile:
+    _, _, topic, day, _ = path.split("/")
+    return LandedFile(path, topic.partition("=")[2], day.partition("=")[2], records)

@@ -1,0 +1,33 @@
+"""`kshim pipeline explain`: of stored tables without Spark, else through it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from kshim_pipeline.errors import EXIT_FAILURE, EXIT_OK
+from kshim_pipeline.folder import is_path
+from kshim_pipeline.report.explain import explain_at
+from kshim_pipeline.report.stored import left_out, require_results, rows
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print what is known of one rebalance. Exit code 1: the group has none. Raises PipelineError."""
+    folder: str | None = options.results
+    if folder is None or not is_path(folder):
+        from kshim_pipeline.report.commands import explain
+
+        return explain(options)
+    require_results(folder)
+    for sentence in left_out(folder):
+        print(sentence, file=sys.stderr)
+    group = options.group
+    of_group = [("group_id", "=", group)]
+    lines = explain_at(
+        rows(folder, "tables/rebalances", of_group),
+        [row for row in rows(folder, "incidents") if group in row["groups"]],
+        rows(folder, "tables/migrations", of_group),
+        options.at,
+    )
+    print("\n".join(lines) or f"No rebalance of {group} is known.")
+    return EXIT_OK if lines else EXIT_FAILURE
