@@ -10,8 +10,9 @@ import pytest
 
 from kshim_pipeline.analyses.registry import ANALYSES
 from kshim_pipeline.errors import PipelineError
+from kshim_pipeline.inputs.segments import cluster_of_data
 from kshim_pipeline.options import source_options
-from kshim_pipeline.report.gather import Gathered, is_small
+from kshim_pipeline.report.gather import Gathered, is_small, require_one_cluster
 from kshim_pipeline.report.results import compute, read_results, write_results
 from kshim_pipeline.schemas import LOG_ENDS
 from tests.pipeline.model_rows import decoded, table
@@ -39,6 +40,22 @@ def test_written_results_are_read_again(spark: SparkSession, tmp_path: Path) -> 
     assert found.tables["rebalances"].count() > 0
     assert found.sources == ("by hand",)
     assert not (tmp_path / "work").exists()
+
+
+def test_sources_of_two_clusters_are_refused() -> None:
+    require_one_cluster({"a:1": "east", "landed": "east", "data": None})
+    with pytest.raises(
+        PipelineError, match=r"a:1 of the cluster east and landed of the cluster west: .* would be mixed up"
+    ):
+        require_one_cluster({"a:1": "east", "landed": "west"})
+
+
+def test_the_cluster_of_a_data_directory_is_read_as_the_broker_wrote_it(tmp_path: Path) -> None:
+    assert cluster_of_data(tmp_path) is None
+    (tmp_path / "meta.properties").write_text(
+        "#\n#Tue Nov 24 01:00:00 UTC 2026\nnode.id=1\nversion=1\ncluster.id=4L6g3nShT\n"
+    )
+    assert cluster_of_data(tmp_path) == "4L6g3nShT"
 
 
 def test_unused_results_are_not_computed(spark: SparkSession) -> None:

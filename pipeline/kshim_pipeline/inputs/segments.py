@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 import pyarrow as pa
 
+from kshim.config.properties import parse_properties
 from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.inputs.files import one_to_a_task
 from kshim_pipeline.records import RECORDS
@@ -50,6 +51,14 @@ def partition_folders(data_dir: Path, topics: Sequence[str] = (OFFSETS_TOPIC,)) 
     if not found:
         raise PipelineError(f"{data_dir} contains no partition of {', '.join(topics)}", EXIT_UNAVAILABLE)
     return found
+
+
+def cluster_of_data(data_dir: Path) -> str | None:
+    """The id of the cluster that a broker's data directory belongs to; None: it does not say."""
+    try:
+        return parse_properties((data_dir / "meta.properties").read_text(encoding="latin-1")).get("cluster.id")
+    except (OSError, ValueError):
+        return None
 
 
 def read_segments(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import glob
+from collections.abc import Mapping
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -16,7 +17,7 @@ from kshim_pipeline.inputs.client_options import client_options
 from kshim_pipeline.inputs.files import expanded
 from kshim_pipeline.inputs.kafka import Cluster, read_topics
 from kshim_pipeline.inputs.reachable import require_reachable
-from kshim_pipeline.inputs.segments import partition_folders, read_segments
+from kshim_pipeline.inputs.segments import cluster_of_data, partition_folders, read_segments
 from kshim_pipeline.land.log_ends import log_ends, read_log_ends
 from kshim_pipeline.land.reading import decode_landed, landed_in, read_landed
 from kshim_pipeline.model.events import events
@@ -109,8 +110,10 @@ def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
     decoded: list[DataFrame] = []
     sources: list[str] = []
     ends: list[DataFrame] = []
+    clusters: dict[str, str | None] = {}
     if options.bootstrap_server is not None:
         cluster = Cluster(options.bootstrap_server, options=client_options(options.command_config))
+        clusters[options.bootstrap_server] = cluster.identity(spark, []).cluster_id
         there = cluster.spans(spark, [OFFSETS_TOPIC, EVENTS_TOPIC])
         topics = [OFFSETS_TOPIC, *(topic for topic in (EVENTS_TOPIC,) if there.get(topic))]
         read = read_topics(spark, cluster, topics).cache()
@@ -120,12 +123,14 @@ def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
         sources.append(f"{options.bootstrap_server} ({', '.join(topics)})")
     if options.landed is not None:
         landed = landed_in(spark, options.landed)
+        clusters[options.landed] = landed.cluster_id
         records.append(read_landed(spark, options.landed, landed))
         decoded.append(decode_landed(spark, options.landed, landed))
         ends.extend(filter(None, [read_log_ends(spark, options.landed)]))
         sources.append(options.landed)
     if options.data_dir is not None:
         folder = Path(options.data_dir)
+        clusters[options.data_dir] = cluster_of_data(folder)
         has_events = any(folder.glob(f"{EVENTS_TOPIC}-*"))
         topics = [OFFSETS_TOPIC, EVENTS_TOPIC] if has_events else [OFFSETS_TOPIC]
         partition_folders(folder, topics)
@@ -133,6 +138,7 @@ def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
         records.append(segments)
         decoded.append(decode(segments))
         sources.append(options.data_dir)
+    require_one_cluster(clusters)
     log_lines = None
     if options.broker_log:
         log_lines = read_broker_log(spark, options.broker_log, time_zone=options.log_time_zone).cache()
@@ -143,6 +149,16 @@ def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
     fit(spark, known.count() + events_count + (log_lines.count() if log_lines is not None else 0))
     sampled = _together(spark, ends, LOG_ENDS) if ends else None
     return Gathered(known, read_events if events_count else None, log_lines, tuple(sources), sampled)
+
+
+def require_one_cluster(clusters: Mapping[str, str | None]) -> None:
+    """Raises PipelineError: groups of two clusters would be taken for one. A source without an id may be any."""
+    known = {cluster_id: source for source, cluster_id in clusters.items() if cluster_id}
+    if len(known) > 1:
+        named = " and ".join(f"{source} of the cluster {cluster_id}" for cluster_id, source in known.items())
+        raise PipelineError(
+            f"{named}: their groups and topics would be mixed up. Analyse one cluster at a time", EXIT_USAGE
+        )
 
 
 def _together(spark: SparkSession, frames: list[DataFrame], schema: StructType) -> DataFrame:
