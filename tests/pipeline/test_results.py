@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F
 
 from kshim_pipeline.analyses.registry import ANALYSES
-from kshim_pipeline.errors import PipelineError
+from kshim_pipeline.cli import main
+from kshim_pipeline.decode import decode
+from kshim_pipeline.errors import EXIT_FAILURE, EXIT_OK, PipelineError
 from kshim_pipeline.inputs.segments import cluster_of_data
 from kshim_pipeline.options import source_options
-from kshim_pipeline.report.gather import Gathered, is_small, require_one_cluster
+from kshim_pipeline.records import RECORDS as INPUT
+from kshim_pipeline.report.explain import explain_at
+from kshim_pipeline.report.gather import Gathered, is_small, left_out_sentences, require_one_cluster
 from kshim_pipeline.report.results import compute, read_results, write_results
 from kshim_pipeline.schemas import LOG_ENDS
+from kshim_pipeline.topics import EVENTS_TOPIC, OFFSETS_TOPIC
 from tests.pipeline.model_rows import decoded, table
+from tests.pipeline.test_decode import COMMIT
 from tests.pipeline.test_model_rebalances import RECORDS
 
 if TYPE_CHECKING:
@@ -40,6 +47,53 @@ def test_written_results_are_read_again(spark: SparkSession, tmp_path: Path) -> 
     assert found.tables["rebalances"].count() > 0
     assert found.sources == ("by hand",)
     assert not (tmp_path / "work").exists()
+
+
+def test_a_rebalance_is_explained_from_stored_tables_without_spark(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same sentences as through Spark; what could not be read is said again."""
+    gathered = Gathered(decoded(spark, *RECORDS), None, None, ("by hand",), None, ("Left out: 3 records.",))
+    written = write_results(spark, gathered, str(tmp_path), lambda _: None)
+    row = written.tables["rebalances"].orderBy("ts_ms").first()
+    assert row is not None
+    is_group = F.col("group_id") == row.group_id
+    through_spark = explain_at(
+        _rows(written.tables["rebalances"].where(is_group)),
+        _rows(written.incidents.where(F.array_contains("groups", row.group_id))),
+        _rows(written.tables["migrations"].where(is_group)),
+        row.ts_ms,
+    )
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    assert main(["explain", row.group_id, "--at", str(row.ts_ms), "--results", str(tmp_path)]) == EXIT_OK
+    said = capsys.readouterr()
+    assert said.out.splitlines() == through_spark
+    assert "Left out: 3 records." in said.err
+    assert main(["explain", "nobody", "--results", str(tmp_path)]) == EXIT_FAILURE
+
+
+def _rows(frame: DataFrame) -> list[dict[str, Any]]:
+    return [row.asDict(recursive=True) for row in frame.collect()]
+
+
+def test_what_cannot_be_read_is_counted(spark: SparkSession) -> None:
+    unknown = [(COMMIT.key, b"\0\x09new"), (COMMIT.key, b"\0"), (b"\0\x63", b"\0\0")]
+    rows = [(OFFSETS_TOPIC, 3, 10 + at, 0, key, value, "here") for at, (key, value) in enumerate(unknown)]
+    events = [b'{"v": 7}', b"no JSON", b"none"]
+    records = spark.createDataFrame(
+        [*rows, *((EVENTS_TOPIC, 0, at, 0, b"g", value, "here") for at, value in enumerate(events))], INPUT
+    )
+    said = list(left_out_sentences(decode(records), records))
+    assert len(said) == 4
+    assert said[0].startswith("Left out: ")
+    assert sorted(sentence for sentence in said if EVENTS_TOPIC in sentence) == [
+        "Left out: 1 events of __kshim_events are not readable here: version 7.",
+        "Left out: 2 events of __kshim_events are not readable here: malformed.",
+    ]
+    assert any(
+        "2 records of __consumer_offsets cannot be read; the first (__consumer_offsets-3, offset 10)" in s for s in said
+    )
+    assert any("1 records of __consumer_offsets have an unknown type" in s for s in said)
 
 
 def test_sources_of_two_clusters_are_refused() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import glob
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from pyspark.sql import functions as F
 
 from kshim_pipeline.decode import decode
 from kshim_pipeline.errors import EXIT_UNAVAILABLE, EXIT_USAGE, PipelineError
@@ -20,8 +22,9 @@ from kshim_pipeline.inputs.reachable import require_reachable
 from kshim_pipeline.inputs.segments import cluster_of_data, partition_folders, read_segments
 from kshim_pipeline.land.log_ends import log_ends, read_log_ends
 from kshim_pipeline.land.reading import decode_landed, landed_in, read_landed
-from kshim_pipeline.model.events import events
-from kshim_pipeline.records import DECODED, RECORDS
+from kshim_pipeline.model.events import events, unreadable_events
+from kshim_pipeline.records import DECODED, KIND_UNKNOWN, KIND_UNREADABLE, RECORDS
+from kshim_pipeline.report.stored import require_results
 from kshim_pipeline.schemas import LOG_ENDS
 from kshim_pipeline.setup.session import BRIEF, Jars, fit, make_session
 from kshim_pipeline.topics import EVENTS_TOPIC, OFFSETS_TOPIC
@@ -37,7 +40,8 @@ _FEW_BYTES: Final = 32 << 20
 class Gathered(NamedTuple):
     """`decoded` (DECODED), `events` (EVENTS) and `log_lines` (LOG_LINES), cached; None: no such source. `sources`: names.
 
-    `log_ends` (LOG_ENDS): samples that were landed, and one of now of a cluster that is read; None: neither.
+    `log_ends` (LOG_ENDS): samples that were landed, and one of now of a cluster that is read; None: neither. `left_out`:
+    what could not be read, in sentences.
     """
 
     decoded: DataFrame
@@ -45,6 +49,7 @@ class Gathered(NamedTuple):
     log_lines: DataFrame | None
     sources: tuple[str, ...]
     log_ends: DataFrame | None = None
+    left_out: tuple[str, ...] = ()
 
 
 def needs_kafka(options: argparse.Namespace) -> bool:
@@ -71,11 +76,8 @@ def check(options: argparse.Namespace) -> None:
     """What can be said before Spark starts. Raises PipelineError: nothing is named, or something is not there."""
     results = getattr(options, "results", None)
     if results is not None:
-        if is_path(results) and not Path(results, "sources.txt").is_file():
-            raise PipelineError(
-                f"{results} contains no results; create them with `kshim pipeline analyse --out {results}`",
-                EXIT_UNAVAILABLE,
-            )
+        if is_path(results):
+            require_results(results)
         return
     if all(getattr(options, name) is None for name in ("bootstrap_server", "landed", "data_dir", "broker_log")):
         raise PipelineError(
@@ -148,7 +150,14 @@ def gather(spark: SparkSession, options: argparse.Namespace) -> Gathered:
     events_count = read_events.count() if read_events is not None else 0
     fit(spark, known.count() + events_count + (log_lines.count() if log_lines is not None else 0))
     sampled = _together(spark, ends, LOG_ENDS) if ends else None
-    return Gathered(known, read_events if events_count else None, log_lines, tuple(sources), sampled)
+    return Gathered(
+        known,
+        read_events if events_count else None,
+        log_lines,
+        tuple(sources),
+        sampled,
+        tuple(left_out_sentences(known, _together(spark, records, RECORDS))),
+    )
 
 
 def require_one_cluster(clusters: Mapping[str, str | None]) -> None:
@@ -159,6 +168,19 @@ def require_one_cluster(clusters: Mapping[str, str | None]) -> None:
         raise PipelineError(
             f"{named}: their groups and topics would be mixed up. Analyse one cluster at a time", EXIT_USAGE
         )
+
+
+def left_out_sentences(decoded: DataFrame, records: DataFrame) -> Iterator[str]:
+    """What of `decoded` (DECODED) and of the events in `records` (RECORDS) nothing could be made of."""
+    first = F.min(F.struct("partition", "offset", "key_type", "problem")).alias("first")
+    unread = decoded.where(F.col("kind").isin(KIND_UNKNOWN, KIND_UNREADABLE))
+    for row in sorted(unread.groupBy("kind").agg(F.count("*").alias("records"), first).collect()):
+        what = "cannot be read" if row["kind"] == KIND_UNREADABLE else "have an unknown type"
+        why = row["first"]["problem"] or f"key type {row['first']['key_type']}"
+        place = f"{OFFSETS_TOPIC}-{row['first']['partition']}, offset {row['first']['offset']}"
+        yield f"Left out: {row['records']} records of {OFFSETS_TOPIC} {what}; the first ({place}): {why}."
+    for row in sorted(unreadable_events(records).collect()):
+        yield f"Left out: {row['count']} events of {EVENTS_TOPIC} are not readable here: {row['problem']}."
 
 
 def _together(spark: SparkSession, frames: list[DataFrame], schema: StructType) -> DataFrame:
