@@ -116,3 +116,21 @@ def test_a_name_of_32_kilobytes_is_shortened_and_both_ends_can_be_seen() -> None
 
 def test_nothing_at_all_can_be_drawn() -> None:
     assert drawn(Picture(5, 5)).tag == "svg"
+
+
+def test_trouble_at_other_times_than_the_incident_is_paler_and_the_legend_says_so() -> None:
+    slow = SLOW._replace(
+        bars=(*SLOW.bars, Bar(BarKind.SILENT, 45_000, None)), marks=(Mark(MarkKind.GONE, 500), Mark(MarkKind.JOINED, 0))
+    )
+    picture = a_picture(slow, FAST)._replace(focus=(43_000, 48_000))
+    shapes = [each.get("class") or "" for kind in ("rect", "path") for each in drawn(picture).iter(kind)]
+    assert sorted(each for each in shapes if "aside" in each) == [
+        "bar late aside",
+        "bar unowned aside",
+        "mark gone aside",
+    ]
+    assert "bar silent" in shapes
+    assert "bar waiting" in shapes
+    assert "of another incident" in legend(picture)
+    assert "aside" not in svg(a_picture(slow, FAST), "no incident")
+    assert "of another incident" not in legend(a_picture(slow, FAST))

@@ -51,7 +51,8 @@ class Band(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """One group. `to_ms` is when it was looked at."""
+    """One group. `to_ms` is when it was looked at; `focus` is from when to when the incident lasted that the words beside the
+    picture are about: trouble at other times is drawn paler."""
 
     from_ms: int
     to_ms: int
@@ -60,6 +61,13 @@ class Picture(NamedTuple):
     bands: tuple[Band, ...] = ()
     members_omitted: int = 0
     partitions_omitted: int = 0
+    focus: tuple[int, int] | None = None
+
+    def is_aside(self, from_ms: int, to_ms: int | None) -> bool:
+        """Whether something was over before the focus, or began after it."""
+        if self.focus is None:
+            return False
+        return from_ms > self.focus[1] or (to_ms is not None and to_ms < self.focus[0])
 
     def active(self) -> Iterator[tuple[int, int]]:
         """When something happens, from and to: not while members only are members, and partitions only have owners."""

@@ -25,6 +25,10 @@ class BarKind(Enum):
         self.character = character
 
 
+TROUBLE = frozenset({BarKind.LATE, BarKind.SILENT, BarKind.UNOWNED})
+"""What an eye is to go to first."""
+
+
 class MarkKind(Enum):
     """Something of a moment: its keyword, its meaning, its shape around (0, 0) as the path of an SVG, and its character."""
 
@@ -65,6 +69,7 @@ svg.lanes .cut { fill: var(--ground); stroke: var(--line); stroke-dasharray: 3 3
 .bar { fill: var(--calm); } .bar.waiting, .bar.revoking, .bar.paused { fill: var(--waiting); } .bar.syncing { fill: var(--syncing); }
 .bar.late, .bar.unowned { fill: var(--culprit); }
 .bar.silent { fill: var(--paper); stroke: var(--culprit); stroke-width: 1.5; stroke-dasharray: 4 2; }
+.aside { opacity: .35; }
 .mark { fill: var(--ink); stroke: var(--paper); stroke-width: 1; } .mark.gone { fill: none; stroke: var(--culprit); stroke-width: 3; }
 .mark.asked { fill: var(--paper); stroke: var(--ink); stroke-width: 2; } .mark.fault { fill: var(--waiting); stroke: var(--ink); }
 .mark.committed { fill: none; stroke: var(--quiet); stroke-width: 1.5; }

@@ -56,8 +56,12 @@ def picture(
     chosen: int | None = None,
     culprits: frozenset[str] = frozenset(),
     lanes_shown: int = LANES_SHOWN,
+    focus: tuple[int, int] | None = None,
 ) -> Picture:
-    """All of a group between two times, or since its first event; culprits come first, then whatever stands out."""
+    """All of a group between two times, or since its first event; culprits come first, then whatever stands out.
+
+    `focus`: when the incident was that is told beside the picture.
+    """
     begin_ms = from_ms if from_ms is not None else _first_ms(group)
     end_ms = group.now_ms if to_ms is None else to_ms
     rows = _rows(group, begin_ms)
@@ -80,6 +84,7 @@ def picture(
         tuple(bands),
         members_omitted=len(lanes) - len(kept),
         partitions_omitted=max(len(parts) - lanes_shown, 0),
+        focus=focus,
     )
 
 
