@@ -6,6 +6,7 @@ from typing import Any
 
 from kshim.explain.facts import Activity, Fact, Kind, Member, Phases
 from kshim.page import GroupNow, GroupRow, MemberNow, OffsetNow, Owners, Site, Turn, Wait
+from kshim.page.from_facts import headline
 
 START = 1_795_000_000_000
 SECOND = 1_000
@@ -27,7 +28,7 @@ def an_incident(group: str = "billing", **others: Any) -> dict[str, Any]:
         "effects": [
             {
                 "group": group, "rebalance_count": 1, "join_ms": 40_000, "sync_ms": 80, "last_to_join": "bill-2@10.0.0.2",
-                "last_wait_ms": 40_000, "unowned_ms": 40_000, "is_observed": True, "has_epochs": False,
+                "last_wait_ms": 40_000, "unowned_ms": None, "is_observed": True, "has_epochs": False,
             }
         ],
     } | others  # fmt: skip
@@ -109,7 +110,7 @@ def row_of(group: GroupNow) -> GroupRow:
     worst, last = group.incidents[-1], group.turns[-1]
     return GroupRow(
         group.name, group.state, last.is_open, last.began_ms, len(group.members), len(group.turns), group.lag,
-        f"{worst['cause']} {worst['confidence']:.0%}: {worst['sentence']}", worst["clients"][0],
+        *headline(worst),
     )  # fmt: skip
 
 

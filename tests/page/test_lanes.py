@@ -133,3 +133,10 @@ def test_nothing_is_known() -> None:
 def test_what_members_have_now_needs_no_record() -> None:
     shown = drawn(billing(owners=[Owners(START, {})]))
     assert bars(lane(shown, "orders-0"), BarKind.OWNED)[-1].text == "belongs to bill-1@10.0.0.1"
+
+
+def test_the_lane_of_a_member_that_is_gone_says_how_and_when() -> None:
+    shown = drawn(billing())
+    gone = lane(shown, "bill-2@10.0.0.2")
+    assert (gone.note, gone.note_ms) == ("removed", DEAD)
+    assert (lane(shown, "bill-1@10.0.0.1").note, lane(shown, "bill-1@10.0.0.1").note_ms) == ("", None)

@@ -28,7 +28,7 @@ class Mark(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """A member or a partition. `note` stands at its end; `owner` beside its name: who has a partition at the end of the picture."""
+    """A member or a partition. `note` stands at its end, and `note_ms`, a time, behind it; `owner` beside its name: who has a partition at the end of the picture."""
 
     name: str
     bars: tuple[Bar, ...] = ()
@@ -36,6 +36,7 @@ class Lane(NamedTuple):
     note: str = ""
     is_culprit: bool = False
     owner: str = ""
+    note_ms: int | None = None
 
 
 class Band(NamedTuple):

@@ -31,7 +31,7 @@ _BETWEEN_NUMBERS = 20
 
 def svg(picture: Picture, label: str) -> str:
     """The whole drawing. `label` says to those who do not see it what it shows."""
-    scale = Scale(picture.active(), picture.from_ms, picture.to_ms, left=_LEFT, width=_PLOT)
+    scale = _scale(picture)
     top = _HEAD
     rows: list[str] = []
     for title, lanes, omitted in (
@@ -67,6 +67,8 @@ def legend(picture: Picture) -> str:
     troubles = [bar for lane in lanes for bar in lane.bars if bar.kind in TROUBLE]
     if any(picture.is_aside(bar.from_ms, bar.to_ms) for bar in troubles):
         shown.append((_rect(BarKind.LATE, 0, 0, 22, "", 18, is_aside=True), "paler: of another incident"))
+    if any(piece.is_cut for piece in _scale(picture).pieces):
+        shown.append(("<rect class='cut' x='3' y='0' width='16' height='18'/>", "quiet time, cut out; how long it was"))
     if any(lane.is_culprit for lane in lanes):
         shown.append(("<text class='flag' x='5' y='14'>⚑</text>", "who is responsible"))
     items = "".join(
@@ -133,6 +135,10 @@ def _width(text: str) -> float:
     )
 
 
+def _scale(picture: Picture) -> Scale:
+    return Scale(picture.active(), picture.from_ms, picture.to_ms, left=_LEFT, width=_PLOT)
+
+
 def _bands(bands: Sequence[Band], scale: Scale, height: int, now_ms: int) -> Iterator[str]:
     until = 0.0
     # The chosen one comes last, over its neighbours, and has its number.
@@ -178,9 +184,12 @@ def _lane(lane: Lane, top: int, scale: Scale, picture: Picture) -> str:
         text = _mark_text(short_name, mark)
         parts.append(_shape(mark.kind, scale.x(mark.at_ms), top + _LANE / 2, text, is_aside=is_aside))
     if lane.note:
+        at_ms = lane.note_ms
+        time = "" if at_ms is None else f" <tspan data-ms='{at_ms}'>{clock(at_ms)}</tspan>"
+        width = _NOTE_WIDTH if at_ms is None else _NOTE_WIDTH - _BETWEEN_LABELS
         parts.append(
-            f"<text x='{WIDTH}' y='{top + 14}' text-anchor='end'>{escape(fitted(lane.note, _NOTE_WIDTH))}<title>{_attribute(lane.note)}"
-            "</title></text>"
+            f"<text x='{WIDTH}' y='{top + 14}' text-anchor='end'>{escape(fitted(lane.note, width))}{time}"
+            f"<title>{_attribute(lane.note)}</title></text>"
         )
     return "".join(parts) + "</g>"
 
