@@ -244,20 +244,35 @@ def fetch_offsets(partition_count: int) -> Callable[[Broker], Callable[[], objec
     return measure
 
 
-def _produce(record_count: int) -> Request[Any]:
-    batch = build_batch([Record(None, b"x" * 100, timestamp_ms=WALL_MS) for _ in range(record_count)])
+def _equal_records(record_count: int) -> bytes:
+    return build_batch([Record(None, b"x" * 100, timestamp_ms=WALL_MS) for _ in range(record_count)])
+
+
+def _varied_records(record_count: int) -> bytes:
+    """With keys of one length, values of many, and 40 ms from the first to the last."""
+    return build_batch(
+        [
+            Record(
+                b"key-%06d" % number, b"x" * (70 + number * 37 % 61), timestamp_ms=WALL_MS + number * 40 // record_count
+            )
+            for number in range(record_count)
+        ]
+    )
+
+
+def _produce(batch: bytes) -> Request[Any]:
     data = TopicProduceData(name=TOPIC, partition_data=(PartitionProduceData(index=0, records=batch),))
     return ProduceRequest(acks=-1, timeout_ms=1000, topic_data=(data,))
 
 
-def produce(record_count: int) -> Callable[[Broker], Callable[[], object]]:
-    return lambda broker: _repeated(broker, [_produce(record_count)], 9)
+def produce(batch: bytes) -> Callable[[Broker], Callable[[], object]]:
+    return lambda broker: _repeated(broker, [_produce(batch)], 9)
 
 
 def fetch(broker: Broker) -> Callable[[], object]:
     peer = Peer(broker)
     for _ in range(64):
-        peer.ask(_produce(150), 9)
+        peer.ask(_produce(_equal_records(150)), 9)
     partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
     request = FetchRequest(
         max_wait_ms=0, min_bytes=1, topics=(FetchTopic(topic=TOPIC, partitions=(partition,)),), session_epoch=-1
@@ -304,13 +319,15 @@ MEASURES: Final = {
     "offset-fetch-1": Measure(fetch_offsets(1), 400),
     "offset-fetch-10": Measure(fetch_offsets(10), 200),
     "offset-fetch-100": Measure(fetch_offsets(100), 60),
-    "produce-1": Measure(produce(1), 300),
-    "produce-150": Measure(produce(150), 100),
+    "produce-1": Measure(produce(_equal_records(1)), 300),
+    "produce-150": Measure(produce(_equal_records(150)), 100),
+    "produce-150-varied": Measure(produce(_varied_records(150)), 100),
     "fetch-1-mib": Measure(fetch, 100),
     "api-versions": Measure(api_versions, 300),
     "metadata": Measure(metadata, 100),
     "join-1": Measure(join(1), 60),
     "join-100": Measure(join(100), 3),
+    "join-1000": Measure(join(1000), 1),
     "list-1000-groups": Measure(list_groups, 10),
 }
 
