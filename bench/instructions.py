@@ -64,6 +64,8 @@ PARTITIONS: Final = 100
 WARM: Final = 20
 TOPIC: Final = "bench"
 
+Sent = bytes | memoryview | list[bytes | memoryview]
+
 
 class Peer:
     """A connection to the node, without a socket."""
@@ -80,21 +82,31 @@ class Peer:
             wake=lambda: None,
         )
 
-    def send(self, frame: bytes) -> bytes:
-        """Handle a request; its answer, empty while it waits."""
+    def send(self, frame: bytes) -> list[Sent]:
+        """Handle a request; its answer as it is sent, piece by piece: none while it waits."""
         connection = self._connection
         connection.receive(frame)
         connection.handle(self._broker.now, 0)
-        return bytes(connection.next_to_send())
+        return self._sent()
+
+    def _sent(self) -> list[Sent]:
+        sent = []
+        while data := self._connection.next_to_send():
+            sent.append(data)
+        return sent
 
     def ask(self, request: Request[Any], version: int) -> Any:
         """The same with messages; None for what waits."""
-        answer = self.send(frame_of(request, version))
+        answer = joined(self.send(frame_of(request, version)))
         return None if not answer else answer_in(answer, request, version)
 
     def awaited(self, request: Request[Any], version: int) -> Any:
         """The answer of a request that waited."""
-        return answer_in(bytes(self._connection.next_to_send()), request, version)
+        return answer_in(joined(self._sent()), request, version)
+
+
+def joined(sent: list[Sent]) -> bytes:
+    return b"".join(b"".join(data) if isinstance(data, list) else data for data in sent)
 
 
 class Broker:

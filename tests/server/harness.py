@@ -75,6 +75,9 @@ class ObeyingRouter:
                 raise RuntimeError("told to crash")
             case b"big":
                 connection.reply(framed(b"x" * int(rest)))
+            case b"pieces":
+                whole = framed(bytes(range(256)) * (int(rest) // 256))
+                connection.reply(whole[:9], (whole[9:100_000], whole[100_000:100_010], whole[100_010:-3], whole[-3:]))
             case b"timer":
                 self.parked[frame] = connection
                 self.timers[frame] = int(rest)
@@ -181,7 +184,7 @@ class Wire:
     def sent(self) -> bytes:
         out = b""
         while data := self.connection.next_to_send():
-            out += data
+            out += b"".join(data) if isinstance(data, list) else data
         return out
 
 
