@@ -136,6 +136,17 @@ class RecordedLog:
     def __init__(self) -> None:
         self.closings: list[tuple[str, str]] = []
         self.failures: list[tuple[str, Exception]] = []
+        self.is_in_turn = False
+        self.at_end_of_turn: Callable[[], None] = lambda: None
+
+    def turn_begins(self) -> None:
+        assert not self.is_in_turn
+        self.is_in_turn = True
+
+    def turn_ends(self) -> None:
+        assert self.is_in_turn
+        self.is_in_turn = False
+        self.at_end_of_turn()
 
     def closing(self, client_host: str, reason: str) -> None:
         self.closings.append((client_host, reason))

@@ -79,6 +79,27 @@ async def test_a_large_answer_in_pieces_arrives_whole_however_little_the_socket_
             assert received == expected
 
 
+async def test_a_turn_ends_for_the_log_when_its_answers_are_sent(loop: LoopName) -> None:
+    async with looping(loop, ObeyingRouter()) as peers:
+        with connected(peers) as parked, connected(peers) as waking:
+            parked.send(framed(b"park"))
+            await trio.testing.wait_all_tasks_blocked()
+            sent: list[bytes] = []
+
+            def take() -> None:
+                with suppress(BlockingIOError):
+                    sent.append(waking.recv(1_000))
+
+            log = peers._log
+            assert isinstance(log, RecordedLog)
+            log.at_end_of_turn = take
+            waking.send(framed(b"wake park"))
+            await trio.testing.wait_all_tasks_blocked()
+            assert sent == [framed(b"wake park")]
+            assert parked.recv(1_000) == framed(b"park")
+            assert not log.is_in_turn
+
+
 async def test_a_reader_that_stops_makes_the_server_stop_handling_its_requests(loop: LoopName) -> None:
     limits = ServerLimits(unsent_max_bytes=10_000)
     async with looping(loop, router := ObeyingRouter(), limits) as peers:

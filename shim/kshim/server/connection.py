@@ -46,6 +46,12 @@ class ServerLog(Protocol):
     def failed(self, what: str, error: Exception) -> None:
         """Something of ours, or of the machine, went wrong while doing `what`. The server goes on."""
 
+    def turn_begins(self) -> None:
+        """Requests are about to be handled: what can be written after their answers should wait until `turn_ends`."""
+
+    def turn_ends(self) -> None:
+        """The answers that there are have been sent, as far as sockets take them."""
+
 
 class ServerConnection:
     """Implements the broker's `Connection` for one peer. Does no I/O: a loop moves the bytes and asks `interest`.
