@@ -14,7 +14,7 @@ import argparse
 import shutil
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,7 +60,7 @@ class Sink:
         self.client = ConnectedClient()
         self.reply_count = 0
 
-    def reply(self, frame: bytes | None) -> None:
+    def reply(self, frame: bytes | None, rest: Sequence[bytes] = ()) -> None:
         self.reply_count += 1
 
     def hang_up(self, reason: str) -> None:

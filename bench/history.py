@@ -25,7 +25,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bench.brokers import MeasuredBroker, running_kshim
 from bench.history_group import WORKS, Group, Sockets
@@ -95,7 +95,7 @@ class Answers:
     def __init__(self) -> None:
         self.client = ConnectedClient()
 
-    def reply(self, frame: bytes | None) -> None:
+    def reply(self, frame: bytes | None, rest: Sequence[bytes] = ()) -> None:
         """See `Connection.reply`."""
         self.last = frame or b""
 

@@ -64,6 +64,8 @@ PARTITIONS: Final = 100
 WARM: Final = 20
 TOPIC: Final = "bench"
 
+Sent = bytes | memoryview | list[bytes | memoryview]
+
 
 class Peer:
     """A connection to the node, without a socket."""
@@ -80,21 +82,31 @@ class Peer:
             wake=lambda: None,
         )
 
-    def send(self, frame: bytes) -> bytes:
-        """Handle a request; its answer, empty while it waits."""
+    def send(self, frame: bytes) -> list[Sent]:
+        """Handle a request; its answer as it is sent, piece by piece: none while it waits."""
         connection = self._connection
         connection.receive(frame)
         connection.handle(self._broker.now, 0)
-        return bytes(connection.next_to_send())
+        return self._sent()
+
+    def _sent(self) -> list[Sent]:
+        sent = []
+        while data := self._connection.next_to_send():
+            sent.append(data)
+        return sent
 
     def ask(self, request: Request[Any], version: int) -> Any:
         """The same with messages; None for what waits."""
-        answer = self.send(frame_of(request, version))
+        answer = joined(self.send(frame_of(request, version)))
         return None if not answer else answer_in(answer, request, version)
 
     def awaited(self, request: Request[Any], version: int) -> Any:
         """The answer of a request that waited."""
-        return answer_in(bytes(self._connection.next_to_send()), request, version)
+        return answer_in(joined(self._sent()), request, version)
+
+
+def joined(sent: list[Sent]) -> bytes:
+    return b"".join(b"".join(data) if isinstance(data, list) else data for data in sent)
 
 
 class Broker:
@@ -244,20 +256,35 @@ def fetch_offsets(partition_count: int) -> Callable[[Broker], Callable[[], objec
     return measure
 
 
-def _produce(record_count: int) -> Request[Any]:
-    batch = build_batch([Record(None, b"x" * 100, timestamp_ms=WALL_MS) for _ in range(record_count)])
+def _equal_records(record_count: int) -> bytes:
+    return build_batch([Record(None, b"x" * 100, timestamp_ms=WALL_MS) for _ in range(record_count)])
+
+
+def _varied_records(record_count: int) -> bytes:
+    """With keys of one length, values of many, and 40 ms from the first to the last."""
+    return build_batch(
+        [
+            Record(
+                b"key-%06d" % number, b"x" * (70 + number * 37 % 61), timestamp_ms=WALL_MS + number * 40 // record_count
+            )
+            for number in range(record_count)
+        ]
+    )
+
+
+def _produce(batch: bytes) -> Request[Any]:
     data = TopicProduceData(name=TOPIC, partition_data=(PartitionProduceData(index=0, records=batch),))
     return ProduceRequest(acks=-1, timeout_ms=1000, topic_data=(data,))
 
 
-def produce(record_count: int) -> Callable[[Broker], Callable[[], object]]:
-    return lambda broker: _repeated(broker, [_produce(record_count)], 9)
+def produce(batch: bytes) -> Callable[[Broker], Callable[[], object]]:
+    return lambda broker: _repeated(broker, [_produce(batch)], 9)
 
 
 def fetch(broker: Broker) -> Callable[[], object]:
     peer = Peer(broker)
     for _ in range(64):
-        peer.ask(_produce(150), 9)
+        peer.ask(_produce(_equal_records(150)), 9)
     partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
     request = FetchRequest(
         max_wait_ms=0, min_bytes=1, topics=(FetchTopic(topic=TOPIC, partitions=(partition,)),), session_epoch=-1
@@ -304,13 +331,15 @@ MEASURES: Final = {
     "offset-fetch-1": Measure(fetch_offsets(1), 400),
     "offset-fetch-10": Measure(fetch_offsets(10), 200),
     "offset-fetch-100": Measure(fetch_offsets(100), 60),
-    "produce-1": Measure(produce(1), 300),
-    "produce-150": Measure(produce(150), 100),
+    "produce-1": Measure(produce(_equal_records(1)), 300),
+    "produce-150": Measure(produce(_equal_records(150)), 100),
+    "produce-150-varied": Measure(produce(_varied_records(150)), 100),
     "fetch-1-mib": Measure(fetch, 100),
     "api-versions": Measure(api_versions, 300),
     "metadata": Measure(metadata, 100),
     "join-1": Measure(join(1), 60),
     "join-100": Measure(join(100), 3),
+    "join-1000": Measure(join(1000), 1),
     "list-1000-groups": Measure(list_groups, 10),
 }
 

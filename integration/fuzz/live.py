@@ -92,6 +92,12 @@ class LiveServer:
         """`ServerLog`: nothing of ours may fail."""
         self.defects.append(f"{what}: " + "".join(traceback.format_exception(error)))
 
+    def turn_begins(self) -> None:
+        """`ServerLog`: nothing is written."""
+
+    def turn_ends(self) -> None:
+        """`ServerLog`: nothing is written."""
+
     def _defect(self, error: BaseException, request: object) -> None:
         self.defects.append(f"{request!r:.2000}: " + "".join(traceback.format_exception(error)))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from kshim_protocol.frame import ProtocolError
 from kshim_protocol.rows import Layout
-from kshim_protocol.schema import Struct
+from kshim_protocol.schema import Struct, has_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,10 +34,14 @@ class Codec(Generic[S]):
     `parse(data, offset)` returns (object, offset after it) and raises ProtocolError; what stands behind the object is
     the caller's business (Kafka tolerates trailing bytes after a request). `build(object)` returns bytes and raises
     BuildError (a ValueError). `tree` is the construct schema that both follow.
+
+    Of a message with records, `build_pieces(object)` returns the same in pieces, those of the records themselves, so that
+    they need not be copied; None for others.
     """
 
     parse: Parse[S]
     build: Callable[[S], bytes]
+    build_pieces: Callable[[S], list[bytes]] | None
 
     def __init__(self, cls: type[S], version: int) -> None:
         self.cls = cls
@@ -46,6 +50,7 @@ class Codec(Generic[S]):
         self._lenient_parse: Parse[S] | None = None
         self.parse = self._parse_first
         self.build = self._build_first
+        self.build_pieces = self._build_pieces_first if has_records(cls) else None
 
     @property
     def tree(self) -> RowTree:
@@ -82,9 +87,14 @@ class Codec(Generic[S]):
         )
 
     def _compile_build(self) -> None:
-        from kshim_protocol.compiler import compile_build
+        from kshim_protocol.compiler import compile_build, compile_build_pieces
 
-        self.build = compile_build(self.tree, self._name(), self._explain_build)
+        if self.build_pieces is None:
+            self.build = compile_build(self.tree, self._name(), self._explain_build)
+            return
+        pieces = compile_build_pieces(self.tree, self._name(), lambda obj, error: [self._explain_build(obj, error)])
+        self.build_pieces = pieces
+        self.build = lambda obj: b"".join(pieces(obj))
 
     def _parse_first(self, data: bytes, offset: int = 0) -> tuple[S, int]:
         if self.parse == self._parse_first:  # otherwise a caller has kept this method
@@ -95,6 +105,12 @@ class Codec(Generic[S]):
         if self.build == self._build_first:
             self._compile_build()
         return self.build(obj)
+
+    def _build_pieces_first(self, obj: S) -> list[bytes]:
+        if self.build_pieces == self._build_pieces_first:
+            self._compile_build()
+        assert self.build_pieces is not None
+        return self.build_pieces(obj)
 
     def _name(self) -> str:
         return f"{self.cls.info.name} v{self.version}"

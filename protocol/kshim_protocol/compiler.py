@@ -49,6 +49,13 @@ def compile_build(tree: wire.RowTree, name: str, explain: Callable[[Any, Excepti
     return _load(BuildCode(tree).source, "build", name, BUILD_FAULTS, explain)
 
 
+def compile_build_pieces(
+    tree: wire.RowTree, name: str, explain: Callable[[Any, Exception], list[bytes]]
+) -> Callable[..., list[bytes]]:
+    """The same in pieces: what they are joined to is the message."""
+    return _load(BuildCode(tree, in_pieces=True).source, "build", name, BUILD_FAULTS, explain)
+
+
 def _load(
     source: Source, function: str, name: str, faults: tuple[type[Exception], ...], explain: object
 ) -> Callable[..., Any]:

@@ -25,9 +25,9 @@ from kshim_protocol.rows import Rows
 
 
 class BuildCode:
-    """The code that builds one tree; `source` holds it."""
+    """The code that builds one tree; `source` holds it. `in_pieces`: it returns the pieces, not joined."""
 
-    def __init__(self, tree: wire.RowTree) -> None:
+    def __init__(self, tree: wire.RowTree, *, in_pieces: bool = False) -> None:
         self.source = Source()
         self.run: list[tuple[str, str]] = []  # (format letters, value) of the pending fixed-width run
         self.pieces: list[str] = []  # expressions of bytes not yet emitted
@@ -39,7 +39,10 @@ class BuildCode:
         cls = source.constant(f"{tree.cls.__name__}_", tree.cls)
         source.line(2, f"if o.__class__ is not {cls}: raise Fault")
         self.row_tree(tree, "o", 2)
-        if self.has_out:
+        if in_pieces:
+            self.flush(2)
+            source.line(2, "return out")
+        elif self.has_out:
             self.flush(2)
             source.line(2, 'return b"".join(out)')
         else:

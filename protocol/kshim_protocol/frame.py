@@ -18,6 +18,9 @@ to 2 KB for as long as the request takes, and a frame has room for fifty million
 MAX_SECTION_TAGS = 10_000
 """Tagged fields of one struct."""
 
+LARGE_PIECE_BYTES = 16 * 1024
+"""From so many bytes on, a piece of a frame is not copied into the frame: that would cost more than it to be sent alone."""
+
 MAX_VARINT_BYTES = 5
 """An unsigned varint ends after this many bytes or is malformed."""
 
@@ -100,6 +103,28 @@ def build_response_frame(correlation_id: int, body: bytes, *, flexible: bool) ->
     if flexible:
         return _SIZE_CORRELATION_NO_TAGS.pack(5 + len(body), correlation_id) + body
     return _SIZE_AND_CORRELATION.pack(4 + len(body), correlation_id) + body
+
+
+def build_response_pieces(correlation_id: int, body: list[bytes], *, flexible: bool) -> list[bytes]:
+    """The frame of `build_response_frame` in pieces: those of `LARGE_PIECE_BYTES` as they are, what is between them joined.
+
+    `body` is not empty.
+    """
+    layout = _SIZE_CORRELATION_NO_TAGS if flexible else _SIZE_AND_CORRELATION
+    size_bytes = sum(map(len, body))
+    small = [layout.pack(layout.size - 4 + size_bytes, correlation_id)]
+    if size_bytes < LARGE_PIECE_BYTES:
+        return [b"".join(small + body)]
+    pieces: list[bytes] = []
+    for piece in body:
+        if len(piece) < LARGE_PIECE_BYTES:
+            small.append(piece)
+        else:
+            pieces += (b"".join(small), piece)
+            small = []
+    if small:
+        pieces.append(b"".join(small))
+    return pieces
 
 
 def _skip_tags(frame: bytes, at: int) -> int:

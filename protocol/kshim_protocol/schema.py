@@ -166,6 +166,13 @@ class Request(Struct, Generic[R_co]):
         """
 
 
+def has_records(cls: type[Struct]) -> bool:
+    """Whether record batches are anywhere in a struct, which makes it large."""
+    return any(
+        row.type == "records" or (isinstance(row.element, type) and has_records(row.element)) for row in cls.info.rows
+    )
+
+
 def _make_init(cls: type[Struct]) -> Callable[..., None]:
     """Generate `__init__(self, *, row=default, ..., unknown_tagged_fields=())`."""
     scope: dict[str, Any] = {}

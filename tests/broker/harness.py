@@ -14,7 +14,7 @@ A defect (an exception of our own inside a handler) fails the test in which it h
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -141,7 +141,7 @@ class Client:
         """See `Connection.hang_up`."""
         self.hung_up = reason
 
-    def reply(self, frame: bytes | None) -> None:
+    def reply(self, frame: bytes | None, rest: Sequence[bytes] = ()) -> None:
         """See `Connection.reply`."""
         assert not self.is_closed, "a reply to a closed connection"
         assert self.hung_up is None, "a reply after the end"
@@ -150,6 +150,7 @@ class Client:
         if frame is None:
             self.unread.append(NoReply())
             return
+        frame = b"".join((frame, *rest))
         flexible = api.is_flexible(version) and api.name != "ApiVersions"
         assert int.from_bytes(frame[:4], "big") == len(frame) - 4
         assert int.from_bytes(frame[4:8], "big") == correlation_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 import pytest
 
@@ -103,7 +104,7 @@ class RawClient:
     def send(self, frame: bytes) -> None:
         self.node.node.route(frame, self, self.node.now, self.node.real_ms)
 
-    def reply(self, frame: bytes | None) -> None:
+    def reply(self, frame: bytes | None, rest: Sequence[bytes] = ()) -> None:
         self.frames.append(frame)
 
     def hang_up(self, reason: str) -> None:

@@ -58,6 +58,44 @@ def begins_rebalance() -> Transition:
     )
 
 
+def test_events_in_a_turn_of_the_server_are_written_together_when_it_ends() -> None:
+    written = Written("json")
+    written.log.turn_begins()
+    written.log.coordinator_event(begins_rebalance())
+    written.log.coordinator_event(begins_rebalance())
+    assert written.lines == []
+    written.log.turn_ends()
+    assert [line["event"] for line in written.objects] == ["transition", "transition"]
+    written.log.coordinator_event(begins_rebalance())
+    assert len(written.lines) == 3
+
+
+def test_whatever_else_is_written_in_a_turn_stands_behind_the_events_before_it() -> None:
+    written = Written("json")
+    written.log.turn_begins()
+    written.log.coordinator_event(begins_rebalance())
+    written.log.note("listening", "Listening")
+    written.log.coordinator_event(begins_rebalance())
+    written.log.turn_ends()
+    assert [line["event"] for line in written.objects] == ["transition", "listening", "transition"]
+
+
+def test_an_event_that_cannot_be_worded_is_told_of_and_the_others_are_written() -> None:
+    class Unwordable(Transition):
+        def __getattribute__(self, name: str) -> Any:
+            if name in ("__dict__", "generation_id"):
+                raise RuntimeError("no words for this")
+            return super().__getattribute__(name)
+
+    written = Written("json")
+    strange = object.__new__(Unwordable)
+    written.log.turn_begins()
+    written.log.coordinator_event(strange)
+    written.log.coordinator_event(begins_rebalance())
+    written.log.turn_ends()
+    assert [line["event"] for line in written.objects] == ["failed", "transition"]
+
+
 def test_a_transition_is_a_json_object_with_group_generation_cause_phase_and_member() -> None:
     written = Written("json")
     written.log.coordinator_event(begins_rebalance())

@@ -55,6 +55,18 @@ def test_a_full_pipe_loses_lines_and_says_how_many_once_it_is_read(
     assert everything_in(read_end) == confession.format(dropped) + "\nafter\n"
 
 
+def test_several_lines_at_once_are_cut_between_lines_and_counted_when_dropped(pipe: tuple[int, TextIO]) -> None:
+    read_end, stream = pipe
+    log = log_stream(stream, "text")
+    for _ in range(100):
+        log.write(LINE * 100)
+    kept = everything_in(read_end)
+    assert set(kept.splitlines()) == {LINE.rstrip()}
+    log.write("after\n")
+    dropped = 10_000 - len(kept.splitlines())
+    assert everything_in(read_end) == f"(dropped {dropped} lines: this pipe is not being read)\nafter\n"
+
+
 def test_a_line_longer_than_an_atomic_write_comes_whole(pipe: tuple[int, TextIO]) -> None:
     read_end, stream = pipe
     text = "y" * 10_000 + "\n"

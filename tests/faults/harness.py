@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from kshim.faults.document import rule_from_document
@@ -39,11 +40,11 @@ class RawClient(Client):
 
     frames: list[bytes]
 
-    def reply(self, frame: bytes | None) -> None:
+    def reply(self, frame: bytes | None, rest: Sequence[bytes] = ()) -> None:
         """See `Connection.reply`."""
         assert self.hung_up is None, "a reply after the end"
         self._asked.popleft()
-        self.frames = [*getattr(self, "frames", []), frame or b""]
+        self.frames = [*getattr(self, "frames", []), b"".join((frame or b"", *rest))]
 
 
 def a_heartbeat(

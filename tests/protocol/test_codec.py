@@ -14,6 +14,9 @@ from kshim_protocol import wire
 from kshim_protocol.codec import codec
 from kshim_protocol.compiler import compile_build, compile_parse
 from kshim_protocol.frame import BuildError, ProtocolError
+from kshim_protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from kshim_protocol.messages.heartbeat import HeartbeatRequest
+from kshim_protocol.messages.produce import ProduceRequest
 from kshim_protocol.schema import Struct, row_is_in
 from tests.protocol.catalogue import ALL_MESSAGES, each_version, over_versions
 from tests.protocol.strategies import messages
@@ -291,3 +294,24 @@ def test_claims_beyond_the_bytes_left_raise_before_anything_is_allocated(cls: ty
                 assert tracemalloc.get_traced_memory()[1] < 100_000
             finally:
                 tracemalloc.stop()
+
+
+@pytest.mark.parametrize("version", [4, 12, 17])
+def test_a_message_with_records_is_built_in_pieces_which_are_the_records_themselves(version: int) -> None:
+    batches = [bytes([number]) * 40_000 for number in range(3)]
+    partitions = tuple(
+        PartitionData(partition_index=index, error_code=0, high_watermark=1, aborted_transactions=None, records=batch)
+        for index, batch in enumerate(batches)
+    )
+    topic = FetchableTopicResponse(topic="t" if version < 13 else "", partitions=partitions)
+    tested = codec(FetchResponse, version)
+    response = FetchResponse(responses=(topic,))
+    assert tested.build_pieces is not None
+    pieces = tested.build_pieces(response)
+    assert b"".join(pieces) == tested.build(response) == tested.build_interpreted(response)
+    assert {id(batch) for batch in batches} <= {id(piece) for piece in pieces}
+
+
+def test_only_messages_with_records_are_built_in_pieces() -> None:
+    assert codec(ProduceRequest, 9).build_pieces is not None
+    assert codec(HeartbeatRequest, 4).build_pieces is None

@@ -7,10 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kshim_protocol.frame import (
+    LARGE_PIECE_BYTES,
     ProtocolError,
     RequestHeader,
     build_request_frame,
     build_response_frame,
+    build_response_pieces,
     parse_request_header,
 )
 from tests.protocol.strategies import integers
@@ -84,3 +86,14 @@ def test_hostile_tagged_fields_of_a_header_name_what_is_wrong(tags: bytes, field
 def test_a_client_id_longer_than_the_frame_names_its_length() -> None:
     with pytest.raises(ProtocolError, match="client_id at byte 8: length 32767 exceeds the 1 bytes left"):
         parse_request_header(JOIN_HEADER[:8] + b"\x7f\xffa", flexible=False)
+
+
+@pytest.mark.parametrize("flexible", [False, True])
+@pytest.mark.parametrize("sizes", [[0], [3, 4], [20_000], [5, 20_000, 6, 7, 30_000, 40_000], [10_000, 10_000]])
+def test_a_response_in_pieces_is_the_same_and_large_pieces_are_not_copied(sizes: list[int], flexible: bool) -> None:
+    body = [bytes([number]) * size for number, size in enumerate(sizes)]
+    pieces = build_response_pieces(7, body, flexible=flexible)
+    assert b"".join(pieces) == build_response_frame(7, b"".join(body), flexible=flexible)
+    large = {id(piece) for piece in body if len(piece) >= LARGE_PIECE_BYTES}
+    assert large <= {id(piece) for piece in pieces}
+    assert len(pieces) <= 2 * len(large) + 1

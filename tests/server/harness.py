@@ -75,6 +75,9 @@ class ObeyingRouter:
                 raise RuntimeError("told to crash")
             case b"big":
                 connection.reply(framed(b"x" * int(rest)))
+            case b"pieces":
+                whole = framed(bytes(range(256)) * (int(rest) // 256))
+                connection.reply(whole[:9], (whole[9:100_000], whole[100_000:100_010], whole[100_010:-3], whole[-3:]))
             case b"timer":
                 self.parked[frame] = connection
                 self.timers[frame] = int(rest)
@@ -133,6 +136,17 @@ class RecordedLog:
     def __init__(self) -> None:
         self.closings: list[tuple[str, str]] = []
         self.failures: list[tuple[str, Exception]] = []
+        self.is_in_turn = False
+        self.at_end_of_turn: Callable[[], None] = lambda: None
+
+    def turn_begins(self) -> None:
+        assert not self.is_in_turn
+        self.is_in_turn = True
+
+    def turn_ends(self) -> None:
+        assert self.is_in_turn
+        self.is_in_turn = False
+        self.at_end_of_turn()
 
     def closing(self, client_host: str, reason: str) -> None:
         self.closings.append((client_host, reason))
@@ -181,7 +195,7 @@ class Wire:
     def sent(self) -> bytes:
         out = b""
         while data := self.connection.next_to_send():
-            out += data
+            out += b"".join(data) if isinstance(data, list) else data
         return out
 
 

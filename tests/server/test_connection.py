@@ -228,6 +228,39 @@ def test_a_large_answer_is_not_joined_with_others() -> None:
     assert sizes == [8, 300_004, 8]
 
 
+PIECES = (b"head", b"a" * 20_000, b"between", b"b" * 300_000, b"tail")
+
+
+def answered_in_pieces() -> Wire:
+    """A large answer in pieces, and a small one behind it."""
+    wire = Wire(ObeyingRouter())
+    wire.receive(framed(b"park") + framed(b"echo"))
+    wire.connection.reply(PIECES[0], PIECES[1:])
+    wire.connection.handle(AT_ONCE, 0)
+    return wire
+
+
+def test_the_pieces_of_a_large_answer_leave_together_and_uncopied() -> None:
+    wire = answered_in_pieces()
+    sent = wire.connection.next_to_send()
+    assert isinstance(sent, list)
+    assert all(piece is given for piece, given in zip(sent, PIECES, strict=False))
+    assert b"".join(sent) == b"".join(PIECES) + framed(b"echo")
+    assert wire.connection.unsent_bytes == 0
+    assert wire.connection.next_to_send() == b""
+
+
+@pytest.mark.parametrize("taken_bytes", [0, 1, 4, 5, 20_004, 20_008, 20_011, 320_010, 320_011, 320_018])
+def test_pieces_that_the_wire_did_not_take_whole_go_on_where_it_stopped(taken_bytes: int) -> None:
+    wire = answered_in_pieces()
+    whole = b"".join(PIECES) + framed(b"echo")
+    wire.connection.keep_unsent(wire.connection.next_to_send(), taken_bytes)
+    assert wire.connection.unsent_bytes == len(whole) - taken_bytes
+    assert wire.connection.interest() == READ | WRITE
+    assert wire.sent() == whole[taken_bytes:]
+    assert wire.connection.unsent_bytes == 0
+
+
 def test_what_the_wire_did_not_take_is_sent_first_the_next_time() -> None:
     wire = Wire(ObeyingRouter())
     wire.connection.receive(framed(b"echo a"))

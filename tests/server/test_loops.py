@@ -67,6 +67,39 @@ async def test_answers_larger_than_the_send_buffer_arrive_whole_and_in_order(loo
             assert received == expected
 
 
+async def test_a_large_answer_in_pieces_arrives_whole_however_little_the_socket_takes(loop: LoopName) -> None:
+    async with looping(loop, ObeyingRouter()) as peers:
+        with connected(peers, send_buffer_bytes=20_000) as client:
+            client.send(framed(b"pieces 512000") + framed(b"echo") + framed(b"pieces 204800"))
+            expected = b"".join(map(framed, (bytes(range(256)) * 2000, b"echo", bytes(range(256)) * 800)))
+            received = b""
+            while len(received) < len(expected):
+                await trio.testing.wait_all_tasks_blocked()
+                received += client.recv(7_001)
+            assert received == expected
+
+
+async def test_a_turn_ends_for_the_log_when_its_answers_are_sent(loop: LoopName) -> None:
+    async with looping(loop, ObeyingRouter()) as peers:
+        with connected(peers) as parked, connected(peers) as waking:
+            parked.send(framed(b"park"))
+            await trio.testing.wait_all_tasks_blocked()
+            sent: list[bytes] = []
+
+            def take() -> None:
+                with suppress(BlockingIOError):
+                    sent.append(waking.recv(1_000))
+
+            log = peers._log
+            assert isinstance(log, RecordedLog)
+            log.at_end_of_turn = take
+            waking.send(framed(b"wake park"))
+            await trio.testing.wait_all_tasks_blocked()
+            assert sent == [framed(b"wake park")]
+            assert parked.recv(1_000) == framed(b"park")
+            assert not log.is_in_turn
+
+
 async def test_a_reader_that_stops_makes_the_server_stop_handling_its_requests(loop: LoopName) -> None:
     limits = ServerLimits(unsent_max_bytes=10_000)
     async with looping(loop, router := ObeyingRouter(), limits) as peers:

@@ -55,7 +55,7 @@ async def tls_client(running: Running, context: ssl.SSLContext | None = None) ->
 async def ask(stream: trio.SSLStream, body: bytes) -> bytes:  # type: ignore[type-arg]
     await stream.send_all(framed(body))
     received = b""
-    while len(received) < len(framed(body)):
+    while len(received) < 4 or len(received) < 4 + int.from_bytes(received[:4]):
         more = await stream.receive_some()
         assert more, "the server closed"
         received += more
@@ -90,6 +90,7 @@ async def test_requests_are_answered_in_both_versions(
     ):
         assert await ask(stream, b"echo") == b"echo"
         assert await ask(stream, b"echo" + bytes(1 << 20)) == b"echo" + bytes(1 << 20)
+        assert await ask(stream, b"pieces 512000") == bytes(range(256)) * 2000
 
 
 @pytest.mark.parametrize("text", ["TLSv1", "TLSv1.2,SSLv3"])

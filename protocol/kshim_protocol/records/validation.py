@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 
 from kshim_protocol.frame import ProtocolError
+from kshim_protocol.records.alike import FEW, AlikeRecords, find_alike
 from kshim_protocol.records.compression import Compression, compress
 from kshim_protocol.records.crc import crc32c
 from kshim_protocol.records.layout import (
@@ -41,14 +42,38 @@ class RecordFacts:
         self.lacks_key = False
         self.largest_bytes = 0
 
+    def add(self, alike: AlikeRecords) -> None:
+        """The next records are these."""
+        self.count += alike.record_count
+        self.least_delta_ms = min(self.least_delta_ms, alike.least_delta_ms)
+        self.greatest_delta_ms = max(self.greatest_delta_ms, alike.greatest_delta_ms)
+        self.lacks_key = self.lacks_key or alike.lacks_key
+        self.largest_bytes = max(self.largest_bytes, alike.size_bytes)
 
-# Varints of one byte, and lengths of two, are read in place: calls would double the cost. An odd first byte is a
-# negative number. No index runs past the data unnoticed, for each record is read up to its last byte.
+
 def check_records(data: bytes, at: int, count: int, facts: RecordFacts, *, is_numbered: bool) -> int:
     """Check the next `count` records; returns where the one after them begins. Raises ProtocolError.
 
     `is_numbered`: the offsets inside have to be right. Kafka asks for that in compressed batches only.
     """
+    last = facts.count + count
+    singles = 1
+    while last - facts.count >= FEW:
+        alike = find_alike(data, at, facts.count, last - facts.count)
+        if alike is not None:
+            facts.add(alike)
+            at = alike.end
+            singles = 1
+        else:  # looking costs as much as two records, so it is done the less often the less is found
+            at = check_one_by_one(data, at, min(singles, last - facts.count), facts, is_numbered=is_numbered)
+            singles *= 2
+    return check_one_by_one(data, at, last - facts.count, facts, is_numbered=is_numbered)
+
+
+# Varints of one byte, and most of two, are read in place: calls would double the cost. An odd first byte is a
+# negative number. No index runs past the data unnoticed, for each record is read up to its last byte.
+def check_one_by_one(data: bytes, at: int, count: int, facts: RecordFacts, *, is_numbered: bool) -> int:
+    """`check_records` without looking for those that are alike."""
     least_ms, greatest_ms, lacks_key = facts.least_delta_ms, facts.greatest_delta_ms, facts.lacks_key
     largest_bytes = facts.largest_bytes - 1
     index = facts.count
@@ -65,12 +90,12 @@ def check_records(data: bytes, at: int, count: int, facts: RecordFacts, *, is_nu
                 end = at + size
                 at += 1
             largest_bytes = end - at if end - at > largest_bytes else largest_bytes  # without its attributes
-            if not (byte := data[at]):
-                delta_ms = 0
-                at += 1
-            elif byte < 0x80:
+            if (byte := data[at]) < 0x80:
                 delta_ms = byte >> 1 ^ -(byte & 1)
                 at += 1
+            elif (more := data[at + 1]) < 0x80:
+                delta_ms = (byte >> 1 & 0x3F | more << 6) ^ -(byte & 1)
+                at += 2
             else:
                 delta_ms, at = decode_varlong(data, at)
             greatest_ms = delta_ms if delta_ms > greatest_ms else greatest_ms
@@ -78,6 +103,9 @@ def check_records(data: bytes, at: int, count: int, facts: RecordFacts, *, is_nu
             if (byte := data[at]) < 0x80:
                 offset = byte >> 1 ^ -(byte & 1)
                 at += 1
+            elif (more := data[at + 1]) < 0x80:
+                offset = (byte >> 1 & 0x3F | more << 6) ^ -(byte & 1)
+                at += 2
             else:
                 offset, at = decode_varint(data, at)
             if offset != index and is_numbered:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kshim.coordinator.step import Now
@@ -42,8 +42,11 @@ class Connection(Protocol):
     client: ConnectedClient
     """What is known of its client. A new one with the connection, whose end the server notes in it."""
 
-    def reply(self, frame: bytes | None) -> None:
-        """End the request being handled: send `frame` (with its 4-byte size), or nothing when None (acks=0)."""
+    def reply(self, frame: bytes | None, rest: Sequence[bytes] = ()) -> None:
+        """End the request being handled: send `frame` (with its 4-byte size), or nothing when None (acks=0).
+
+        `rest` are further pieces of a large frame, which follow the first.
+        """
 
     def hang_up(self, reason: str) -> None:
         """Close once the answers made so far are out; what else came is not handled. `reason` is for the log.

@@ -12,7 +12,7 @@ from kshim.coordinator.step import RequestContext, Step, Ticket
 from kshim_protocol.apis import Api
 from kshim_protocol.codec import codec
 from kshim_protocol.errors import MAX_MESSAGE_CHARACTERS, ErrorCode
-from kshim_protocol.frame import BuildError, RequestHeader, build_response_frame
+from kshim_protocol.frame import BuildError, RequestHeader, build_response_frame, build_response_pieces
 from kshim_protocol.rows import Rows
 from kshim_protocol.schema import Request, Struct
 
@@ -117,6 +117,9 @@ class PendingReply(Ticket):
         frame = None
         if response is not None:
             route = self.route
+            if route.response_codec.build_pieces is not None:
+                self._complete_in_pieces(response, route.response_codec.build_pieces)
+                return
             try:
                 body = route.response_codec.build(response)
             except BuildError:
@@ -125,6 +128,16 @@ class PendingReply(Ticket):
             frame = build_response_frame(self.header.correlation_id, body, flexible=route.response_is_flexible)
         self.is_answered = True
         self.connection.reply(frame)
+
+    def _complete_in_pieces(self, response: Any, build_pieces: Callable[[Any], list[bytes]]) -> None:
+        """Send `response`, whose records are not copied."""
+        try:
+            body = build_pieces(response)
+        except BuildError:
+            body = build_pieces(with_short_texts(response))
+        frame, *rest = build_response_pieces(self.header.correlation_id, body, flexible=self.route.response_is_flexible)
+        self.is_answered = True
+        self.connection.reply(frame, rest)
 
     def refuse(self, error: ErrorCode) -> None:
         """Send the error answer of the request."""

@@ -54,7 +54,8 @@ _MEMBER_FIELDS: Final = (
 class Log:
     """Writes to `stream` and never raises because of it. Also the server's `ServerLog`.
 
-    `wall_ms()` stamps what has no time of its own; events carry theirs.
+    `wall_ms()` stamps what has no time of its own; events carry theirs. Events of coordinators in a turn of the server are
+    written when its answers are sent, before anything else that is written meanwhile.
     """
 
     def __init__(
@@ -75,6 +76,9 @@ class Log:
         self._write = self._write_json if log_format == "json" else self._write_text
         self._is_json = log_format == "json"
         self._line_of: Callable[[Event], Line | None] | None = None
+        self._is_in_turn = False
+        self._held: list[Event] = []  # of this turn, not written yet
+        self._lines: list[str] | None = None  # of those, while they are worded
         self._second = 0
         self._stamp = ""  # of the second of the last line: most lines come many a second
         self._stamp_s = -1
@@ -102,6 +106,12 @@ class Log:
         """One event of a coordinator; `Cluster.on_event`."""
         if event.is_routine and not self.verbosity:
             return
+        if self._is_in_turn:
+            self._held.append(event)
+        else:
+            self._write_event(event)
+
+    def _write_event(self, event: Event) -> None:
         if self._is_json:
             level = "DEBUG" if event.is_routine else "INFO"
             self._write_json(event.now.wall_ms, level, event_keyword(type(event)), "", event_fields(event))
@@ -115,6 +125,29 @@ class Log:
             node_id = self.node_id if self.leader_of is None else self.leader_of(event.topic, event.partition)
             prefix = f"[{event.coordinator} id={node_id} topic={event.topic} partition={event.partition}] "
             self._write_text(event.now.wall_ms, line.level, "", prefix + line.text, {})
+
+    def turn_begins(self) -> None:
+        """See `ServerLog.turn_begins`."""
+        self._is_in_turn = True
+
+    def turn_ends(self) -> None:
+        """See `ServerLog.turn_ends`."""
+        self._is_in_turn = False
+        if self._held:
+            self._write_held()
+
+    def _write_held(self) -> None:
+        """Write the events of this turn, all in one go."""
+        held, self._held = self._held, []
+        lines: list[str] = []
+        self._lines = lines
+        for event in held:
+            try:
+                self._write_event(event)
+            except Exception as error:
+                self.failed(f"logging {type(event).__name__}", error)
+        self._lines = None
+        self._put("".join(lines))
 
     # ---------------------------------------------------------------- from the server and the broker
 
@@ -187,6 +220,14 @@ class Log:
         self._emit(json.dumps(document) + "\n")
 
     def _emit(self, text: str) -> None:
+        if self._lines is not None:
+            self._lines.append(text)
+            return
+        if self._held:
+            self._write_held()
+        self._put(text)
+
+    def _put(self, text: str) -> None:
         try:
             self._stream.write(text)
             self._stream.flush()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class UnreadPipe:
-    """Writes whole lines to a pipe, and drops them, counted, while it is full.
+    """Writes lines to a pipe, and drops them, counted, while it is full.
 
     A harness that starts kshim with a pipe and never reads it would otherwise stop it after some 64 KiB of log.
     """
@@ -32,11 +32,16 @@ class UnreadPipe:
             self._dropped = 0
         # Ready means that PIPE_BUF bytes fit; each such piece is written whole, without waiting.
         data = text.encode("utf-8", "backslashreplace")
-        for at in range(0, len(data), select.PIPE_BUF):
+        at = 0
+        while at < len(data):
             if not self._has_room():
-                self._dropped += 1
+                self._dropped += data.count(b"\n", at)
                 break
-            os.write(self._descriptor, data[at : at + select.PIPE_BUF])
+            end = at + select.PIPE_BUF
+            if end < len(data):
+                end = data.rfind(b"\n", at, end) + 1 or end  # of several lines none is cut but a very long one
+            os.write(self._descriptor, data[at:end])
+            at = end
         return len(text)
 
     def flush(self) -> None:

@@ -257,9 +257,9 @@ class AlteredConnection:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
 
-    def reply(self, frame: bytes | None) -> None:
+    def reply(self, frame: bytes | None, rest: Sequence[bytes] = ()) -> None:
         """See `Connection.reply`."""
-        self._connection.reply(None if frame is None else self._alter(frame))
+        self._connection.reply(None if frame is None else self._alter(b"".join((frame, *rest))))
 
 
 # What happens

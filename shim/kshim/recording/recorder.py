@@ -5,7 +5,7 @@ What clients send to authenticate never comes that far; whatever else may hold a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final
 
@@ -347,7 +347,7 @@ class _Tap:
         self._connection = connection
         self._number = number
 
-    def reply(self, frame: bytes | None) -> None:
+    def reply(self, frame: bytes | None, rest: Sequence[bytes] = ()) -> None:
         """See `Connection.reply`."""
-        self._recorder.answered(self._number, frame)
-        self._connection.reply(frame)
+        self._recorder.answered(self._number, None if frame is None else b"".join((frame, *rest)))
+        self._connection.reply(frame, rest)

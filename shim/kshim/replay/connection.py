@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kshim.broker.client_activity import ConnectedClient
@@ -33,10 +33,10 @@ class ReplayedConnection:
         """The number of the request that is owed its answer; 0: none is."""
         self._on_answer = on_answer
 
-    def reply(self, frame: bytes | None) -> None:
+    def reply(self, frame: bytes | None, rest: Sequence[bytes] = ()) -> None:
         """See `Connection.reply`."""
         number, self.current = self.current, 0
-        self._on_answer(self, number, None if frame is None else frame[4:])
+        self._on_answer(self, number, None if frame is None else b"".join((frame, *rest))[4:])
 
     def hang_up(self, reason: str) -> None:
         """See `Connection.hang_up`: the recording says when its client was gone."""

@@ -6,7 +6,7 @@ answer; a frame that is not whole yet waits. `docs/design/server.md` has the pic
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Final, Protocol
 
@@ -17,6 +17,7 @@ from kshim.coordinator.step import Now
 from kshim.server.limits import QUEUE_BYTES, READ_BYTES, TURN_BYTES, TURN_FRAMES, ServerLimits
 from kshim.server.request_memory import RequestMemory
 from kshim.server.transport_layer import TransportLayer
+from kshim_protocol.frame import LARGE_PIECE_BYTES
 
 READ: Final = 1
 """Interest: the connection takes more bytes (the value of EPOLLIN)."""
@@ -28,6 +29,7 @@ GONE: Final = 1 << 17
 """Interest: nothing is left to do, close it."""
 
 _COALESCED_BYTES: Final = 256 * 1024
+_MOST_PIECES: Final = 64
 _COUNTED_BYTES: Final = 4 * 1024
 """A parked request of fewer bytes is not counted: most are waiting Fetches of a hundred."""
 _LARGE_READ_BYTES: Final = 256 * 1024
@@ -44,6 +46,12 @@ class ServerLog(Protocol):
     def failed(self, what: str, error: Exception) -> None:
         """Something of ours, or of the machine, went wrong while doing `what`. The server goes on."""
 
+    def turn_begins(self) -> None:
+        """Requests are about to be handled: what can be written after their answers should wait until `turn_ends`."""
+
+    def turn_ends(self) -> None:
+        """The answers that there are have been sent, as far as sockets take them."""
+
 
 class ServerConnection:
     """Implements the broker's `Connection` for one peer. Does no I/O: a loop moves the bytes and asks `interest`.
@@ -55,6 +63,7 @@ class ServerConnection:
     __slots__ = (  # there may be tens of thousands, and it saves a tenth of their memory
         "_at",
         "_buffer",
+        "_has_pieces",
         "_in_turn",
         "_is_ending",
         "_is_parked",
@@ -121,6 +130,7 @@ class ServerConnection:
         self._buffer: bytes | bytearray = b""  # input from _at on; empty when all of it is handled
         self._at = 0
         self._out: list[bytes | memoryview] = []  # answers, before the transport layer
+        self._has_pieces = False  # among them are pieces of a large one, which are not to be copied
         self._unsent: bytes | memoryview = b""  # after it, the rest of what the wire did not take
         self._out_bytes = 0  # both together, about
         self._is_parked = False  # a request is at the router and not answered
@@ -260,7 +270,7 @@ class ServerConnection:
 
     # ---------------------------------------------------------------- from the router
 
-    def reply(self, frame: bytes | None) -> None:
+    def reply(self, frame: bytes | None, rest: Sequence[bytes] = ()) -> None:
         """End the request being handled. Dropped when the connection is closed or ending without it."""
         if not self._is_parked:
             if self.is_closed or self._is_ending:
@@ -270,6 +280,10 @@ class ServerConnection:
         if frame is not None:
             self._out.append(frame)
             self._out_bytes += len(frame)
+            if rest:
+                self._out += rest
+                self._out_bytes += sum(map(len, rest))
+                self._has_pieces = True
         if not self._in_turn:
             self._more = True
             self.wake()
@@ -287,8 +301,8 @@ class ServerConnection:
 
     # ---------------------------------------------------------------- to the wire
 
-    def next_to_send(self) -> bytes | memoryview:
-        """The bytes to send next, all small answers in one piece; empty when there are none.
+    def next_to_send(self) -> bytes | memoryview | list[bytes | memoryview]:
+        """The bytes to send next, all small answers in one piece, a large one in several; empty when there are none.
 
         The caller sends them and, when the wire did not take all, hands the rest to `keep_unsent`.
         """
@@ -300,16 +314,44 @@ class ServerConnection:
         out = self._out
         if not out:
             return b""
+        if self._has_pieces and len(out) > 1 and self._transport_layer is None:
+            return self._next_pieces(out)
         data = out.pop() if len(out) == 1 else self._coalesced(out)
         if self._transport_layer is not None:
             return self._sealed(data)
         self._out_bytes -= len(data)
         return data
 
-    def keep_unsent(self, data: bytes | memoryview, sent_bytes: int) -> None:
+    def _next_pieces(self, out: list[bytes | memoryview]) -> list[bytes | memoryview]:
+        """Take pieces off the front of `out`: up to the one that makes them many bytes, and the small ones behind it."""
+        count = total_bytes = 0
+        for piece in out[:_MOST_PIECES]:
+            if total_bytes >= _COALESCED_BYTES and len(piece) >= LARGE_PIECE_BYTES:
+                break
+            total_bytes += len(piece)
+            count += 1
+        pieces = out[:count]
+        del out[:count]
+        self._has_pieces = bool(out)
+        self._out_bytes -= total_bytes
+        return pieces
+
+    def keep_unsent(self, data: bytes | memoryview | list[bytes | memoryview], sent_bytes: int) -> None:
         """The wire took only `sent_bytes` of what `next_to_send` gave."""
-        self._unsent = memoryview(data)[sent_bytes:]
-        self._out_bytes += len(self._unsent)
+        if isinstance(data, list):
+            self._keep_pieces(data, sent_bytes)
+        else:
+            self._unsent = memoryview(data)[sent_bytes:]
+            self._out_bytes += len(self._unsent)
+
+    def _keep_pieces(self, pieces: list[bytes | memoryview], sent_bytes: int) -> None:
+        self._out_bytes += sum(map(len, pieces)) - sent_bytes
+        count = 0
+        while sent_bytes >= len(pieces[count]):
+            sent_bytes -= len(pieces[count])
+            count += 1
+        self._out[:0] = [memoryview(pieces[count])[sent_bytes:], *pieces[count + 1 :]]
+        self._has_pieces = True
 
     def interest(self) -> int:
         """What this connection waits for: READ, WRITE, AGAIN or'ed together, 0 (an answer or room), or GONE."""

@@ -93,11 +93,13 @@ class EpollLoop(Loop):
             if deadline_ms is None:
                 deadline_ms = now.mono_ms + _DRAIN_MS
             self.turns += 1
+            self._log.turn_begins()
             self._is_running = True
             try:
                 self._serve(events, now, now.mono_ms)
             finally:
                 self._is_running = False
+                self._log.turn_ends()
             self._after_turn()
             if now.mono_ms >= deadline_ms:
                 return

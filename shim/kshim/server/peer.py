@@ -116,14 +116,19 @@ class Peer:
         data = connection.next_to_send()
         while data:
             try:
-                sent_bytes = self._send(data)
+                if isinstance(data, list):
+                    size_bytes = sum(map(len, data))
+                    sent_bytes = self._send_pieces(data)
+                else:
+                    size_bytes = len(data)
+                    sent_bytes = self._send(data)
             except (BlockingIOError, InterruptedError):
                 sent_bytes = 0
             except OSError:
                 return GONE
             if sent_bytes:
                 self.active_ms = real_ms
-            if sent_bytes < len(data):
+            if sent_bytes < size_bytes:
                 connection.keep_unsent(data, sent_bytes)
                 if connection.is_over_bound != self._is_slow:
                     self._mark(real_ms)
@@ -133,6 +138,12 @@ class Peer:
             if self._is_slow:
                 self._mark(real_ms)
         return connection.interest()
+
+    def _send_pieces(self, pieces: list[bytes | memoryview]) -> int:
+        """Send them in one go. Raises OSError."""
+        if sys.platform == "win32":  # which has no sendmsg
+            return self._send(b"".join(pieces))
+        return self.sock.sendmsg(pieces)
 
     def _mark(self, real_ms: int) -> None:
         self._is_slow = not self._is_slow

@@ -250,3 +250,9 @@ class _StandardLog:
 
     def failed(self, what: str, error: Exception) -> None:
         self._logger.error("Failed while %s", what, exc_info=error)
+
+    def turn_begins(self) -> None:
+        pass
+
+    def turn_ends(self) -> None:
+        pass

@@ -65,7 +65,11 @@ class TaskLoop(Loop):
                     return
                 now = self._clock.now()
                 self.turns += 1
-                wants = peer.on_readable(now, now.mono_ms) if is_readable else peer.resume(now, now.mono_ms)
+                self._log.turn_begins()
+                try:
+                    wants = peer.on_readable(now, now.mono_ms) if is_readable else peer.resume(now, now.mono_ms)
+                finally:
+                    self._log.turn_ends()
                 self._after_turn()
                 if wants == GONE:
                     self._forget(peer)

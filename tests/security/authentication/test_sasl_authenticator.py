@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -211,7 +212,7 @@ class Stranger:
         self.client = ConnectedClient()
         self.reply_count = 0
 
-    def reply(self, frame: bytes | None) -> None:
+    def reply(self, frame: bytes | None, rest: Sequence[bytes] = ()) -> None:
         self.reply_count += 1
 
     def hang_up(self, reason: str) -> None:

@@ -7,7 +7,7 @@ the members were told.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -76,8 +76,8 @@ class _Connection(Client):
         self.answered: Callable[[Any], None] | None = None
         self.answered_at_ms = 0
 
-    def reply(self, frame: bytes | None) -> None:
-        super().reply(frame)
+    def reply(self, frame: bytes | None, rest: Sequence[bytes] = ()) -> None:
+        super().reply(frame, rest)
         self.answered_at_ms = self._world.node.mono_ms
         self._world.answered.append(self)
 

@@ -32,7 +32,7 @@ from kshim_protocol.messages.produce import (
 )
 from kshim_protocol.records.batch import BatchHeader, parse_batch_header
 from kshim_protocol.records.compression import Compression
-from kshim_protocol.records.layout import OVERHEAD_BYTES
+from kshim_protocol.records.layout import OVERHEAD_BYTES, TRANSACTIONAL_BIT
 from kshim_protocol.schema import ZERO_UUID
 
 if TYPE_CHECKING:
@@ -379,7 +379,7 @@ def _refuse_what_may_not_be_written(
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"only the broker may write to {topic.name}")
     if header.attributes & 7 == Compression.ZSTD and api_version < _ZSTD_FROM:
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd requires Produce version {_ZSTD_FROM}")
-    if header.is_transactional and request.transactional_id is None:
+    if header.attributes & TRANSACTIONAL_BIT and request.transactional_id is None:
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 

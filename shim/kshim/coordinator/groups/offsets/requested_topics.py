@@ -23,6 +23,7 @@ Positions = Sequence[tuple[int, bytes]]
 _WITH_LEADER_EPOCH = ("partition_index", "committed_offset", "committed_leader_epoch", "committed_metadata")
 _ROW_WITHOUT_METADATA = Format(">i12s2x")  # partition, the position but for its metadata, which are empty or null
 _EMPTY_TEXT = b"\1"
+_WITHOUT_METADATA_BYTES = 13
 _TOO_LARGE = ErrorCode.OFFSET_METADATA_TOO_LARGE
 
 _pack_answer = Format(">ihx").pack
@@ -30,19 +31,21 @@ _pack_answer = Format(">ihx").pack
 
 def _positions(
     partitions: Sequence[OffsetCommitRequestPartition] | Sequence[TxnOffsetCommitRequestPartition],
-) -> tuple[Positions, bool]:
-    """Those of a request, and whether any has metadata."""
+) -> tuple[Positions, int]:
+    """Those of a request, and how many bytes the metadata of each have at most."""
     if type(partitions) is Rows and partitions.layout.names == _WITH_LEADER_EPOCH:
         rows = _ROW_WITHOUT_METADATA.iter_unpack(partitions.data)
-        return [(index, start + _EMPTY_TEXT) for index, start in rows], False
+        return [(index, start + _EMPTY_TEXT) for index, start in rows], 0
     positions: list[tuple[int, bytes]] = []
-    has_metadata = False
+    most_bytes = _WITHOUT_METADATA_BYTES
     for partition in partitions:
-        if metadata := partition.committed_metadata or "":
-            has_metadata = True
-        position = build_position(partition.committed_offset, partition.committed_leader_epoch, metadata)
+        position = build_position(
+            partition.committed_offset, partition.committed_leader_epoch, partition.committed_metadata or ""
+        )
+        if len(position) > most_bytes:
+            most_bytes = len(position)
         positions.append((partition.partition_index, position))
-    return positions, has_metadata
+    return positions, most_bytes - _WITHOUT_METADATA_BYTES
 
 
 class RequestedTopic(NamedTuple, Generic[T]):
@@ -58,11 +61,11 @@ class RequestedTopic(NamedTuple, Generic[T]):
     missing: ErrorCode
     positions: Positions
     existing: Positions
-    has_metadata: bool
+    most_metadata_bytes: int
 
     def valid(self, max_metadata_size: int) -> Positions:
         """Those of the partitions that exist and whose metadata are not too large."""
-        if not self.has_metadata and max_metadata_size >= 0:
+        if self.most_metadata_bytes <= max_metadata_size:  # there are no more UTF-16 units than bytes of UTF-8
             return self.existing
         return [each for each in self.existing if not _is_too_large(each[1], max_metadata_size)]
 
@@ -94,9 +97,9 @@ def requested_topics(catalog: TopicCatalog, topics: Iterable[T], *, by_id: bool)
             topic_id = catalog.topic_id(name) or ZERO_UUID
             missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         count = catalog.partition_count(name) or 0
-        positions, has_metadata = _positions(requested.partitions)
+        positions, most_bytes = _positions(requested.partitions)
         existing = [each for each in positions if 0 <= each[0] < count]
-        found.append(RequestedTopic(requested, name, topic_id, count, missing, positions, existing, has_metadata))
+        found.append(RequestedTopic(requested, name, topic_id, count, missing, positions, existing, most_bytes))
     return found
 
 
