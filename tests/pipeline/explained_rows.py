@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from kshim.explain.sources.log_lines import parse_line
 from kshim_pipeline.diagnosis.explained import Found, found_of, incident_rows
 from kshim_pipeline.diagnosis.facts import Entry, entries_of
-from kshim_pipeline.diagnosis.tables import MEMBERS
+from kshim_pipeline.diagnosis.members import MEMBERS
 from kshim_pipeline.schemas import EVENTS, LOG_LINES
 from tests.pipeline.model_rows import event
 

@@ -2,17 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
-from kshim_pipeline.diagnosis.tables import MEMBERS
 from kshim_pipeline.model.shape import host, shaped
 from kshim_pipeline.model.snapshots import snapshots
+from kshim_pipeline.schemas import EVIDENCE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+# fmt: off
+MEMBERS: Final = StructType([
+    StructField("group_id",             StringType(), nullable=False),
+    StructField("number",               IntegerType(), nullable=False),  # of the snapshot, in the group
+    StructField("ts_ms",                LongType(), nullable=False),
+    StructField("next_ts_ms",           LongType()),                     # of the next snapshot; null: none yet
+    StructField("generation_id",        IntegerType()),
+    StructField("leader_id",            StringType()),
+    StructField("protocol",             StringType()),
+    StructField("joined_ms",            LongType()),                     # end of the JOIN phase; null: unknown
+    StructField("evidence",             EVIDENCE),
+    StructField("member_id",            StringType()),                   # null: the group is empty
+    StructField("instance_id",          StringType()),
+    StructField("client_id",            StringType()),
+    StructField("host",                 StringType()),
+    StructField("session_timeout_ms",   IntegerType()),
+    StructField("rebalance_timeout_ms", IntegerType()),
+    StructField("topics",               ArrayType(StringType())),
+    StructField("partitions",           IntegerType()),
+    StructField("last_partitions",      ArrayType(StructType([          # of each topic, the last that it was assigned
+        StructField("topic",            StringType()),
+        StructField("partition",        IntegerType()),
+    ]))),
+    StructField("last_commit_ms",       LongType()),                     # before the next snapshot; null: none
+])
+"""A member in a snapshot of its group; a snapshot without members is a row without a member."""
+# fmt: on
 
 
 def members(decoded: DataFrame) -> DataFrame:
