@@ -1,18 +1,22 @@
-"""Records -> the members of each, and when they committed last."""
+"""Group metadata records -> what changed in each, and when those committed last that are gone."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kshim_pipeline.diagnosis.members import members
+import pytest
+
+from kshim_pipeline.diagnosis.members import group_records, last_commits
 from tests.pipeline.model_rows import commit_record, decoded, group_record, member, rows_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
-def test_members_have_the_last_commit_of_what_they_owned_before_the_next_record(spark: SparkSession) -> None:
-    rows = decoded(
+@pytest.fixture(scope="module")
+def rows(spark: SparkSession) -> DataFrame:
+    """Members a and b; b is gone; a subscribes to something else; nobody is left."""
+    return decoded(
         spark,
         group_record(1, 1_000, 1, member("a", 0), member("b", 1)),
         commit_record(2, 2_000, 0, 10),
@@ -20,12 +24,36 @@ def test_members_have_the_last_commit_of_what_they_owned_before_the_next_record(
         commit_record(4, 2_400, 1, 7),
         group_record(5, 3_000, 2, member("a", 0, 1)),
         commit_record(6, 4_000, 1, 9),
-        group_record(7, 5_000, 3),
-    )
-    columns = ("number", "generation_id", "member_id", "host", "partitions", "last_partitions", "last_commit_ms")
-    assert rows_of(members(rows), *columns, by=("number", "member_id")) == [
-        (1, 1, "a", "host-a", 1, [("t", 0)], 2_500),
-        (1, 1, "b", "host-b", 1, [("t", 1)], 2_400),
-        (2, 2, "a", "host-a", 2, [("t", 1)], 4_000),
-        (3, 3, None, None, 0, [], None),
+        group_record(7, 5_000, 3, member("a", 0, 1, session_timeout_ms=10_000)),
+        group_record(8, 6_000, 4),
+    ).cache()
+
+
+def test_a_record_has_who_is_new_or_has_changed_and_who_is_gone(rows: DataFrame) -> None:
+    columns = ("record.number", "record.came.member_id", "record.gone", "record.timeout_ms", "record.assigned")
+    assert rows_of(group_records(rows), *columns, by=("number",)) == [
+        (1, ["a", "b"], [], 300_000, [("t", 2)]),
+        (2, None, ["b"], 300_000, [("t", 2)]),
+        (3, ["a"], [], 300_000, [("t", 2)]),
+        (4, None, ["a"], None, []),
+    ]
+
+
+def test_members_are_described_without_what_they_were_assigned(rows: DataFrame) -> None:
+    first = group_records(rows).where("number = 1").select("record.members").collect()[0].members[1]
+    assert first.asDict() == {
+        "member_id": "b",
+        "instance_id": None,
+        "client_id": "client-b",
+        "host": "host-b",
+        "session_timeout_ms": 45_000,
+        "rebalance_timeout_ms": 300_000,
+        "topics": None,
+    }
+
+
+def test_members_that_are_gone_have_the_last_commit_of_what_they_owned_before(rows: DataFrame) -> None:
+    columns = ("last.ts_ms", "last.member_id", "last.last_commit_ms")
+    assert rows_of(last_commits(rows, group_records(rows)), *columns, by=("ts_ms",)) == [
+        (3_000, "b", 2_400),
     ]
