@@ -24,7 +24,10 @@ longest. `cause` is right if it is the same root cause, `member` if exactly the 
 all the clients, the host, or the group when all of it was deployed or started. Recall is the share of truths, precision
 the share of findings.
 
-The rules were developed on seeds below 1000. The seeds below were used only for scoring.
+`unknown` is a finding, and a wrong one. Time is that of the fleets, which have Kafka's own timeouts
+([how that is played](design/diagnosis.md)).
+
+Seeds below 1000 are for those who change the diagnosis. The seeds below were used only for scoring.
 """
 
 
