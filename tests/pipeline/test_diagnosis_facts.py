@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kshim.explain.facts import Kind
+from kshim.explain.facts import Committed, Kind
 from kshim.explain.sources.consumer_records import KEY_TYPES
 from kshim_pipeline.decode.rows import decode_row
 from kshim_pipeline.diagnosis.explained import Found, incident_rows
@@ -147,10 +147,10 @@ def test_a_session_tells_of_records_what_has_changed_since_the_one_before_it() -
     (opening,) = a_snapshot(1, 1_000, A, B, C, commits={"c": HOUR - 100})
     (gone,) = a_snapshot(2, HOUR, A, B)
     gone |= {"came": [], "gone": ["c"], "members": None}
-    told = Told(opening, [gone], [{"ts_ms": HOUR, "member_id": "c", "last_commit_ms": HOUR - 100}])
+    told = Told(opening, [gone], [{"ts_ms": HOUR, "member_id": "c", "last_commit_ms": HOUR - 100, "usual_ms": None}])
     (left,) = [each.fact for each in entries_of("g", told, 1) if each.fact is not None and each.fact.kind is Kind.LEFT]
     assert left.member is not None
-    assert (left.ts_ms, left.member.name) == (HOUR, "c@hc")
+    assert (left.ts_ms, left.member.name, left.committed) == (HOUR, "c@hc", Committed(HOUR - 100, None))
 
 
 def test_more_partitions_than_before_the_session_have_been_added() -> None:
@@ -158,3 +158,14 @@ def test_more_partitions_than_before_the_session_have_been_added() -> None:
     (grown,) = a_snapshot(2, HOUR, A, B, C, partitions=9)
     known = list(entries_of("g", Told(opening, [grown | {"came": [], "gone": []}]), 1))
     assert [each.incident.cause.keyword for each in found_in(known)] == ["partitions_added"]
+
+
+def test_a_member_that_left_a_poll_interval_after_its_commits_had_not_polled() -> None:
+    """Of a log: clients without reasons leave as silently as those that are stopped."""
+    start_ms = lines_of(LOG)[0]["ts_ms"]
+    before = a_snapshot(1, start_ms - HOUR, A, B, C, commits={"b": start_ms - 16_000})
+    left = "10:00:04,500 [Group g] Member b has left group through explicit `LeaveGroup` request; client reason: not provided\n"
+    known = known_of([*before, *a_snapshot(2, start_ms + 9_000, A, C)], lines=lines_of(left))
+    assert [(each.incident.cause.keyword, each.incident.clients) for each in found_in(known)] == [
+        ("slow_poll", ("b@hb",))
+    ]

@@ -21,11 +21,11 @@ def rows(spark: SparkSession) -> DataFrame:
         group_record(1, 1_000, 1, member("a", 0), member("b", 1)),
         commit_record(2, 2_000, 0, 10),
         commit_record(3, 2_500, 0, 12),
-        commit_record(4, 2_400, 1, 7),
-        group_record(5, 3_000, 2, member("a", 0, 1)),
-        commit_record(6, 4_000, 1, 9),
-        group_record(7, 5_000, 3, member("a", 0, 1, session_timeout_ms=10_000)),
-        group_record(8, 6_000, 4),
+        *(commit_record(10 + number, ts_ms, 1, 7) for number, ts_ms in enumerate((1_200, 1_500, 1_510, 1_800, 2_400))),
+        group_record(20, 3_000, 2, member("a", 0, 1)),
+        commit_record(21, 4_000, 1, 9),
+        group_record(22, 5_000, 3, member("a", 0, 1, session_timeout_ms=10_000)),
+        group_record(23, 6_000, 4),
     ).cache()
 
 
@@ -53,7 +53,7 @@ def test_members_are_described_without_what_they_were_assigned(rows: DataFrame) 
 
 
 def test_members_that_are_gone_have_the_last_commit_of_what_they_owned_before(rows: DataFrame) -> None:
-    columns = ("last.ts_ms", "last.member_id", "last.last_commit_ms")
+    columns = ("last.ts_ms", "last.member_id", "last.last_commit_ms", "last.usual_ms")
     assert rows_of(last_commits(rows, group_records(rows)), *columns, by=("ts_ms",)) == [
-        (3_000, "b", 2_400),
+        (3_000, "b", 2_400, 600),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kshim.explain.facts import Fact, Kind, Member, Phases, Profile
+from kshim.explain.facts import Committed, Fact, Kind, Member, Phases, Profile
 from kshim.explain.sources.broker_log import facts_of_log
 from kshim.explain.sources.consumer_records import EpochReader, EpochRecord, converted, profiles_of_epochs
 from kshim.explain.sources.events import fact_of_event
@@ -87,7 +87,10 @@ class _History:
         self._group = group
         self._told = told
         self._places = places
-        self._last_commits = {(row["member_id"], row["ts_ms"]): row["last_commit_ms"] for row in told.last_commits}
+        self._commits = {
+            row["member_id"]: Committed(row["last_commit_ms"], row["usual_ms"]) for row in told.last_commits
+        }
+        self._last_ms = {(row["member_id"], row["ts_ms"]): row["last_commit_ms"] for row in told.last_commits}
         self._before: Snapshot | None = None
         self.profiles: dict[str, Profile] = {}
         self.partitions: dict[int | None, dict[str, int]] = {}
@@ -101,9 +104,18 @@ class _History:
 
     def facts(self) -> Iterator[Fact]:
         """All that the records tell, and who was there before, as if they had joined long before the session."""
-        return facts_of_records(
-            self._snapshots(), lambda seat, until_ms: self._last_commits.get((seat.member_id, until_ms))
+        found = facts_of_records(
+            self._snapshots(), lambda seat, until_ms: self._last_ms.get((seat.member_id, until_ms))
         )
+        return map(self.with_commits, found)
+
+    def with_commits(self, fact: Fact) -> Fact:
+        """The end of a membership, with what commits tell of it."""
+        if fact.kind not in (Kind.LEFT, Kind.EXPIRED, Kind.REPLACED) or fact.member is None:
+            return fact
+        member_id = fact.other_id if fact.kind is Kind.REPLACED else fact.member.member_id
+        committed = self._commits.get(member_id or "")
+        return fact if committed is None or committed.last_ms > fact.ts_ms else fact._replace(committed=committed)
 
     def completed_before(self) -> Iterator[Fact]:
         """That those who were there before had been assigned something."""
@@ -187,7 +199,7 @@ def _reported(told: Told, history: _History, places: dict[str, Place | None]) ->
             places[fact.source] = _place(event["evidence"])
     if not facts:
         rows = [_line(row) for row in sorted(told.lines, key=_order)]
-        facts = list(facts_of_log(rows, history.profiles, history.protocols))
+        facts = [history.with_commits(fact) for fact in facts_of_log(rows, history.profiles, history.protocols)]
         places |= {f"log line {row['line']}": _place(row["evidence"]) for row in rows}
     return facts
 

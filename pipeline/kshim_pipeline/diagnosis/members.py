@@ -51,11 +51,16 @@ LAST_COMMIT: Final = StructType([
     StructField("ts_ms",          LongType()),                    # of the first record without the member
     StructField("member_id",      StringType()),
     StructField("last_commit_ms", LongType()),
+    StructField("usual_ms",       LongType()),                    # three of four pauses between its commits are no longer; null: there were too few
 ])
 """When a member that is gone committed last."""
 # fmt: on
 
 _LEAVING: Final = StructType([MEMBER["member_id"], StructField("assignment", DECODED_MEMBER["assignment"].dataType)])
+_ENOUGH: Final = 3
+"""So many pauses between commits of a partition tell how long they usually are."""
+_AT_ONCE_MS: Final = 200
+"""Commits that follow each other faster are one."""
 _PLACE: Final = ("group_id", "number")
 
 
@@ -135,12 +140,18 @@ def last_commits(decoded: DataFrame, records: DataFrame) -> DataFrame:
     marks = records.select("group_id", "partition", "offset", "number", F.col("leaving").isNotNull().alias("_counts"))
     order = Window.partitionBy("group_id").orderBy("partition", "offset")
     mark = F.when(F.col("number").isNotNull(), F.struct("number", "_counts"))
+    in_turn = Window.partitionBy("group_id", "_mark.number", "topic", "of").orderBy("_at_ms")
+    pause = F.col("_at_ms") - F.lag("_at_ms").over(in_turn)
     made = (
         commits.unionByName(marks, allowMissingColumns=True)
         .withColumn("_mark", F.last(mark, ignorenulls=True).over(order))
         .where("topic is not null and _mark._counts")
+        .withColumn("_pause", F.when(pause >= _AT_ONCE_MS, pause))
         .groupBy("group_id", F.col("_mark.number").alias("number"), "topic", "of")
-        .agg(F.max("_at_ms").alias("_at_ms"))
+        .agg(
+            F.max("_at_ms").alias("_at_ms"),
+            F.when(F.count("_pause") >= _ENOUGH, F.percentile_approx("_pause", 0.75)).alias("_usual_ms"),
+        )
     )
     held = (
         records.where("leaving is not null")
@@ -151,7 +162,7 @@ def last_commits(decoded: DataFrame, records: DataFrame) -> DataFrame:
     found = (
         made.join(held, [*_PLACE, "topic", "of"])
         .groupBy(*_PLACE, "member_id", F.col("next_ts_ms").alias("ts_ms"))
-        .agg(F.max("_at_ms").alias("last_commit_ms"))
+        .agg(F.max("_at_ms").alias("last_commit_ms"), F.min("_usual_ms").alias("usual_ms"))
     )
     return found.select("group_id", F.struct(*LAST_COMMIT.names).cast(LAST_COMMIT).alias("last"))
 
