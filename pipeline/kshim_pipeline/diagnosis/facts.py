@@ -7,7 +7,14 @@ from typing import Any, NamedTuple
 
 from kshim.explain.facts import Committed, Fact, Kind, Member, Phases, Profile
 from kshim.explain.sources.broker_log import facts_of_log
-from kshim.explain.sources.consumer_records import EpochReader, EpochRecord, converted, profiles_of_epochs
+from kshim.explain.sources.consumer_records import (
+    EpochReader,
+    EpochRecord,
+    converted,
+    profiles_of_epochs,
+    with_log,
+    with_records,
+)
 from kshim.explain.sources.events import fact_of_event
 from kshim.explain.sources.records import Seat, Snapshot, TopicPartition, facts_of_records
 
@@ -56,18 +63,26 @@ class Told(NamedTuple):
 def entries_of(group: str, told: Told, session: int = 0) -> Iterator[Entry]:
     """What is known of a session of a group.
 
-    The first of events, log and records that knows it gives the facts; records give profiles and what was assigned.
+    The first of events, log and records that knows it gives the facts; records give profiles and what was assigned. Of a
+    group of the new protocol, of which the records say more than the log, both do.
     """
     places: dict[str, Place | None] = {}
     history = _History(group, told, places)
     inferred = [_with_partitions(fact, history) for fact in history.facts()]
     records = _epoch_records(told.epochs, places)
     profiles = history.profiles | profiles_of_epochs(records, None)
-    facts = [_with_partitions(fact, history) for fact in _reported(told, history, places)]
-    if not facts:
-        times, names = _commits(told.commits)
-        classic = [fact for fact in inferred if fact.source != history.opening]
-        facts = converted(classic, list(EpochReader(group, records, times, names, None).facts()))
+    times, names = _commits(told.commits)
+    of_epochs = list(EpochReader(group, records, times, names, None).facts())
+    classic = [fact for fact in inferred if fact.source != history.opening]
+    facts = [_with_partitions(fact, history) for fact in _of_events(told, places)]
+    if facts:
+        facts = list(with_records(facts, of_epochs))
+    else:
+        of_log = [_with_partitions(fact, history) for fact in _of_log(told, history, places)]
+        if records:
+            facts = with_log(converted(classic, of_epochs), of_log)
+        else:
+            facts = of_log or classic
     before = [*(fact for fact in inferred if fact.source == history.opening), *history.completed_before()]
     attached = set()
     for fact in (*before, *sorted(facts, key=lambda fact: fact.ts_ms)):
@@ -189,19 +204,22 @@ def _commits(rows: Iterable[Row]) -> tuple[dict[TopicPartition, list[int]], dict
     return times, names
 
 
-def _reported(told: Told, history: _History, places: dict[str, Place | None]) -> list[Fact]:
-    """What a broker said; `places` gets where."""
+def _of_events(told: Told, places: dict[str, Place | None]) -> list[Fact]:
+    """What kshim said; `places` gets where."""
     facts: list[Fact] = []
     for event in sorted(told.events, key=_order):
         fact = fact_of_event(event)
         if fact is not None:
             facts.append(fact)
             places[fact.source] = _place(event["evidence"])
-    if not facts:
-        rows = [_line(row) for row in sorted(told.lines, key=_order)]
-        facts = [history.with_commits(fact) for fact in facts_of_log(rows, history.profiles, history.protocols)]
-        places |= {f"log line {row['line']}": _place(row["evidence"]) for row in rows}
     return facts
+
+
+def _of_log(told: Told, history: _History, places: dict[str, Place | None]) -> list[Fact]:
+    """What the broker's log said; `places` gets where."""
+    rows = [_line(row) for row in sorted(told.lines, key=_order)]
+    places |= {f"log line {row['line']}": _place(row["evidence"]) for row in rows}
+    return [history.with_commits(fact) for fact in facts_of_log(rows, history.profiles, history.protocols)]
 
 
 def _order(row: Row) -> tuple[int, int]:
