@@ -6,7 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from integration.incidents.play import play
+from integration.incidents.clock import Pace
+from integration.incidents.play import Plan, play
 
 
 def main() -> int:
@@ -14,6 +15,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m integration.incidents", description=__doc__)
     parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT")
     parser.add_argument("--truth", type=Path, required=True, metavar="FILE", help="JSONL, overwritten")
+    parser.add_argument(
+        "--pace",
+        type=Pace,
+        choices=tuple(Pace),
+        default=Pace.READER,
+        help="broker: its clock runs --rate times as fast, as that of `kshim serve --clock x5`; reader: it is real, so that "
+        "sessions are as many times as short as Kafka's",
+    )
+    parser.add_argument("--rate", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--services", type=int, default=60)
     parser.add_argument("--incidents", type=int, default=1000)
@@ -23,9 +33,8 @@ def main() -> int:
     played = play(
         (host, int(port)),
         options.truth,
-        seed=options.seed,
-        service_count=options.services,
-        incident_count=options.incidents,
+        Plan(options.seed, options.services, options.incidents, options.rate),
+        options.pace,
         prefix=options.prefix,
         tell=lambda line: print(line, file=sys.stderr),
     )

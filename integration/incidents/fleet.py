@@ -9,12 +9,22 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import NamedTuple
 
-from integration.incidents.truth import Accident, wall_ms
+from integration.incidents.clock import Clock
+from integration.incidents.truth import Accident
 from kshim_pipeline.demo.connection import Address
 from kshim_pipeline.demo.flavours import FLAVOURS
 from kshim_pipeline.demo.simulated_consumer import Consumer, GroupSpec
 
 _LOOK_AGAIN_S = 0.03
+_SESSIONS_MS = (45_000, 30_000, 20_000, 10_000)
+_REBALANCES_MS = (300_000, 120_000, 60_000)
+_HEARTBEAT_MS = 3_000
+_COMMITS_MS = (5_000, 1_000, 15_000, 30_000)
+_FETCH_MS = 10_000
+"""How often it has to be seen that a member polls. Clients fetch more often, and a broker has more to do."""
+_POLLS_MS = range(200, 2_000)
+_DENSE = 0.15
+"""So many services have two processes or more on one host."""
 _NAMES = (
     "billing", "orders", "audit", "search", "mail", "pricing", "stock", "ledger", "fraud", "clicks", "profile", "media",
 )  # fmt: skip
@@ -57,6 +67,11 @@ class Process:
         """End at once."""
         for consumer in self.consumers:
             consumer.crash()
+
+    def vanish(self) -> None:
+        """Be gone together with its host: nobody closes its connections."""
+        for consumer in self.consumers:
+            consumer.vanish()
 
     async def close(self) -> None:
         """End in an orderly way."""
@@ -127,6 +142,7 @@ class Fleet:
     def __init__(
         self,
         address: Address,
+        clock: Clock,
         *,
         seed: int,
         service_count: int,
@@ -140,6 +156,9 @@ class Fleet:
         """Partitions of each topic. The scripts that add some also change them here."""
         self.closed_hosts: set[str] = set()
         """Hosts that no new process is put on at present."""
+        self.vanished: list[Process] = []
+        """Of hosts that are gone."""
+        self.clock = clock
         self._positions: dict[str, dict[tuple[str, int], int]] = defaultdict(dict)
         self._address = address
         self._on_accident = on_accident
@@ -175,7 +194,7 @@ class Fleet:
 
     def _expelled(self, process: Process, consumer: Consumer) -> None:
         if not process.is_blamed:
-            self._on_accident(Accident(consumer.spec.group_id, process.client, wall_ms()))
+            self._on_accident(Accident(consumer.spec.group_id, process.client, self.clock.now_ms()))
 
     def _process(self, service: Service, slot: int) -> Process:
         style = service.style
@@ -189,14 +208,15 @@ class Fleet:
         return Process(slot, client_id, client_id if style.is_static else None, host)
 
     def _host(self, service: Service, slot: int) -> str:
-        """A slot's own host, or the next one that is open and has no process of this service."""
+        """A slot's own host, or the next one that is open and has no process of this service; else any that is open."""
         count = len(service.hosts)
         used = {process.host for process in service.processes}
         for i in range(count):
             host = service.hosts[(slot + i) % count]
             if host not in self.closed_hosts and host not in used:
                 return host
-        return service.hosts[slot % count]
+        open_hosts = [host for host in service.hosts if host not in self.closed_hosts] or service.hosts
+        return open_hosts[slot % len(open_hosts)]
 
     def _service(self, index: int) -> Service:
         rng = self.rng
@@ -205,10 +225,11 @@ class Fleet:
         style_name = rng.choices(("static", "pod", "shared", "indexed"), (4, 4, 2, 4))[0]
         style = Style(style_name == "static", style_name == "pod", style_name == "shared")
         is_cooperative = flavour.name in ("java", "librdkafka") and rng.random() < 0.3
-        session_ms = rng.randrange(1_500, 3_200)
-        rebalance_ms = round(session_ms * rng.uniform(1.25, 2.5))
-        heartbeat_ms = session_ms // rng.choice((3, 4, 5, 8))
-        commit_ms = rng.randrange(500, 1_300)
+        rate = self.clock.rate
+        session_ms = rng.choices(_SESSIONS_MS, (6, 2, 1, 3))[0]
+        rebalance_ms = rng.choices(_REBALANCES_MS, (6, 2, 2))[0]
+        heartbeat_ms = rng.choices((_HEARTBEAT_MS, session_ms // 3), (7, 3))[0]
+        commit_ms = rng.choices(_COMMITS_MS, (7, 1, 1, 1))[0]
         specs: list[GroupSpec] = []
         for kind in ("", "-retry", "-dlq")[: rng.choices((1, 2, 3), (12, 3, 1))[0]]:
             topic = f"{name}{kind}-events"
@@ -219,11 +240,14 @@ class Fleet:
                     topics=(topic,),
                     flavour=flavour,
                     protocol_name="cooperative-sticky" if is_cooperative else rng.choice(("range", "roundrobin")),
-                    session_timeout_ms=session_ms,
-                    rebalance_timeout_ms=rebalance_ms,
-                    heartbeat_ms=heartbeat_ms,
-                    commit_ms=commit_ms,
-                    poll_ms=rng.randrange(60, 200),
+                    session_timeout_ms=session_ms // rate,
+                    rebalance_timeout_ms=rebalance_ms // rate,
+                    heartbeat_ms=heartbeat_ms // rate,
+                    commit_ms=commit_ms // rate,
+                    fetch_ms=_FETCH_MS // rate,
+                    poll_ms=rng.choice(_POLLS_MS) // rate,
+                    clock_rate=self.clock.told_rate,
                 )
             )
-        return Service(name, tuple(specs), style, tuple(rng.sample(self.hosts, len(self.hosts))))
+        host_count = rng.randrange(2, 4) if rng.random() < _DENSE else len(self.hosts)
+        return Service(name, tuple(specs), style, tuple(rng.sample(self.hosts, host_count)))

@@ -9,15 +9,16 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from integration.incidents.clock import Clock, Pace
 from integration.incidents.fleet import Fleet, NotSettled, Service
 from integration.incidents.scripts import SCRIPTS, Script, one_by_one_start
 from integration.incidents.stage import Outcome, Stage
 from integration.incidents.topics import Topics
-from integration.incidents.truth import Cause, Late, Subject, SubjectKind, Truth, TruthFile, wall_ms
+from integration.incidents.truth import Cause, Late, Subject, SubjectKind, Truth, TruthFile
 from kshim_pipeline.demo.connection import Address
 
-_QUIET = (1.7, 2.4)
-"""Between two incidents of a service there is so many times its longest timeout."""
+_QUIET_S = (120, 600)
+"""How long it is quiet between two incidents of a service, by the fleet's time, whatever its timeouts are."""
 
 _HOST_SHARE = 0.05
 """Of all incidents, those of whole hosts."""
@@ -29,18 +30,27 @@ _HOST_SERVICES = range(2, 6)
 _HOSTS_LOOK_S = (0.5, 1.5)
 
 _LATE_LOOK_S = 0.1
-_TOO_LATE_S = 0.3
-"""A fifth of the shortest session: from here on, scripts no longer do what they say."""
+TOO_LATE_S = 2.0
+"""A fifth of the shortest session, by the fleet's time: from here on, scripts no longer do what they say."""
 
 _ASK_S = 0.2
 _CLOSE_S = 5.0
+
+
+class Plan(NamedTuple):
+    """What is played: `rate` times as fast as real time."""
+
+    seed: int
+    service_count: int
+    incident_count: int
+    rate: int
 
 
 class Played(NamedTuple):
     """What a run came to.
 
     `latest_s` is the longest time that this process did not get to run when it was due, `slowest_answer_s` the longest
-    that the broker took over a request that needs no work.
+    that the broker took over a request that needs no work, both in real time, as `seconds` is.
     """
 
     incident_count: int
@@ -49,15 +59,15 @@ class Played(NamedTuple):
     seconds: float
     latest_s: float
     slowest_answer_s: float
+    clock: Clock
 
 
 def play(
     address: Address,
     truth: Path,
+    plan: Plan,
+    pace: Pace,
     *,
-    seed: int,
-    service_count: int,
-    incident_count: int,
     prefix: str = "",
     scripts: tuple[Script, ...] = SCRIPTS,
     tell: Callable[[str], None] = lambda line: None,
@@ -65,9 +75,20 @@ def play(
     """Play on the broker at `address`; `truth` is overwritten. Raises ConnectionGone, OSError."""
 
     async def run() -> Played:
+        topics = await Topics.open(address)
+        await topics.create({})
+        clock = await Clock.of(topics, pace, plan.rate)
         file = TruthFile(truth)
-        fleet = Fleet(address, seed=seed, service_count=service_count, prefix=prefix, on_accident=file.add_accident)
-        return await _Play(fleet, file, random.Random(seed + 1), incident_count, scripts, tell).run(address)
+        fleet = Fleet(
+            address,
+            clock,
+            seed=plan.seed,
+            service_count=plan.service_count,
+            prefix=prefix,
+            on_accident=file.add_accident,
+        )
+        rng = random.Random(plan.seed + 1)
+        return await _Play(fleet, topics, file, rng, plan.incident_count, scripts, tell).run()
 
     return asyncio.run(run())
 
@@ -76,6 +97,7 @@ class _Play:
     def __init__(
         self,
         fleet: Fleet,
+        topics: Topics,
         truth: TruthFile,
         rng: random.Random,
         incident_count: int,
@@ -87,7 +109,7 @@ class _Play:
         self._rng = rng
         self._scripts = scripts
         self._tell = tell
-        self._topics: Topics
+        self._topics = topics
         self._wanted = incident_count
         self._begun = 0
         self._hosts_begun = 0
@@ -96,10 +118,9 @@ class _Play:
         self._latest_s = 0.0
         self._slowest_answer_s = 0.0
 
-    async def run(self, address: Address) -> Played:
+    async def run(self) -> Played:
         began = time.monotonic()
         fleet = self._fleet
-        self._topics = await Topics.open(address)
         await self._topics.create(fleet.partition_counts)
         watches = [asyncio.create_task(self._watch_own_lateness()), asyncio.create_task(self._watch_answers())]
         try:
@@ -108,8 +129,9 @@ class _Play:
                 *(self._play_on(service, size) for service, size in zip(fleet.services, fleet.sizes, strict=True))
             )
             await asyncio.gather(*hosts)
-            self._truth.end(wall_ms())
-            await asyncio.sleep(_QUIET[0] * max(service.longest_s for service in fleet.services))
+            self._truth.end(fleet.clock.now_ms())
+            # So that what follows from the last incidents is seen.
+            await asyncio.sleep(max(service.longest_s for service in fleet.services))
             await self._close_all()
         finally:
             for watch in watches:
@@ -117,6 +139,8 @@ class _Play:
             for service in fleet.services:
                 for process in service.processes:
                     process.crash()
+            for process in fleet.vanished:
+                process.crash()
             self._topics.close()
             self._truth.close()
         return Played(
@@ -126,6 +150,7 @@ class _Play:
             time.monotonic() - began,
             self._latest_s,
             self._slowest_answer_s,
+            fleet.clock,
         )
 
     async def _close_all(self) -> None:
@@ -138,13 +163,12 @@ class _Play:
 
     async def _play_on(self, service: Service, size: int) -> None:
         rng = random.Random(self._rng.random())
-        await asyncio.sleep(rng.uniform(0, 2 * service.longest_s))
+        await asyncio.sleep(self._fleet.clock.real_s(rng.uniform(0, _QUIET_S[1])))
         async with service.lock:
             stage = self._stage(service, rng)
             if not await self._one(service, one_by_one_start(stage, size)):
                 return
         while self._begun < self._wanted:
-            await asyncio.sleep(rng.uniform(0, 0.2) * service.longest_s)
             async with service.lock:
                 await self._quiet(service, rng)
                 if self._begun >= self._wanted:
@@ -204,14 +228,15 @@ class _Play:
         if len(concerned) < 2:
             return
         self._begun += 1
-        start_ms = wall_ms()
+        start_ms = self._fleet.clock.now_ms()
         is_lost = rng.random() < 0.4
         longest_s = max(service.session_s for service in concerned)
         duration_s = rng.uniform(1.15, 1.5) * longest_s
         for service, process in stalled:
             process.is_blamed = True
             if is_lost:
-                process.crash()
+                process.vanish()
+                self._fleet.vanished.append(process)
                 service.processes.remove(process)
             else:
                 process.stall(duration_s)
@@ -233,7 +258,7 @@ class _Play:
     async def _one(self, service: Service, script: Awaitable[Outcome]) -> bool:
         """Play one; whether the service is still good for another."""
         self._begun += 1
-        start_ms = wall_ms()
+        start_ms = self._fleet.clock.now_ms()
         try:
             outcome = await script
         except NotSettled as error:
@@ -249,7 +274,8 @@ class _Play:
             process.is_blamed = False
 
     async def _quiet(self, service: Service, rng: random.Random) -> None:
-        until = service.idle_since + rng.uniform(*_QUIET) * service.longest_s
+        least_s, most_s = map(self._fleet.clock.real_s, _QUIET_S)
+        until = service.idle_since + least_s * (most_s / least_s) ** rng.random()
         await asyncio.sleep(max(0.0, until - time.monotonic()))
 
     def _draw(self, service: Service, rng: random.Random) -> Script:
@@ -261,7 +287,9 @@ class _Play:
 
     def _write(self, outcome: Outcome, groups: tuple[str, ...], start_ms: int) -> None:
         self._written += 1
-        truth = Truth(self._written, outcome.cause, outcome.variant, groups, outcome.subject, start_ms, wall_ms())
+        truth = Truth(
+            self._written, outcome.cause, outcome.variant, groups, outcome.subject, start_ms, self._fleet.clock.now_ms()
+        )
         self._truth.add(truth)
         if (trigger := outcome.trigger) is not None:
             done = truth._replace(cause=trigger.cause, variant=trigger.variant, subject=trigger.subject)
@@ -274,12 +302,12 @@ class _Play:
 
     async def _watch_own_lateness(self) -> None:
         while True:
-            before, before_ms = time.monotonic(), wall_ms()
+            before, before_ms = time.monotonic(), self._fleet.clock.now_ms()
             await asyncio.sleep(_LATE_LOOK_S)
             late_s = time.monotonic() - before - _LATE_LOOK_S
             self._latest_s = max(self._latest_s, late_s)
-            if late_s > _TOO_LATE_S:
-                self._truth.add_late(Late(before_ms, wall_ms()))
+            if late_s > self._fleet.clock.real_s(TOO_LATE_S):
+                self._truth.add_late(Late(before_ms, self._fleet.clock.now_ms()))
 
     async def _watch_answers(self) -> None:
         """Time a request that needs no work, so that a slow broker can be told from a slow player."""

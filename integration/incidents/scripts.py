@@ -1,7 +1,7 @@
 """The incidents: what is done to a service, one coroutine a root cause, and what may befall which service.
 
-All times are parts of the service's own timeouts. Between the events of one incident there is less time than its
-longest timeout, between two incidents there is more: else they would be one, for an operator, too.
+Processes are stopped and started within parts of a session, for that is how the timeouts of services are chosen. How long
+it is quiet between two incidents does not depend on them (see `play`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from kshim_pipeline.demo.simulated_consumer import Consumer
 
 GROUP = Subject(SubjectKind.GROUP)
 MOST_PROCESSES = 9
+_LEAST_SLOW_S = 10
+"""Nobody calls a shorter poll slow."""
 
 
 class Script(NamedTuple):
@@ -111,7 +113,7 @@ async def crash_loop(stage: Stage) -> Outcome:
     """A process dies soon after each start."""
     process = stage.any_process()
     lives = [process]
-    for _ in range(stage.rng.randrange(3, 6)):
+    for _ in range(stage.rng.randrange(2, 6)):
         stage.crash(lives[-1])
         await stage.sessions(0.08, 0.6)
         lives.append(stage.start_again(lives[-1]))
@@ -129,7 +131,7 @@ async def crash_loop(stage: Stage) -> Outcome:
 async def flapping(stage: Stage) -> Outcome:
     """A process comes and goes, in an orderly way each time."""
     lives = [stage.any_process()]
-    for _ in range(stage.rng.randrange(3, 6)):
+    for _ in range(stage.rng.randrange(2, 6)):
         await stage.close(lives[-1])
         await stage.sessions(0.1, 0.6)
         lives.append(stage.start_again(lives[-1]))
@@ -159,10 +161,10 @@ async def rejoin_late(stage: Stage) -> Outcome:
     index = stage.rng.randrange(len(stage.service.specs))
     leader, _ = stage.leader(index)
     process = stage.blame(stage.rng.choice([process for process in stage.service.processes if process is not leader]))
-    # Shorter than this it could have been the time between two heartbeats, and nobody would call it slow.
-    duration_s = max(stage.rng.uniform(0.5, 0.9) * stage.rebalance_s, 0.6 * stage.session_s)
+    least_s, most_s = stage.real_s(_LEAST_SLOW_S), 0.9 * stage.rebalance_s
+    duration_s = least_s * (most_s / least_s) ** stage.rng.random()
     process.consumers[index].be_busy(duration_s)
-    await asyncio.sleep(stage.rng.uniform(0.02, 0.1) * stage.rebalance_s)
+    await asyncio.sleep(stage.rng.uniform(0.02, 0.1) * duration_s)
     trigger = await _disturb(stage, index, spare=(process,))
     await asyncio.sleep(duration_s)
     await stage.settled()

@@ -53,6 +53,10 @@ class Stage:
         """Their rebalance timeout."""
         return self.service.rebalance_s
 
+    def real_s(self, fleet_s: float) -> float:
+        """A duration of the fleet's as it passes here."""
+        return self.fleet.clock.real_s(fleet_s)
+
     async def sessions(self, least: float, most: float) -> None:
         """Wait for some part of a session timeout."""
         await asyncio.sleep(self.rng.uniform(least, most) * self.session_s)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from integration.incidents.clock import Clock, Pace
 from integration.incidents.fleet import Fleet
+
+CLOCK = Clock(Pace.BROKER, 5, 1_800_000_000_000, 1_900_000_000_000)
 
 
 def _drawn(seed: int) -> list[Any]:
     async def draw() -> list[Any]:
-        fleet = Fleet(("127.0.0.1", 1), seed=seed, service_count=40, prefix="p-", on_accident=lambda accident: None)
+        fleet = Fleet(("127.0.0.1", 1), CLOCK, seed=seed, service_count=40, prefix="p-", on_accident=lambda _: None)
         return [
             (service.specs, service.style, service.hosts, size)
             for service, size in zip(fleet.services, fleet.sizes, strict=True)
@@ -33,3 +36,15 @@ def test_services_differ_as_those_of_a_company_do() -> None:
     assert all(spec.heartbeat_ms <= spec.session_timeout_ms / 3 for spec in specs)
     assert all(spec.rebalance_timeout_ms > spec.session_timeout_ms for spec in specs)
     assert any(spec.protocol_name == "cooperative-sticky" for spec in specs)
+
+
+def test_timeouts_are_those_of_kafka_by_the_clock_of_the_fleet() -> None:
+    specs = [spec for of_service, *_ in _drawn(5) for spec in of_service]
+    assert {45_000, 10_000} < {spec.session_timeout_ms * spec.clock_rate for spec in specs}
+    assert 300_000 in {spec.rebalance_timeout_ms * spec.clock_rate for spec in specs}
+
+
+def test_the_clock_of_a_fleet_runs_so_many_times_as_fast() -> None:
+    assert CLOCK.at_ms(CLOCK.real_ms + 1_000) == CLOCK.shown_ms + 5_000
+    assert CLOCK.real_s(45) == 9
+    assert (CLOCK.told_rate, CLOCK._replace(pace=Pace.READER).told_rate) == (5, 1)

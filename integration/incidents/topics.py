@@ -9,12 +9,17 @@ from collections.abc import Mapping
 from kshim_pipeline.demo.connection import Address, Connection
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from kshim_protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kshim_protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kshim_protocol.messages.find_coordinator import FindCoordinatorRequest
+from kshim_protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kshim_protocol.records.batch import build_batch
+from kshim_protocol.records.record import Record
 
 _CREATE_TOPICS_VERSION = 5
 _CREATE_PARTITIONS_VERSION = 1
 _FIND_COORDINATOR_VERSION = 2
+_PRODUCE_VERSION = 7
+_CLOCK_TOPIC = "incidents-clock"
 _TIMEOUT_MS = 30_000
 _LOOK_AGAIN_S = 0.1
 
@@ -37,6 +42,11 @@ class Topics:
             CreatableTopic(name=name, num_partitions=count, replication_factor=1, assignments=(), configs=())
             for name, count in partition_counts.items()
         )
+        by_broker = (CreatableTopicConfig(name="message.timestamp.type", value="LogAppendTime"),)
+        clock = CreatableTopic(
+            name=_CLOCK_TOPIC, num_partitions=1, replication_factor=1, assignments=(), configs=by_broker
+        )
+        topics = (*topics, clock)
         request = CreateTopicsRequest(topics=topics, timeout_ms=_TIMEOUT_MS)
         async with self._turn:
             response = await self._connection.ask(request, _CREATE_TOPICS_VERSION)
@@ -65,6 +75,17 @@ class Topics:
             before = time.monotonic()
             await self._connection.ask(FindCoordinatorRequest(key="incidents", key_type=0), _FIND_COORDINATOR_VERSION)
             return time.monotonic() - before
+
+    async def broker_ms(self) -> int:
+        """The time by the broker's clock, ms since 1970, as it writes it to a record."""
+        batch = build_batch([Record(None, b"what time is it?", timestamp_ms=0)])
+        data = TopicProduceData(name=_CLOCK_TOPIC, partition_data=(PartitionProduceData(index=0, records=batch),))
+        request = ProduceRequest(acks=-1, timeout_ms=_TIMEOUT_MS, topic_data=(data,))
+        async with self._turn:
+            response = await self._connection.ask(request, _PRODUCE_VERSION)
+        (answer,) = response.responses[0].partition_responses
+        assert answer.error_code == ErrorCode.NONE, response
+        return answer.log_append_time_ms
 
     def close(self) -> None:
         """Drop the connection."""

@@ -1,8 +1,8 @@
 """How often the diagnosis is right: plays incidents on kshim and on a real Kafka, diagnoses them, counts.
 
-    python -m integration.spark.score [--incidents 1250] [--services 100] [--seeds 7001 7002] [--write FILE] [--explain]
+    python -m integration.spark.score [--incidents 1250] [--services 120] [--seeds 7001 7002] [--write FILE]
 
-Seeds below 1000 were used to develop the rules, those from 7000 on only to score them.
+Seeds below 1000 are for those who change rules, those from 7000 on only for scores.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from integration.incidents.play import Played, play
+from integration.incidents.clock import Clock, Pace
+from integration.incidents.play import Plan, Played, play
 from integration.incidents.truth import read_truth
+from integration.spark.fleets_time import in_fleets_time
 from integration.spark.page import page
-from integration.spark.scoring import Run, Score, found_of, score
+from integration.spark.scoring import SLACK_MS, Run, Score, found_of, score
 from integration.support.broker import Broker
 from integration.support.kafka import RealKafka
 from integration.support.kshim import KshimProcess
@@ -28,73 +29,70 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-CONFIG: Final[Mapping[str, str]] = {
-    "group.min.session.timeout.ms": "500",
-    "group.initial.rebalance.delay.ms": "0",
-    "log.cleaner.enable": "false",
-    "offsets.topic.num.partitions": "4",
-}
-"""Sessions of 1.5 to 3.2 s make the play faster. A pipeline lands records before compaction removes them; here they stay."""
+RATE: Final = 5
+"""How many times as fast as real time is played. With more, this process and the broker are late more often."""
+
+_INITIAL_DELAY_MS: Final = 3_000
+"""Kafka's default of `group.initial.rebalance.delay.ms`."""
+
+
+def settings(pace: Pace, rate: int) -> Mapping[str, str]:
+    """Settings of a broker for it. A pipeline lands records before compaction removes them; here they stay."""
+    told = 1 if pace is Pace.BROKER else rate
+    return {
+        "group.min.session.timeout.ms": "500",
+        "group.initial.rebalance.delay.ms": str(_INITIAL_DELAY_MS // told),
+        "log.cleaner.enable": "false",
+        "offsets.topic.num.partitions": "4",
+    }
+
 
 INCIDENTS: Final = 1_250
 """Enough for a thousand after some are left out."""
 
-KSHIM_SEED: Final = 7001
-KAFKA_SEED: Final = 7002
+SERVICES: Final = 120
+
+ON_KSHIM: Final = Plan(7001, SERVICES, INCIDENTS, RATE)
+ON_KAFKA: Final = ON_KSHIM._replace(seed=7002)
 
 LEAST: Final[Mapping[str, float]] = {"events": 0.97, "log": 0.90}
 """Required precision and recall of cause and member. There is no requirement for records alone."""
 
 
-class By(Enum):
-    """Whose diagnosis is scored."""
-
-    RULES = "rules"
-    """That of the pipeline's commands."""
-    EXPLAIN = "explain"
-    """That of `kshim why`, which is to be the only one (docs/design/diagnosis.md)."""
-
-
-def score_on_kshim(
-    spark: SparkSession, directory: Path, *, seed: int, service_count: int, incident_count: int, by: By = By.RULES
-) -> Run:
-    """Play on `kshim serve --events-topic`, diagnose from events and records."""
-    kshim = KshimProcess(directory / "kshim", config=CONFIG, options=("--events-topic",))
+def score_on_kshim(spark: SparkSession, directory: Path, plan: Plan) -> Run:
+    """Play on `kshim serve --events-topic`, whose clock runs as fast as is played; diagnose from events and records."""
+    options = ("--events-topic", f"--clock=x{plan.rate}")
+    kshim = KshimProcess(directory / "kshim", config=settings(Pace.BROKER, plan.rate), options=options)
     kshim.start()
     try:
-        played = _play(kshim, directory, seed=seed, service_count=service_count, incident_count=incident_count)
-        scores = {"events": _diagnose(spark, kshim, directory, by, with_events=True)}
-        return Run("kshim", seed, service_count, played, scores)
+        played = _play(kshim, directory, plan, Pace.BROKER)
+        scores = {"events": _diagnose(spark, kshim, directory, played.clock, with_events=True)}
+        return Run("kshim", plan, played, scores)
     finally:
         kshim.stop()
 
 
-def score_on_kafka(
-    spark: SparkSession, directory: Path, *, seed: int, service_count: int, incident_count: int, by: By = By.RULES
-) -> Run:
-    """Play on Kafka 4.4, diagnose from its records and log, then from its records alone. Raises Unavailable."""
-    kafka = RealKafka(directory / "kafka", CONFIG)
+def score_on_kafka(spark: SparkSession, directory: Path, plan: Plan) -> Run:
+    """Play on Kafka 4.4, diagnose from its records and log, then from its records alone. Raises Unavailable.
+
+    Its clock cannot be set, so that all times in what it wrote are made as many times as long as was played faster.
+    """
+    kafka = RealKafka(directory / "kafka", settings(Pace.READER, plan.rate))
     kafka.start()
     try:
-        played = _play(kafka, directory, seed=seed, service_count=service_count, incident_count=incident_count)
+        played = _play(kafka, directory, plan, Pace.READER)
         scores = {
-            "log": _diagnose(spark, kafka, directory, by, log=kafka.log),
-            "records": _diagnose(spark, kafka, directory, by),
+            "log": _diagnose(spark, kafka, directory, played.clock, log=kafka.log),
+            "records": _diagnose(spark, kafka, directory, played.clock),
         }
-        return Run("Kafka 4.4", seed, service_count, played, scores)
+        return Run("Kafka 4.4", plan, played, scores)
     finally:
         kafka.stop()
 
 
-def _play(broker: Broker, directory: Path, *, seed: int, service_count: int, incident_count: int) -> Played:
+def _play(broker: Broker, directory: Path, plan: Plan, pace: Pace) -> Played:
     host, _, port = broker.bootstrap.rpartition(":")
-    return play(
-        (host, int(port)),
-        _truth(directory),
-        seed=seed,
-        service_count=service_count,
-        incident_count=incident_count,
-    )
+    return play((host, int(port)), _truth(directory), plan, pace)
 
 
 def _truth(directory: Path) -> Path:
@@ -102,11 +100,16 @@ def _truth(directory: Path) -> Path:
 
 
 def _diagnose(
-    spark: SparkSession, broker: Broker, directory: Path, by: By, *, with_events: bool = False, log: Path | None = None
+    spark: SparkSession,
+    broker: Broker,
+    directory: Path,
+    clock: Clock,
+    *,
+    with_events: bool = False,
+    log: Path | None = None,
 ) -> Score:
     """Read what the broker has, and no more; the truth is opened when all is diagnosed."""
     from kshim_pipeline.decode import decode
-    from kshim_pipeline.diagnosis.incidents import incidents
     from kshim_pipeline.diagnosis.of_fleet import incidents_of_fleet
     from kshim_pipeline.inputs.broker_log import read_broker_log
     from kshim_pipeline.inputs.kafka import Cluster, read_topics
@@ -114,15 +117,15 @@ def _diagnose(
     from kshim_pipeline.topics import EVENTS_TOPIC, OFFSETS_TOPIC
 
     cluster = Cluster(broker.bootstrap)
-    decoded = decode(read_topics(spark, cluster, [OFFSETS_TOPIC])).cache()
+    decoded = in_fleets_time(decode(read_topics(spark, cluster, [OFFSETS_TOPIC])), clock).cache()
     of_events: DataFrame | None = None
     if with_events:
-        of_events = events(read_topics(spark, cluster, [EVENTS_TOPIC])).cache()
-    lines = read_broker_log(spark, [str(log)]).cache() if log is not None else None
-    diagnosed = (incidents if by is By.RULES else incidents_of_fleet)(decoded, of_events, lines)
+        of_events = in_fleets_time(events(read_topics(spark, cluster, [EVENTS_TOPIC])), clock).cache()
+    lines = in_fleets_time(read_broker_log(spark, [str(log)]), clock).cache() if log is not None else None
+    diagnosed = incidents_of_fleet(decoded, of_events, lines)
     found = [found_of(row.asDict(recursive=True)) for row in diagnosed.collect()]
     spark.catalog.clearCache()
-    return score(read_truth(_truth(directory)), found)
+    return score(read_truth(_truth(directory)), found, slack_ms=clock.rate * SLACK_MS)
 
 
 def main() -> int:
@@ -131,14 +134,17 @@ def main() -> int:
 
     parser = argparse.ArgumentParser(prog="python -m integration.spark.score", description=__doc__)
     parser.add_argument("--incidents", type=int, default=INCIDENTS)
-    parser.add_argument("--services", type=int, default=100)
-    parser.add_argument("--seeds", type=int, nargs=2, default=(KSHIM_SEED, KAFKA_SEED), metavar=("KSHIM", "KAFKA"))
+    parser.add_argument("--services", type=int, default=SERVICES)
+    parser.add_argument("--rate", type=int, default=RATE)
+    parser.add_argument(
+        "--seeds", type=int, nargs=2, default=(ON_KSHIM.seed, ON_KAFKA.seed), metavar=("KSHIM", "KAFKA")
+    )
     parser.add_argument("--only", choices=("kshim", "kafka"))
     parser.add_argument("--write", type=Path, metavar="FILE")
-    parser.add_argument("--explain", action="store_const", const=By.EXPLAIN, default=By.RULES, dest="by")
     options = parser.parse_args()
     shuffles = {"spark.sql.shuffle.partitions": "8"}
     spark = make_session("diagnosis scores", "local[2]", jars=Jars.REQUIRED, config=shuffles)
+    plan = Plan(ON_KSHIM.seed, options.services, options.incidents, options.rate)
     runs: list[Run] = []
     try:
         wanted = {"kshim": (score_on_kshim, options.seeds[0]), "kafka": (score_on_kafka, options.seeds[1])}
@@ -147,16 +153,7 @@ def main() -> int:
                 continue
             began = time.monotonic()
             with tempfile.TemporaryDirectory() as directory:
-                runs.append(
-                    scored(
-                        spark,
-                        Path(directory),
-                        seed=seed,
-                        service_count=options.services,
-                        incident_count=options.incidents,
-                        by=options.by,
-                    )
-                )
+                runs.append(scored(spark, Path(directory), plan._replace(seed=seed)))
             print(f"{runs[-1].broker}: {time.monotonic() - began:.0f} s", file=sys.stderr)
     finally:
         spark.stop()

@@ -6,11 +6,14 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from integration.incidents.play import Played
+from integration.incidents.play import Plan, Played
 from integration.incidents.truth import Accident, Play, SubjectKind, Truth
 
-_SLACK_MS = 500
-"""Clocks of one machine, and a group that becomes stable a little after its script ends."""
+SLACK_MS = 500
+"""In real time: clocks of one machine, and a group that becomes stable a little after its script ends."""
+
+_SPOILED = 10
+"""For so many times as long before and after it an accident spoils what happens in its group."""
 
 MISSED = "(nothing)"
 """In the table of confusions: no finding for this truth, or no truth for this finding."""
@@ -62,8 +65,7 @@ class Run(NamedTuple):
     """A play and what came of it. `scores`: of `events`, `log` or `records`, whatever was read."""
 
     broker: str
-    seed: int
-    service_count: int
+    plan: Plan
     played: Played
     scores: Mapping[str, Score]
 
@@ -81,16 +83,16 @@ def found_of(row: Mapping[str, Any]) -> Found:
     )
 
 
-def score(play: Play, found: Sequence[Found]) -> Score:
-    """Pair and count. What begins after the play's end is only its processes ending.
+def score(play: Play, found: Sequence[Found], *, slack_ms: int = SLACK_MS) -> Score:
+    """Pair and count. What begins after the play's end is only its processes ending. `slack_ms` is in the play's time.
 
     Who finds what began a rebalance besides what made it slow has not found anything wrong, and who does not, misses nothing.
     """
     end_ms = play.end_ms if play.end_ms is not None else max((truth.end_ms for truth in play.truths), default=0)
-    counted = [finding for finding in found if finding.from_ms < end_ms and not _is_trigger(finding, play)]
-    truths, findings = _unspoiled(play, counted)
+    counted = [finding for finding in found if finding.from_ms < end_ms and not _is_trigger(finding, play, slack_ms)]
+    truths, findings = _unspoiled(play, counted, slack_ms)
     left_out = len(counted) - len(findings)
-    pairs = _pairs(truths, findings)
+    pairs = _pairs(truths, findings, slack_ms)
     confusions: Counter[tuple[str, str]] = Counter()
     right: Counter[str] = Counter()
     members_right: Counter[str] = Counter()
@@ -129,17 +131,17 @@ def _score(
     )
 
 
-def _is_trigger(finding: Found, play: Play) -> bool:
+def _is_trigger(finding: Found, play: Play, slack_ms: int) -> bool:
     return any(
         finding.cause == trigger.cause.value
         and finding.groups <= frozenset(trigger.groups)
-        and finding.from_ms <= trigger.end_ms + _SLACK_MS
-        and finding.to_ms >= trigger.start_ms - _SLACK_MS
+        and finding.from_ms <= trigger.end_ms + slack_ms
+        and finding.to_ms >= trigger.start_ms - slack_ms
         for trigger in play.triggers
     )
 
 
-def _pairs(truths: Sequence[Truth], findings: Sequence[Found]) -> dict[int, int]:
+def _pairs(truths: Sequence[Truth], findings: Sequence[Found], slack_ms: int) -> dict[int, int]:
     """Index of a truth to that of its finding: those of the same cause first, then by how long they overlap.
 
     Of several findings about one truth one counts as found, and all others as wrong.
@@ -152,7 +154,7 @@ def _pairs(truths: Sequence[Truth], findings: Sequence[Found]) -> dict[int, int]
     for i, truth in enumerate(truths):
         for j in {j for group in truth.groups for j in of_group[group]}:
             finding = findings[j]
-            overlap_ms = min(finding.to_ms, truth.end_ms + _SLACK_MS) - max(finding.from_ms, truth.start_ms - _SLACK_MS)
+            overlap_ms = min(finding.to_ms, truth.end_ms + slack_ms) - max(finding.from_ms, truth.start_ms - slack_ms)
             if overlap_ms >= 0:
                 candidates.append((finding.cause == truth.cause.value, overlap_ms, i, j))
     pairs: dict[int, int] = {}
@@ -175,13 +177,17 @@ def _names_the_member(truth: Truth, finding: Found) -> bool:
             return finding.subject == "group" and finding.groups == frozenset(truth.groups)
 
 
-def _unspoiled(play: Play, findings: Sequence[Found]) -> tuple[list[Truth], list[Found]]:
+def _unspoiled(play: Play, findings: Sequence[Found], slack_ms: int) -> tuple[list[Truth], list[Found]]:
     """What no accident touched. Where it touched only one of a truth and its finding, both are left out."""
     spoiled_truths = {
-        i for i, of in enumerate(play.truths) if _is_spoiled(frozenset(of.groups), of.start_ms, of.end_ms, play)
+        i
+        for i, of in enumerate(play.truths)
+        if _is_spoiled(frozenset(of.groups), of.start_ms, of.end_ms, play, slack_ms)
     }
-    spoiled_findings = {j for j, of in enumerate(findings) if _is_spoiled(of.groups, of.from_ms, of.to_ms, play)}
-    for i, j in _pairs(play.truths, findings).items():
+    spoiled_findings = {
+        j for j, of in enumerate(findings) if _is_spoiled(of.groups, of.from_ms, of.to_ms, play, slack_ms)
+    }
+    for i, j in _pairs(play.truths, findings, slack_ms).items():
         if i in spoiled_truths or j in spoiled_findings:
             spoiled_truths.add(i)
             spoiled_findings.add(j)
@@ -191,11 +197,14 @@ def _unspoiled(play: Play, findings: Sequence[Found]) -> tuple[list[Truth], list
     )
 
 
-def _is_spoiled(groups: frozenset[str], from_ms: int, to_ms: int, play: Play) -> bool:
+def _is_spoiled(groups: frozenset[str], from_ms: int, to_ms: int, play: Play, slack_ms: int) -> bool:
     """Whether the player was late at that time, which removed members or slowed all of them."""
-    is_late = any(late.from_ms <= to_ms + _SLACK_MS and late.to_ms >= from_ms - _SLACK_MS for late in play.late)
-    return is_late or any(_concerns(accident, groups, from_ms, to_ms) for accident in play.accidents)
+    is_late = any(late.from_ms <= to_ms + slack_ms and late.to_ms >= from_ms - slack_ms for late in play.late)
+    around_ms = _SPOILED * slack_ms
+    return is_late or any(
+        _concerns(accident, groups, from_ms - around_ms, to_ms + around_ms) for accident in play.accidents
+    )
 
 
 def _concerns(accident: Accident, groups: frozenset[str], from_ms: int, to_ms: int) -> bool:
-    return accident.group_id in groups and from_ms - 5_000 <= accident.at_ms <= to_ms + 5_000
+    return accident.group_id in groups and from_ms <= accident.at_ms <= to_ms

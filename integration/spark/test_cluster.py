@@ -9,23 +9,26 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from integration.incidents.play import play
+from integration.incidents.clock import Pace
+from integration.incidents.play import Plan, play
 from integration.spark.commands import run_pipeline
+from integration.spark.score import settings
 from integration.spark.standalone import StandaloneCluster
 from integration.support.kshim import KshimProcess
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800), pytest.mark.usefixtures("spark_jars")]
 
-CONFIG = {"group.min.session.timeout.ms": "500", "group.initial.rebalance.delay.ms": "0"}
+RATE = 15
 
 
 def landed_play(directory: Path) -> Path:
     """A few incidents on kshim, landed."""
-    kshim = KshimProcess(directory / "kshim", config=CONFIG, options=("--events-topic",))
+    options = ("--events-topic", f"--clock=x{RATE}")
+    kshim = KshimProcess(directory / "kshim", config=settings(Pace.BROKER, RATE), options=options)
     kshim.start()
     try:
         host, _, port = kshim.bootstrap.rpartition(":")
-        play((host, int(port)), directory / "truth.jsonl", seed=5, service_count=4, incident_count=6)
+        play((host, int(port)), directory / "truth.jsonl", Plan(5, 4, 6, RATE), Pace.BROKER)
         run_pipeline("land", "--bootstrap-server", kshim.bootstrap, "--out", str(directory / "landed"))
     finally:
         kshim.stop()

@@ -235,4 +235,4 @@ def test_the_commands_name_cause_and_client(case: Case, jvm: Jvm, tmp_path: Path
         (group_id,), (client_id,) = truth.groups, truth.culprits
         lines = run_pipeline("explain", group_id, "--at", str(truth.end_ms), "--results", str(results)).splitlines()
         assert lines[0].startswith(f"Group {group_id}, generation "), lines
-        assert any(line.startswith("Cause: ") and client_id in line for line in lines), lines
+        assert any(line.startswith("Cause, ") and client_id in line for line in lines), lines

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from integration.spark.score import INCIDENTS, KAFKA_SEED, KSHIM_SEED, LEAST, score_on_kafka, score_on_kshim
+from integration.incidents.play import Plan
+from integration.spark.score import LEAST, ON_KAFKA, ON_KSHIM, score_on_kafka, score_on_kshim
 from integration.spark.scoring import Run
 from integration.support.fixtures import available
 from integration.support.unavailable import Unavailable
@@ -42,10 +43,10 @@ def _jars() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)  # half a minute, but Spark on a busy machine takes what it takes
+@pytest.mark.timeout(600)  # two minutes, but Spark on a busy machine takes what it takes
 @pytest.mark.usefixtures("_jars")
 def test_a_handful_of_incidents_on_kshim_is_diagnosed_for_the_most_part(spark: SparkSession, tmp_path: Path) -> None:
-    run = score_on_kshim(spark, tmp_path, seed=1, service_count=6, incident_count=18)
+    run = score_on_kshim(spark, tmp_path, Plan(seed=1, service_count=6, incident_count=18, rate=15))
     of = run.scores["events"]
     assert of.truths >= 12
     assert min(of.figures) >= 0.7, of.confusions
@@ -55,7 +56,7 @@ def test_a_handful_of_incidents_on_kshim_is_diagnosed_for_the_most_part(spark: S
 @pytest.mark.timeout(1800)
 @pytest.mark.usefixtures("_jars")
 def test_a_thousand_incidents_are_diagnosed_from_events(spark: SparkSession, tmp_path: Path) -> None:
-    _require(score_on_kshim(spark, tmp_path, seed=KSHIM_SEED, service_count=100, incident_count=INCIDENTS))
+    _require(score_on_kshim(spark, tmp_path, ON_KSHIM))
 
 
 @pytest.mark.long
@@ -63,7 +64,5 @@ def test_a_thousand_incidents_are_diagnosed_from_events(spark: SparkSession, tmp
 @pytest.mark.timeout(1800)
 @pytest.mark.usefixtures("_jars")
 def test_a_thousand_incidents_are_diagnosed_from_a_real_kafkas_log(spark: SparkSession, tmp_path: Path) -> None:
-    run = available(
-        lambda: score_on_kafka(spark, tmp_path, seed=KAFKA_SEED, service_count=100, incident_count=INCIDENTS)
-    )
+    run = available(lambda: score_on_kafka(spark, tmp_path, ON_KAFKA))
     _require(run)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from integration.incidents.play import Played
+from integration.incidents.clock import Clock, Pace
+from integration.incidents.play import Plan, Played
 from integration.incidents.truth import Accident, Cause, Late, Play, Subject, SubjectKind, Truth
 from integration.spark.page import page
 from integration.spark.scoring import MISSED, Found, Run, score
@@ -92,7 +93,10 @@ def test_findings_after_the_play_are_ignored() -> None:
 
 def test_the_page_in_the_docs_is_of_this_form() -> None:
     of = score(a_play(a_truth(1, 10_000, "g")), [a_finding(10_000, "g")])
-    text = page([Run("kshim", 1, 2, Played(1, 0, 0, 3.0, 0.0, 0.0), {"events": of})], command="COMMAND")
+    text = page(
+        [Run("kshim", Plan(1, 2, 1, 5), Played(1, 0, 0, 3.0, 0.0, 0.0, Clock(Pace.BROKER, 5, 0, 0)), {"events": of})],
+        command="COMMAND",
+    )
     assert "| 1 | 1 | 100.0% | 100.0% | 100.0% | 100.0% |" in text
     written = (ROOT / "docs" / "diagnosis-scores.md").read_text().splitlines()
     headings = [line for line in text.splitlines() if line.startswith(("#", "| Input", "| Cause"))]

@@ -503,7 +503,6 @@ INCIDENTS: Final = StructType(
         ),
     ]
 )
-"""Of the diagnosis by `kshim.explain`: kshim_pipeline.diagnosis.of_fleet."""
 
 
 class Table(NamedTuple):
@@ -537,10 +536,21 @@ TABLES: Final[Mapping[str, Table]] = {
         Table("commits", COMMITS, "A committed offset, or its deletion"),
         Table("rebalances", REBALANCES, "A rebalance; of the new protocol, a group epoch"),
         Table("migrations", MIGRATIONS, "A group that went over from one protocol to the other"),
+        Table("incidents", INCIDENTS, "Something that disturbed groups, as `kshim why` tells of it"),
         Table("findings", FINDINGS, "A finding for an operator"),
     )
 }
 """By name, in the order of the page."""
+
+_PARTS: Final[Mapping[str, StructType]] = {
+    "evidence": EVIDENCE,
+    "member": MEMBER_REF,
+    "trigger": _TRIGGER,
+    "slowest": _SLOWEST,
+    "effect": _EFFECT,
+    "reason": _REASON,
+    "alternative": _ALTERNATIVE,
+}
 
 _INTRODUCTION: Final = """\
 # The tables of the pipeline
@@ -565,7 +575,7 @@ def _page_lines() -> Iterator[str]:
             yield _row(field)
         yield ""
     yield "## Parts\n\nStructured types.\n\n| Column | Type | Unit | Meaning |\n|---|---|---|---|"
-    for name, part in (("evidence", EVIDENCE), ("member", MEMBER_REF), ("trigger", _TRIGGER), ("slowest", _SLOWEST)):
+    for name, part in _PARTS.items():
         for field in part.fields:
             yield _row(field, f"{name}.")
     yield "\n## Reasons that are inferred\n\n| Keyword | Meaning |\n|---|---|"
@@ -583,9 +593,8 @@ def _row(field: StructField, prefix: str = "") -> str:
 def _type_name(kind: DataType) -> str:
     if isinstance(kind, ArrayType):
         return f"array of {_type_name(kind.elementType)}"
-    names = {EVIDENCE: "evidence", MEMBER_REF: "member", _TRIGGER: "trigger", _SLOWEST: "slowest"}
     if isinstance(kind, StructType):
-        return names.get(kind, "as in the event")
+        return next((name for name, part in _PARTS.items() if part == kind), "as in the event")
     return kind.simpleString()
 
 

@@ -164,12 +164,13 @@ class Story:
         other_wait_ms: int | None = None,
         protocol: str = "range",
         join_ms: int | None = None,
+        sync_ms: int = 10,
         partitions: dict[str, int] | None = None,
     ) -> Story:
         """A rebalance ends."""
         last = None if waited_for is None else self._members[group, waited_for][-1]
         phases = Phases(
-            wait_ms if join_ms is None else join_ms, 10, protocol, None, last, None if last is None else wait_ms
+            wait_ms if join_ms is None else join_ms, sync_ms, protocol, None, last, None if last is None else wait_ms
         )._replace(partitions=partitions, other_wait_ms=other_wait_ms)
         return self._add(at_ms, group, Kind.COMPLETED, None, phases=phases)
 

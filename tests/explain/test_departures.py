@@ -45,6 +45,19 @@ def test_a_static_member_that_committed_last_and_closed_was_stopped_in_order() -
     assert the_last_cause(story) == ("static_stopped", ("one",))
 
 
+def test_a_static_member_whose_connection_was_closed_long_after_its_last_commit_was_killed() -> None:
+    story = Story().joins(0, "one", static=True).joins(300, "two", static=True)
+    silent = activity(last_request_ms=HOUR, closed_ms=HOUR + 2 * SECOND, closed_by="client", last_api="OffsetCommit")
+    assert the_last_cause(story.expires(HOUR + SESSION_MS, "one", activity=silent)) == ("killed", ("one",))
+
+
+def test_polls_that_take_too_long_twice_in_a_row_are_one_incident() -> None:
+    story = a_group_of_three()
+    for at_ms in (HOUR, HOUR + 5 * MINUTE + 20 * SECOND):
+        story.leaves(at_ms, "one", says="consumer poll timeout has expired.").joins(at_ms + 10 * SECOND, "one")
+    assert [cause for cause, _ in story.causes()] == ["one_by_one_start", "slow_poll"]
+
+
 def test_a_member_that_left_and_came_back_as_a_new_process_was_restarted() -> None:
     story = (
         a_group_of_three()

@@ -991,3 +991,24 @@ def test_a_group_that_goes_over_to_the_other_protocol_is_disturbed_by_that() -> 
     assert (incident.groups, incident.clients, incident.from_ms) == (("billing",), (), HOUR)
     assert incident.confidence > 0.9
     assert "scale_up" in causes_of(story)
+
+
+def test_members_of_a_host_of_which_none_is_back_were_lost_with_it_rather_than_cut_off() -> None:
+    story = two_groups_on_a_host(session_ms=SESSION_MS)
+    for group in ("billing", "orders"):
+        silent = activity(connection=group, last_request_ms=HOUR - SESSION_MS)
+        story.expires(HOUR, f"{group}-a", group=group, activity=silent)
+    (incident,) = [each for each in story.incidents(until_ms=HOUR + 10 * MINUTE) if len(each.groups) == 2]
+    assert (str(incident.cause), incident.host) == ("host_stalled", "10.0.0.7")
+
+
+def test_an_assignment_that_takes_seconds_is_slow_also_where_sessions_are_long() -> None:
+    story = a_group_of_three()
+    story.completes(HOUR, join_ms=100, sync_ms=15 * SECOND)
+    assert story.causes()[-1][0] == "slow_leader"
+
+
+def test_a_group_that_starts_waits_for_nobody_while_its_first_members_join() -> None:
+    story = Story().joins(0, "one", completes=False).joins(3 * SECOND, "two", host="10.0.0.2", completes=False)
+    story.completes(7 * SECOND, join_ms=7 * SECOND - 20)
+    assert [cause for cause, _ in story.causes()] == ["one_by_one_start"]

@@ -8,8 +8,7 @@ from zoneinfo import ZoneInfo
 
 from kshim.explain.sources.log_lines import parse_line
 from kshim_pipeline.diagnosis.explained import Found, found_of, incident_rows
-from kshim_pipeline.diagnosis.facts import Entry, entries_of
-from kshim_pipeline.diagnosis.tables import MEMBERS
+from kshim_pipeline.diagnosis.facts import Entry, Told, entries_of
 from kshim_pipeline.schemas import EVENTS, LOG_LINES
 from tests.pipeline.model_rows import event
 
@@ -25,30 +24,49 @@ def a_member(name: str, **fields: Any) -> Row:
         "host": f"h{client}",
         "session_timeout_ms": 10_000,
         "rebalance_timeout_ms": 20_000,
+        "instance_id": None,
         "topics": ["t"],
-        "last_partitions": [{"topic": "t", "partition": 5}],
     }
     return made | fields
 
 
 def a_snapshot(
-    number: int, ts_ms: int, *members: Row, commits: Mapping[str, int] | None = None, **fields: Any
+    number: int, ts_ms: int, *members: Row, commits: Mapping[str, int] | None = None, partitions: int = 6
 ) -> list[Row]:
-    """A record as rows of MEMBERS; its first member leads. `commits`: the last ones of members before the next record."""
-    empty = dict.fromkeys(MEMBERS.names) | {
-        "group_id": "g",
-        "number": number,
-        "ts_ms": ts_ms,
-        "generation_id": number,
-        "leader_id": members[0]["member_id"] if members else None,
-        "protocol": "range" if members else None,
-        "joined_ms": ts_ms if members else None,
-        "evidence": {"topic": "__consumer_offsets", "partition": 7, "offset": number},
-    }
-    commits = commits or {}
+    """A GROUP_RECORD; its first member leads. `commits`: the last ones of members before the next record."""
     return [
-        empty | member | {"last_commit_ms": commits.get(member["member_id"])} | fields for member in members or ({},)
+        {
+            "number": number,
+            "ts_ms": ts_ms,
+            "generation_id": number,
+            "leader_id": members[0]["member_id"] if members else None,
+            "protocol": "range" if members else None,
+            "joined_ms": ts_ms if members else None,
+            "evidence": {"topic": "__consumer_offsets", "partition": 7, "offset": number},
+            "assigned": [{"topic": "t", "partitions": partitions}] if members else [],
+            "members": list(members),
+            "commits": commits or {},
+        }
     ]
+
+
+def with_changes(records: Iterable[Row]) -> tuple[list[Row], list[Row]]:
+    """GROUP_RECORDs with who came and is gone in each, and LAST_COMMITs."""
+    found: list[Row] = []
+    last: list[Row] = []
+    before: Row = {"members": [], "commits": {}}
+    for row in records:
+        ids = [each["member_id"] for each in row["members"]]
+        gone = [each["member_id"] for each in before["members"] if each["member_id"] not in ids]
+        came = [each for each in row["members"] if each not in before["members"]]
+        last += [
+            {"ts_ms": row["ts_ms"], "member_id": name, "last_commit_ms": before["commits"][name], "usual_ms": 1_000}
+            for name in gone
+            if name in before["commits"]
+        ]
+        found.append(row | {"came": came, "gone": gone, "members": None})
+        before = row
+    return found, last
 
 
 def an_event(offset: int, ts_ms: int, kind: str, member: Row | None = None, **fields: Any) -> Row:
@@ -70,8 +88,9 @@ def lines_of(text: str) -> list[Row]:
     ]
 
 
-def known_of(members: Iterable[Row] = (), events: Iterable[Row] = (), lines: Iterable[Row] = ()) -> list[Entry]:
-    return list(entries_of("g", members, events, lines))
+def known_of(records: Iterable[Row] = (), events: Iterable[Row] = (), lines: Iterable[Row] = ()) -> list[Entry]:
+    changes, last = with_changes(records)
+    return list(entries_of("g", Told(None, changes, last, list(events), list(lines))))
 
 
 def found_in(entries: Iterable[Entry], *, group: str = "g") -> list[Found]:
@@ -81,9 +100,9 @@ def found_in(entries: Iterable[Entry], *, group: str = "g") -> list[Found]:
     return list(found_of(group, known, last_ms + 60_000))
 
 
-def incidents_of(members: Iterable[Row] = (), events: Iterable[Row] = (), lines: Iterable[Row] = ()) -> list[Row]:
+def incidents_of(records: Iterable[Row] = (), events: Iterable[Row] = (), lines: Iterable[Row] = ()) -> list[Row]:
     """Rows of INCIDENTS, without the start of the group."""
-    rows = incident_rows(found_in(known_of(members, events, lines)))
+    rows = incident_rows(found_in(known_of(records, events, lines)))
     return [row for row in rows if row["cause"] != "one_by_one_start"]
 
 

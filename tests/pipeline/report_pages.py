@@ -33,10 +33,14 @@ def a_row(cause: str = "killed", *groups: str, **fields: Any) -> dict[str, Any]:
         "member_ids": ["slow-2"],
         "from_ms": START + 4 * MINUTE - 45 * SECOND,
         "to_ms": START + 4 * MINUTE + 3 * SECOND,
-        "confidence": "high",
+        "confidence": 0.93,
         "basis": "observed",
         "sentence": "bill-2@10.0.0.2 was killed or lost without leaving the group, which noticed only after the session timeout.",
         "advice": "Close the consumer on SIGTERM; a shorter session.timeout.ms detects the loss sooner.",
+        "would_tell": None,
+        "effects": [],
+        "reasons": [],
+        "alternatives": [],
         "evidence": [{"topic": "__kshim_events", "partition": 3, "offset": 17}, {"topic": "log", "partition": None, "offset": 4}],
     }  # fmt: skip
     return row | fields
@@ -61,7 +65,8 @@ def incidents() -> list[Any]:
         "group": "billing", "rebalance_count": 1, "join_ms": 3_000, "sync_ms": 30, "last_to_join": "bill-1@10.0.0.1",
         "last_wait_ms": 3_000, "unowned_ms": None, "is_observed": True,
     }  # fmt: skip
-    return worst_first(incident_object(row, [effect] if "billing" in row["groups"] else []) for row in rows)
+    of_billing = [row | {"effects": [effect]} if "billing" in row["groups"] else row for row in rows]
+    return worst_first(map(incident_object, of_billing))
 
 
 def ownership() -> list[dict[str, Any]]:

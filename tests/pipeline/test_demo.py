@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kshim.explain.causes import Cause
 from kshim_pipeline.demo.incidents import SCRIPTS, Truth
 from kshim_pipeline.demo.judge import judge
-from kshim_pipeline.diagnosis.causes import Cause
 
 KILLED = Truth("killed", frozenset({"orders"}), frozenset({"app-2@10.0.0.2"}), 10_000, 20_000)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from kshim.explain.facts import Kind
+from kshim.explain.facts import Committed, Kind
 from kshim.explain.sources.consumer_records import KEY_TYPES
 from kshim_pipeline.decode.rows import decode_row
 from kshim_pipeline.diagnosis.explained import Found, incident_rows
-from kshim_pipeline.diagnosis.facts import Entry, Place, entries_of
+from kshim_pipeline.diagnosis.facts import Entry, Place, Told, entries_of
 from kshim_pipeline.diagnosis.typed_rows import rows_of, schema_of, table_of, values_of
 from kshim_pipeline.records import DECODED
 from kshim_pipeline.schemas import INCIDENTS
@@ -48,7 +48,7 @@ def test_events_are_preferred_and_records_give_timeouts_and_places() -> None:
 
 
 def test_events_say_what_was_assigned_as_the_record_of_the_generation_has_it() -> None:
-    more = a_snapshot(2, 50_000, a_member("a", last_partitions=[{"topic": "t", "partition": 8}]), B, C)
+    more = a_snapshot(2, 50_000, A, B, C, partitions=9)
     ends = [
         an_event(4 + number, ts_ms, "rebalance_completed", to_generation=number, join_ms=10, sync_ms=5)
         for number, ts_ms in ((1, 1_000), (2, 50_000))
@@ -114,7 +114,7 @@ def test_records_of_the_new_protocol_are_read_as_kshim_why_reads_them() -> None:
     mine = [row for row in records if row["group_id"] == "epochs"]
     epochs = [row for row in mine if row["key_type"] in KEY_TYPES]
     commits = [row for row in records if row["kind"] == "offset_commit"]
-    known = list(entries_of("epochs", [], [], [], epochs + epochs[::2], commits))
+    known = list(entries_of("epochs", Told(epochs=epochs + epochs[::2], commits=commits)))
     told = [(entry.fact.kind, entry.fact.member.client_id) for entry in known if entry.fact and entry.fact.member]
     assert told == [(Kind.JOINED, "ann"), (Kind.JOINED, "ben"), (Kind.LEFT, "ben"), (Kind.LEFT, "ann")]
     assert [entry.place.offset for entry in known if entry.place is not None][:3] == [0, 4, 5]
@@ -128,3 +128,44 @@ def _decoded(partition: int, offset: int, ts_ms: int, key: str, value: str | Non
     row = dict.fromkeys(DECODED.names) | decode_row(bytes.fromhex(key), None if value is None else bytes.fromhex(value))
     row |= {"subject": row["member_id"] or row["topic_regex"] or ""}
     return row | {"topic": "__consumer_offsets", "partition": partition, "offset": offset, "timestamp_ms": ts_ms}
+
+
+HOUR = 3_600_000
+
+
+def test_a_session_knows_who_was_there_before_it_and_tells_no_incident_of_that() -> None:
+    (opening,) = START
+    died = an_event(9, HOUR, "member_left", B, reason="session_timeout")
+    known = list(entries_of("g", Told(opening, events=[died]), 1))
+    before = [entry for entry in known if entry.is_before]
+    assert [entry.fact.member.member_id for entry in before if entry.fact and entry.fact.member] == ["a", "b", "c"]
+    assert {entry.session for entry in known} == {1}
+    assert [(each.incident.cause.keyword, each.incident.clients) for each in found_in(known)] == [("killed", ("b@hb",))]
+
+
+def test_a_session_tells_of_records_what_has_changed_since_the_one_before_it() -> None:
+    (opening,) = a_snapshot(1, 1_000, A, B, C, commits={"c": HOUR - 100})
+    (gone,) = a_snapshot(2, HOUR, A, B)
+    gone |= {"came": [], "gone": ["c"], "members": None}
+    told = Told(opening, [gone], [{"ts_ms": HOUR, "member_id": "c", "last_commit_ms": HOUR - 100, "usual_ms": None}])
+    (left,) = [each.fact for each in entries_of("g", told, 1) if each.fact is not None and each.fact.kind is Kind.LEFT]
+    assert left.member is not None
+    assert (left.ts_ms, left.member.name, left.committed) == (HOUR, "c@hc", Committed(HOUR - 100, None))
+
+
+def test_more_partitions_than_before_the_session_have_been_added() -> None:
+    (opening,) = a_snapshot(1, 1_000, A, B, C)
+    (grown,) = a_snapshot(2, HOUR, A, B, C, partitions=9)
+    known = list(entries_of("g", Told(opening, [grown | {"came": [], "gone": []}]), 1))
+    assert [each.incident.cause.keyword for each in found_in(known)] == ["partitions_added"]
+
+
+def test_a_member_that_left_a_poll_interval_after_its_commits_had_not_polled() -> None:
+    """Of a log: clients without reasons leave as silently as those that are stopped."""
+    start_ms = lines_of(LOG)[0]["ts_ms"]
+    before = a_snapshot(1, start_ms - HOUR, A, B, C, commits={"b": start_ms - 16_000})
+    left = "10:00:04,500 [Group g] Member b has left group through explicit `LeaveGroup` request; client reason: not provided\n"
+    known = known_of([*before, *a_snapshot(2, start_ms + 9_000, A, C)], lines=lines_of(left))
+    assert [(each.incident.cause.keyword, each.incident.clients) for each in found_in(known)] == [
+        ("slow_poll", ("b@hb",))
+    ]

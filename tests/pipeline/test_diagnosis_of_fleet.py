@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kshim.explain.causes import Cause
 from kshim_pipeline.diagnosis.facts import Entry
+from kshim_pipeline.diagnosis.findings import findings_of
 from kshim_pipeline.diagnosis.neighbours import ENTRIES, neighbours
 from kshim_pipeline.diagnosis.of_fleet import incidents_of_fleet
+from kshim_pipeline.diagnosis.severity import CRITICAL, HARMLESS
 from kshim_pipeline.diagnosis.typed_rows import rows_of as rows_of_values
 from kshim_pipeline.model.events import events
-from kshim_pipeline.schemas import INCIDENTS
+from kshim_pipeline.schemas import FINDINGS, INCIDENTS
 from tests.pipeline.explained_rows import a_member, a_snapshot, an_event
 from tests.pipeline.explained_rows import known_of as entries
 from tests.pipeline.model_rows import commit_record, decoded, event, event_records, group_record, member, rows_of, table
@@ -96,3 +99,14 @@ def test_what_happened_to_a_process_in_several_groups_is_one_incident(of_two_gro
         ("__kshim_events", 9),
         ("__kshim_events", 10),
     }
+
+
+def test_incidents_are_findings(of_two_groups: DataFrame) -> None:
+    findings = findings_of(of_two_groups.where("cause = 'killed'"))
+    assert findings.schema.names == FINDINGS.names
+    (row,) = rows_of(findings, "analysis", "severity", "group_id", "member.client_id", "member.client_host", "cause")
+    assert row == ("diagnosis", "warning", None, "client-b", "host-b", "killed")
+
+
+def test_severities_are_of_causes_that_there_are() -> None:
+    assert {*CRITICAL, *HARMLESS} <= {cause.keyword for cause in Cause}

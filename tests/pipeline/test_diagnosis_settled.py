@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kshim_pipeline.diagnosis.incidents import INCIDENTS
 from kshim_pipeline.diagnosis.settled import settled
-from kshim_pipeline.schemas import FINDINGS
+from kshim_pipeline.schemas import FINDINGS, INCIDENTS
 from tests.pipeline.model_rows import rows_of, table
 from tests.pipeline.report_pages import a_row
 

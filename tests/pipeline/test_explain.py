@@ -55,7 +55,7 @@ def a_rebalance(**fields: Any) -> dict[str, Any]:
 
 
 def test_the_sentences_follow_a_fixed_order() -> None:
-    incident = {"sentence": "app-1 exceeded max.poll.interval.ms.", "advice": "Raise it.", "confidence": "certain"}
+    incident = {"sentence": "app-1 exceeded max.poll.interval.ms.", "advice": "Raise it.", "confidence": 0.93}
     assert explain_rebalance(a_rebalance(), [incident], in_the_hour=14) == [
         "Group orders, generation 41 to 42, 2025-11-21 13:04:05.120 UTC, observed.",
         "It began because app-1 on 10.0.0.5 (app-1-3c) left; the client's reason: "
@@ -63,7 +63,7 @@ def test_the_sentences_follow_a_fixed_order() -> None:
         "JOIN took 2.9 s and SYNC took 12 ms, 2.9 s in all; 12 partitions were stopped.",
         "Last to join was app-2 on 10.0.0.6 (app-2-9f): other members waited 2.8 s for it.",
         "11 members are in the new generation, 1 of the previous generation are missing.",
-        "Cause: app-1 exceeded max.poll.interval.ms.",
+        "Cause, 93% sure: app-1 exceeded max.poll.interval.ms.",
         "Recommendation: Raise it.",
         "The group rebalanced 14 times within half an hour before and after.",
         "Evidence: __kshim_events-0, offset 977.",

@@ -16,7 +16,7 @@ def test_the_most_severe_come_first_then_what_disturbed_its_groups_for_longest()
     found = worst_first(
         [
             an_incident("deploy", seconds=900),
-            an_incident("unexplained", seconds=900),
+            an_incident("unknown", seconds=900),
             an_incident("killed", seconds=10),
             an_incident("paused", "a", "b", "c", seconds=5),
             an_incident("host_stalled", seconds=1),
@@ -53,7 +53,7 @@ def test_the_command_names_group_and_time_and_a_shell_takes_it_as_it_is() -> Non
     assert why_command(an_incident("killed", "-g"), "").endswith(" -- -g")
 
 
-def test_an_incident_that_says_more_of_itself_keeps_it() -> None:
+def test_what_an_incident_says_of_itself_is_kept() -> None:
     more: dict[str, Any] = {
         "confidence": 0.9,
         "effects": [{"group": "billing"}],

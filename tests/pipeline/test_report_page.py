@@ -62,7 +62,7 @@ def test_a_thing_to_fix_says_when_where_how_sure_what_to_change_and_how_to_see_i
     for expected in (
         "2026-11-18 11:09:55Z, for 48.0 s",
         "billing; lag 12,348",
-        "high confidence, observed",
+        "93% sure, observed",
         "a shorter session.timeout.ms detects the loss sooner",
         "kshim why --bootstrap-server HOST:PORT --at 2026-11-18T11:10:19.000Z billing",
         "2 times in all",

@@ -1,18 +1,17 @@
-"""Of a fleet of any size: its worst incidents with their effects, what is known of their groups, lag."""
+"""Of a fleet of any size: its worst incidents, what is known of their groups, lag."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kshim_pipeline.diagnosis.facts import Entry
-from kshim_pipeline.diagnosis.incidents import INCIDENTS
 from kshim_pipeline.diagnosis.typed_rows import values_of
 from kshim_pipeline.model.events import events
 from kshim_pipeline.report.gather import Gathered
 from kshim_pipeline.report.incidents import incident_object
 from kshim_pipeline.report.pictures import picture_of
-from kshim_pipeline.report.worst import drawn_groups, incident_objects, known_of_drawn, lags, worst_incidents
-from kshim_pipeline.schemas import COMMITS, LOG_ENDS, REBALANCES
+from kshim_pipeline.report.worst import drawn_groups, known_of_drawn, lags, worst_incidents
+from kshim_pipeline.schemas import COMMITS, INCIDENTS, LOG_ENDS
 from tests.pipeline.model_rows import decoded, event, event_records, rows_of, table
 from tests.pipeline.report_pages import a_row
 
@@ -59,27 +58,6 @@ def test_lag_is_known_where_log_ends_were_sampled(spark: SparkSession) -> None:
     ] + [{"topic": "t", "partition": 1, "ts_ms": 2, "log_end_offset": 80}]
     found = lags(table(spark, COMMITS, commits), table(spark, LOG_ENDS, ends))
     assert rows_of(found, "partition", "committed_offset", "lag") == [(0, 12, 8), (1, 90, 0), (2, 7, None)]
-
-
-def test_an_incident_gets_the_effects_of_the_rebalances_of_its_time(spark: SparkSession) -> None:
-    def rebalance(ts_ms: int, **fields: Any) -> dict[str, Any]:
-        return {"group_id": "billing", "ts_ms": ts_ms, "ended_ts_ms": ts_ms + 100, "basis": "observed"} | fields
-
-    late = {"client_id": "app", "client_host": "h", "is_new": False, "wait_ms": 900}
-    rows = [
-        rebalance(1_000, join_ms=90, sync_ms=10),
-        rebalance(5_000, join_ms=900, sync_ms=1, last_to_join=late),
-        rebalance(60_000, join_ms=50_000),
-        rebalance(5_000, group_id="other", join_ms=70_000),
-    ]
-    incident = a_row("killed", from_ms=900, to_ms=5_200)
-    (found,) = incident_objects([incident], table(spark, REBALANCES, rows))
-    assert found["effects"] == [
-        {
-            "group": "billing", "rebalance_count": 2, "join_ms": 900, "sync_ms": 10, "last_to_join": "app@h",
-            "last_wait_ms": 900, "unowned_ms": None, "is_observed": True, "has_epochs": False,
-        }
-    ]  # fmt: skip
 
 
 def test_of_many_incidents_the_worst_are_taken(spark: SparkSession) -> None:

@@ -94,4 +94,4 @@ def _line(one: Judged) -> str:
 def _found(row: Mapping[str, Any]) -> str:
     """An incident in a few words."""
     who = row["host"] if row["subject"] == "host" else ", ".join(row["clients"])
-    return f"{row['cause']}{f' by {who}' if who else ''} in {', '.join(row['groups'])} ({row['confidence']}, {row['basis']})"
+    return f"{row['cause']}{f' by {who}' if who else ''} in {', '.join(row['groups'])} ({row['confidence']:.0%} sure, {row['basis']})"

@@ -61,6 +61,7 @@ class Group:
             round(session_timeout_ms * rng.uniform(1.25, 2.5)),
             heartbeat_ms=session_timeout_ms // rng.choice((3, 4, 5, 8)),
             commit_ms=rng.randrange(500, 1_300),
+            fetch_ms=500,
             poll_ms=rng.randrange(60, 200),
         )
         self.is_static = rng.random() < 0.3

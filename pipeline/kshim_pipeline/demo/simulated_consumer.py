@@ -1,4 +1,4 @@
-"""A member that behaves as a client library would, except that it reads no records."""
+"""A member that behaves as a client library would, except that there are no records for it to read."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from kshim_pipeline.demo.connection import Address, Connection, ConnectionGone
 from kshim_pipeline.demo.flavours import Flavour, Reason
 from kshim_protocol.errors import ErrorCode
 from kshim_protocol.group_requests import Committed, GroupMember
+from kshim_protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kshim_protocol.messages.join_group import JoinGroupResponse
 from kshim_protocol.schema import Request
 
@@ -26,8 +27,15 @@ _RETRIABLE = {
 }
 
 
+_FETCH_VERSION = 11
+_FETCH_BYTES = 1 << 20
+
+
 class GroupSpec(NamedTuple):
-    """A group's settings, the same for its members. `poll_ms` is the longest ordinary time between two polls."""
+    """A group's settings, the same for its members, in real time. `poll_ms` is the longest ordinary time between two polls.
+
+    `clock_rate`: how many times as fast the broker's clock runs, and so how many times as long the timeouts are that it is told.
+    """
 
     group_id: str
     topics: tuple[str, ...]
@@ -37,7 +45,9 @@ class GroupSpec(NamedTuple):
     rebalance_timeout_ms: int
     heartbeat_ms: int
     commit_ms: int
+    fetch_ms: int
     poll_ms: int
+    clock_rate: int = 1
 
 
 class _Fenced(Exception):
@@ -90,6 +100,10 @@ class Consumer:
         self._poked = asyncio.Event()
         self._at_work = asyncio.Event()
         self._connection: Connection | None = None
+        self._fetching: Connection | None = None
+        """Consumers fetch on another connection than that to their coordinator."""
+        self._lost: list[Connection] = []
+        """Of a process whose host is gone: nobody closes them."""
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -125,7 +139,17 @@ class Consumer:
         """End it at once; the broker sees a closed connection and no more."""
         assert self._task is not None
         self._task.cancel()
-        self._drop_connection()
+        self._drop_connections()
+        for connection in self._lost:
+            connection.abort()
+        self.is_stable = False
+
+    def vanish(self) -> None:
+        """End it together with its host: no more is heard of it, and its connections stay open, until it is told to `crash`."""
+        assert self._task is not None
+        self._lost = [each for each in (self._connection, self._fetching) if each is not None]
+        self._connection = self._fetching = None
+        self._task.cancel()
         self.is_stable = False
 
     def stall(self, duration_s: float) -> None:
@@ -156,20 +180,23 @@ class Consumer:
                         await self._consume()
                     await self._leave(Reason.CLOSED)
                 except ConnectionGone:
+                    self._drop_connections()
                     await asyncio.sleep(_BACKOFF_S)
         except _Fenced:
             pass
         finally:
             self.is_stable = False
-            self._drop_connection()
+            self._drop_connections()
 
     @property
     def _member(self) -> GroupMember:
         return GroupMember(self.spec.group_id, self._member_id, self.generation_id, self.instance_id)
 
-    def _drop_connection(self) -> None:
-        if self._connection is not None:
-            self._connection.abort()
+    def _drop_connections(self) -> None:
+        for connection in (self._connection, self._fetching):
+            if connection is not None:
+                connection.abort()
+        self._connection = self._fetching = None
 
     async def _join(self) -> None:
         """Join and sync until there is an assignment to work with."""
@@ -190,8 +217,8 @@ class Consumer:
         request = self._member.join(
             spec.flavour.join,
             [(spec.protocol_name, metadata)],
-            session_timeout_ms=spec.session_timeout_ms,
-            rebalance_timeout_ms=spec.rebalance_timeout_ms,
+            session_timeout_ms=spec.session_timeout_ms * spec.clock_rate,
+            rebalance_timeout_ms=spec.rebalance_timeout_ms * spec.clock_rate,
             reason=self._reason if spec.flavour.gives_reasons else None,
         )
         response = await self._ask(request, spec.flavour.join)
@@ -246,6 +273,7 @@ class Consumer:
         spec = self.spec
         heartbeat_at = time.monotonic() + spec.heartbeat_ms / 1000
         commit_at = time.monotonic() + spec.commit_ms / 1000 * self._rng.uniform(0.2, 1.0)
+        fetch_at = time.monotonic()
         while not self._is_closing:
             now = time.monotonic()
             is_busy = now < self._busy_until
@@ -263,7 +291,11 @@ class Consumer:
                 commit_at = now + spec.commit_ms / 1000
                 await self._commit()
                 continue
-            wake_at = min(heartbeat_at, max(min(commit_at, self._rejoin_at), self._busy_until))
+            if now >= fetch_at and not is_busy:
+                fetch_at = now + spec.fetch_ms / 1000
+                await self._fetch()
+                continue
+            wake_at = min(heartbeat_at, max(min(commit_at, fetch_at, self._rejoin_at), self._busy_until))
             await self._pause(min(wake_at, self._poll_deadline()) - now)
 
     async def _pause(self, duration_s: float) -> None:
@@ -321,6 +353,19 @@ class Consumer:
         version = self.spec.flavour.commit
         await self._ask(self._member.commit(version, topics.items()), version)
 
+    async def _fetch(self) -> None:
+        """Look for records, of which there are none, as every poll does."""
+        if not self._owned:
+            return
+        topic, index = min(self._owned)
+        partition = FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=_FETCH_BYTES)
+        wanted = (FetchTopic(topic=topic, partitions=(partition,)),)
+        await self._stand_still()
+        if self._fetching is None:
+            self._fetching = await Connection.open(self._address, client_id=self.client_id, source=self.host)
+        await self._fetching.ask(FetchRequest(max_wait_ms=0, min_bytes=0, topics=wanted), _FETCH_VERSION)
+        await self._stand_still()
+
     async def _leave(self, reason: str) -> None:
         if reason == Reason.CLOSED:
             await self._commit()
@@ -332,7 +377,8 @@ class Consumer:
 
     async def _ask(self, request: Request[R], version: int) -> R:
         await self._stand_still()
-        assert self._connection is not None
+        if self._connection is None:
+            raise ConnectionGone("it was dropped")
         response = await self._connection.ask(request, version)
         await self._stand_still()
         return response

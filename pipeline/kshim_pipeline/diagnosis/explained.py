@@ -29,12 +29,15 @@ class Found(NamedTuple):
 
 
 def found_of(group: str, entries: Iterable[Entry], until_ms: int) -> Iterator[Found]:
-    """The incidents of a group. Of others, `entries` has what happened on the same hosts at the same time."""
+    """The incidents of a session of a group. Of others, `entries` has what happened on the same hosts at the same time."""
     known = list(entries)
+    before_ms = max((each.fact.ts_ms for each in known if each.is_before and each.fact is not None), default=0)
     facts = sorted((each.fact for each in known if each.fact is not None), key=lambda fact: fact.ts_ms)
     profiles = {each.profile.member.member_id: each.profile for each in known if each.profile is not None}
     places = {each.fact.source: each.place for each in known if each.fact is not None and each.place is not None}
     for incident in apart(Known(tuple(facts), profiles, (), until_ms), group):
+        if incident.to_ms <= before_ms:
+            continue  # it is how those joined that were there before
         names = dict.fromkeys(each.fact.source for each in incident.disturbances)
         sources = tuple(Source(name, places[name]) for name in names if name in places)
         yield Found(incident.culprit, _without_lives(incident), sources)

@@ -1,30 +1,83 @@
-"""Records -> members: the members of each snapshot of a group, and the last commit of each."""
+"""Group metadata records -> what changed in each: who came, who is gone, and when those committed last."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
-from kshim_pipeline.diagnosis.tables import MEMBERS
-from kshim_pipeline.model.shape import host, shaped
+from kshim_pipeline.model.shape import host
 from kshim_pipeline.model.snapshots import snapshots
+from kshim_pipeline.records import MEMBER as DECODED_MEMBER
+from kshim_pipeline.schemas import EVIDENCE
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
+
+# fmt: off
+MEMBER: Final = StructType([
+    StructField("member_id",            StringType()),
+    StructField("instance_id",          StringType()),
+    StructField("client_id",            StringType()),
+    StructField("host",                 StringType()),
+    StructField("session_timeout_ms",   IntegerType()),
+    StructField("rebalance_timeout_ms", IntegerType()),           # the session's, where it has none
+    StructField("topics",               ArrayType(StringType())),
+])
+"""What a record says of a member, except for what it was assigned: that changes in most rebalances, for all of them."""
+
+GROUP_RECORD: Final = StructType([
+    StructField("number",         IntegerType()),                 # of the snapshot, in the group
+    StructField("ts_ms",          LongType()),
+    StructField("generation_id",  IntegerType()),
+    StructField("leader_id",      StringType()),
+    StructField("protocol",       StringType()),
+    StructField("joined_ms",      LongType()),                    # end of the JOIN phase; null: unknown
+    StructField("evidence",       EVIDENCE),
+    StructField("timeout_ms",     IntegerType()),                 # the longest of its members'
+    StructField("assigned",       ArrayType(StructType([          # how far each topic was assigned
+        StructField("topic",      StringType()),
+        StructField("partitions", IntegerType()),                 # one more than the last that somebody has
+    ]))),
+    StructField("came",           ArrayType(MEMBER)),             # new since the record before, or not as before
+    StructField("gone",           ArrayType(StringType())),       # ids of those that are no longer in it
+    StructField("members",        ArrayType(MEMBER)),             # all of them, in their order
+])
+"""A record of a group, with its changes."""
+
+LAST_COMMIT: Final = StructType([
+    StructField("ts_ms",          LongType()),                    # of the first record without the member
+    StructField("member_id",      StringType()),
+    StructField("last_commit_ms", LongType()),
+    StructField("usual_ms",       LongType()),                    # three of four pauses between its commits are no longer; null: there were too few
+])
+"""When a member that is gone committed last."""
+# fmt: on
+
+_LEAVING: Final = StructType([MEMBER["member_id"], StructField("assignment", DECODED_MEMBER["assignment"].dataType)])
+_ENOUGH: Final = 3
+"""So many pauses between commits of a partition tell how long they usually are."""
+_AT_ONCE_MS: Final = 200
+"""Commits that follow each other faster are one."""
+_PLACE: Final = ("group_id", "number")
 
 
-def members(decoded: DataFrame) -> DataFrame:
-    """The table MEMBERS from `decoded` (columns of DECODED).
+def group_records(decoded: DataFrame) -> DataFrame:
+    """One row a snapshot, from `decoded` (columns of DECODED).
 
-    A commit contains a partition, not a member: it is attributed to the owner in the last record before it. Members
-    commit partitions before they revoke them and rejoin, so their last commit before a generation is their last
-    activity in the previous one.
+    `group_id`; `record`, a GROUP_RECORD; and for `last_commits`: `partition`, `offset`, `number`, `next_ts_ms` of the next
+    snapshot, `leaving`, the members that are not in that, with their assignments.
     """
-    taken = snapshots(decoded).where("protocol_type = 'consumer' or size(members) = 0")
+    order = Window.partitionBy("group_id").orderBy("number")
+    taken = snapshots(decoded).where(
+        "protocol_type = 'consumer' or size(members) = 0"
+    )  # empty, it may have lost its type
     flat = taken.select(
         "group_id",
+        "partition",
+        "offset",
         "number",
         "ts_ms",
         "next_ts_ms",
@@ -35,61 +88,118 @@ def members(decoded: DataFrame) -> DataFrame:
             "joined_ms"
         ),
         "evidence",
-        F.explode_outer("members").alias("_member"),
+        _assigned().alias("assigned"),
+        F.transform("members", lambda each: F.struct(each["member_id"], each["assignment"])).alias("_held"),
+        F.transform("members", _member).alias("members"),
     )
-    rows = flat.select(
-        "*",
-        "_member.member_id",
-        F.col("_member.group_instance_id").alias("instance_id"),
-        "_member.client_id",
-        host("_member.client_host").alias("host"),
-        "_member.session_timeout_ms",
-        F.when(F.col("_member.rebalance_timeout_ms") > 0, F.col("_member.rebalance_timeout_ms"))
-        .otherwise(F.col("_member.session_timeout_ms"))
-        .alias("rebalance_timeout_ms"),
-        F.col("_member.subscription.topics").alias("topics"),
-        F.aggregate(
-            F.coalesce("_member.assignment", F.array()),
-            F.lit(0),
-            lambda sum_, topic: sum_ + F.size(topic["partitions"]),
-        ).alias("partitions"),
-        F.transform(
-            F.filter(F.coalesce("_member.assignment", F.array()), lambda topic: F.size(topic["partitions"]) > 0),
-            lambda topic: F.struct(
-                topic["topic"].alias("topic"), F.array_max(topic["partitions"]).cast("int").alias("partition")
+    marked = flat.withColumns(
+        {
+            "_marks": F.transform("members", _mark),
+            "_ids": F.transform("members", lambda each: each["member_id"]),
+        }
+    )
+    beside = marked.withColumns(
+        {
+            "_marks_before": F.coalesce(F.lag("_marks").over(order), F.array().cast("array<bigint>")),
+            "_ids_before": F.coalesce(F.lag("_ids").over(order), F.array().cast("array<string>")),
+            "_ids_after": F.lead("_ids").over(order),
+        }
+    ).withColumn("_new", F.array_except("_marks", "_marks_before"))
+    is_leaving = F.size(F.array_except("_ids", "_ids_after")) > 0
+    leaving = F.filter("_held", lambda each: ~F.array_contains("_ids_after", each["member_id"]))
+    changed = beside.withColumns(
+        {
+            "came": F.when(
+                F.size("_new") > 0,
+                F.filter("members", lambda each: F.array_contains("_new", _mark(each))),
             ),
-        ).alias("last_partitions"),
-    ).drop("_member")
-    return shaped(rows.join(_last_commits(decoded, taken), ["group_id", "number", "member_id"], "left"), MEMBERS)
+            "gone": F.array_except("_ids_before", "_ids"),
+            "timeout_ms": F.array_max(F.transform("members", _longest)),
+            "leaving": F.when(is_leaving, leaving).cast(ArrayType(_LEAVING)),
+        }
+    )
+    record = F.struct(*GROUP_RECORD.names).cast(GROUP_RECORD).alias("record")
+    return changed.select("group_id", "partition", "offset", "number", "next_ts_ms", "leaving", record)
 
 
-def _last_commits(decoded: DataFrame, taken: DataFrame) -> DataFrame:
-    """`group_id`, `number` of the snapshot in force, `member_id`, `last_commit_ms`."""
+def last_commits(decoded: DataFrame, records: DataFrame) -> DataFrame:
+    """`group_id` and `last`, a LAST_COMMIT: of members that are gone in the record after, if they had committed.
+
+    A commit contains a partition, not a member: it is attributed to the owner in the last record before it. Members
+    commit partitions before they revoke them and rejoin, so their last commit before a generation is their last
+    activity in the previous one.
+    """
     commits = decoded.where("kind = 'offset_commit' and not is_tombstone and group_id is not null").select(
         "group_id",
-        F.col("partition").alias("_partition"),
-        F.col("offset").alias("_offset"),
+        "partition",
+        "offset",
         F.col("committed_topic").alias("topic"),
-        F.col("committed_partition").alias("partition"),
+        F.col("committed_partition").alias("of"),
         F.coalesce("commit_timestamp_ms", "timestamp_ms").alias("_at_ms"),
-        F.lit(None).cast("int").alias("number"),
     )
-    marks = taken.select("group_id", F.col("partition").alias("_partition"), F.col("offset").alias("_offset"), "number")
-    order = Window.partitionBy("group_id").orderBy("_partition", "_offset")
+    marks = records.select("group_id", "partition", "offset", "number", F.col("leaving").isNotNull().alias("_counts"))
+    order = Window.partitionBy("group_id").orderBy("partition", "offset")
+    mark = F.when(F.col("number").isNotNull(), F.struct("number", "_counts"))
+    in_turn = Window.partitionBy("group_id", "_mark.number", "topic", "of").orderBy("_at_ms")
+    pause = F.col("_at_ms") - F.lag("_at_ms").over(in_turn)
     made = (
         commits.unionByName(marks, allowMissingColumns=True)
-        .withColumn("number", F.last("number", ignorenulls=True).over(order))
-        .where("topic is not null and number is not null")
-        .groupBy("group_id", "number", "topic", "partition")
-        .agg(F.max("_at_ms").alias("_at_ms"))
+        .withColumn("_mark", F.last(mark, ignorenulls=True).over(order))
+        .where("topic is not null and _mark._counts")
+        .withColumn("_pause", F.when(pause >= _AT_ONCE_MS, pause))
+        .groupBy("group_id", F.col("_mark.number").alias("number"), "topic", "of")
+        .agg(
+            F.max("_at_ms").alias("_at_ms"),
+            F.when(F.count("_pause") >= _ENOUGH, F.percentile_approx("_pause", 0.75)).alias("_usual_ms"),
+        )
     )
     held = (
-        taken.select("group_id", "number", F.explode("members").alias("_member"))
-        .select("group_id", "number", "_member.member_id", F.explode("_member.assignment").alias("_topic"))
-        .select("group_id", "number", "member_id", "_topic.topic", F.explode("_topic.partitions").alias("partition"))
+        records.where("leaving is not null")
+        .select(*_PLACE, "next_ts_ms", F.explode("leaving").alias("_member"))
+        .select(*_PLACE, "next_ts_ms", "_member.member_id", F.explode("_member.assignment").alias("_topic"))
+        .select(*_PLACE, "next_ts_ms", "member_id", "_topic.topic", F.explode("_topic.partitions").alias("of"))
     )
-    return (
-        made.join(held, ["group_id", "number", "topic", "partition"])
-        .groupBy("group_id", "number", "member_id")
-        .agg(F.max("_at_ms").alias("last_commit_ms"))
+    found = (
+        made.join(held, [*_PLACE, "topic", "of"])
+        .groupBy(*_PLACE, "member_id", F.col("next_ts_ms").alias("ts_ms"))
+        .agg(F.max("_at_ms").alias("last_commit_ms"), F.min("_usual_ms").alias("usual_ms"))
     )
+    return found.select("group_id", F.struct(*LAST_COMMIT.names).cast(LAST_COMMIT).alias("last"))
+
+
+def _member(each: Column) -> Column:
+    """A MEMBER."""
+    session_ms, rebalance_ms = each["session_timeout_ms"], each["rebalance_timeout_ms"]
+    parts = {
+        "member_id": each["member_id"],
+        "instance_id": each["group_instance_id"],
+        "client_id": each["client_id"],
+        "host": host(each["client_host"]),
+        "session_timeout_ms": session_ms,
+        "rebalance_timeout_ms": F.when(rebalance_ms > 0, rebalance_ms).otherwise(session_ms),
+        "topics": each["subscription"]["topics"],
+    }
+    return F.struct(*(value.alias(name) for name, value in parts.items()))
+
+
+def _mark(each: Column) -> Column:
+    """Tells a member from what it was before: arrays of numbers are compared faster."""
+    return F.xxhash64(each)
+
+
+def _longest(each: Column) -> Column:
+    return F.greatest(each["session_timeout_ms"], each["rebalance_timeout_ms"])
+
+
+def _assigned() -> Column:
+    """Of each topic, one more than the last partition that a member has."""
+    of_members = F.flatten(F.transform("members", lambda each: F.coalesce(each["assignment"], F.array())))
+    ends = F.transform(
+        F.filter(of_members, lambda each: F.size(each["partitions"]) > 0),
+        lambda each: F.struct(
+            each["topic"].alias("topic"), (F.array_max(each["partitions"]) + 1).cast("int").alias("partitions")
+        ),
+    )
+    # A group has few topics, and many members that were assigned something of each.
+    topics = F.array_distinct(F.transform(ends, lambda each: each["topic"]))
+    return F.transform(topics, lambda topic: F.array_max(F.filter(ends, lambda each: each["topic"] == topic)))

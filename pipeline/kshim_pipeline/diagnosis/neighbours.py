@@ -24,12 +24,19 @@ ENTRIES: Final = schema_of(Entry)
 HOSTS: Final = 10
 """Of so many hosts a group is told when members on them fell silent together with one of its own; its own host first."""
 
+_AROUND_MS: Final = 3_600_000
+"""A broker that was stopped so long before a session begins, or after it ends, has nothing to do with it."""
+
 _BEGINS: Final = (Kind.JOINED, Kind.REPLACED)
 _ENDS: Final = (Kind.LEFT, Kind.EXPIRED, Kind.REMOVED)
 
 
+_ASKED: Final = ("asked", "asked_session")
+
+
 def neighbours(entries: DataFrame) -> DataFrame:
-    """Rows of ENTRIES of other groups, with `asked`, the group for which they are."""
+    """Rows of ENTRIES of other groups, with `asked` and `asked_session`, the session of a group for which they are."""
+    entries = entries.where("not is_before")
     asked = _asked(entries)
     facts = _with_ends(entries.where("fact is not null"))
     on_host = F.coalesce("fact.member.host", "fact.phases.last_to_join.host") == F.col("host")
@@ -37,13 +44,22 @@ def neighbours(entries: DataFrame) -> DataFrame:
     is_other = F.col("group") != F.col("asked")
     there = facts.join(asked, on_host & is_then & is_other)
     # What their groups did meanwhile: members that took part in a rebalance were not silent.
-    groups = there.select("asked", "from_ms", "to_ms", F.col("group").alias("_group")).distinct()
+    groups = there.select(*_ASKED, "from_ms", "to_ms", F.col("group").alias("_group")).distinct()
     completed = facts.where(_is(Kind.COMPLETED)).join(groups, (F.col("group") == F.col("_group")) & is_then)
-    found = there.unionByName(completed, allowMissingColumns=True).select("asked", *ENTRIES.names)
-    stops = _stops(entries).crossJoin(entries.select(F.col("group").alias("asked")).distinct()).where(is_other)
-    together = found.unionByName(stops.select("asked", *ENTRIES.names))
+    found = there.unionByName(completed, allowMissingColumns=True).select(*_ASKED, *ENTRIES.names)
+    stops = _stops(entries).join(
+        _spans(entries), is_other & F.col("fact.ts_ms").between(F.col("from_ms"), F.col("to_ms"))
+    )
+    together = found.unionByName(stops.select(*_ASKED, *ENTRIES.names))
     once = {"_source": F.col("fact.source"), "_member_id": F.col("fact.member.member_id")}
-    return together.withColumns(once).dropDuplicates(["asked", "group", *once]).drop(*once)
+    return together.withColumns(once).dropDuplicates([*_ASKED, "group", *once]).drop(*once)
+
+
+def _spans(entries: DataFrame) -> DataFrame:
+    """`asked`, `asked_session`, `from_ms`, `to_ms`: of each session, and a while before and after it."""
+    return entries.groupBy(F.col("group").alias("asked"), F.col("session").alias("asked_session")).agg(
+        (F.min("fact.ts_ms") - _AROUND_MS).alias("from_ms"), (F.max("fact.ts_ms") + _AROUND_MS).alias("to_ms")
+    )
 
 
 def _stops(entries: DataFrame) -> DataFrame:
@@ -55,7 +71,7 @@ def _stops(entries: DataFrame) -> DataFrame:
 
 
 def _asked(entries: DataFrame) -> DataFrame:
-    """`asked`, `host`, `from_ms`, `to_ms`: hosts on which a member fell silent when one of the group `asked` did.
+    """`asked`, `asked_session`, `host`, `from_ms`, `to_ms`: hosts on which a member fell silent when one of the group `asked` did.
 
     Or when the group waited for one on that host, which was perhaps silent for less than its session timeout.
     """
@@ -67,6 +83,7 @@ def _asked(entries: DataFrame) -> DataFrame:
     within_ms = F.when(F.col("fact.is_observed"), F.lit(HEARTBEAT_MS)).otherwise(session_ms / 2)
     silent = entries.where(_is(Kind.EXPIRED) & F.col("fact.member.host").isNotNull()).select(
         "group",
+        "session",
         F.col("fact.member.host").alias("host"),
         silent_ms.alias("from_ms"),
         ended_ms.alias("to_ms"),
@@ -77,6 +94,7 @@ def _asked(entries: DataFrame) -> DataFrame:
     took_ms = F.coalesce(f"{phases}.sync_ms", F.lit(0)) + F.coalesce(f"{phases}.join_ms", f"{phases}.last_wait_ms")
     waited = entries.where(F.col(f"{phases}.last_wait_ms") > HEARTBEAT_MS).select(
         "group",
+        "session",
         F.col(f"{phases}.last_to_join.host").alias("host"),
         (ended_ms - took_ms).alias("from_ms"),
         (ended_ms - took_ms + F.col(f"{phases}.last_wait_ms")).alias("to_ms"),
@@ -97,12 +115,13 @@ def _asked(entries: DataFrame) -> DataFrame:
     )
     hosts = pairs.select(
         F.col("one.group").alias("asked"),
+        F.col("one.session").alias("asked_session"),
         F.col("other.host").alias("host"),
         F.col("one.from_ms").alias("from_ms"),
         F.col("one.to_ms").alias("to_ms"),
         (~is_same_host).alias("_is_other"),
     ).distinct()
-    order = Window.partitionBy("asked", "from_ms", "to_ms").orderBy("_is_other", "host")
+    order = Window.partitionBy(*_ASKED, "from_ms", "to_ms").orderBy("_is_other", "host")
     return hosts.withColumn("_n", F.row_number().over(order)).where(F.col("_n") <= HOSTS).drop("_n", "_is_other")
 
 

@@ -6,48 +6,24 @@ The code of `kshim why` says what they are, for one group after the other, and t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
 
 from kshim_pipeline.diagnosis.explained import Found, found_of, incident_rows
-from kshim_pipeline.diagnosis.facts import Entry, entries_of
-from kshim_pipeline.diagnosis.members import members
+from kshim_pipeline.diagnosis.facts import Entry, Told, entries_of
 from kshim_pipeline.diagnosis.neighbours import ENTRIES, neighbours
+from kshim_pipeline.diagnosis.told import in_sessions, told
 from kshim_pipeline.diagnosis.typed_rows import rows_of, schema_of, table_of, values_of
 from kshim_pipeline.materialize import Materialize, cached
-from kshim_pipeline.model.shape import shaped
-from kshim_pipeline.records import DECODED
-from kshim_pipeline.schemas import EVENTS, INCIDENTS, LOG_LINES
+from kshim_pipeline.schemas import INCIDENTS
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-
-def _some(*names: str) -> StructType:
-    """Some columns of DECODED."""
-    return StructType([StructField(name, DECODED[name].dataType) for name in names])
+    from pyspark.sql import DataFrame
 
 
 _FOUND: Final = schema_of(Found)
-EPOCH_RECORDS: Final = _some(
-    "topic", "partition", "offset", "timestamp_ms", "key_type", "is_tombstone", "raw_value"
-).add("subject", StringType())
-"""Records of groups of the new protocol. `subject`: the member's id, or the expression."""
-COMMITTED: Final = _some("timestamp_ms", "committed_topic", "committed_partition", "committed_topic_id")
-"""Commits of such groups."""
-_TOLD: Final = StructType(
-    [
-        StructField("group_id", StringType()),
-        *(
-            StructField(name, StructType([StructField(each.name, each.dataType) for each in table.fields]))
-            for name, table in (("event", EVENTS), ("line", LOG_LINES), ("epoch", EPOCH_RECORDS), ("commit", COMMITTED))
-        ),
-    ]
-)
-"""What is known of a group besides its members: an event, a line of the broker's log, a record of the new protocol, a commit."""
 
 
 def incidents_of_fleet(
@@ -62,10 +38,11 @@ def incidents_of_fleet(
     `decoded` and `events` are read several times and should be cached. `materialize` stores intermediate frames that
     are read several times.
     """
-    entries = materialize("entries", _entries(decoded, events, log_lines))
-    asked = entries.withColumn("asked", F.col("group")).unionByName(neighbours(entries))
+    entries = materialize("entries", _entries(decoded, events, log_lines, materialize))
+    own = entries.withColumns({"asked": F.col("group"), "asked_session": F.col("session")})
     until = entries.agg(F.max("fact.ts_ms").alias("until_ms"))
-    found = asked.crossJoin(until).groupBy("asked").applyInArrow(_found, _FOUND)
+    asked = own.unionByName(neighbours(entries)).crossJoin(until)
+    found = asked.groupBy("asked", "asked_session").applyInArrow(_found, _FOUND)
     return found.groupBy("culprit").applyInArrow(_together, INCIDENTS)
 
 
@@ -82,40 +59,29 @@ def known_of_groups(
         mine(decoded, "group_id"),
         None if events is None else mine(events, "group"),
         None if log_lines is None else mine(log_lines, "group_id"),
+        lambda _, frame: frame,
+    ).where("not is_before")
+
+
+def _entries(
+    decoded: DataFrame, events: DataFrame | None, log_lines: DataFrame | None, materialize: Materialize
+) -> DataFrame:
+    """ENTRIES: what is known of each session of each group."""
+    rows = in_sessions(told(decoded, events, log_lines, materialize))
+    return rows.groupBy("group_id", "session").applyInArrow(_entries_of_session, ENTRIES)
+
+
+def _entries_of_session(rows: pa.Table) -> pa.Table:
+    said = rows.to_pylist()
+
+    def of(kind: str) -> list[dict[str, Any]]:
+        return [row[kind] for row in said if row[kind] is not None]
+
+    opening = of("opening")
+    all_told = Told(
+        opening[0] if opening else None, of("record"), of("last"), of("event"), of("line"), of("epoch"), of("commit")
     )
-
-
-def _entries(decoded: DataFrame, events: DataFrame | None, log_lines: DataFrame | None) -> DataFrame:
-    """ENTRIES: what is known of each group."""
-    told = decoded.sparkSession.createDataFrame([], _TOLD)
-    if events is not None:
-        told = told.unionByName(_in_column(events, F.col("group"), EVENTS, "event"))
-    if log_lines is not None:
-        told = told.unionByName(_in_column(log_lines, F.col("group_id"), LOG_LINES, "line"))
-    of_epochs = decoded.where("key_type in (3, 5, 6, 8, 16) and kind != 'unreadable' and group_id is not null")
-    records = of_epochs.select("*", F.coalesce("member_id", "topic_regex", F.lit("")).alias("subject"))
-    told = told.unionByName(_in_column(records, F.col("group_id"), EPOCH_RECORDS, "epoch"))
-    committed = decoded.where("kind = 'offset_commit' and not is_tombstone").join(
-        of_epochs.select("group_id").distinct(), "group_id", "left_semi"
-    )
-    told = told.unionByName(_in_column(committed, F.col("group_id"), COMMITTED, "commit"))
-    of_records = members(decoded).groupBy("group_id")
-    return of_records.cogroup(told.groupBy("group_id")).applyInArrow(_entries_of_group, ENTRIES)
-
-
-def _in_column(rows: DataFrame, group: Column, schema: StructType, name: str) -> DataFrame:
-    """Rows of a table as one column of _TOLD."""
-    return shaped(rows.select(group.alias("group_id"), F.struct(*schema.names).alias(name)), _TOLD)
-
-
-def _entries_of_group(of_records: pa.Table, told: pa.Table) -> pa.Table:
-    rows, said = of_records.to_pylist(), told.to_pylist()
-    events = [row["event"] for row in said if row["event"] is not None]
-    lines = [row["line"] for row in said if row["line"] is not None]
-    epochs = [row["epoch"] for row in said if row["epoch"] is not None]
-    commits = [row["commit"] for row in said if row["commit"] is not None]
-    group = (rows or said)[0]["group_id"]
-    return table_of(rows_of(entries_of(group, rows, events, lines, epochs, commits)), ENTRIES)
+    return table_of(rows_of(entries_of(said[0]["group_id"], all_told, said[0]["session"])), ENTRIES)
 
 
 def _found(asked: pa.Table) -> pa.Table:

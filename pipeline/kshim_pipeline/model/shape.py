@@ -30,9 +30,9 @@ def evidence(topic: str | Column, partition: str | Column, offset: str | Column)
     return F.struct(*(part.alias(name) for part, name in zip(parts, EVIDENCE.names, strict=True))).alias("evidence")
 
 
-def host(column: str) -> Column:
-    """A client's address without the slash that Java puts before it."""
-    return F.regexp_replace(F.col(column), "^/", "")
+def host(address: str | Column) -> Column:
+    """A client's address, a column or its name, without the slash that Java puts before it."""
+    return F.regexp_replace(address, "^/", "")
 
 
 def group_type() -> Column:

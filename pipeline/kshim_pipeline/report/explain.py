@@ -91,7 +91,7 @@ def explain_rebalance(
     if rebalance["outcome"] in _ENDS:
         lines.append(_ENDS[rebalance["outcome"]])
     for incident in incidents:
-        lines.append(f"Cause: {incident['sentence']}{_confidence(incident)}")
+        lines.append(f"Cause, {incident['confidence']:.0%} sure: {incident['sentence']}")
         if incident.get("advice"):
             lines.append(f"Recommendation: {incident['advice']}")
     for migration in migrations:
@@ -189,11 +189,6 @@ def _members(row: Row) -> str:
     if row["kicked"]:
         parts.append(f"the coordinator removed {row['kicked']}")
     return f"{', '.join(parts)}." if parts else ""
-
-
-def _confidence(incident: Row) -> str:
-    confidence = incident.get("confidence")
-    return "" if confidence in (None, "certain") else f" (confidence: {confidence})"
 
 
 def _who(member: Row | None) -> str:

@@ -13,7 +13,7 @@ Row = Mapping[str, Any]
 
 MOST_TO_FIX: Final = 3
 _SEVERITIES: Final = ("critical", "warning", "info")
-_UNKNOWN: Final = ("unknown", "unexplained")
+_UNKNOWN: Final = "unknown"
 
 
 class ToFix(NamedTuple):
@@ -32,14 +32,10 @@ class ToFix(NamedTuple):
         return sorted({group for each in self.incidents for group in each["groups"]})
 
 
-def incident_object(row: Row, effects: Sequence[Row] = ()) -> dict[str, Any]:
-    """A row of INCIDENTS as an element of the document of `kshim.explain.document`, with its `severity`.
-
-    `effects`: what it did to each group, as `kshim.explain.effects.Effect` has it. The confidence of the rules is a word.
-    """
-    cause = "unknown" if row["cause"] in _UNKNOWN else row["cause"]
+def incident_object(row: Row) -> dict[str, Any]:
+    """A row of INCIDENTS as an element of the document of `kshim.explain.document`, with its `severity`."""
     return {
-        "cause": cause,
+        "cause": row["cause"],
         "subject": row["subject"],
         "groups": list(row["groups"]),
         "clients": list(row["clients"]),
@@ -50,17 +46,17 @@ def incident_object(row: Row, effects: Sequence[Row] = ()) -> dict[str, Any]:
         "basis": row["basis"],
         "sentence": row["sentence"],
         "advice": row["advice"],
-        "would_tell": row.get("would_tell"),
-        "effects": row.get("effects") or [dict(each) for each in effects],
-        "evidence": row.get("reasons") or [],
+        "would_tell": row["would_tell"],
+        "effects": row["effects"],
+        "evidence": row["reasons"],
         "sources": [place_text(place) for place in row["evidence"] or () if place is not None],
-        "alternatives": row.get("alternatives") or [],
-        "severity": severity_of(cause),
+        "alternatives": row["alternatives"],
+        "severity": severity_of(row["cause"]),
     }
 
 
 def worst_first(incidents: Iterable[Row]) -> list[Row]:
-    """The most severe first; of these, what disturbed its groups for longest. What is unexplained can only be looked at."""
+    """The most severe first; of these, what disturbed its groups for longest. What is unknown can only be looked at."""
     return sorted(incidents, key=_badness)
 
 
@@ -91,7 +87,7 @@ def place_text(place: Row) -> str:
 def _badness(incident: Row) -> tuple[Any, ...]:
     return (
         _SEVERITIES.index(incident["severity"]),
-        incident["cause"] in _UNKNOWN,
+        incident["cause"] == _UNKNOWN,
         -_disturbed_ms(incident),
         incident["from_ms"],
         incident["groups"],

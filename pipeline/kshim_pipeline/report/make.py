@@ -13,13 +13,12 @@ from kshim_pipeline.analyses.registry import ANALYSES
 from kshim_pipeline.diagnosis.facts import Entry
 from kshim_pipeline.diagnosis.typed_rows import values_of
 from kshim_pipeline.report import charts, summaries
-from kshim_pipeline.report.incidents import place_text
+from kshim_pipeline.report.incidents import incident_object, place_text, worst_first
 from kshim_pipeline.report.page import Finding, Page, Section
 from kshim_pipeline.report.pictures import picture_of
 from kshim_pipeline.report.worst import (
     drawn_groups,
     group_summaries,
-    incident_objects,
     lags,
     newest_commits,
     of_groups,
@@ -44,7 +43,7 @@ def make_page(results: Results, say: Callable[[str], None]) -> Page:
     span = summaries.span_of(rebalances)
     say("collecting incidents")
     rows = worst_incidents(results.incidents)
-    incidents = incident_objects(rows, rebalances)
+    incidents = worst_first(map(incident_object, rows))
     total_incidents = results.incidents.count() if rows else 0
     lag = lags(results.tables["commits"], results.tables.get("log_ends")).cache()
     say("drawing groups")

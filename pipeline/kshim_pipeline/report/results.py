@@ -12,8 +12,8 @@ from pyspark.errors import AnalysisException
 
 from kshim_pipeline.analyses.registry import ANALYSES, all_findings
 from kshim_pipeline.analyses.registry import run as run_analysis
-from kshim_pipeline.diagnosis.incidents import findings_of
-from kshim_pipeline.diagnosis.of_epochs import incidents_of_both
+from kshim_pipeline.diagnosis.findings import findings_of
+from kshim_pipeline.diagnosis.of_fleet import incidents_of_fleet
 from kshim_pipeline.diagnosis.settled import settled
 from kshim_pipeline.errors import EXIT_UNAVAILABLE, PipelineError
 from kshim_pipeline.materialize import Materialize, OnDemand, in_folder
@@ -82,7 +82,7 @@ def compute(spark: SparkSession, gathered: Gathered, materialize: Materialize) -
     analyses = OnDemand({name: partial(_analysis, name, tables) for name in possible}, materialize, under="analyses/")
 
     def found() -> DataFrame:
-        return incidents_of_both(gathered.decoded, gathered.events, gathered.log_lines, materialize=on_the_way)
+        return incidents_of_fleet(gathered.decoded, gathered.events, gathered.log_lines, materialize=on_the_way)
 
     others = OnDemand(
         {

@@ -23,8 +23,6 @@ INCIDENTS_SHOWN: Final = 200
 GROUPS_SHOWN: Final = 500
 GROUPS_DRAWN: Final = 12
 _COMMITS_DRAWN: Final = 200
-_SLACK_MS: Final = 1_000
-"""A rebalance begins with what disturbed the group, or just after it."""
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -34,12 +32,6 @@ def worst_incidents(incidents: DataFrame) -> list[dict[str, Any]]:
     severity = F.when(F.col("cause").isin(*CRITICAL), 0).when(F.col("cause").isin(*HARMLESS), 2).otherwise(1)
     disturbed = (F.col("to_ms") - F.col("from_ms") + 1) * F.size("groups")
     return _rows(incidents.orderBy(severity, F.desc(disturbed), "from_ms", "groups").limit(INCIDENTS_SHOWN))
-
-
-def incident_objects(rows: Rows, rebalances: DataFrame) -> list[Mapping[str, Any]]:
-    """Rows of INCIDENTS as `kshim_pipeline.report.incidents` has them, worst first, with what they did to their groups."""
-    effects = _effects(rows, rebalances)
-    return worst_first(incident_object(row, effects[number]) for number, row in enumerate(rows))
 
 
 def drawn_groups(rows: Rows) -> list[str]:
@@ -99,52 +91,6 @@ def newest_commits(commits: DataFrame) -> DataFrame:
     """The newest commits of each partition, as many as a picture shows."""
     order = Window.partitionBy("group_id", "topic", "partition").orderBy(F.desc("ts_ms"))
     return commits.withColumn("_n", F.row_number().over(order)).where(F.col("_n") <= _COMMITS_DRAWN).drop("_n")
-
-
-def _effects(rows: Rows, rebalances: DataFrame) -> Mapping[int, list[dict[str, Any]]]:
-    """What `kshim.explain.effects.Effect` has, by the place of the incident in `rows`."""
-    spans = [
-        (number, group, row["from_ms"], row["to_ms"]) for number, row in enumerate(rows) for group in row["groups"]
-    ]
-    found: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    if not spans:
-        return found
-    of_incident = rebalances.sparkSession.createDataFrame(spans, "_n int, group_id string, _from_ms long, _to_ms long")
-    last = F.coalesce("last_to_join", "last_to_revoke")
-    is_last = ~F.coalesce(last["is_new"], F.lit(True))
-    name = F.coalesce(
-        last["group_instance_id"],
-        F.concat_ws("@", F.coalesce(last["client_id"], last["member_id"]), last["client_host"]),
-    )
-    joined = (
-        rebalances.join(F.broadcast(of_incident), "group_id")
-        .where(F.col("ts_ms") <= F.col("_to_ms") + _SLACK_MS)
-        .where(F.coalesce("ended_ts_ms", "ts_ms") >= F.col("_from_ms"))
-        .groupBy("_n", "group_id")
-        .agg(
-            F.count("*").alias("rebalance_count"),
-            F.max(F.coalesce("join_ms", "revoke_ms")).alias("join_ms"),
-            F.max("sync_ms").alias("sync_ms"),
-            F.max(F.when(is_last, F.struct(last["wait_ms"].alias("wait_ms"), name.alias("name")))).alias("_last"),
-            F.bool_and(F.col("basis") == "observed").alias("is_observed"),
-            F.coalesce(F.bool_or(F.col("group_type") == "consumer"), F.lit(False)).alias("has_epochs"),
-        )
-    )
-    for row in joined.orderBy("_n", "group_id").collect():
-        found[row["_n"]].append(
-            {
-                "group": row["group_id"],
-                "rebalance_count": row["rebalance_count"],
-                "join_ms": row["join_ms"],
-                "sync_ms": row["sync_ms"],
-                "last_to_join": row["_last"] and row["_last"]["name"],
-                "last_wait_ms": row["_last"] and row["_last"]["wait_ms"],
-                "unowned_ms": None,
-                "is_observed": row["is_observed"],
-                "has_epochs": row["has_epochs"],
-            }
-        )
-    return found
 
 
 def _rows(frame: DataFrame) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from kshim.explain.facts import DEFAULT_REBALANCE_MS
 from kshim_pipeline.what_if.changes import Change
 
 if TYPE_CHECKING:
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-RESTART_WINDOW_MS = 300_000
-"""Who leaves and is followed within this time by a member of the same client id and host has been restarted."""
+RESTART_WINDOW_MS = DEFAULT_REBALANCE_MS
+"""Who leaves and is followed within this time by a member of the same client id and host has been restarted, as for the diagnosis."""
 
 _HALF_HEARTBEAT_MS = 1_500  # a member learns of a rebalance half a heartbeat interval (3 s) late, on average
 _SILENT = frozenset({"session_timeout"})

@@ -22,6 +22,12 @@ _UNUSUAL = 2
 _POLLS_MS = 10_000
 """For longer than this nobody waits for polls that take as long as those of the others: then several are slow."""
 
+_SLOW_SYNC_MS = 10_000
+"""Nobody computes an assignment for so long, however long the session is."""
+
+_BEGINS_MS = 1_000
+"""Who joined so shortly before a phase JOIN began had it begin."""
+
 _VIEW_MS = 10_000
 """How long a new leader may take to learn of its topics: its first metadata, and the poll in which it joins again."""
 
@@ -181,7 +187,7 @@ def _long_phases(group: Group, known: Known) -> Iterator[Disturbance]:
         phases = fact.phases
         assert phases is not None
         leader_id = phases.leader_id
-        if phases.sync_ms is not None and phases.sync_ms > known.session_ms(leader_id) / 2:
+        if phases.sync_ms is not None and phases.sync_ms > min(known.session_ms(leader_id) / 2, _SLOW_SYNC_MS):
             # The leader sends no heartbeats while it assigns, and a third of the session timeout may have passed before.
             life = group.life_with(leader_id)
             began_ms = fact.ts_ms - phases.sync_ms
@@ -218,7 +224,7 @@ def _long_join(group: Group, fact: Fact, phases: Phases) -> Iterator[Disturbance
         and (began_ms <= life.gone.ts_ms <= joined_ms or (not fact.is_observed and life.gone.source == fact.source))
         for life in group.lives
     )
-    if group.alive_at(began_ms - 1) and not is_excused:
+    if group.alive_at(began_ms - _BEGINS_MS) and not is_excused:
         last = fact._replace(member=phases.last_to_join)
         yield Disturbance(What.SLOW_JOIN, group.name, began_ms, joined_ms, last, group.life_of(phases.last_to_join))
 

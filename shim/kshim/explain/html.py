@@ -177,12 +177,11 @@ def incident_section(incident: Mapping[str, Any], element_id: str, more: Iterabl
 
 
 def how_sure(incident: Mapping[str, Any]) -> str:
-    """How probable its cause is, as a share or in a word; of what is unknown the best guess."""
+    """How probable its cause is; of what is unknown the best guess."""
     if incident["cause"] == Cause.UNKNOWN.keyword and incident["alternatives"]:
         best = incident["alternatives"][0]
         return f"perhaps {text(best['cause'])} ({best['confidence']:.0%})"
-    confidence = incident["confidence"]
-    return f"{text(confidence)} confidence" if isinstance(confidence, str) else f"{confidence:.0%} sure"
+    return f"{incident['confidence']:.0%} sure"
 
 
 def culprit(incident: Mapping[str, Any]) -> str:

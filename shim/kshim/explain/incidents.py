@@ -386,6 +386,8 @@ def _belong_together(part: Sequence[_Chosen], each: _Chosen, known: Known) -> bo
 def _quiet_ms(best: Candidate, known: Known) -> int:
     first = best.explains[0]
     member_id = first.member.member_id if first.member is not None else None
+    if best.cause is Cause.SLOW_POLL:
+        return 2 * known.rebalance_ms(member_id)  # the next time is noticed only when its next poll takes as long
     is_quick = best.cause in (Cause.SCALE_UP, Cause.SCALE_DOWN, Cause.PARTITIONS_ADDED, Cause.UNKNOWN)
     return known.session_ms(member_id) if is_quick else known.rebalance_ms(member_id)
 

@@ -17,6 +17,7 @@ from kshim.explain.weigh import Evidence, Step
 _ADMIN = "admin"
 """Why a member is gone, in the events of kshim."""
 _OFFSET_COMMIT = "OffsetCommit"
+_LONG_BEFORE = "OffsetCommit, long before the connection was closed"
 _TIMER_MS = 200
 """How much later than it is due a broker may notice that a session has expired."""
 _PROCESS_MS = 1_000
@@ -97,6 +98,12 @@ def _seen(life: Life, known: Known) -> _Seen:
     is_open = stopped_fetching = stopped_committing = uncommitted_ms = None
     has_outlived = False
     last_api = None if activity is None else activity.last_api
+    if (
+        activity is not None
+        and last_api == _OFFSET_COMMIT
+        and (activity.closed_ms or 0) > activity.last_request_ms + _PROCESS_MS
+    ):
+        last_api = _LONG_BEFORE  # who closes does both at once
     if gone.committed is not None:
         quiet_ms, usual_ms = gone.ts_ms - gone.committed.last_ms, gone.committed.usual_ms
         if usual_ms is not None:
@@ -569,7 +576,9 @@ def _replaced_killed(seen: _Seen) -> _Weighed:
             _if(seen.closed_by == "reset", "the connection was reset", Step.LIKELY),
             # A consumer that closes commits last, if it commits by itself.
             _if(seen.last_api == _OFFSET_COMMIT, "its last request was a commit", Step.UNLIKELY),
-            _if(seen.last_api in ("Heartbeat", "Fetch"), "its last request was not a commit", Step.LIKELY),
+            _if(
+                seen.last_api in ("Heartbeat", "Fetch", _LONG_BEFORE), "its last request was not a commit", Step.LIKELY
+            ),
         ),
     )
 

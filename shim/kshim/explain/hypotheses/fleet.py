@@ -9,7 +9,7 @@ from kshim.explain.candidate import Candidate
 from kshim.explain.causes import TOLD_BY_BROKER, Cause
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.disturbances import Disturbance, What
-from kshim.explain.facts import FORGOTTEN, HEARTBEAT_MS, START_MS, UNSEEN, Kind, Known
+from kshim.explain.facts import FORGOTTEN, HEARTBEAT_MS, RETURN_MS, START_MS, UNSEEN, Kind, Known
 from kshim.explain.hypotheses.departures import evidence_for
 from kshim.explain.lives import Group, Life
 from kshim.explain.member_ids import is_made_by_client
@@ -259,6 +259,9 @@ def _of_hosts(
     # A host that stands still for longer than a session is rarer than a network that does.
     cut = [anew] if kept and not any(kept) else []
     stalled = [same] if kept and all(kept) else []
+    # A network is mended; what ran on a host that is gone is not back.
+    if not returned and all(known.end_ms - each.fact.ts_ms > RETURN_MS for each in together):
+        stalled.append(Evidence("none of them has come back", Step.LIKELY))
     # Members of different hosts may fall silent within the same few seconds by chance.
     prior = -4.0 if host is None else -2.0
     yield Candidate(Cause.NETWORK_CUT, explained, (*shared, *cut), prior, host)

@@ -1,0 +1,135 @@
+"""All that is known of each group as one table, and its history cut into sessions at quiet times."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+from kshim_pipeline.diagnosis.members import GROUP_RECORD, LAST_COMMIT, group_records, last_commits
+from kshim_pipeline.model.shape import shaped
+from kshim_pipeline.records import DECODED
+from kshim_pipeline.schemas import EVENTS, LOG_LINES
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from kshim_pipeline.materialize import Materialize
+
+ENOUGH_ROWS: Final = 2_000
+"""A history is cut at the first quiet time after so many rows, again and again. What has fewer is not cut."""
+
+MOST_ROWS: Final = 20_000
+"""Without a quiet time in so many rows it is cut all the same, so that they fit in memory."""
+
+QUIET_MS: Final = 600_000
+"""Quiet is so long a time without anything; for groups with long timeouts, twice the longest."""
+
+
+def _some(*names: str) -> StructType:
+    """Some columns of DECODED."""
+    return StructType([StructField(name, DECODED[name].dataType) for name in names])
+
+
+EPOCH_RECORDS: Final = _some(
+    "topic", "partition", "offset", "timestamp_ms", "key_type", "is_tombstone", "raw_value"
+).add("subject", StringType())
+"""Records of groups of the new protocol. `subject`: the member's id, or the expression."""
+COMMITTED: Final = _some("timestamp_ms", "committed_topic", "committed_partition", "committed_topic_id")
+"""Commits of such groups."""
+
+KINDS: Final = {
+    "record": GROUP_RECORD,
+    "last": LAST_COMMIT,
+    "event": StructType([StructField(each.name, each.dataType) for each in EVENTS.fields]),
+    "line": StructType([StructField(each.name, each.dataType) for each in LOG_LINES.fields]),
+    "epoch": EPOCH_RECORDS,
+    "commit": COMMITTED,
+}
+"""What a row is, by the column that is not null."""
+
+_TOLD: Final = StructType(
+    [
+        StructField("group_id", StringType()),
+        StructField("ts_ms", LongType()),
+        StructField("timeout_ms", IntegerType()),
+        *(StructField(name, kind) for name, kind in KINDS.items()),
+    ]
+)
+
+
+def told(
+    decoded: DataFrame, events: DataFrame | None, log_lines: DataFrame | None, materialize: Materialize
+) -> DataFrame:
+    """One row a thing that is known: `group_id`, `ts_ms`, and one of the columns of KINDS, the others null.
+
+    `timeout_ms`: the longest timeout of the members of a record.
+    """
+    records = materialize("group records", group_records(decoded))
+    timeout_ms = F.col("record.timeout_ms").alias("timeout_ms")
+    rows = shaped(records.select("group_id", F.col("record.ts_ms").alias("ts_ms"), timeout_ms, "record"), _TOLD)
+    last = last_commits(decoded, records).select("group_id", F.col("last.ts_ms").alias("ts_ms"), "last")
+    rows = rows.unionByName(shaped(last, _TOLD))
+    if events is not None:
+        rows = rows.unionByName(_of(events, F.col("group"), "ts_ms", "event"))
+    if log_lines is not None:
+        rows = rows.unionByName(_of(log_lines, F.col("group_id"), "ts_ms", "line"))
+    of_epochs = decoded.where("key_type in (3, 5, 6, 8, 16) and kind != 'unreadable' and group_id is not null")
+    epochs = of_epochs.select("*", F.coalesce("member_id", "topic_regex", F.lit("")).alias("subject"))
+    committed = decoded.where("kind = 'offset_commit' and not is_tombstone").join(
+        of_epochs.select("group_id").distinct(), "group_id", "left_semi"
+    )
+    return rows.unionByName(_of(epochs, F.col("group_id"), "timestamp_ms", "epoch")).unionByName(
+        _of(committed, F.col("group_id"), "timestamp_ms", "commit")
+    )
+
+
+def _of(rows: DataFrame, group: Column, at: str, kind: str) -> DataFrame:
+    """Rows of a table as one column of _TOLD."""
+    thing = F.struct(*KINDS[kind].names).alias(kind)
+    return shaped(rows.select(group.alias("group_id"), F.col(at).alias("ts_ms"), thing), _TOLD)
+
+
+def in_sessions(rows: DataFrame, *, enough_rows: int = ENOUGH_ROWS, most_rows: int = MOST_ROWS) -> DataFrame:
+    """Rows of `told` with `session`, numbered from 0 in each group, and `opening`.
+
+    `opening` is the last GROUP_RECORD of the session before, with all its `members`, which the records of a session do not have: a
+    row of its own. A group of the new protocol is not cut: its records say what changed, and to know what it is all of them
+    have to be read.
+    """
+    order = Window.partitionBy("group_id").orderBy("ts_ms")
+    before = order.rowsBetween(Window.unboundedPreceding, -1)
+    timeout_ms = F.coalesce(F.max("timeout_ms").over(before), F.lit(0))
+    numbered = rows.withColumns(
+        {
+            "_n": F.row_number().over(order),
+            "_is_quiet": (F.col("ts_ms") - F.lag("ts_ms").over(order) > F.greatest(F.lit(QUIET_MS), 2 * timeout_ms))
+            & ~F.max(F.col("epoch").isNotNull()).over(before),
+        }
+    ).withColumn("_quiet_n", F.coalesce(F.last(F.when(F.col("_is_quiet"), F.col("_n")), True).over(before), F.lit(0)))
+    is_enough = F.floor(F.col("_n") / enough_rows) > F.floor(F.col("_quiet_n") / enough_rows)
+    is_most = (F.col("_n") % most_rows == 0) & (F.col("_n") - F.col("_quiet_n") >= most_rows)
+    is_cut = F.coalesce(F.col("_is_quiet") & is_enough, F.lit(False)) | (is_most & F.col("epoch").isNull())
+    group, session = Window.partitionBy("group_id"), Window.partitionBy("group_id", "session")
+    cut = numbered.withColumn("session", F.sum(is_cut.cast("int")).over(order).cast("int"))
+    is_last = F.col("record.number") == F.max("record.number").over(session)
+    has_next = F.col("session") < F.max("session").over(group)
+    marked = cut.withColumn("_ends", F.coalesce(is_last & has_next, F.lit(False)))
+    own = F.struct(F.col("session"), F.lit(False).alias("is_opening"))
+    next_one = F.struct((F.col("session") + 1).alias("session"), F.lit(True).alias("is_opening"))
+    told_to = marked.withColumn(
+        "_of", F.explode(F.when(F.col("_ends"), F.array(own, next_one)).otherwise(F.array(own)))
+    )
+    is_opening, record = F.col("_of.is_opening"), F.col("record")
+    without_all = F.when(
+        record.isNotNull(), record.withField("members", F.lit(None).cast(GROUP_RECORD["members"].dataType))
+    )
+    return told_to.select(
+        "group_id",
+        F.col("_of.session").alias("session"),
+        F.when(is_opening, record).alias("opening"),
+        F.when(~is_opening, without_all).alias("record"),
+        *(name for name in KINDS if name != "record"),
+    )

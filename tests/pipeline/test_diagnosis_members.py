@@ -1,0 +1,59 @@
+"""Group metadata records -> what changed in each, and when those committed last that are gone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kshim_pipeline.diagnosis.members import group_records, last_commits
+from tests.pipeline.model_rows import commit_record, decoded, group_record, member, rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@pytest.fixture(scope="module")
+def rows(spark: SparkSession) -> DataFrame:
+    """Members a and b; b is gone; a subscribes to something else; nobody is left."""
+    return decoded(
+        spark,
+        group_record(1, 1_000, 1, member("a", 0), member("b", 1)),
+        commit_record(2, 2_000, 0, 10),
+        commit_record(3, 2_500, 0, 12),
+        *(commit_record(10 + number, ts_ms, 1, 7) for number, ts_ms in enumerate((1_200, 1_500, 1_510, 1_800, 2_400))),
+        group_record(20, 3_000, 2, member("a", 0, 1)),
+        commit_record(21, 4_000, 1, 9),
+        group_record(22, 5_000, 3, member("a", 0, 1, session_timeout_ms=10_000)),
+        group_record(23, 6_000, 4),
+    ).cache()
+
+
+def test_a_record_has_who_is_new_or_has_changed_and_who_is_gone(rows: DataFrame) -> None:
+    columns = ("record.number", "record.came.member_id", "record.gone", "record.timeout_ms", "record.assigned")
+    assert rows_of(group_records(rows), *columns, by=("number",)) == [
+        (1, ["a", "b"], [], 300_000, [("t", 2)]),
+        (2, None, ["b"], 300_000, [("t", 2)]),
+        (3, ["a"], [], 300_000, [("t", 2)]),
+        (4, None, ["a"], None, []),
+    ]
+
+
+def test_members_are_described_without_what_they_were_assigned(rows: DataFrame) -> None:
+    first = group_records(rows).where("number = 1").select("record.members").collect()[0].members[1]
+    assert first.asDict() == {
+        "member_id": "b",
+        "instance_id": None,
+        "client_id": "client-b",
+        "host": "host-b",
+        "session_timeout_ms": 45_000,
+        "rebalance_timeout_ms": 300_000,
+        "topics": None,
+    }
+
+
+def test_members_that_are_gone_have_the_last_commit_of_what_they_owned_before(rows: DataFrame) -> None:
+    columns = ("last.ts_ms", "last.member_id", "last.last_commit_ms", "last.usual_ms")
+    assert rows_of(last_commits(rows, group_records(rows)), *columns, by=("ts_ms",)) == [
+        (3_000, "b", 2_400, 600),
+    ]
