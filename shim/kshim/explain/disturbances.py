@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kshim.explain.causes import TOLD_BY_BROKER
 from kshim.explain.client_reasons import Says, says
-from kshim.explain.facts import HEARTBEAT_MS, POLL_MS, Fact, Kind, Known, Member, Phases
+from kshim.explain.facts import BEGINS_MS, HEARTBEAT_MS, POLL_MS, Fact, Kind, Known, Member, Phases
 from kshim.explain.lives import Group, Life
 from kshim.explain.member_ids import is_made_by_client
 
@@ -218,7 +218,8 @@ def _long_join(group: Group, fact: Fact, phases: Phases) -> Iterator[Disturbance
         and (began_ms <= life.gone.ts_ms <= joined_ms or (not fact.is_observed and life.gone.source == fact.source))
         for life in group.lives
     )
-    if group.alive_at(began_ms - 1) and not is_excused:
+    # Who has just begun the phase, as the first of a group, is waited for by nobody.
+    if group.alive_at(began_ms - BEGINS_MS) and not is_excused:
         last = fact._replace(member=phases.last_to_join)
         yield Disturbance(What.SLOW_JOIN, group.name, began_ms, joined_ms, last, group.life_of(phases.last_to_join))
 

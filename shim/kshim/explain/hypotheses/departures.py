@@ -20,10 +20,14 @@ _OFFSET_COMMIT = "OffsetCommit"
 _TIMER_MS = 200
 """How much later than it is due a broker may notice that a session has expired."""
 _PROCESS_MS = 1_000
-"""How long it takes at least to stop a process and to start another one, which joins."""
+"""How long it takes, mostly more, to stop a process and to start another one, which joins."""
 _TOOK_ITS_PLACE = "a process with its instance id took its place within the session timeout"
+_AT_ONCE_MS = 500
+"""Another process cannot be there so soon after the last commit of the one before it, unless both run."""
 _MISSED = 3
 """Who has missed so many of its usual commits has stopped committing."""
+_LATE = 1.5
+"""A commit that has not come for so many times the usual pause is late."""
 
 
 class _Seen(NamedTuple):
@@ -105,12 +109,18 @@ def _seen(life: Life, known: Known) -> _Seen:
             poll_ms = known.rebalance_ms(member_id)
             longest_ms = poll_ms + _MISSED * usual_ms + HEARTBEAT_MS + POLL_MS
             until_ms = life.silent_ms(known) if gone.is_observed else gone.ts_ms
-            stopped_committing = has_missed and 0.8 * poll_ms < until_ms - gone.committed.last_ms <= longest_ms
+            # A client may commit once more after its last poll, and one that is closed commits as it leaves.
+            shortest_ms = 0.8 * poll_ms
+            has_stopped = has_missed
+            if gone.kind is Kind.LEFT:
+                shortest_ms = min(shortest_ms, poll_ms - usual_ms)
+                has_stopped = quiet_ms > _LATE * usual_ms
+            stopped_committing = has_stopped and shortest_ms < until_ms - gone.committed.last_ms <= longest_ms
             # A commit may have been due as long ago as there is between two; then a process was stopped and another one started.
-            has_stopped = quiet_ms > max(usual_ms + _PROCESS_MS, 1.5 * usual_ms)
+            has_ended = quiet_ms > max(usual_ms + _PROCESS_MS, _LATE * usual_ms)
             unrenewed_ms = gone.ts_ms - max(gone.committed.last_ms, life.renewed_ms)
             has_outlived = gone.kind is Kind.REPLACED and has_missed and unrenewed_ms > session_ms + _TIMER_MS
-            uncommitted_ms = quiet_ms if has_stopped or quiet_ms < _PROCESS_MS else None
+            uncommitted_ms = quiet_ms if has_ended or quiet_ms < _AT_ONCE_MS else None
         is_timed = gone.is_observed and gone.kind is Kind.EXPIRED and activity is None
         if is_timed and abs(quiet_ms - session_ms) <= _TIMER_MS:
             last_api = _OFFSET_COMMIT  # which counts as a heartbeat
@@ -191,7 +201,7 @@ def _stopped_committing(seen: _Seen, step: Step) -> Evidence | None:
 
 
 def _committed_until_then(seen: _Seen, step: Step) -> Evidence | None:
-    is_known = seen.uncommitted_ms is not None and seen.uncommitted_ms < _PROCESS_MS
+    is_known = seen.uncommitted_ms is not None and seen.uncommitted_ms < _AT_ONCE_MS
     return _if(is_known, "it had committed until another process took its place", step, is_observed=False)
 
 
@@ -497,6 +507,10 @@ def _rejoined_itself(seen: _Seen, step: Step) -> Evidence | None:
     return _if(is_own and seen.last_api == "JoinGroup", "it joined itself, on its own connection", step)
 
 
+def _is_heard_after(seen: _Seen, step: Step) -> Evidence | None:
+    return _if(seen.life.is_heard_after, "its process was heard of when another one had taken its place", step)
+
+
 def _outlived(seen: _Seen, step: Step) -> Evidence | None:
     text = "its heartbeats had gone on for longer than its session timeout after its last commit"
     return _if(seen.has_outlived, text, step, is_observed=False)
@@ -530,6 +544,7 @@ def _static_restart(seen: _Seen) -> _Weighed:
             _committed_until_then(seen, Step.UNLIKELY),
             _committed_nothing(seen, Step.LIKELY),
             _rejoined_itself(seen, Step.MUST_NOT),
+            _is_heard_after(seen, Step.MUST_NOT),
             _outlived(seen, Step.UNLIKELY),
         ),
     )
@@ -540,6 +555,7 @@ def _duplicate(seen: _Seen) -> _Weighed:
         Cause.DUPLICATE_INSTANCE,
         -1.0,
         (
+            _is_heard_after(seen, Step.MUST),
             _was_stopped_in_order(seen, Step.MUST_NOT),
             _if(seen.is_open, "the old process was still connected", Step.MUST),
             _if(seen.is_open is False, "the old connection had been closed", Step.MUST_NOT),
@@ -565,6 +581,7 @@ def _replaced_killed(seen: _Seen) -> _Weighed:
             _committed_until_then(seen, Step.UNLIKELY),
             _committed_nothing(seen, Step.LIKELY),
             _rejoined_itself(seen, Step.MUST_NOT),
+            _is_heard_after(seen, Step.MUST_NOT),
             _outlived(seen, Step.UNLIKELY),
             _if(seen.closed_by == "reset", "the connection was reset", Step.LIKELY),
             # A consumer that closes commits last, if it commits by itself.

@@ -9,7 +9,7 @@ from kshim.explain.candidate import Candidate
 from kshim.explain.causes import TOLD_BY_BROKER, Cause
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.disturbances import Disturbance, What
-from kshim.explain.facts import FORGOTTEN, HEARTBEAT_MS, START_MS, UNSEEN, Kind, Known
+from kshim.explain.facts import FORGOTTEN, HEARTBEAT_MS, POLL_MS, START_MS, UNSEEN, Kind, Known
 from kshim.explain.hypotheses.departures import evidence_for
 from kshim.explain.lives import Group, Life
 from kshim.explain.member_ids import is_made_by_client
@@ -187,6 +187,9 @@ def _together(silent: Sequence[Disturbance], known: Known) -> Iterator[list[Dist
 def _slack_ms(each: Disturbance, known: Known) -> float:
     """How much later than its last sign of life a member may have fallen silent: commits are rarer than heartbeats."""
     session_ms = known.session_ms(each.member.member_id if each.member else None)
+    activity = each.fact.activity
+    if activity is not None and activity.last_fetch_ms is not None and activity.last_fetch_ms >= each.from_ms:
+        return POLL_MS  # it had fetched until the end, several times a second
     if each.fact.is_observed:
         return min(session_ms / 2, HEARTBEAT_MS)
     usual_ms = each.fact.committed.usual_ms if each.fact.committed is not None else None
@@ -234,19 +237,16 @@ def _of_hosts(
         Evidence(f"{each.name or each.group} {where} was gone, or let others wait, at the same time", Step.LIKELY)
         for each in waited_for
     ]
-    shared += [
-        Evidence(f"{life.member.name} on the same host went on", Step.UNLIKELY)
-        for life in others
-        if life.member.host in hosts and life not in lives
-    ]
     shared += [one for each in together for one in evidence_for(each, known, Cause.NETWORK_CUT, Cause.PAUSED)]
+    went_on = [life for life in others if life.member.host in hosts and life not in lives]
     returned = sorted(
         each.life.next.began_ms for each in together if each.life is not None and each.life.next is not None
     )
     # What kept all of them from sending ended at one time, and clients retry within seconds.
-    if len(returned) > 1 and returned[-1] - returned[0] <= START_MS:
+    spread_ms = returned[-1] - returned[0] if len(returned) > 1 else None
+    if spread_ms is not None and spread_ms <= HEARTBEAT_MS + POLL_MS:
         shared.append(Evidence("they were back at the same time", Step.LIKELY))
-    elif len(returned) > 1:
+    elif spread_ms is not None and spread_ms > START_MS:
         shared.append(Evidence("they came back one by one", Step.UNLIKELY))
     if returned:
         away = [each for each in together if each.life is not None and each.life.next is None]
@@ -261,9 +261,17 @@ def _of_hosts(
     stalled = [same] if kept and all(kept) else []
     # Members of different hosts may fall silent within the same few seconds by chance.
     prior = -4.0 if host is None else -2.0
+    cut += [Evidence(_went_on(life), Step.UNLIKELY) for life in went_on]
     yield Candidate(Cause.NETWORK_CUT, explained, (*shared, *cut), prior, host)
     if host is not None:
+        # A network may be cut for some of a host's processes, and a host stands still with all of them.
+        is_certain = all(each.fact.is_observed for each in together)
+        stalled += [Evidence(_went_on(life), Step.MUST_NOT if is_certain else Step.UNLIKELY) for life in went_on]
         yield Candidate(Cause.HOST_STALLED, explained, (*shared, *stalled), prior=-2.5, host=host)
+
+
+def _went_on(life: Life) -> str:
+    return f"{life.member.name} on the same host went on"
 
 
 def _has_member(group: Group | None, hosts: Set[str | None], at_ms: int) -> bool:

@@ -21,6 +21,7 @@ _UNRELEASED = "unreleased_instance_id"
 _KINDS = {
     "member_joined": Kind.JOINED,
     "member_fenced": Kind.REPLACED,
+    "join_completed": Kind.JOIN_COMPLETED,
     "rebalance_completed": Kind.COMPLETED,
     "group_emptied": Kind.EMPTIED,
     "coordinator_loaded": Kind.LOADED,
@@ -42,14 +43,14 @@ def fact_of_event(event: Event) -> Fact | None:
         group=event["group"],
         kind=kind,
         source=f"event {event['event_id']}",
-        member=None if trigger is None else _member(trigger),
+        member=None if trigger is None or kind is Kind.JOIN_COMPLETED else _member(trigger),
         reason=event["reason"],
         client_reason=None if trigger is None else trigger["client_reason"],
         other_id=event["replaced_member_id"],
         state=event["state_from"],
         activity=_activity(event["run"], event.get("activity")),
         subscription=_subscription(event.get("subscription")),
-        phases=_phases(event) if kind is Kind.COMPLETED else None,
+        phases=_phases(event) if kind in (Kind.JOIN_COMPLETED, Kind.COMPLETED) else None,
     )
 
 
