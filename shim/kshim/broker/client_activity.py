@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from kshim.history.activity import Activity
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kshim.coordinator.step import Now
     from kshim_protocol.apis import Api
 
@@ -20,6 +22,10 @@ V = TypeVar("V")
 
 KEPT_MAX: Final = 100_000
 """So many members, and so many clients that fetch, are remembered; the oldest are forgotten first."""
+_FETCHERS_MAX: Final = 64
+"""So many connections that fetch are remembered of one client id and host."""
+_TOGETHER_MS: Final = 500
+"""Connections of one process are opened, and closed, within so short a time."""
 
 
 class ConnectedClient:
@@ -30,6 +36,7 @@ class ConnectedClient:
         "closed_ms",
         "connection_id",
         "last_api",
+        "last_fetch_ms",
         "last_now",
         "member_id",
         "opened_ms",
@@ -46,6 +53,8 @@ class ConnectedClient:
         self.last_now: Now | None = None
         """When its last request came. The router sets it, as the following."""
         self.last_api: Api | None = None
+        self.last_fetch_ms: int | None = None
+        """When its last Fetch came; None: there was none."""
         self.closed_ms: int | None = None
         self.closed_by: str | None = None
 
@@ -62,7 +71,7 @@ class ClientActivity:
     def __init__(self) -> None:
         self._numbers = count(1)
         self._members: dict[str, ConnectedClient] = {}
-        self._fetches_ms: dict[tuple[str, str], int] = {}
+        self._fetchers: dict[tuple[str, str], list[ConnectedClient]] = {}
 
     def introduced(self, client: ConnectedClient, software: str | None, now: Now) -> None:
         """A client has said what it is (ApiVersions)."""
@@ -76,9 +85,13 @@ class ClientActivity:
         if member_id:
             _put(self._members, member_id, client)
 
-    def fetched(self, client_id: str | None, client_host: str, now: Now) -> None:
+    def fetched(self, client: ConnectedClient, client_id: str | None, client_host: str, now: Now) -> None:
         """A consumer sends a Fetch."""
-        _put(self._fetches_ms, (client_id or "", client_host), now.wall_ms)
+        if client.last_fetch_ms is None:
+            self._enter(client, now)
+            key = (client_id or "", client_host)
+            _put(self._fetchers, key, [*self._fetchers.get(key, ())[1 - _FETCHERS_MAX :], client])
+        client.last_fetch_ms = now.wall_ms
 
     def of(self, member_id: str, client_id: str, client_host: str) -> Activity | None:
         """See `Activities`."""
@@ -92,7 +105,7 @@ class ClientActivity:
             client.closed_by,
             client.last_now.wall_ms,
             client.last_api.name,
-            self._fetches_ms.get((client_id, client_host)),
+            _last_fetch_ms(client, self._fetchers.get((client_id, client_host), ())),
             client.software,
         )
 
@@ -105,6 +118,28 @@ class ClientActivity:
     def _enter(self, client: ConnectedClient, now: Now) -> None:
         if not client.connection_id:
             client.connection_id, client.opened_ms = next(self._numbers), now.wall_ms
+
+
+def _last_fetch_ms(client: ConnectedClient, fetchers: Sequence[ConnectedClient]) -> int | None:
+    """The last Fetch of the process of a member, which mostly has other connections for it; None: it is not known which.
+
+    Where processes share a client id and a host, its own connections are opened together, or closed together.
+    """
+    mine = [each for each in fetchers if each is client] or list(fetchers)
+    for time_of in (_closed_ms, _opened_ms):
+        at_ms = time_of(client)
+        if len(mine) > 1 and at_ms is not None:
+            near = [each for each in mine if abs((time_of(each) or 0) - at_ms) <= _TOGETHER_MS]
+            mine = near or mine
+    return mine[0].last_fetch_ms if len(mine) == 1 else None
+
+
+def _opened_ms(client: ConnectedClient) -> int | None:
+    return client.opened_ms
+
+
+def _closed_ms(client: ConnectedClient) -> int | None:
+    return client.closed_ms
 
 
 def _put(kept: dict[K, V], key: K, value: V) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kshim.explain.causes import TOLD_BY_BROKER
-from kshim.explain.facts import Activity, Fact, Kind, Member, Phases, Subscription
+from kshim.explain.facts import HEARTBEAT_MS, Activity, Fact, Kind, Member, Phases, Subscription
 
 Event = Mapping[str, Any]
 
@@ -123,9 +123,16 @@ def _activity(run: str, row: Mapping[str, Any] | None) -> Activity | None:
         closed_by=row["closed_by"],
         last_request_ms=row["last_request_ms"],
         last_api=row["last_api"],
-        last_fetch_ms=row["last_fetch_ms"],
+        last_fetch_ms=_fetch_ms(row["last_fetch_ms"], row["closed_ms"]),
         software=row["software"],
     )
+
+
+def _fetch_ms(last_fetch_ms: int | None, closed_ms: int | None) -> int | None:
+    """When it fetched last; not after its end: events of earlier versions have that of any process with its client id and host."""
+    if last_fetch_ms is None or closed_ms is None or last_fetch_ms <= closed_ms + HEARTBEAT_MS:
+        return last_fetch_ms
+    return None
 
 
 def _subscription(row: Mapping[str, Any] | None) -> Subscription | None:
