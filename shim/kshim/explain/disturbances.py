@@ -219,7 +219,8 @@ def _long_join(group: Group, fact: Fact, phases: Phases) -> Iterator[Disturbance
         for life in group.lives
     )
     # Who has just begun the phase, as the first of a group, is waited for by nobody.
-    if group.alive_at(began_ms - BEGINS_MS) and not is_excused:
+    awaited = [life for life in group.alive_at(began_ms - 1) if life.began_ms < began_ms - BEGINS_MS]
+    if awaited and not is_excused:
         last = fact._replace(member=phases.last_to_join)
         yield Disturbance(What.SLOW_JOIN, group.name, began_ms, joined_ms, last, group.life_of(phases.last_to_join))
 

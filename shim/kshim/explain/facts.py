@@ -140,6 +140,10 @@ class Committed(NamedTuple):
     """The last one while they were its."""
     usual_ms: int | None
     """How much time there usually is between two; None: there were too few."""
+    before_ms: int | None = None
+    """The one before the last, while they were its; None: there was none."""
+    is_none: bool = False
+    """There was none at all: `last_ms` is when it got them."""
 
 
 class Fact(NamedTuple):
