@@ -9,7 +9,7 @@ from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.disturbances import Disturbance, What
-from kshim.explain.facts import HEARTBEAT_MS, POLL_MS, UNSEEN, Kind, Known
+from kshim.explain.facts import HEARTBEAT_MS, POLL_MS, UNSEEN, Committed, Kind, Known
 from kshim.explain.lives import Life
 from kshim.explain.member_ids import keeps_id
 from kshim.explain.weigh import Evidence, Step
@@ -161,7 +161,7 @@ def _seen(life: Life, known: Known) -> _Seen:
 
 
 def _closed_in_order(life: Life, session_ms: int) -> bool | None:
-    """A consumer that closes commits, whenever its last commit was, and ends. Else commits come regularly, between heartbeats."""
+    """A consumer that closes commits what it has processed, whenever its last commit was, and ends. Else commits come regularly, between heartbeats."""
     gone, activity = life.gone, life.activity
     assert gone is not None
     if activity is not None:
@@ -171,14 +171,21 @@ def _closed_in_order(life: Life, session_ms: int) -> bool | None:
     found = gone.committed
     if found is None or found.is_none or not gone.is_observed:
         return None
-    if gone.kind is Kind.EXPIRED and abs(gone.ts_ms - found.last_ms - session_ms) > _TIMER_MS:
-        return False  # a heartbeat was last
-    if found.before_ms is None or found.usual_ms is None:
-        return True if gone.kind is Kind.EXPIRED else None
-    gap_ms = found.last_ms - found.before_ms
-    if gap_ms < _EARLY * found.usual_ms:
-        return True
-    return False if gap_ms <= _LATE * found.usual_ms else None
+    is_early = _is_early(found)
+    if gone.kind is not Kind.EXPIRED:
+        return True if is_early else None
+    since_ms = gone.ts_ms - session_ms - found.last_ms
+    if abs(since_ms) <= _TIMER_MS:
+        return True if is_early or found.before_ms is None else None
+    # A heartbeat was last. Who had committed just before would have had something to commit.
+    return False if found.usual_ms is not None and 0 < since_ms <= found.usual_ms else None
+
+
+def _is_early(found: Committed) -> bool:
+    """Whether the last commit of a member that commits by a timer came ahead of it."""
+    if found.before_ms is None or found.usual_ms is None or found.usual_ms > _AUTO_COMMIT_MS + _AT_ONCE_MS:
+        return False
+    return found.last_ms - found.before_ms < _EARLY * found.usual_ms
 
 
 def _was_stopped(life: Life) -> bool | None:
