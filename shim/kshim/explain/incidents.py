@@ -13,7 +13,7 @@ from kshim.explain.disturbances import Disturbance, Key, What, disturbances
 from kshim.explain.effects import Effect, effects
 from kshim.explain.facts import HEARTBEAT_MS, Fact, Known, Profile
 from kshim.explain.hypotheses.departures import DEPARTURES, candidates_of_departure
-from kshim.explain.hypotheses.fleet import broker_restarts, groups_on_hosts, host_failures
+from kshim.explain.hypotheses.fleet import broker_restarts, groups_on_hosts, host_failures, process_failures
 from kshim.explain.hypotheses.groups import candidates_of_group
 from kshim.explain.hypotheses.others import candidates_of_other
 from kshim.explain.lives import Group, Span, downtimes
@@ -143,7 +143,11 @@ class Explainer:
         on_hosts = groups_on_hosts(groups.values())
 
         def of_fleet(free: Sequence[Disturbance]) -> list[Candidate]:
-            return [*broker_restarts(free, known), *host_failures(free, on_hosts, known)]
+            return [
+                *broker_restarts(free, known),
+                *host_failures(free, on_hosts, known),
+                *process_failures(free, known),
+            ]
 
         chosen, rest = _choose_several(found, singles, of_fleet)
         by_group: dict[str, list[Disturbance]] = defaultdict(list)
@@ -383,10 +387,21 @@ def _belong_together(part: Sequence[_Chosen], each: _Chosen, known: Known) -> bo
     return begins_ms - ended_ms <= _quiet_ms(each.best, known)
 
 
+_QUICK = (
+    Cause.SCALE_UP,
+    Cause.SCALE_DOWN,
+    Cause.PARTITIONS_ADDED,
+    Cause.HOST_STALLED,
+    Cause.NETWORK_CUT,
+    Cause.UNKNOWN,
+)
+"""What is over soon: a session timeout later it is another one."""
+
+
 def _quiet_ms(best: Candidate, known: Known) -> int:
     first = best.explains[0]
     member_id = first.member.member_id if first.member is not None else None
-    is_quick = best.cause in (Cause.SCALE_UP, Cause.SCALE_DOWN, Cause.PARTITIONS_ADDED, Cause.UNKNOWN)
+    is_quick = best.cause in _QUICK
     return known.session_ms(member_id) if is_quick else known.rebalance_ms(member_id)
 
 

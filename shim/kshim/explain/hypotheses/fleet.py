@@ -16,6 +16,8 @@ from kshim.explain.member_ids import is_made_by_client
 from kshim.explain.weigh import Evidence, Step
 
 _MEMBERS_OF_A_HOST = 2
+_AT_ONCE_MS = 300
+"""How far apart threads of one process do the same thing at most."""
 _LATE_MS = 500
 """How late a timer of a group that was just loaded may be."""
 
@@ -151,6 +153,44 @@ def host_failures(found: Sequence[Disturbance], groups: OnHosts, known: Known) -
             ]
             if len({_process(each) for each in (*together, *waited_for)}) >= _MEMBERS_OF_A_HOST:
                 yield from _of_hosts(host, together, slow, groups, known)
+
+
+def process_failures(found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
+    """Members of one process, as threads of it are: they joined at the same time, fell silent together, and were back together."""
+    by_start: dict[tuple[str, str | None], list[Disturbance]] = {}
+    for each in sorted((each for each in found if _fell_silent(each)), key=_begin):
+        by_start.setdefault((each.group, _host(each)), []).append(each)
+    for mine in by_start.values():
+        for together in _together(mine, known):
+            for siblings in _siblings(together):
+                lives = [each.life for each in siblings if each.life is not None]
+                back = [life.next.began_ms for life in lives if life.next is not None]
+                shared = [Evidence(f"{each.name} had joined at the same time", Step.LIKELY) for each in siblings]
+                if len(back) == len(lives) and max(back) - min(back) <= _AT_ONCE_MS:
+                    shared.append(Evidence("they were back at the very same time", Step.MUST))
+                elif back:
+                    shared.append(Evidence("they did not come back at the very same time", Step.MUST_NOT))
+                for cause in (Cause.PAUSED, Cause.KILLED):
+                    own = [one for each in siblings for one in evidence_for(each, known, cause)]
+                    yield Candidate(cause, tuple(siblings), (*shared, *own), prior=-2.0)
+
+
+def _siblings(together: Sequence[Disturbance]) -> Iterator[list[Disturbance]]:
+    """Those whose clients joined for the first time within a moment."""
+    part: list[Disturbance] = []
+    for each in sorted(together, key=_first_ms):
+        if part and _first_ms(each) - _first_ms(part[-1]) > _AT_ONCE_MS:
+            if len(part) > 1:
+                yield part
+            part = []
+        if _first_ms(each) > 0:
+            part.append(each)
+    if len(part) > 1:
+        yield part
+
+
+def _first_ms(each: Disturbance) -> int:
+    return 0 if each.life is None else each.life.first.began_ms
 
 
 def _begin(each: Disturbance) -> int:
