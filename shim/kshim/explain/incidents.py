@@ -146,7 +146,7 @@ class Explainer:
             return [
                 *broker_restarts(free, known),
                 *host_failures(free, on_hosts, known),
-                *process_failures(free, known),
+                *process_failures(free, groups, known),
             ]
 
         chosen, rest = _choose_several(found, singles, of_fleet)
@@ -249,8 +249,11 @@ def together(incidents: Iterable[Incident]) -> list[Incident]:
 
 def _is_same_time(part: Sequence[Incident], each: Incident) -> bool:
     apart_ms = each.from_ms - max(before.to_ms for before in part)
+    is_again = not {name for before in part for name in before.groups}.isdisjoint(each.groups)
     if each.cause in _ONCE:
-        return apart_ms <= HEARTBEAT_MS and not {name for before in part for name in before.groups} & set(each.groups)
+        return apart_ms <= HEARTBEAT_MS and not is_again
+    if each.cause is Cause.BROKER_RESTARTED and is_again:
+        return False
     return apart_ms <= each.quiet_ms
 
 
@@ -380,7 +383,7 @@ def _merged(chosen: Sequence[_Chosen], known: Known) -> list[list[_Chosen]]:
 
 
 def _belong_together(part: Sequence[_Chosen], each: _Chosen, known: Known) -> bool:
-    if each.best.cause in _ONCE:
+    if each.best.cause in _ONCE or each.best.cause is Cause.BROKER_RESTARTED:
         return False
     begins_ms = min(one.from_ms for one in each.best.explains)
     ended_ms = max(one.to_ms for before in part for one in before.best.explains)

@@ -257,6 +257,17 @@ class Group:
             hosts = hosts or {other.member.host for other in there if self._is_silent_at(other, life.began_ms)}
             if len(hosts) == 1:
                 life.member = life.member._replace(host=hosts.pop())
+        self._find_only_host()
+
+    def _find_only_host(self) -> None:
+        """Where all of a group are on one host, so is a client that was gone before there was a record of it."""
+        known = {life.member.name: life.member.host for life in self.lives if life.member.host is not None}
+        if len(known) < 2 or len(set(known.values())) > 1:
+            return
+        (host,) = set(known.values())
+        for life in self.lives:
+            if life.member.host is None:
+                life.member = life.member._replace(host=host)
 
     def _is_silent_at(self, life: Life, ts_ms: int) -> bool:
         """Whether nothing is heard any more of a member whose session will expire."""

@@ -121,7 +121,11 @@ def _seen(life: Life, known: Known) -> _Seen:
                 shortest_ms = min(shortest_ms, poll_ms - usual_ms)
                 is_timed = usual_ms <= _AUTO_COMMIT_MS + _AT_ONCE_MS
                 has_stopped = quiet_ms > (usual_ms + _AT_ONCE_MS if is_timed else _LATE * usual_ms)
-            stopped_committing = has_stopped and shortest_ms < until_ms - gone.committed.last_ms <= longest_ms
+            quiet_until_ms = until_ms - gone.committed.last_ms
+            if quiet_until_ms <= shortest_ms:
+                stopped_committing = False
+            elif has_stopped and quiet_until_ms <= longest_ms:
+                stopped_committing = True
             # A commit may have been due as long ago as there is between two; then a process was stopped and another one started.
             has_ended = quiet_ms > max(usual_ms + _PROCESS_MS, _LATE * usual_ms)
             unrenewed_ms = gone.ts_ms - max(gone.committed.last_ms, life.renewed_ms)

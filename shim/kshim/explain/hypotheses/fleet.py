@@ -155,7 +155,9 @@ def host_failures(found: Sequence[Disturbance], groups: OnHosts, known: Known) -
                 yield from _of_hosts(host, together, slow, groups, known)
 
 
-def process_failures(found: Sequence[Disturbance], known: Known) -> Iterator[Candidate]:
+def process_failures(
+    found: Sequence[Disturbance], groups: Mapping[str, Group], known: Known
+) -> Iterator[Candidate]:
     """Members of one process, as threads of it are: they joined at the same time, fell silent together, and were back together."""
     by_start: dict[tuple[str, str | None], list[Disturbance]] = {}
     for each in sorted((each for each in found if _fell_silent(each)), key=_begin):
@@ -170,6 +172,12 @@ def process_failures(found: Sequence[Disturbance], known: Known) -> Iterator[Can
                     shared.append(Evidence("they were back at the very same time", Step.MUST))
                 elif back:
                     shared.append(Evidence("they did not come back at the very same time", Step.MUST_NOT))
+                first_ms = siblings[0].life.first.began_ms if siblings[0].life is not None else 0
+                shared += [
+                    Evidence(f"{life.member.name} had joined at the same time, too, and went on", Step.MUST_NOT)
+                    for life in groups[siblings[0].group].alive_at(siblings[0].from_ms)
+                    if life not in lives and abs(life.first.began_ms - first_ms) <= _AT_ONCE_MS
+                ]
                 for cause in (Cause.PAUSED, Cause.KILLED):
                     own = [one for each in siblings for one in evidence_for(each, known, cause)]
                     yield Candidate(cause, tuple(siblings), (*shared, *own), prior=-2.0)
