@@ -309,7 +309,10 @@ def _of_hosts(
     stalled = [same] if kept and all(kept) else []
     # Members of different hosts may fall silent within the same few seconds by chance.
     prior = -4.0 if host is None else -2.0
-    cut += [Evidence(_went_on(life), Step.UNLIKELY) for life in went_on]
+    against = [Evidence(_went_on(life), Step.UNLIKELY) for life in went_on]
+    # Where all clients are on one host, or behind one address, that others of it went on says little more than one of them does.
+    is_one_place = len(groups) == 1 and len({each.group for each in together}) == 1
+    cut += against[:1] if is_one_place else against
     yield Candidate(Cause.NETWORK_CUT, explained, (*shared, *cut), prior, host)
     if host is not None:
         # A network may be cut for some of a host's processes, and a host stands still with all of them.
