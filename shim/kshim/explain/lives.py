@@ -46,6 +46,8 @@ class Life:
         self.previous: Life | None = None
         self.away_ms = 0
         """How long it took until `next` was there, without the time in which no coordinator was."""
+        self.uncommitted_ms = 0
+        """How long before it was gone it had committed last, without the time in which no coordinator was; 0: unknown."""
         self.joined_last_ms: int | None = None
         """When it sent its last JoinGroup at the earliest, if its session expired one timeout after that phase JOIN."""
         self.renewed_ms = 0
@@ -158,6 +160,8 @@ class Group:
         self._find_last_joins()
         self._link()
         for life in self.lives:
+            if life.gone is not None and life.gone.committed is not None:
+                life.uncommitted_ms = self.up_ms(life.gone.committed.last_ms, life.gone.ts_ms)
             if life.gone is not None and life.next is not None:
                 life.away_ms = self.up_ms(life.gone.ts_ms, life.next.began_ms)
 

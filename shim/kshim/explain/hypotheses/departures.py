@@ -107,7 +107,7 @@ def _seen(life: Life, known: Known) -> _Seen:
     is_open = stopped_fetching = stopped_committing = uncommitted_ms = None
     has_outlived = False
     if gone.committed is not None:
-        quiet_ms, usual_ms = gone.ts_ms - gone.committed.last_ms, gone.committed.usual_ms
+        quiet_ms, usual_ms = life.uncommitted_ms, gone.committed.usual_ms
         if usual_ms is not None:
             has_missed = quiet_ms > _MISSED * usual_ms
             # It leaves, or sends no more heartbeats, when its poll takes too long; who was quiet for longer had other reasons.
@@ -121,7 +121,7 @@ def _seen(life: Life, known: Known) -> _Seen:
                 shortest_ms = min(shortest_ms, poll_ms - usual_ms)
                 is_timed = usual_ms <= _AUTO_COMMIT_MS + _AT_ONCE_MS
                 has_stopped = quiet_ms > (usual_ms + _AT_ONCE_MS if is_timed else _LATE * usual_ms)
-            quiet_until_ms = until_ms - gone.committed.last_ms
+            quiet_until_ms = until_ms - gone.ts_ms + quiet_ms
             if quiet_until_ms <= shortest_ms:
                 stopped_committing = False
             elif has_stopped and quiet_until_ms <= longest_ms:
