@@ -105,7 +105,9 @@ def test_fetches_of_the_same_client_over_another_connection(kshim: Kshim) -> Non
         assert activity(kshim)["last_fetch_ms"] == pytest.approx(fetched * 1_000, abs=5_000)
 
 
-def test_fetches_of_processes_that_share_a_client_id_and_a_host_are_told_apart_by_when_they_connect(kshim: Kshim) -> None:
+def test_fetches_of_processes_that_share_a_client_id_and_a_host_are_told_apart_by_when_they_connect(
+    kshim: Kshim,
+) -> None:
     with member(kshim) as ann, member(kshim) as fetcher:
         settled(ann)
         fetch = FetchRequest(max_wait_ms=0, min_bytes=0, topics=())

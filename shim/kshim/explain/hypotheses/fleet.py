@@ -155,9 +155,7 @@ def host_failures(found: Sequence[Disturbance], groups: OnHosts, known: Known) -
                 yield from _of_hosts(host, together, slow, groups, known)
 
 
-def process_failures(
-    found: Sequence[Disturbance], groups: Mapping[str, Group], known: Known
-) -> Iterator[Candidate]:
+def process_failures(found: Sequence[Disturbance], groups: Mapping[str, Group], known: Known) -> Iterator[Candidate]:
     """Members of one process, as threads of it are: they joined at the same time, fell silent together, and were back together."""
     by_start: dict[tuple[str, str | None], list[Disturbance]] = {}
     for each in sorted((each for each in found if _fell_silent(each)), key=_begin):
