@@ -259,3 +259,9 @@ def test_what_is_fetched_after_a_process_has_ended_is_fetched_by_another_one_of_
     assert before is not None
     assert after is not None
     assert [fact.activity and fact.activity.last_fetch_ms for fact in (before, after)] == [SECOND, None]
+
+
+def test_members_that_all_come_back_when_the_broker_does_are_of_no_process_that_was_killed() -> None:
+    story = a_process_of_three().stops(HOUR).loads(HOUR + 6 * SECOND)
+    all_fall_silent_and_are_back(story, HOUR + 8 * SECOND)
+    assert [cause for cause, _ in story.causes()][2:] == ["broker_restarted"]

@@ -16,6 +16,8 @@ from kshim.explain.member_ids import is_made_by_client
 from kshim.explain.weigh import Evidence, Step
 
 _MEMBERS_OF_A_HOST = 2
+_GRACE = 1.25
+"""Within so many session timeouts after a load members come back, or expire."""
 _AT_ONCE_MS = 300
 """How far apart threads of one process do the same thing at most."""
 _LATE_MS = 500
@@ -93,7 +95,7 @@ def _follows(each: Disturbance, began_ms: int, ended_ms: int, loaded_ms: int, kn
             return False
         if each.life is not None and each.life.is_same_process_as_next(known) is False:
             return False  # it was gone for good, and another one was started
-        return began_ms <= each.fact.ts_ms <= ended_ms + 1.25 * session_ms
+        return began_ms <= each.fact.ts_ms <= ended_ms + _GRACE * session_ms
     # A phase JOIN that began then had to wait until its members had found the coordinator.
     at_ms = each.from_ms if each.what is What.SLOW_JOIN else each.fact.ts_ms
     return began_ms <= at_ms <= ended_ms + session_ms
@@ -158,7 +160,10 @@ def host_failures(found: Sequence[Disturbance], groups: OnHosts, known: Known) -
 def process_failures(found: Sequence[Disturbance], groups: Mapping[str, Group], known: Known) -> Iterator[Candidate]:
     """Members of one process, as threads of it are: they joined at the same time, fell silent together, and were back together."""
     by_start: dict[tuple[str, str | None], list[Disturbance]] = {}
+    loaded = [each for each in found if each.what is What.LOADED]
     for each in sorted((each for each in found if _fell_silent(each)), key=_begin):
+        if any(load.group == each.group and _is_near(each, load, known) for load in loaded):
+            continue  # all members do the same when the broker is there again
         by_start.setdefault((each.group, _host(each)), []).append(each)
     for mine in by_start.values():
         for together in _together(mine, known):
@@ -179,6 +184,12 @@ def process_failures(found: Sequence[Disturbance], groups: Mapping[str, Group], 
                 for cause in (Cause.PAUSED, Cause.KILLED):
                     own = [one for each in siblings for one in evidence_for(each, known, cause)]
                     yield Candidate(cause, tuple(siblings), (*shared, *own), prior=-2.0)
+
+
+def _is_near(each: Disturbance, load: Disturbance, known: Known) -> bool:
+    """Whether a session ended so soon after a load that it may have ended for that."""
+    session_ms = known.session_ms(each.member.member_id if each.member else None)
+    return load.from_ms <= each.fact.ts_ms <= load.to_ms + _GRACE * session_ms
 
 
 def _siblings(together: Sequence[Disturbance]) -> Iterator[list[Disturbance]]:

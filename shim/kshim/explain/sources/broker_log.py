@@ -39,8 +39,8 @@ def facts_of_log(
                 yield Fact(row["ts_ms"], name, Kind.STOPPING, f"log line {row['line']}")
             continue
         if row["type"] == "static_fenced":
-            if (name := replaced.get(row["member_id"])) is not None:
-                yield groups[name].heard(row)
+            if row["member_id"] in replaced:
+                yield groups[replaced[row["member_id"]]].heard(row)
             continue
         group_id = row["group_id"]
         if row["type"] == "static_replaced":

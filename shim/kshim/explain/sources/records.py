@@ -161,12 +161,12 @@ def committed(newest: Iterable[Snapshot], member_id: str, commits: Commits, at_m
         since |= {part: snapshot.ts_ms for part in mine.partitions if part in since or not since}
     if not since:
         return None
-    mine = sorted({at for part, ts_ms in since.items() for at in _within(commits.get(part, ()), ts_ms, at_ms)})
-    usual_ms = _usual_of_member_ms(mine[-_KNOWN:], since, commits, at_ms)
-    if not mine:
+    times = sorted({at for part, ts_ms in since.items() for at in _within(commits.get(part, ()), ts_ms, at_ms)})
+    usual_ms = _usual_of_member_ms(times[-_KNOWN:], since, commits, at_ms)
+    if not times:
         return None if usual_ms is None else Committed(min(since.values()), usual_ms, is_none=True)
-    before = [at for at in mine if mine[-1] - at >= _AT_ONCE_MS]
-    return Committed(mine[-1], usual_ms, before[-1] if before else None)
+    before = [at for at in times if times[-1] - at >= _AT_ONCE_MS]
+    return Committed(times[-1], usual_ms, before[-1] if before else None)
 
 
 def _usual_of_member_ms(
