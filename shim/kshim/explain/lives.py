@@ -265,10 +265,11 @@ class Group:
 
     def _find_only_host(self) -> None:
         """Where all of a group are on one host, so is a client that was gone before there was a record of it."""
-        known = {life.member.name: life.member.host for life in self.lives if life.member.host is not None}
-        if len(known) < 2 or len(set(known.values())) > 1:
+        known = {life.member.member_id: life.member.host for life in self.lives if life.member.host is not None}
+        hosts = set(known.values())
+        if len(known) < 2 or len(hosts) > 1:
             return
-        (host,) = set(known.values())
+        (host,) = hosts
         for life in self.lives:
             if life.member.host is None:
                 life.member = life.member._replace(host=host)

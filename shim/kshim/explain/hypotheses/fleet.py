@@ -13,9 +13,10 @@ from kshim.explain.facts import FORGOTTEN, HEARTBEAT_MS, POLL_MS, START_MS, UNSE
 from kshim.explain.hypotheses.departures import evidence_for
 from kshim.explain.lives import Group, Life
 from kshim.explain.member_ids import is_made_by_client
-from kshim.explain.weigh import Evidence, Step
+from kshim.explain.weigh import Evidence, Step, weight
 
 _MEMBERS_OF_A_HOST = 2
+_EXCLUDED = Step.MUST_NOT.value + Step.LIKELY.value
 _GRACE = 1.25
 """Within so many session timeouts after a load members come back, or expire."""
 _AT_ONCE_MS = 300
@@ -135,7 +136,7 @@ def groups_on_hosts(groups: Iterable[Group]) -> OnHosts:
 
 def host_failures(found: Sequence[Disturbance], groups: OnHosts, known: Known) -> Iterator[Candidate]:
     """Members of one host, or of several, that fell silent at the same time: within a heartbeat interval."""
-    silent = sorted((each for each in found if _fell_silent(each)), key=_begin)
+    silent = sorted((each for each in found if _fell_silent(each) and not _has_ended(each, known)), key=_begin)
     by_host: dict[str | None, list[Disturbance]] = {}
     for each in silent:
         by_host.setdefault(_host(each), []).append(each)
@@ -155,6 +156,13 @@ def host_failures(found: Sequence[Disturbance], groups: OnHosts, known: Known) -
             ]
             if len({_process(each) for each in (*together, *waited_for)}) >= _MEMBERS_OF_A_HOST:
                 yield from _of_hosts(host, together, slow, groups, known)
+            # Something else may have befallen another group at the same time.
+            of_groups = [
+                [each for each in together if each.group == name] for name in {each.group for each in together}
+            ]
+            for part in of_groups if len(of_groups) > 1 else ():
+                if len({_process(each) for each in part}) >= _MEMBERS_OF_A_HOST:
+                    yield from _of_hosts(host, part, slow, groups, known)
 
 
 def process_failures(found: Sequence[Disturbance], groups: Mapping[str, Group], known: Known) -> Iterator[Candidate]:
@@ -223,7 +231,14 @@ def _process(each: Disturbance) -> int:
 
 
 def _fell_silent(each: Disturbance) -> bool:
-    return each.fact.kind is Kind.EXPIRED and each.life is not None and _host(each) is not None
+    """Whether its session expired, other than because it had to give up partitions, which some clients do without a heartbeat."""
+    is_known = each.life is not None and _host(each) is not None
+    return is_known and each.fact.kind is Kind.EXPIRED and each.fact.told_ms is None
+
+
+def _has_ended(each: Disturbance, known: Known) -> bool:
+    """Whether its process has ended, as its connection tells."""
+    return weight(0, evidence_for(each, known, Cause.NETWORK_CUT, Cause.PAUSED)) <= _EXCLUDED
 
 
 def _together(silent: Sequence[Disturbance], known: Known) -> Iterator[list[Disturbance]]:
