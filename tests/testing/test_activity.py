@@ -133,6 +133,17 @@ def test_fetches_of_processes_that_connect_at_the_same_time_are_those_of_nobody(
         assert [each["activity"]["last_fetch_ms"] for each in events(kshim, "member_left")] == [None, None]
 
 
+def test_two_connections_that_speak_for_one_member_are_of_one_process(kshim: Kshim) -> None:
+    with member(kshim) as ann, member(kshim) as again, member(kshim) as fetcher:
+        settled(ann)
+        again.identity = ann.identity
+        assert again.heartbeat() == ErrorCode.NONE
+        fetcher.client.ask(FetchRequest(max_wait_ms=0, min_bytes=0, topics=()), 4)
+        fetched = kshim.clock.now
+        kshim.clock.advance(46)
+        assert activity(kshim)["last_fetch_ms"] == pytest.approx(fetched * 1_000, abs=5_000)
+
+
 def test_a_process_that_fetches_over_a_new_connection_has_not_stopped_fetching(kshim: Kshim) -> None:
     fetch = FetchRequest(max_wait_ms=0, min_bytes=0, topics=())
     with member(kshim) as ann:

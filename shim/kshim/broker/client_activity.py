@@ -137,7 +137,7 @@ def _last_fetch_ms(
     Where processes share a client id and a host, connections of one of them are opened together, or closed together. `speakers`: those
     that spoke for members with the client id and host.
     """
-    others = [each for each in speakers if each is not client and _is_beside(each, client)]
+    others = [each for each in speakers if each.member_id != client.member_id and _is_beside(each, client)]
     mine: list[int] = []
     anybodys: list[int] = []
     for each in fetchers:
