@@ -144,7 +144,7 @@ def _last_fetch_ms(
         is_near, is_near_other = _is_near(each, client), any(_is_near(each, other) for other in others)
         if is_near_other and not is_near:
             continue
-        found = mine if not others or not is_near_other and is_near else anybodys
+        found = mine if not others or (not is_near_other and is_near) else anybodys
         found.append(each.last_fetch_ms or 0)
     last_ms = max(mine, default=None)
     return None if last_ms is None or max(anybodys, default=0) > last_ms else last_ms
