@@ -79,6 +79,19 @@ class Story:
         fields = {"other_id": old.member_id, "activity": activity, "committed": committed}
         return self._add(at_ms, "billing", Kind.REPLACED, member, **fields)
 
+    def is_heard_of(self, at_ms: int, member: Member) -> Story:
+        """A process sends a request for a member that another process has replaced."""
+        return self._add(at_ms, "billing", Kind.HEARD, member)
+
+    def ends_join(self, at_ms: int, *, join_ms: int) -> Story:
+        """A phase JOIN ends, and no assignment follows."""
+        phases = Phases(join_ms, None, None, None, None, None)
+        return self._add(at_ms, "billing", Kind.JOIN_COMPLETED, None, phases=phases)
+
+    def member(self, client: str) -> Member:
+        """The member that a client of the group `billing` is now."""
+        return self._members["billing", client][-1]
+
     def leaves(
         self,
         at_ms: int,

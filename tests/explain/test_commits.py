@@ -69,25 +69,32 @@ def every_second(begin_ms: int, end_ms: int) -> list[int]:
 def test_the_last_commit_of_a_member_is_that_of_any_of_its_partitions() -> None:
     record = snapshot(0, {"one": (0, 1), "two": (2,)})
     commits = {("orders", 0): every_second(0, 10 * SECOND), ("orders", 1): [500], ("orders", 2): [MINUTE]}
-    assert committed([record], "one-1", commits, MINUTE) == Committed(10 * SECOND, SECOND)
+    assert committed([record], "one-1", commits, MINUTE) == Committed(10 * SECOND, SECOND, 9 * SECOND)
 
 
 def test_commits_of_a_partition_before_a_member_had_it_are_not_its_own() -> None:
     records = [snapshot(0, {"one": (0,)}), snapshot(MINUTE, {"one": (), "two": (0,)})]
     commits = {("orders", 0): every_second(0, MINUTE - SECOND)}
-    assert committed(records[::-1], "two-1", commits, 2 * MINUTE) is None
+    assert committed(records[::-1], "two-1", commits, 2 * MINUTE) == Committed(MINUTE, SECOND, is_none=True)
 
 
 def test_commits_from_before_a_rebalance_that_left_a_member_its_partitions_are_its_own() -> None:
     records = [snapshot(0, {"one": (0,)}), snapshot(MINUTE, {"one": (0,), "two": (1,)})]
     commits = {("orders", 0): every_second(0, 40 * SECOND)}
-    assert committed(records[::-1], "one-1", commits, 2 * MINUTE) == Committed(40 * SECOND, SECOND)
+    assert committed(records[::-1], "one-1", commits, 2 * MINUTE) == Committed(40 * SECOND, SECOND, 39 * SECOND)
+
+
+def test_who_has_rarely_committed_yet_does_so_as_often_as_others_of_its_group() -> None:
+    record = snapshot(0, {"one": (0,), "two": (1, 2)})
+    commits = {("orders", part): [*range(part, MINUTE, 5 * SECOND)] for part in (1, 2)}
+    commits["orders", 0] = [4 * SECOND]
+    assert committed([record], "one-1", commits, MINUTE) == Committed(4 * SECOND, 5 * SECOND)
 
 
 def test_the_record_that_a_replacement_writes_at_once_has_the_old_member_no_more() -> None:
     records = [snapshot(0, {"one": (0,)}), snapshot(MINUTE, {"new": (0,)})]
     commits = {("orders", 0): every_second(0, 40 * SECOND)}
-    assert committed(records[::-1], "one-1", commits, MINUTE) == Committed(40 * SECOND, SECOND)
+    assert committed(records[::-1], "one-1", commits, MINUTE) == Committed(40 * SECOND, SECOND, 39 * SECOND)
 
 
 def test_who_commits_nothing_while_the_others_still_do_is_the_last_to_join() -> None:

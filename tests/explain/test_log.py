@@ -55,6 +55,25 @@ def facts_of(*lines: str) -> list[tuple[str, Kind, str]]:
     return [(fact.group, fact.kind, fact.reason) for fact in facts_of_log(numbered, {}, {})]
 
 
+def test_a_process_that_is_still_there_when_another_one_has_its_instance_id_is_heard_of() -> None:
+    facts = facts_of(
+        "[GroupCoordinator id=1] Static member with groupInstanceId=till and unknown member id joins group billing in Stable "
+        "state. Replacing previously mapped member till-1 with this groupInstanceId.",
+        "[GroupCoordinator id=1] Request memberId=till-1 for static member with groupInstanceId=till is fenced by existing "
+        "memberId=till-2 during operation heartbeat (org.apache.kafka.coordinator.group.classic.ClassicGroup)",
+    )
+    assert [(group, kind) for group, kind, _ in facts] == [("billing", Kind.REPLACED), ("billing", Kind.HEARD)]
+
+
+def test_a_phase_join_ends_also_where_no_assignment_follows() -> None:
+    facts = facts_of(
+        "[GroupCoordinator id=1] Preparing to rebalance group billing in state PreparingRebalance with old generation 3 "
+        "(reason: removing member a-1 on heartbeat expiration.).",
+        "[GroupCoordinator id=1] Stabilized group billing generation 4 with 2 members.",
+    )
+    assert facts == [("billing", Kind.JOIN_COMPLETED, "")]
+
+
 def test_a_coordinator_that_had_not_yet_written_of_its_first_members_has_forgotten_them() -> None:
     facts = facts_of(
         "[GroupCoordinator id=1] Preparing to rebalance group billing in state PreparingRebalance with old generation 0 "

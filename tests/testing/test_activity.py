@@ -105,6 +105,60 @@ def test_fetches_of_the_same_client_over_another_connection(kshim: Kshim) -> Non
         assert activity(kshim)["last_fetch_ms"] == pytest.approx(fetched * 1_000, abs=5_000)
 
 
+def test_fetches_of_processes_that_share_a_client_id_and_a_host_are_told_apart_by_when_they_connect(
+    kshim: Kshim,
+) -> None:
+    with member(kshim) as ann, member(kshim) as fetcher:
+        settled(ann)
+        fetch = FetchRequest(max_wait_ms=0, min_bytes=0, topics=())
+        fetcher.client.ask(fetch, 4)
+        fetched = kshim.clock.now
+        kshim.clock.advance(20)
+        assert ann.heartbeat() == ErrorCode.NONE
+        with member(kshim, group_id="mails") as other:
+            settled(other)
+            other.client.ask(fetch, 4)
+            kshim.clock.advance(46)
+            found = next(each for each in events(kshim, "member_left") if each["group"] == "billing")
+            assert found["activity"]["last_fetch_ms"] == pytest.approx(fetched * 1_000, abs=5_000)
+
+
+def test_fetches_of_processes_that_connect_at_the_same_time_are_those_of_nobody(kshim: Kshim) -> None:
+    with member(kshim) as ann, member(kshim, group_id="mails") as bea, member(kshim) as one, member(kshim) as two:
+        settled(ann)
+        settled(bea)
+        for each in (one, two):
+            each.client.ask(FetchRequest(max_wait_ms=0, min_bytes=0, topics=()), 4)
+        kshim.clock.advance(46)
+        assert [each["activity"]["last_fetch_ms"] for each in events(kshim, "member_left")] == [None, None]
+
+
+def test_two_connections_that_speak_for_one_member_are_of_one_process(kshim: Kshim) -> None:
+    with member(kshim) as ann, member(kshim) as again, member(kshim) as fetcher:
+        settled(ann)
+        again.identity = ann.identity
+        assert again.heartbeat() == ErrorCode.NONE
+        fetcher.client.ask(FetchRequest(max_wait_ms=0, min_bytes=0, topics=()), 4)
+        fetched = kshim.clock.now
+        kshim.clock.advance(46)
+        assert activity(kshim)["last_fetch_ms"] == pytest.approx(fetched * 1_000, abs=5_000)
+
+
+def test_a_process_that_fetches_over_a_new_connection_has_not_stopped_fetching(kshim: Kshim) -> None:
+    fetch = FetchRequest(max_wait_ms=0, min_bytes=0, topics=())
+    with member(kshim) as ann:
+        settled(ann)
+        with member(kshim) as fetcher:
+            fetcher.client.ask(fetch, 4)
+        kshim.clock.advance(20)
+        assert ann.heartbeat() == ErrorCode.NONE
+        with member(kshim) as fetcher:
+            fetcher.client.ask(fetch, 4)
+            fetched = kshim.clock.now
+        kshim.clock.advance(46)
+        assert activity(kshim)["last_fetch_ms"] == pytest.approx(fetched * 1_000, abs=5_000)
+
+
 def test_the_software_of_a_client(kshim: Kshim) -> None:
     with member(kshim) as ann:
         ann.client.ask(ApiVersionsRequest(client_software_name="librdkafka", client_software_version="2.14.0"), 3)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from kshim.history.activity import Activity
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kshim.coordinator.step import Now
     from kshim_protocol.apis import Api
 
@@ -20,6 +22,10 @@ V = TypeVar("V")
 
 KEPT_MAX: Final = 100_000
 """So many members, and so many clients that fetch, are remembered; the oldest are forgotten first."""
+_CONNECTIONS_MAX: Final = 64
+"""So many connections that fetch, or speak for members, are remembered of one client id and host."""
+_TOGETHER_MS: Final = 500
+"""Connections of one process are opened, and closed, within so short a time."""
 
 
 class ConnectedClient:
@@ -30,6 +36,7 @@ class ConnectedClient:
         "closed_ms",
         "connection_id",
         "last_api",
+        "last_fetch_ms",
         "last_now",
         "member_id",
         "opened_ms",
@@ -46,6 +53,8 @@ class ConnectedClient:
         self.last_now: Now | None = None
         """When its last request came. The router sets it, as the following."""
         self.last_api: Api | None = None
+        self.last_fetch_ms: int | None = None
+        """When its last Fetch came; None: there was none."""
         self.closed_ms: int | None = None
         self.closed_by: str | None = None
 
@@ -56,33 +65,46 @@ class ConnectedClient:
             self.closed_by, self.closed_ms = by, 0 if at is None else at.wall_ms
 
 
+_OfClients = dict[tuple[str, str], list["ConnectedClient"]]
+"""Connections, the newest last, by client id and host."""
+
+
 class ClientActivity:
     """Who speaks for which member, and who fetches."""
 
     def __init__(self) -> None:
         self._numbers = count(1)
         self._members: dict[str, ConnectedClient] = {}
-        self._fetches_ms: dict[tuple[str, str], int] = {}
+        self._fetchers: _OfClients = {}
+        self._speakers: _OfClients = {}
 
     def introduced(self, client: ConnectedClient, software: str | None, now: Now) -> None:
         """A client has said what it is (ApiVersions)."""
         self._enter(client, now)
         client.software = software or client.software
 
-    def speaks(self, client: ConnectedClient, member_id: str, now: Now) -> None:
+    def speaks(
+        self, client: ConnectedClient, member_id: str, client_id: str | None, client_host: str, now: Now
+    ) -> None:
         """A member sends a request, which is the first one of it, or on this connection."""
         self._enter(client, now)
+        if client.member_id is None:
+            _add(self._speakers, (client_id or "", client_host), client)
         client.member_id = member_id
         if member_id:
             _put(self._members, member_id, client)
 
-    def fetched(self, client_id: str | None, client_host: str, now: Now) -> None:
+    def fetched(self, client: ConnectedClient, client_id: str | None, client_host: str, now: Now) -> None:
         """A consumer sends a Fetch."""
-        _put(self._fetches_ms, (client_id or "", client_host), now.wall_ms)
+        if client.last_fetch_ms is None:
+            self._enter(client, now)
+            _add(self._fetchers, (client_id or "", client_host), client)
+        client.last_fetch_ms = now.wall_ms
 
     def of(self, member_id: str, client_id: str, client_host: str) -> Activity | None:
         """See `Activities`."""
         client = self._members.get(member_id)
+        key = (client_id, client_host)
         if client is None or client.last_now is None or client.last_api is None:
             return None
         return Activity(
@@ -92,7 +114,7 @@ class ClientActivity:
             client.closed_by,
             client.last_now.wall_ms,
             client.last_api.name,
-            self._fetches_ms.get((client_id, client_host)),
+            _last_fetch_ms(client, self._speakers.get(key, ()), self._fetchers.get(key, ())),
             client.software,
         )
 
@@ -105,6 +127,51 @@ class ClientActivity:
     def _enter(self, client: ConnectedClient, now: Now) -> None:
         if not client.connection_id:
             client.connection_id, client.opened_ms = next(self._numbers), now.wall_ms
+
+
+def _last_fetch_ms(
+    client: ConnectedClient, speakers: Sequence[ConnectedClient], fetchers: Sequence[ConnectedClient]
+) -> int | None:
+    """The last Fetch of the process of a member, which mostly has other connections for it; None: there was none, or it is not known whose.
+
+    Where processes share a client id and a host, connections of one of them are opened together, or closed together. `speakers`: those
+    that spoke for members with the client id and host.
+    """
+    others = [each for each in speakers if each.member_id != client.member_id and _is_beside(each, client)]
+    mine: list[int] = []
+    anybodys: list[int] = []
+    for each in fetchers:
+        is_near, is_near_other = _is_near(each, client), any(_is_near(each, other) for other in others)
+        if is_near_other and not is_near:
+            continue
+        found = mine if not others or (not is_near_other and is_near) else anybodys
+        found.append(each.last_fetch_ms or 0)
+    last_ms = max(mine, default=None)
+    return None if last_ms is None or max(anybodys, default=0) > last_ms else last_ms
+
+
+def _is_near(one: ConnectedClient, other: ConnectedClient) -> bool:
+    """Whether two connections are of one process, as far as times tell."""
+    if one is other or abs(one.opened_ms - other.opened_ms) <= _TOGETHER_MS:
+        return True
+    if one.closed_ms is None or other.closed_ms is None:
+        return False
+    return abs(one.closed_ms - other.closed_ms) <= _TOGETHER_MS
+
+
+def _is_beside(other: ConnectedClient, client: ConnectedClient) -> bool:
+    """Whether a connection was there at the same time as another one: else it may be an earlier one of the same process."""
+    ended = [
+        each.closed_ms is not None and each.closed_ms < one.opened_ms
+        for each, one in ((other, client), (client, other))
+    ]
+    return not any(ended)
+
+
+def _add(kept: _OfClients, key: tuple[str, str], client: ConnectedClient) -> None:
+    known = kept.get(key, [])
+    if client not in known:
+        _put(kept, key, [*known[1 - _CONNECTIONS_MAX :], client])
 
 
 def _put(kept: dict[K, V], key: K, value: V) -> None:

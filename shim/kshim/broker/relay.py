@@ -40,7 +40,9 @@ def relay_of_member(
     def handler(node: Node, request: Any, context: RequestContext, ticket: PendingReply) -> Step:
         cluster, client = node.cluster, ticket.connection.client
         if client.member_id != request.member_id:
-            cluster.client_activity.speaks(client, request.member_id, context.now)
+            cluster.client_activity.speaks(
+                client, request.member_id, context.client_id, context.client_host, context.now
+            )
         host = cluster.coordinators[topic]
         return answer(host.made or host.coordinator, request, context, ticket)
 

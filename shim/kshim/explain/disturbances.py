@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kshim.explain.causes import TOLD_BY_BROKER
 from kshim.explain.client_reasons import Says, says
-from kshim.explain.facts import HEARTBEAT_MS, POLL_MS, Fact, Kind, Known, Member, Phases
+from kshim.explain.facts import BEGINS_MS, HEARTBEAT_MS, POLL_MS, Fact, Kind, Known, Member, Phases
 from kshim.explain.lives import Group, Life
 from kshim.explain.member_ids import is_made_by_client
 
@@ -24,9 +24,6 @@ _POLLS_MS = 10_000
 
 _SLOW_SYNC_MS = 10_000
 """Nobody computes an assignment for so long, however long the session is."""
-
-_BEGINS_MS = 1_000
-"""Who joined so shortly before a phase JOIN began had it begin."""
 
 _VIEW_MS = 10_000
 """How long a new leader may take to learn of its topics: its first metadata, and the poll in which it joins again."""
@@ -224,7 +221,9 @@ def _long_join(group: Group, fact: Fact, phases: Phases) -> Iterator[Disturbance
         and (began_ms <= life.gone.ts_ms <= joined_ms or (not fact.is_observed and life.gone.source == fact.source))
         for life in group.lives
     )
-    if group.alive_at(began_ms - _BEGINS_MS) and not is_excused:
+    # Who has just begun the phase, as the first of a group, is waited for by nobody.
+    awaited = [life for life in group.alive_at(began_ms - 1) if life.began_ms < began_ms - BEGINS_MS]
+    if awaited and not is_excused:
         last = fact._replace(member=phases.last_to_join)
         yield Disturbance(What.SLOW_JOIN, group.name, began_ms, joined_ms, last, group.life_of(phases.last_to_join))
 

@@ -28,6 +28,10 @@ START_MS = 10_000
 """How much later than another a process may be there that was started at the same time: a JVM takes seconds on a busy host."""
 
 
+BEGINS_MS = 1_000
+"""How long after a member has joined a rebalance begins, at most, that is due to it."""
+
+
 UNSEEN = "unseen"
 """Reason of a departure of which nothing is known but that the member was gone: whether it left or its session expired."""
 
@@ -50,6 +54,8 @@ class Kind(Enum):
     """A process joined with the instance id of `other_id`, which is no longer valid."""
     REQUESTED = "requested"
     """An existing member joined again, which began a rebalance."""
+    JOIN_COMPLETED = "join completed"
+    """Phase JOIN ended, after `join_ms`; what follows may fail."""
     COMPLETED = "completed"
     """A rebalance ended with an assignment."""
     EMPTIED = "emptied"
@@ -57,6 +63,8 @@ class Kind(Enum):
     """A static member of the new protocol left for now: it says so when it is stopped, and stays a member for its session."""
     REFUSED = "refused"
     """A process, which is no member, asked for an instance id whose owner has not left, and did not get it."""
+    HEARD = "heard"
+    """The process of a member that was replaced, which is no member any more, sent a request: both processes run."""
     LOADED = "loaded"
     """A coordinator read the group from its log: it, or its predecessor, had been stopped."""
     STOPPING = "stopping"
@@ -132,6 +140,10 @@ class Committed(NamedTuple):
     """The last one while they were its."""
     usual_ms: int | None
     """How much time there usually is between two; None: there were too few."""
+    before_ms: int | None = None
+    """The one before the last, while they were its; None: there was none."""
+    is_none: bool = False
+    """There was none at all: `last_ms` is when it got them."""
 
 
 class Fact(NamedTuple):

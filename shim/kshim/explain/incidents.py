@@ -13,7 +13,7 @@ from kshim.explain.disturbances import Disturbance, Key, What, disturbances
 from kshim.explain.effects import Effect, effects
 from kshim.explain.facts import HEARTBEAT_MS, Fact, Known, Profile
 from kshim.explain.hypotheses.departures import DEPARTURES, candidates_of_departure
-from kshim.explain.hypotheses.fleet import broker_restarts, groups_on_hosts, host_failures
+from kshim.explain.hypotheses.fleet import broker_restarts, groups_on_hosts, host_failures, process_failures
 from kshim.explain.hypotheses.groups import candidates_of_group
 from kshim.explain.hypotheses.others import candidates_of_other
 from kshim.explain.lives import Group, Span, downtimes
@@ -143,7 +143,11 @@ class Explainer:
         on_hosts = groups_on_hosts(groups.values())
 
         def of_fleet(free: Sequence[Disturbance]) -> list[Candidate]:
-            return [*broker_restarts(free, known), *host_failures(free, on_hosts, known)]
+            return [
+                *broker_restarts(free, known),
+                *host_failures(free, on_hosts, known),
+                *process_failures(free, groups, known),
+            ]
 
         chosen, rest = _choose_several(found, singles, of_fleet)
         by_group: dict[str, list[Disturbance]] = defaultdict(list)
@@ -245,8 +249,11 @@ def together(incidents: Iterable[Incident]) -> list[Incident]:
 
 def _is_same_time(part: Sequence[Incident], each: Incident) -> bool:
     apart_ms = each.from_ms - max(before.to_ms for before in part)
+    is_again = not {name for before in part for name in before.groups}.isdisjoint(each.groups)
     if each.cause in _ONCE:
-        return apart_ms <= HEARTBEAT_MS and not {name for before in part for name in before.groups} & set(each.groups)
+        return apart_ms <= HEARTBEAT_MS and not is_again
+    if each.cause is Cause.BROKER_RESTARTED and is_again:
+        return False
     return apart_ms <= each.quiet_ms
 
 
@@ -376,11 +383,22 @@ def _merged(chosen: Sequence[_Chosen], known: Known) -> list[list[_Chosen]]:
 
 
 def _belong_together(part: Sequence[_Chosen], each: _Chosen, known: Known) -> bool:
-    if each.best.cause in _ONCE:
+    if each.best.cause in _ONCE or each.best.cause is Cause.BROKER_RESTARTED:
         return False
     begins_ms = min(one.from_ms for one in each.best.explains)
     ended_ms = max(one.to_ms for before in part for one in before.best.explains)
     return begins_ms - ended_ms <= _quiet_ms(each.best, known)
+
+
+_QUICK = (
+    Cause.SCALE_UP,
+    Cause.SCALE_DOWN,
+    Cause.PARTITIONS_ADDED,
+    Cause.HOST_STALLED,
+    Cause.NETWORK_CUT,
+    Cause.UNKNOWN,
+)
+"""What is over soon: a session timeout later it is another one."""
 
 
 def _quiet_ms(best: Candidate, known: Known) -> int:
@@ -388,7 +406,7 @@ def _quiet_ms(best: Candidate, known: Known) -> int:
     member_id = first.member.member_id if first.member is not None else None
     if best.cause is Cause.SLOW_POLL:
         return 2 * known.rebalance_ms(member_id)  # the next time is noticed only when its next poll takes as long
-    is_quick = best.cause in (Cause.SCALE_UP, Cause.SCALE_DOWN, Cause.PARTITIONS_ADDED, Cause.UNKNOWN)
+    is_quick = best.cause in _QUICK
     return known.session_ms(member_id) if is_quick else known.rebalance_ms(member_id)
 
 

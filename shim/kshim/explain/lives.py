@@ -21,6 +21,8 @@ _GENERATED = re.compile(r"([-_.]((?=[a-z]*\d)[0-9a-z]+|[bcdfghjklmnpqrstvwxz2-9]
 
 _DEPARTURES = (Kind.LEFT, Kind.EXPIRED, Kind.REMOVED)
 
+_JOIN_ENDED = (Kind.JOIN_COMPLETED, Kind.COMPLETED)
+
 _TIMER_MS = 200
 """How much later than it is due a broker may notice that a session has expired, and how exact times of phases are."""
 
@@ -37,11 +39,15 @@ class Life:
         self.refused: list[Fact] = []
         """Of other processes, which asked for its instance id and did not get it."""
         self.gone: Fact | None = None
+        self.is_heard_after = False
+        """Whether its process was heard of when another one had taken its place."""
         self.next: Life | None = None
         """The life of the same client that took its place."""
         self.previous: Life | None = None
         self.away_ms = 0
         """How long it took until `next` was there, without the time in which no coordinator was."""
+        self.uncommitted_ms = 0
+        """How long before it was gone it had committed last, without the time in which no coordinator was; 0: unknown."""
         self.joined_last_ms: int | None = None
         """When it sent its last JoinGroup at the earliest, if its session expired one timeout after that phase JOIN."""
         self.renewed_ms = 0
@@ -88,8 +94,9 @@ class Life:
             return heard_ms
         if self.gone.kind is not Kind.EXPIRED or not self.gone.is_observed:
             return min(self.activity.last_request_ms, self.gone.ts_ms)
-        # Heartbeats may come on another connection than the one of which the broker knows.
-        return min(max(self.activity.last_request_ms, heard_ms), self.gone.ts_ms)
+        # Heartbeats may come on another connection than the one of which the broker knows, and so does what it fetches.
+        heard_ms = max(self.activity.last_request_ms, self.activity.last_fetch_ms or 0, heard_ms)
+        return min(heard_ms, self.gone.ts_ms)
 
     @property
     def _may_have_expired(self) -> bool:
@@ -153,6 +160,8 @@ class Group:
         self._find_last_joins()
         self._link()
         for life in self.lives:
+            if life.gone is not None and life.gone.committed is not None:
+                life.uncommitted_ms = self.up_ms(life.gone.committed.last_ms, life.gone.ts_ms)
             if life.gone is not None and life.next is not None:
                 life.away_ms = self.up_ms(life.gone.ts_ms, life.next.began_ms)
 
@@ -202,6 +211,8 @@ class Group:
                 old.next, new.previous = new, old
             case Kind.STOPPED:
                 self._life(fact.member).stopped = fact
+            case Kind.HEARD:
+                self._life(fact.member).is_heard_after = True
             case Kind.REFUSED:
                 self._refuse(fact, fact.member.instance_id)
             case kind if kind in _DEPARTURES:
@@ -235,7 +246,7 @@ class Group:
         return life
 
     def _find_hosts(self) -> None:
-        """Who was gone before there was a record of it is on the host of its client: the only one without another member of that name."""
+        """Who was gone before there was a record of it is on the host of its client: the only one without a living member of that name."""
         of_clients: dict[str, list[Life]] = defaultdict(list)
         for life in self.lives:
             if life.member.host is not None and life.member.client_id is not None:
@@ -244,23 +255,42 @@ class Group:
             if life.member.host is not None:
                 continue
             known = of_clients.get(life.member.client_id or "", ())
-            taken = {other.member.host for other in known if other.is_alive_at(life.began_ms)}
-            hosts = {other.member.host for other in known} - taken
+            there = [other for other in known if other.is_alive_at(life.began_ms)]
+            hosts = {other.member.host for other in known} - {other.member.host for other in there}
+            # Where each host has a member of that name, one of them has ended, and this is its successor.
+            hosts = hosts or {other.member.host for other in there if self._is_silent_at(other, life.began_ms)}
             if len(hosts) == 1:
                 life.member = life.member._replace(host=hosts.pop())
+        self._find_only_host()
+
+    def _find_only_host(self) -> None:
+        """Where all of a group are on one host, so is a client that was gone before there was a record of it."""
+        known = {life.member.member_id: life.member.host for life in self.lives if life.member.host is not None}
+        hosts = set(known.values())
+        if len(known) < 2 or len(hosts) > 1:
+            return
+        (host,) = hosts
+        for life in self.lives:
+            if life.member.host is None:
+                life.member = life.member._replace(host=host)
+
+    def _is_silent_at(self, life: Life, ts_ms: int) -> bool:
+        """Whether nothing is heard any more of a member whose session will expire."""
+        is_failure = life.gone is not None and life.gone.kind is Kind.EXPIRED
+        return is_failure and life.silent_ms(self._known) <= ts_ms
 
     def _find_last_joins(self) -> None:
         """Sessions begin anew when phase JOIN ends. Who is not heard of after that may have been gone since its JoinGroup."""
         phases = [
             (fact.ts_ms - (fact.phases.sync_ms or 0), fact.phases.join_ms)
             for fact in self.facts
-            if fact.kind is Kind.COMPLETED and fact.phases is not None and fact.phases.join_ms is not None
+            if fact.kind in _JOIN_ENDED and fact.phases is not None and fact.phases.join_ms is not None
         ]
         ends = [end_ms for end_ms, _ in phases]
         joined = [
             fact.ts_ms - (fact.phases.sync_ms or 0)
             for fact in self.facts
-            if fact.kind is Kind.COMPLETED and fact.phases is not None
+            if fact.kind in _JOIN_ENDED and fact.phases is not None
         ]
         for life in self.lives:
             if life.gone is not None:
@@ -288,7 +318,7 @@ class Group:
             later = [
                 new
                 for new in free[life.member.name]
-                if new is not life and new.began_ms >= since_ms and new.began_ms > life.began_ms
+                if new is not life and new.began_ms >= since_ms - _TIMER_MS and new.began_ms > life.began_ms
             ]
             if later:
                 # Where several processes share a client id and host, a connection tells which one came back.

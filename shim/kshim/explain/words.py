@@ -79,7 +79,7 @@ def sentence(incident: Incident) -> str:
     count = len(names)
     gone = Counter(each.group for each in incident.disturbances if each.what in (What.DEPARTED, What.REPLACED))
     return _SENTENCES[incident.cause].format(
-        who=names[0] if names else "A member",
+        who=_who(names),
         clients=_listed(names) or "its members",
         groups=_listed(incident.groups),
         host=incident.host,
@@ -88,6 +88,12 @@ def sentence(incident: Incident) -> str:
         # A process that is a member of several groups is gone from each of them.
         times=max(gone.values(), default=0),
     )
+
+
+def _who(names: Sequence[str]) -> str:
+    if len(names) > 1:
+        return f"One process, with the members {_listed(names)},"
+    return names[0] if names else "A member"
 
 
 def advice(incident: Incident) -> str | None:

@@ -10,8 +10,8 @@ class Activity(NamedTuple):
     """Of the connection that last spoke for a member, as it was when an event happened. Times are ms since 1970.
 
     `closed_ms` and `closed_by` are None while it is open; `closed_by` is `client` (orderly), `reset` or `broker`. `last_api` is the
-    name of its last request. `last_fetch_ms` is the last Fetch from the same client id and host, over any connection; None when there was
-    none. `software` is the client library's name and version, where it says them.
+    name of its last request. `last_fetch_ms` is the last Fetch of the process, over any connection with the same client id and host; None when
+    there was none, or when several processes share both, and times of connections do not tell whose it was. `software` is the client library's name and version, where it says them.
     """
 
     connection_id: int

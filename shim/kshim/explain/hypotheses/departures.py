@@ -9,7 +9,7 @@ from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.disturbances import Disturbance, What
-from kshim.explain.facts import HEARTBEAT_MS, POLL_MS, UNSEEN, Kind, Known
+from kshim.explain.facts import HEARTBEAT_MS, POLL_MS, UNSEEN, Committed, Kind, Known
 from kshim.explain.lives import Life
 from kshim.explain.member_ids import keeps_id
 from kshim.explain.weigh import Evidence, Step
@@ -17,14 +17,21 @@ from kshim.explain.weigh import Evidence, Step
 _ADMIN = "admin"
 """Why a member is gone, in the events of kshim."""
 _OFFSET_COMMIT = "OffsetCommit"
-_LONG_BEFORE = "OffsetCommit, long before the connection was closed"
 _TIMER_MS = 200
 """How much later than it is due a broker may notice that a session has expired."""
 _PROCESS_MS = 1_000
-"""How long it takes at least to stop a process and to start another one, which joins."""
+"""How long it takes, mostly more, to stop a process and to start another one, which joins."""
 _TOOK_ITS_PLACE = "a process with its instance id took its place within the session timeout"
+_AT_ONCE_MS = 500
+"""Another process cannot be there so soon after the last commit of the one before it, unless both run."""
 _MISSED = 3
 """Who has missed so many of its usual commits has stopped committing."""
+_LATE = 1.5
+"""A commit that has not come for so many times the usual pause is late."""
+_AUTO_COMMIT_MS = 5_000
+"""Default of `auto.commit.interval.ms`: who commits that often does so by a timer, and as it closes."""
+_EARLY = 0.85
+"""A commit that comes after this share of the usual pause is no regular one."""
 
 
 class _Seen(NamedTuple):
@@ -43,6 +50,8 @@ class _Seen(NamedTuple):
     """Whether the connection outlived the silence; None: unknown."""
     closed_by: str | None
     last_api: str | None
+    closed_in_order: bool | None
+    """Whether it ended with a commit, as a consumer that closes, or without one that it would have sent; None: unknown."""
     stopped_fetching: bool | None
     """Whether it had gone on sending requests without fetching, for about `max.poll.interval.ms`."""
     stopped_committing: bool | None
@@ -97,30 +106,32 @@ def _seen(life: Life, known: Known) -> _Seen:
     back = life.next.joined if life.next is not None else None
     is_open = stopped_fetching = stopped_committing = uncommitted_ms = None
     has_outlived = False
-    last_api = None if activity is None else activity.last_api
-    if (
-        activity is not None
-        and last_api == _OFFSET_COMMIT
-        and (activity.closed_ms or 0) > activity.last_request_ms + _PROCESS_MS
-    ):
-        last_api = _LONG_BEFORE  # who closes does both at once
     if gone.committed is not None:
-        quiet_ms, usual_ms = gone.ts_ms - gone.committed.last_ms, gone.committed.usual_ms
+        quiet_ms, usual_ms = life.uncommitted_ms, gone.committed.usual_ms
         if usual_ms is not None:
             has_missed = quiet_ms > _MISSED * usual_ms
             # It leaves, or sends no more heartbeats, when its poll takes too long; who was quiet for longer had other reasons.
             poll_ms = known.rebalance_ms(member_id)
             longest_ms = poll_ms + _MISSED * usual_ms + HEARTBEAT_MS + POLL_MS
             until_ms = life.silent_ms(known) if gone.is_observed else gone.ts_ms
-            stopped_committing = has_missed and 0.8 * poll_ms < until_ms - gone.committed.last_ms <= longest_ms
+            # A client may commit once more after its last poll, and one that is closed commits as it leaves.
+            shortest_ms = 0.8 * poll_ms
+            has_stopped = has_missed
+            if gone.kind is Kind.LEFT:
+                shortest_ms = min(shortest_ms, poll_ms - usual_ms)
+                is_timed = usual_ms <= _AUTO_COMMIT_MS + _AT_ONCE_MS
+                has_stopped = quiet_ms > (usual_ms + _AT_ONCE_MS if is_timed else _LATE * usual_ms)
+            quiet_until_ms = until_ms - gone.ts_ms + quiet_ms
+            if quiet_until_ms <= shortest_ms:
+                stopped_committing = False
+            elif has_stopped and quiet_until_ms <= longest_ms:
+                stopped_committing = True
             # A commit may have been due as long ago as there is between two; then a process was stopped and another one started.
-            has_stopped = quiet_ms > max(usual_ms + _PROCESS_MS, 1.5 * usual_ms)
+            has_ended = quiet_ms > max(usual_ms + _PROCESS_MS, _LATE * usual_ms)
             unrenewed_ms = gone.ts_ms - max(gone.committed.last_ms, life.renewed_ms)
             has_outlived = gone.kind is Kind.REPLACED and has_missed and unrenewed_ms > session_ms + _TIMER_MS
-            uncommitted_ms = quiet_ms if has_stopped or quiet_ms < _PROCESS_MS else None
-        is_timed = gone.is_observed and gone.kind is Kind.EXPIRED and activity is None
-        if is_timed and abs(quiet_ms - session_ms) <= _TIMER_MS:
-            last_api = _OFFSET_COMMIT  # which counts as a heartbeat
+            if not gone.committed.is_none:
+                uncommitted_ms = quiet_ms if has_ended or quiet_ms < _AT_ONCE_MS else None
     if activity is not None:
         is_open = activity.closed_ms is None or activity.closed_ms > activity.last_request_ms + session_ms
         if activity.last_fetch_ms is not None:
@@ -135,7 +146,8 @@ def _seen(life: Life, known: Known) -> _Seen:
         was_stopped=_was_stopped(life),
         is_open=is_open,
         closed_by=None if activity is None else activity.closed_by,
-        last_api=last_api,
+        last_api=None if activity is None else activity.last_api,
+        closed_in_order=_closed_in_order(life, session_ms),
         stopped_fetching=stopped_fetching,
         stopped_committing=stopped_committing,
         uncommitted_ms=uncommitted_ms,
@@ -152,6 +164,34 @@ def _seen(life: Life, known: Known) -> _Seen:
     )
 
 
+def _closed_in_order(life: Life, session_ms: int) -> bool | None:
+    """A consumer that closes commits what it has processed, whenever its last commit was, and ends. Else commits come regularly, between heartbeats."""
+    gone, activity = life.gone, life.activity
+    assert gone is not None
+    if activity is not None:
+        if activity.last_api != _OFFSET_COMMIT or activity.closed_ms is None:
+            return None
+        return activity.closed_ms - activity.last_request_ms <= _PROCESS_MS
+    found = gone.committed
+    if found is None or found.is_none or not gone.is_observed:
+        return None
+    is_early = _is_early(found)
+    if gone.kind is not Kind.EXPIRED:
+        return True if is_early else None
+    since_ms = gone.ts_ms - session_ms - found.last_ms
+    if abs(since_ms) <= _TIMER_MS:
+        return True if is_early or found.before_ms is None else None
+    # A heartbeat was last. Who had committed just before would have had something to commit.
+    return False if found.usual_ms is not None and 0 < since_ms <= found.usual_ms else None
+
+
+def _is_early(found: Committed) -> bool:
+    """Whether the last commit of a member that commits by a timer came ahead of it."""
+    if found.before_ms is None or found.usual_ms is None or found.usual_ms > _AUTO_COMMIT_MS + _AT_ONCE_MS:
+        return False
+    return found.last_ms - found.before_ms < _EARLY * found.usual_ms
+
+
 def _was_stopped(life: Life) -> bool | None:
     if life.stopped is not None:
         return True
@@ -164,6 +204,14 @@ _Weighed = tuple[Cause, float, tuple[Evidence | None, ...]]
 
 def _if(condition: bool | None, text: str, step: Step, *, is_observed: bool = True) -> Evidence | None:
     return Evidence(text, step, is_observed) if condition else None
+
+
+def _closed(seen: _Seen, step: Step) -> Evidence | None:
+    return _if(seen.closed_in_order, "its last request was a commit, as of a consumer that closes", step)
+
+
+def _ended_uncommitted(seen: _Seen, step: Step) -> Evidence | None:
+    return _if(seen.closed_in_order is False, "it did not commit when it ended", step)
 
 
 def _gone(seen: _Seen, how: str) -> Evidence:
@@ -198,7 +246,7 @@ def _stopped_committing(seen: _Seen, step: Step) -> Evidence | None:
 
 
 def _committed_until_then(seen: _Seen, step: Step) -> Evidence | None:
-    is_known = seen.uncommitted_ms is not None and seen.uncommitted_ms < _PROCESS_MS
+    is_known = seen.uncommitted_ms is not None and seen.uncommitted_ms < _AT_ONCE_MS
     return _if(is_known, "it had committed until another process took its place", step, is_observed=False)
 
 
@@ -308,7 +356,8 @@ def _killed(seen: _Seen) -> _Weighed:
             _if(seen.is_unseen and seen.is_back_soon, "its client joined again soon", Step.LIKELY),
             # Supervisors start a process again within seconds, while its old session lasts.
             _if(_is_late(seen), "its client joined again only when the session had expired", Step.UNLIKELY),
-            _if(seen.is_static and seen.last_api == _OFFSET_COMMIT, "its last request was a commit", Step.UNLIKELY),
+            _closed(seen, Step.UNLIKELY) if seen.is_static else None,
+            _ended_uncommitted(seen, Step.LIKELY) if seen.is_static else None,
             # The system resets a connection if the process has not read all of what came.
             _if(seen.closed_by == "reset", "the connection was reset", Step.LIKELY),
         ),
@@ -347,7 +396,8 @@ def _static_stopped(seen: _Seen) -> _Weighed:
             _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST),
             _if(seen.is_open, "its connection stayed open while it was silent", Step.MUST_NOT),
             # A consumer that closes commits last, if it commits by itself. One that is killed rarely dies after a commit.
-            _if(seen.last_api == _OFFSET_COMMIT, "its last request was a commit", Step.LIKELY),
+            _closed(seen, Step.LIKELY),
+            _ended_uncommitted(seen, Step.UNLIKELY),
             _same_process(seen, Step.MUST_NOT),
             _no_return(seen, Step.LIKELY),
             _if(seen.is_back_soon, "its client joined again soon", Step.UNLIKELY),
@@ -367,7 +417,8 @@ def _static_slow(seen: _Seen) -> _Weighed:
             _if(seen.was_stopped is False, "it did not say that it was being stopped", Step.MUST_NOT),
             _if(seen.is_open is False, "its connection was closed when it fell silent", Step.MUST),
             _if(seen.is_open, "its connection stayed open while it was silent", Step.MUST_NOT),
-            _if(seen.last_api == _OFFSET_COMMIT, "its last request was a commit", Step.LIKELY),
+            _closed(seen, Step.LIKELY),
+            _ended_uncommitted(seen, Step.UNLIKELY),
             _same_process(seen, Step.MUST_NOT),
             _if(seen.is_back_soon, "its client joined again soon", Step.LIKELY),
             _if(seen.closed_by == "reset", "the connection was reset", Step.UNLIKELY),
@@ -504,6 +555,10 @@ def _rejoined_itself(seen: _Seen, step: Step) -> Evidence | None:
     return _if(is_own and seen.last_api == "JoinGroup", "it joined itself, on its own connection", step)
 
 
+def _is_heard_after(seen: _Seen, step: Step) -> Evidence | None:
+    return _if(seen.life.is_heard_after, "its process was heard of when another one had taken its place", step)
+
+
 def _outlived(seen: _Seen, step: Step) -> Evidence | None:
     text = "its heartbeats had gone on for longer than its session timeout after its last commit"
     return _if(seen.has_outlived, text, step, is_observed=False)
@@ -534,9 +589,11 @@ def _static_restart(seen: _Seen) -> _Weighed:
             _if(seen.is_open is False, "the old connection had been closed", Step.LIKELY),
             _if(seen.is_open, "the old process was still connected", Step.MUST_NOT),
             _if(_host_changed(seen), "the two are on different hosts", Step.UNLIKELY),
+            _ended_uncommitted(seen, Step.UNLIKELY),
             _committed_until_then(seen, Step.UNLIKELY),
             _committed_nothing(seen, Step.LIKELY),
             _rejoined_itself(seen, Step.MUST_NOT),
+            _is_heard_after(seen, Step.MUST_NOT),
             _outlived(seen, Step.UNLIKELY),
         ),
     )
@@ -547,6 +604,7 @@ def _duplicate(seen: _Seen) -> _Weighed:
         Cause.DUPLICATE_INSTANCE,
         -1.0,
         (
+            _is_heard_after(seen, Step.MUST),
             _was_stopped_in_order(seen, Step.MUST_NOT),
             _if(seen.is_open, "the old process was still connected", Step.MUST),
             _if(seen.is_open is False, "the old connection had been closed", Step.MUST_NOT),
@@ -572,13 +630,13 @@ def _replaced_killed(seen: _Seen) -> _Weighed:
             _committed_until_then(seen, Step.UNLIKELY),
             _committed_nothing(seen, Step.LIKELY),
             _rejoined_itself(seen, Step.MUST_NOT),
+            _is_heard_after(seen, Step.MUST_NOT),
             _outlived(seen, Step.UNLIKELY),
             _if(seen.closed_by == "reset", "the connection was reset", Step.LIKELY),
             # A consumer that closes commits last, if it commits by itself.
-            _if(seen.last_api == _OFFSET_COMMIT, "its last request was a commit", Step.UNLIKELY),
-            _if(
-                seen.last_api in ("Heartbeat", "Fetch", _LONG_BEFORE), "its last request was not a commit", Step.LIKELY
-            ),
+            _closed(seen, Step.UNLIKELY),
+            _ended_uncommitted(seen, Step.LIKELY),
+            _if(seen.last_api in ("Heartbeat", "Fetch"), "its last request was not a commit", Step.LIKELY),
         ),
     )
 

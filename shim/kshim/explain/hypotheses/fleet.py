@@ -9,13 +9,18 @@ from kshim.explain.candidate import Candidate
 from kshim.explain.causes import TOLD_BY_BROKER, Cause
 from kshim.explain.client_reasons import Says, says
 from kshim.explain.disturbances import Disturbance, What
-from kshim.explain.facts import FORGOTTEN, HEARTBEAT_MS, RETURN_MS, START_MS, UNSEEN, Kind, Known
+from kshim.explain.facts import FORGOTTEN, HEARTBEAT_MS, POLL_MS, RETURN_MS, START_MS, UNSEEN, Kind, Known
 from kshim.explain.hypotheses.departures import evidence_for
 from kshim.explain.lives import Group, Life
 from kshim.explain.member_ids import is_made_by_client
-from kshim.explain.weigh import Evidence, Step
+from kshim.explain.weigh import Evidence, Step, weight
 
 _MEMBERS_OF_A_HOST = 2
+_EXCLUDED = Step.MUST_NOT.value + Step.LIKELY.value
+_GRACE = 1.25
+"""Within so many session timeouts after a load members come back, or expire."""
+_AT_ONCE_MS = 300
+"""How far apart threads of one process do the same thing at most."""
 _LATE_MS = 500
 """How late a timer of a group that was just loaded may be."""
 
@@ -91,7 +96,7 @@ def _follows(each: Disturbance, began_ms: int, ended_ms: int, loaded_ms: int, kn
             return False
         if each.life is not None and each.life.is_same_process_as_next(known) is False:
             return False  # it was gone for good, and another one was started
-        return began_ms <= each.fact.ts_ms <= ended_ms + 1.25 * session_ms
+        return began_ms <= each.fact.ts_ms <= ended_ms + _GRACE * session_ms
     # A phase JOIN that began then had to wait until its members had found the coordinator.
     at_ms = each.from_ms if each.what is What.SLOW_JOIN else each.fact.ts_ms
     return began_ms <= at_ms <= ended_ms + session_ms
@@ -131,7 +136,7 @@ def groups_on_hosts(groups: Iterable[Group]) -> OnHosts:
 
 def host_failures(found: Sequence[Disturbance], groups: OnHosts, known: Known) -> Iterator[Candidate]:
     """Members of one host, or of several, that fell silent at the same time: within a heartbeat interval."""
-    silent = sorted((each for each in found if _fell_silent(each)), key=_begin)
+    silent = sorted((each for each in found if _fell_silent(each) and not _has_ended(each, known)), key=_begin)
     by_host: dict[str | None, list[Disturbance]] = {}
     for each in silent:
         by_host.setdefault(_host(each), []).append(each)
@@ -151,6 +156,66 @@ def host_failures(found: Sequence[Disturbance], groups: OnHosts, known: Known) -
             ]
             if len({_process(each) for each in (*together, *waited_for)}) >= _MEMBERS_OF_A_HOST:
                 yield from _of_hosts(host, together, slow, groups, known)
+            # Something else may have befallen another group at the same time.
+            of_groups = [
+                [each for each in together if each.group == name] for name in {each.group for each in together}
+            ]
+            for part in of_groups if len(of_groups) > 1 else ():
+                if len({_process(each) for each in part}) >= _MEMBERS_OF_A_HOST:
+                    yield from _of_hosts(host, part, slow, groups, known)
+
+
+def process_failures(found: Sequence[Disturbance], groups: Mapping[str, Group], known: Known) -> Iterator[Candidate]:
+    """Members of one process, as threads of it are: they joined at the same time, fell silent together, and were back together."""
+    by_start: dict[tuple[str, str | None], list[Disturbance]] = {}
+    loaded = [each for each in found if each.what is What.LOADED]
+    for each in sorted((each for each in found if _fell_silent(each)), key=_begin):
+        if any(load.group == each.group and _is_near(each, load, known) for load in loaded):
+            continue  # all members do the same when the broker is there again
+        by_start.setdefault((each.group, _host(each)), []).append(each)
+    for mine in by_start.values():
+        for together in _together(mine, known):
+            for siblings in _siblings(together):
+                lives = [each.life for each in siblings if each.life is not None]
+                back = [life.next.began_ms for life in lives if life.next is not None]
+                shared = [Evidence(f"{each.name} had joined at the same time", Step.LIKELY) for each in siblings]
+                if len(back) == len(lives) and max(back) - min(back) <= _AT_ONCE_MS:
+                    shared.append(Evidence("they were back at the very same time", Step.MUST))
+                elif back:
+                    shared.append(Evidence("they did not come back at the very same time", Step.MUST_NOT))
+                first_ms = siblings[0].life.first.began_ms if siblings[0].life is not None else 0
+                shared += [
+                    Evidence(f"{life.member.name} had joined at the same time, too, and went on", Step.MUST_NOT)
+                    for life in groups[siblings[0].group].alive_at(siblings[0].from_ms)
+                    if life not in lives and abs(life.first.began_ms - first_ms) <= _AT_ONCE_MS
+                ]
+                for cause in (Cause.PAUSED, Cause.KILLED):
+                    own = [one for each in siblings for one in evidence_for(each, known, cause)]
+                    yield Candidate(cause, tuple(siblings), (*shared, *own), prior=-2.0)
+
+
+def _is_near(each: Disturbance, load: Disturbance, known: Known) -> bool:
+    """Whether a session ended so soon after a load that it may have ended for that."""
+    session_ms = known.session_ms(each.member.member_id if each.member else None)
+    return load.from_ms <= each.fact.ts_ms <= load.to_ms + _GRACE * session_ms
+
+
+def _siblings(together: Sequence[Disturbance]) -> Iterator[list[Disturbance]]:
+    """Those whose clients joined for the first time within a moment."""
+    part: list[Disturbance] = []
+    for each in sorted(together, key=_first_ms):
+        if part and _first_ms(each) - _first_ms(part[-1]) > _AT_ONCE_MS:
+            if len(part) > 1:
+                yield part
+            part = []
+        if _first_ms(each) > 0:
+            part.append(each)
+    if len(part) > 1:
+        yield part
+
+
+def _first_ms(each: Disturbance) -> int:
+    return 0 if each.life is None else each.life.first.began_ms
 
 
 def _begin(each: Disturbance) -> int:
@@ -166,7 +231,14 @@ def _process(each: Disturbance) -> int:
 
 
 def _fell_silent(each: Disturbance) -> bool:
-    return each.fact.kind is Kind.EXPIRED and each.life is not None and _host(each) is not None
+    """Whether its session expired, other than because it had to give up partitions, which some clients do without a heartbeat."""
+    is_known = each.life is not None and _host(each) is not None
+    return is_known and each.fact.kind is Kind.EXPIRED and each.fact.told_ms is None
+
+
+def _has_ended(each: Disturbance, known: Known) -> bool:
+    """Whether its process has ended, as its connection tells."""
+    return weight(0, evidence_for(each, known, Cause.NETWORK_CUT, Cause.PAUSED)) <= _EXCLUDED
 
 
 def _together(silent: Sequence[Disturbance], known: Known) -> Iterator[list[Disturbance]]:
@@ -187,6 +259,9 @@ def _together(silent: Sequence[Disturbance], known: Known) -> Iterator[list[Dist
 def _slack_ms(each: Disturbance, known: Known) -> float:
     """How much later than its last sign of life a member may have fallen silent: commits are rarer than heartbeats."""
     session_ms = known.session_ms(each.member.member_id if each.member else None)
+    activity = each.fact.activity
+    if activity is not None and activity.last_fetch_ms is not None and activity.last_fetch_ms >= each.from_ms:
+        return POLL_MS  # it had fetched until the end, several times a second
     if each.fact.is_observed:
         return min(session_ms / 2, HEARTBEAT_MS)
     usual_ms = each.fact.committed.usual_ms if each.fact.committed is not None else None
@@ -234,19 +309,16 @@ def _of_hosts(
         Evidence(f"{each.name or each.group} {where} was gone, or let others wait, at the same time", Step.LIKELY)
         for each in waited_for
     ]
-    shared += [
-        Evidence(f"{life.member.name} on the same host went on", Step.UNLIKELY)
-        for life in others
-        if life.member.host in hosts and life not in lives
-    ]
     shared += [one for each in together for one in evidence_for(each, known, Cause.NETWORK_CUT, Cause.PAUSED)]
+    went_on = [life for life in others if life.member.host in hosts and life not in lives]
     returned = sorted(
         each.life.next.began_ms for each in together if each.life is not None and each.life.next is not None
     )
     # What kept all of them from sending ended at one time, and clients retry within seconds.
-    if len(returned) > 1 and returned[-1] - returned[0] <= START_MS:
+    spread_ms = returned[-1] - returned[0] if len(returned) > 1 else None
+    if spread_ms is not None and spread_ms <= HEARTBEAT_MS + POLL_MS:
         shared.append(Evidence("they were back at the same time", Step.LIKELY))
-    elif len(returned) > 1:
+    elif spread_ms is not None and spread_ms > START_MS:
         shared.append(Evidence("they came back one by one", Step.UNLIKELY))
     if returned:
         away = [each for each in together if each.life is not None and each.life.next is None]
@@ -264,9 +336,20 @@ def _of_hosts(
         stalled.append(Evidence("none of them has come back", Step.LIKELY))
     # Members of different hosts may fall silent within the same few seconds by chance.
     prior = -4.0 if host is None else -2.0
+    against = [Evidence(_went_on(life), Step.UNLIKELY) for life in went_on]
+    # Where all clients are on one host, or behind one address, that others of it went on says little more than one of them does.
+    is_one_place = len(groups) == 1 and len({each.group for each in together}) == 1
+    cut += against[:1] if is_one_place else against
     yield Candidate(Cause.NETWORK_CUT, explained, (*shared, *cut), prior, host)
     if host is not None:
+        # A network may be cut for some of a host's processes, and a host stands still with all of them.
+        is_certain = all(each.fact.is_observed for each in together)
+        stalled += [Evidence(_went_on(life), Step.MUST_NOT if is_certain else Step.UNLIKELY) for life in went_on]
         yield Candidate(Cause.HOST_STALLED, explained, (*shared, *stalled), prior=-2.5, host=host)
+
+
+def _went_on(life: Life) -> str:
+    return f"{life.member.name} on the same host went on"
 
 
 def _has_member(group: Group | None, hosts: Set[str | None], at_ms: int) -> bool:

@@ -14,16 +14,13 @@ from typing import NamedTuple
 from kshim.explain.candidate import Candidate
 from kshim.explain.causes import Cause
 from kshim.explain.disturbances import Disturbance, Key, What
-from kshim.explain.facts import HEARTBEAT_MS, POLL_MS, RETURN_MS, START_MS, UNSEEN, Kind, Known
+from kshim.explain.facts import BEGINS_MS, HEARTBEAT_MS, POLL_MS, RETURN_MS, START_MS, UNSEEN, Kind, Known
 from kshim.explain.hypotheses.chains import chains, member_id_of
 from kshim.explain.hypotheses.departures import evidence_for
 from kshim.explain.hypotheses.others import is_foreign, what_was_slow
 from kshim.explain.hypotheses.subscriptions import found_topics, is_passing_stranger, shared_group_ids
 from kshim.explain.lives import Group, Life, stem
 from kshim.explain.weigh import Evidence, Step, weight
-
-_BEGINS_MS = 1_000
-"""How long after a member has joined a rebalance begins, at most, that is due to it."""
 
 _IRREGULAR = 3
 """So many times the usual pause, or the time that one replacement takes, is another deploy's."""
@@ -274,6 +271,10 @@ def _is_orderly(each: Disturbance, known: Known) -> bool:
         return True
     life = each.life
     is_static = life is not None and life.member.instance_id is not None
+    if each.fact.kind is Kind.EXPIRED and is_static:
+        stopped = evidence_for(each, known, Cause.STATIC_RESTART, Cause.STATIC_STOPPED)
+        if weight(0, stopped) < weight(0, evidence_for(each, known, Cause.PAUSED, Cause.KILLED)):
+            return False
     # That another process took its place is the same for all replacements.
     if each.what is What.REPLACED and weight(-Step.LIKELY.value, evidence_for(each, known, Cause.STATIC_RESTART)) < 0:
         return False
@@ -294,18 +295,19 @@ def _change_of_assignor(group: Group, chain: Sequence[Disturbance]) -> str | Non
     ]
     if offered:
         return next((f"{name} came back with other assignors" for name, old, new in offered if old != new), None)
-    begin_ms, end_ms = chain[0].from_ms, chain[-1].to_ms
+    begin_ms, end_ms = chain[0].from_ms, max(each.to_ms for each in chain)
     before = after = None
     for fact in group.facts:
         phases = fact.phases
         if fact.kind is not Kind.COMPLETED or phases is None or not phases.protocol:
             continue
+        # Static members come back without a rebalance. A later one is that of another deploy.
+        took_ms = (phases.join_ms or 0) + (phases.sync_ms or 0)
         if fact.ts_ms <= begin_ms:
             before = phases.protocol
-        elif fact.ts_ms >= end_ms:
-            # Static members come back without a rebalance. A later one is that of another deploy.
-            took_ms = (phases.join_ms or 0) + (phases.sync_ms or 0)
-            after = phases.protocol if fact.ts_ms - took_ms <= end_ms + _BEGINS_MS else None
+        elif fact.ts_ms - took_ms <= end_ms + BEGINS_MS:
+            after = phases.protocol
+        else:
             break
     if before is not None and after is not None and before != after:
         return f"the group's assignor changed from {before} to {after}"
@@ -383,7 +385,11 @@ def _repeated(
     if len({each.member.host for each in mine if each.member is not None}) > 1 and cause is Cause.CRASH_LOOP:
         evidence.append(Evidence("its processes are on different hosts", Step.UNLIKELY))
     first = next((one for one in found if one.what is What.ARRIVED and one.life is mine[0].life), None)
-    if first is not None and mine[0].from_ms - first.from_ms <= RETURN_MS:
+    # Who came with others was started with them.
+    is_alone = first is not None and not any(
+        one.what is What.ARRIVED and one is not first and abs(one.from_ms - first.from_ms) <= START_MS for one in found
+    )
+    if first is not None and is_alone and mine[0].from_ms - first.from_ms <= RETURN_MS:
         mine.insert(0, first)
         evidence.append(Evidence(f"{first.name} had joined for the first time just before", Step.NEUTRAL))
     return Candidate(cause, tuple(mine), tuple(evidence), prior=-4.0)
@@ -461,7 +467,7 @@ def _slow_joins(found: Sequence[Disturbance]) -> Iterator[Candidate]:
             continue
         phases = slow.fact.phases
         # In the new protocol a member is told with a heartbeat after the arrival.
-        told_ms = HEARTBEAT_MS + POLL_MS if phases is not None and phases.has_epochs else _BEGINS_MS
+        told_ms = HEARTBEAT_MS + POLL_MS if phases is not None and phases.has_epochs else BEGINS_MS
         begins_ms = slow.from_ms - told_ms
         arrived = [each for each in found if each.what is What.ARRIVED and begins_ms <= each.from_ms <= slow.to_ms]
         if len(arrived) == 1:

@@ -30,6 +30,7 @@ def facts_of_log(
 ) -> Iterator[Fact]:
     """The facts in rows of one broker's log, in their order. `line` is a row's number."""
     groups: dict[str, _Group] = {}
+    replaced: dict[str, str] = {}
     new_ids = _new_ids(rows, profiles)
     reasons = _reasons(rows)
     for row in rows:
@@ -37,7 +38,13 @@ def facts_of_log(
             for name in groups:
                 yield Fact(row["ts_ms"], name, Kind.STOPPING, f"log line {row['line']}")
             continue
+        if row["type"] == "static_fenced":
+            if row["member_id"] in replaced:
+                yield groups[replaced[row["member_id"]]].heard(row)
+            continue
         group_id = row["group_id"]
+        if row["type"] == "static_replaced":
+            replaced[row["member_id"]] = group_id
         if group_id not in groups:
             groups[group_id] = _Group(group_id, profiles, protocols, new_ids, reasons)
         yield from groups[group_id].facts_of(row)
@@ -126,6 +133,9 @@ class _Group:
                 yield from self._request(row, text)
             case "stabilized":
                 self._stabilized_ms = row["ts_ms"]
+                if self._preparing_ms is not None:
+                    phases = Phases(row["ts_ms"] - self._preparing_ms, None, None, None, None, None)
+                    yield Fact(row["ts_ms"], self._group, Kind.JOIN_COMPLETED, self._source(row), phases=phases)
             case "assignment_received":
                 yield self._completed(row, member_id)
             case "loaded" if row["members"] or self._state != "Empty":
@@ -138,6 +148,10 @@ class _Group:
                 # Else it asks for an id, or was never a member.
                 yield from self._facts_with_epochs(row, member_id, text)
         self._state = _STATES.get(kind, self._state)
+
+    def heard(self, row: Mapping[str, Any]) -> Fact:
+        """Of a process that another one has replaced, and that is still there."""
+        return self._fact(row, Kind.HEARD, row["member_id"])
 
     def _facts_with_epochs(self, row: Mapping[str, Any], member_id: str, text: str) -> Iterator[Fact]:
         """Of a group of the new protocol."""

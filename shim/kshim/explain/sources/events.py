@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kshim.explain.causes import TOLD_BY_BROKER
-from kshim.explain.facts import Activity, Fact, Kind, Member, Phases, Subscription
+from kshim.explain.facts import HEARTBEAT_MS, Activity, Fact, Kind, Member, Phases, Subscription
 
 Event = Mapping[str, Any]
 
@@ -21,6 +21,7 @@ _UNRELEASED = "unreleased_instance_id"
 _KINDS = {
     "member_joined": Kind.JOINED,
     "member_fenced": Kind.REPLACED,
+    "join_completed": Kind.JOIN_COMPLETED,
     "rebalance_completed": Kind.COMPLETED,
     "group_emptied": Kind.EMPTIED,
     "coordinator_loaded": Kind.LOADED,
@@ -42,14 +43,14 @@ def fact_of_event(event: Event) -> Fact | None:
         group=event["group"],
         kind=kind,
         source=f"event {event['event_id']}",
-        member=None if trigger is None else _member(trigger),
+        member=None if trigger is None or kind is Kind.JOIN_COMPLETED else _member(trigger),
         reason=event["reason"],
         client_reason=None if trigger is None else trigger["client_reason"],
         other_id=event["replaced_member_id"],
         state=event["state_from"],
         activity=_activity(event["run"], event.get("activity")),
         subscription=_subscription(event.get("subscription")),
-        phases=_phases(event) if kind is Kind.COMPLETED else None,
+        phases=_phases(event) if kind in (Kind.JOIN_COMPLETED, Kind.COMPLETED) else None,
     )
 
 
@@ -122,9 +123,16 @@ def _activity(run: str, row: Mapping[str, Any] | None) -> Activity | None:
         closed_by=row["closed_by"],
         last_request_ms=row["last_request_ms"],
         last_api=row["last_api"],
-        last_fetch_ms=row["last_fetch_ms"],
+        last_fetch_ms=_fetch_ms(row["last_fetch_ms"], row["closed_ms"]),
         software=row["software"],
     )
+
+
+def _fetch_ms(last_fetch_ms: int | None, closed_ms: int | None) -> int | None:
+    """When it fetched last; not after its end: events of earlier versions have that of any process with its client id and host."""
+    if last_fetch_ms is None or closed_ms is None or last_fetch_ms <= closed_ms + HEARTBEAT_MS:
+        return last_fetch_ms
+    return None
 
 
 def _subscription(row: Mapping[str, Any] | None) -> Subscription | None:

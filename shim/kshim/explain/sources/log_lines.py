@@ -131,10 +131,18 @@ _WITH_EPOCHS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
 SETTINGS: Final = "settings"
 """The type of rows that are about a broker's settings, and no group."""
 _SESSION: Final = re.compile(r"\bgroup\.consumer\.session\.timeout\.ms = (\d+)")
-# A broker that stops, and what it, or the next one, reads when it starts.
+# Lines that name no group: a broker that stops, and a process that is still there when another one has its instance id; and
+# what a broker reads when it starts.
 _OF_BROKER: Final = (
     ("stopping", re.compile(r"\[BrokerServer id=\d+\] Transition from STARTED to SHUTTING_DOWN$")),
     ("stopping", re.compile(r" INFO Stopped by a signal$")),
+    (
+        "static_fenced",
+        re.compile(
+            r"Request memberId=(?P<member_id>.+) for static member with groupInstanceId=(?P<group_instance_id>.+) is fenced by "
+            r"existing memberId=(?P<owner_id>.+) during operation [\w-]+$"
+        ),
+    ),
     (
         "loaded",
         re.compile(
@@ -142,7 +150,7 @@ _OF_BROKER: Final = (
         ),
     ),
 )
-_OF_BROKER_WORDS: Final = ("Loaded ", "SHUTTING_DOWN", "Stopped by")
+_OF_BROKER_WORDS: Final = ("Loaded ", "SHUTTING_DOWN", "Stopped by", " is fenced by ")
 # What Kafka's default layout puts behind the message: " (org.apache.kafka.coordinator.group.GroupMetadataManager)".
 _LOGGER: Final = re.compile(r" \((?:\w+\.)+[\w$]+\)$")
 _CLIENT_REASON: Final = re.compile(r"; client reason: (.*)$")
@@ -164,7 +172,7 @@ def parse_line(text: str, zone: ZoneInfo) -> dict[str, Any] | None:
 
 
 def parse_broker_line(text: str, zone: ZoneInfo) -> dict[str, Any] | None:
-    """`type`, `ts_ms` and, of `loaded`, the group, in a line about a broker's start or end; None: it is about something else."""
+    """`type`, `ts_ms` and, of `loaded`, the group, in a line about a broker's start or end, or of no group; None: it is another line."""
     if not any(word in text for word in _OF_BROKER_WORDS) or (time := _TIME.search(text)) is None:
         return None
     text = _LOGGER.sub("", text)

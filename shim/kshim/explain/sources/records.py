@@ -159,18 +159,29 @@ def committed(newest: Iterable[Snapshot], member_id: str, commits: Commits, at_m
         if mine is None or (since and not since.keys() & set(mine.partitions)):
             break
         since |= {part: snapshot.ts_ms for part in mine.partitions if part in since or not since}
-    seen = [at for part, ts_ms in since.items() if (at := last_before(commits.get(part, ()), at_ms) or 0) >= ts_ms]
-    return Committed(max(seen), _usual_of_member_ms(since, commits, max(seen))) if seen else None
+    if not since:
+        return None
+    times = sorted({at for part, ts_ms in since.items() for at in _within(commits.get(part, ()), ts_ms, at_ms)})
+    usual_ms = _usual_of_member_ms(times[-_KNOWN:], since, commits, at_ms)
+    if not times:
+        return None if usual_ms is None else Committed(min(since.values()), usual_ms, is_none=True)
+    before = [at for at in times if times[-1] - at >= _AT_ONCE_MS]
+    return Committed(times[-1], usual_ms, before[-1] if before else None)
 
 
-def _usual_of_member_ms(since: Mapping[TopicPartition, int], commits: Commits, until_ms: int) -> int | None:
-    """The time between two commits of a member, whichever of its partitions they are of: three of four are no longer.
+def _usual_of_member_ms(
+    mine: Sequence[int], partitions: Iterable[TopicPartition], commits: Commits, until_ms: int
+) -> int | None:
+    """The time between two commits of a member, `mine`, whichever of its partitions they are of: three of four are no longer.
 
-    `since`: when it was assigned each. Where it has committed too rarely, as `usual_gap_ms`.
+    Where it has committed too rarely, the time between those of its partitions or, as members of a group are mostly of one
+    application, of all.
     """
-    mine = sorted({at for part, ts_ms in since.items() for at in _within(commits.get(part, ()), ts_ms, until_ms)})
-    gaps = sorted(after - before for before, after in pairwise(mine[-_KNOWN:]) if after - before >= _AT_ONCE_MS)
-    return gaps[3 * len(gaps) // 4] if len(gaps) >= _ENOUGH else usual_gap_ms(since, commits, until_ms)
+    gaps = sorted(after - before for before, after in pairwise(mine) if after - before >= _AT_ONCE_MS)
+    if len(gaps) >= _ENOUGH:
+        return gaps[3 * len(gaps) // 4]
+    usual_ms = usual_gap_ms(partitions, commits, until_ms)
+    return usual_gap_ms(commits, commits, until_ms) if usual_ms is None else usual_ms
 
 
 def usual_gap_ms(partitions: Iterable[TopicPartition], commits: Commits, until_ms: int) -> int | None:

@@ -49,7 +49,7 @@ def fetch(node: Node, request: FetchRequest, context: RequestContext, ticket: Pe
     is up to the broker, a full request begins a session (KIP-227), see docs/design/data-plane.md.
     Raises KafkaError UNKNOWN_SERVER_ERROR for an isolation level that does not exist.
     """
-    node.cluster.client_activity.fetched(context.client_id, context.client_host, context.now)
+    node.cluster.client_activity.fetched(ticket.connection.client, context.client_id, context.client_host, context.now)
     if request.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"unknown isolation level {request.isolation_level}")
     try:

@@ -1,0 +1,267 @@
+"""Incidents of clients that are all on one machine, as most are played: names and hosts tell little there, and times have to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kshim.explain.facts import Committed
+from kshim.explain.sources.events import fact_of_event
+from kshim.explain.words import sentence
+from tests.explain.story import MINUTE, SECOND, Story, activity
+
+HOUR = 60 * MINUTE
+SESSION_MS = 10 * SECOND
+HERE = "127.0.0.1"
+
+
+def three_on_one_host(*, static: bool = False, rebalance_ms: int = MINUTE) -> Story:
+    """Members that were started two seconds apart."""
+    story = Story(session_ms=SESSION_MS, rebalance_ms=rebalance_ms)
+    for number, client in enumerate(("a", "b", "c")):
+        story.joins(2 * SECOND * number, client, host=HERE, static=static, connection=client)
+    return story
+
+
+def causes_of(story: Story) -> list[tuple[str, tuple[str, ...]]]:
+    """All but the start."""
+    return story.causes()[1:]
+
+
+def test_the_delay_before_the_first_rebalance_of_a_group_is_no_wait_for_a_member() -> None:
+    story = Story().joins(0, "a", completes=False).joins(300, "b", completes=False).completes(6_010, join_ms=5_999)
+    assert [cause for cause, _ in story.causes()] == ["one_by_one_start"]
+
+
+def test_nobody_waits_for_members_that_left_just_before_the_group_starts_again() -> None:
+    story = three_on_one_host()
+    for number, client in enumerate(("a", "b", "c")):
+        story.leaves(HOUR + 200 * number, client, completes=False)
+    for number, client in enumerate(("a", "b", "c")):
+        story.joins(HOUR + 900 + 300 * number, client, host=HERE, completes=False)
+    story.completes(HOUR + 7 * SECOND, join_ms=6 * SECOND)
+    assert [cause for cause, _ in causes_of(story)] == ["deploy"]
+
+
+def test_a_process_that_is_heard_of_when_another_one_has_its_instance_id_has_a_twin() -> None:
+    story = three_on_one_host(static=True)
+    old = story.member("a")
+    story.replaces(HOUR, "a", host=HERE).is_heard_of(HOUR + 3 * SECOND, old)
+    assert causes_of(story) == [("duplicate_instance", ("a",))]
+
+
+def test_processes_that_end_before_any_assignment_has_them_are_in_the_loop_of_their_client() -> None:
+    story = three_on_one_host()
+    # Killed at 1, 7 and 12 s; its successors join at 2, 8 and 14 s, and no leader that is alive assigns before 30 s.
+    story.joins(HOUR + 2 * SECOND, "a", host=None, completes=False)
+    story.joins(HOUR + 8 * SECOND, "a", host=None, completes=False)
+    story.expires(HOUR + 9 * SECOND, "a", completes=False).ends_join(HOUR + 9 * SECOND, join_ms=7 * SECOND)
+    story.joins(HOUR + 14 * SECOND, "a", host=HERE, completes=False)
+    story.expires(HOUR + 19 * SECOND, "a", completes=False).ends_join(HOUR + 19 * SECOND, join_ms=5 * SECOND)
+    story.expires(HOUR + 29 * SECOND, "a", completes=False).completes(HOUR + 30 * SECOND)
+    assert causes_of(story) == [("crash_loop", (f"a@{HERE}",))]
+
+
+def test_a_loop_that_begins_soon_after_a_start_leaves_the_start_as_it_was() -> None:
+    story = three_on_one_host()
+    for begin_ms in (20 * SECOND, 40 * SECOND, 60 * SECOND):
+        closed = activity(connection="a", last_request_ms=begin_ms, closed_ms=begin_ms + 100, closed_by="client")
+        story.joins(begin_ms + 2 * SECOND, "a", host=HERE, completes=False)
+        story.expires(begin_ms + SESSION_MS, "a", activity=closed)
+    start, loop = story.causes()
+    assert start == ("one_by_one_start", (f"a@{HERE}", f"b@{HERE}", f"c@{HERE}"))
+    assert loop == ("crash_loop", (f"a@{HERE}",))
+
+
+def test_a_static_member_whose_last_commit_came_ahead_of_its_timer_was_stopped() -> None:
+    closing = Committed(HOUR, 5 * SECOND, before_ms=HOUR - 2 * SECOND)
+    story = three_on_one_host(static=True).expires(HOUR + SESSION_MS, "a", committed=closing)
+    assert causes_of(story) == [("static_stopped", ("a",))]
+
+
+def test_a_static_member_that_ended_between_two_commits_was_killed() -> None:
+    regular = Committed(HOUR, 5 * SECOND, before_ms=HOUR - 5 * SECOND)
+    story = three_on_one_host(static=True).expires(HOUR + 2 * SECOND + SESSION_MS, "a", committed=regular)
+    assert causes_of(story) == [("killed", ("a",))]
+
+
+def test_a_static_member_whose_connection_ends_long_after_its_last_commit_was_killed() -> None:
+    killed = activity(
+        last_request_ms=HOUR, closed_ms=HOUR + 2 * SECOND, closed_by="client", last_api="OffsetCommit", connection="a"
+    )
+    story = three_on_one_host(static=True).expires(HOUR + SESSION_MS, "a", activity=killed)
+    assert causes_of(story) == [("killed", ("a",))]
+
+
+def test_who_leaves_without_the_commit_of_a_consumer_that_closes_after_its_poll_interval_polled_too_late() -> None:
+    story = three_on_one_host(rebalance_ms=15 * SECOND)
+    story.leaves(HOUR, "a", committed=Committed(HOUR - 11 * SECOND, 5 * SECOND))
+    story.joins(HOUR + 5 * SECOND, "a", host=HERE)
+    assert causes_of(story) == [("slow_poll", (f"a@{HERE}",))]
+
+
+def test_who_never_commits_what_it_was_assigned_polled_too_late_if_the_others_commit_more_often() -> None:
+    story = three_on_one_host(rebalance_ms=8 * SECOND)
+    story.leaves(HOUR, "a", committed=Committed(HOUR - 9 * SECOND, 5 * SECOND, is_none=True))
+    story.joins(HOUR + 3 * SECOND, "a", host=HERE)
+    assert causes_of(story) == [("slow_poll", (f"a@{HERE}",))]
+
+
+def test_nobody_polled_too_late_because_the_broker_was_not_there_to_commit_to() -> None:
+    story = three_on_one_host(rebalance_ms=30 * SECOND)
+    story.stops(HOUR - 45 * SECOND).loads(HOUR - 12 * SECOND)
+    story.leaves(HOUR, "a", committed=Committed(HOUR - 46 * SECOND, 5 * SECOND))
+    story.joins(HOUR + 3 * SECOND, "a", host=HERE)
+    assert ("restart", (f"a@{HERE}",)) in causes_of(story)
+
+
+def a_process_of_three(*others: str) -> Story:
+    """Three members that joined in the same moment; `others` did as well."""
+    story = Story(session_ms=SESSION_MS)
+    for number, client in enumerate(("t-0", "t-1", "t-2", *others)):
+        story.joins(SECOND + 20 * number, client, host=HERE)
+    return story.joins(MINUTE, "late", host=HERE)
+
+
+def all_fall_silent_and_are_back(story: Story, back_ms: int, *, apart_ms: int = 20) -> None:
+    for number, client in enumerate(("t-0", "t-1", "t-2")):
+        story.joins(back_ms + apart_ms * number, client, host=HERE, completes=False)
+        story.expires(HOUR + SESSION_MS + 100 * number, client, completes=False)
+    story.completes(max(back_ms, HOUR + SESSION_MS) + SECOND)
+
+
+def test_members_that_do_the_same_in_the_same_moment_are_of_one_process() -> None:
+    story = a_process_of_three()
+    all_fall_silent_and_are_back(story, HOUR + SESSION_MS + 5 * SECOND)
+    incident = story.incidents()[-1]
+    assert (str(incident.cause), len(incident.clients)) == ("paused", 3)
+    assert sentence(incident).startswith(f"One process, with the members t-0@{HERE}, t-1@{HERE} and t-2@{HERE}, stood")
+
+
+def test_a_process_with_several_members_that_is_killed_is_one_incident() -> None:
+    story = a_process_of_three()
+    all_fall_silent_and_are_back(story, HOUR + 3 * SECOND)
+    names = tuple(f"t-{number}@{HERE}" for number in range(3))
+    assert ("killed", names) in story.causes()
+
+
+def test_members_beside_which_another_one_that_joined_with_them_goes_on_are_of_several_processes() -> None:
+    story = a_process_of_three("t-3")
+    all_fall_silent_and_are_back(story, HOUR + SESSION_MS + 5 * SECOND)
+    assert story.causes()[-1][0] == "network_cut"
+
+
+def test_members_that_come_back_some_time_apart_are_of_several_processes() -> None:
+    story = a_process_of_three()
+    all_fall_silent_and_are_back(story, HOUR + SESSION_MS + 5 * SECOND, apart_ms=SECOND)
+    assert story.causes()[-1][0] in ("network_cut", "host_stalled")
+
+
+def test_two_of_one_group_that_lose_the_broker_for_the_same_time_were_cut_off_whoever_else_is_on_the_only_host() -> (
+    None
+):
+    story = three_on_one_host()
+    for group in ("orders", "mails"):
+        for client in ("x", "y"):
+            story.joins(10 * SECOND, client, group=group, host=HERE)
+    for client in ("a", "b"):
+        silent = activity(connection=client, last_request_ms=HOUR)
+        story.expires(HOUR + SESSION_MS, client, activity=silent)
+        story.joins(HOUR + 15 * SECOND, client, host=HERE, connection=f"{client} 2", opened_ms=HOUR + 14 * SECOND)
+    assert story.causes()[-1] == ("network_cut", (f"a@{HERE}", f"b@{HERE}"))
+
+
+def test_a_host_on_which_a_member_went_on_did_not_stand_still() -> None:
+    story = Story(session_ms=SESSION_MS)
+    for group in ("billing", "orders", "mails"):
+        story.joins(0, group, group=group, host="10.0.0.7", connection=group)
+    story.joins(0, "far", group="mails", host="10.0.0.8")
+    for group in ("billing", "orders"):
+        silent = activity(connection=group, last_request_ms=HOUR)
+        story.expires(HOUR + SESSION_MS, group, group=group, activity=silent)
+        story.joins(HOUR + 20 * SECOND, group, group=group, host="10.0.0.7", connection=group, opened_ms=0)
+    assert "host_stalled" not in [cause for cause, _ in story.causes()]
+
+
+def test_two_that_fetched_until_different_times_fell_silent_one_after_the_other() -> None:
+    story = Story(session_ms=SESSION_MS)
+    for group in ("billing", "orders"):
+        story.joins(0, group, group=group, host="10.0.0.7", connection=group)
+        story.joins(0, f"{group}-2", group=group, host="10.0.0.8")
+    for group, at_ms in (("billing", HOUR), ("orders", HOUR + 2 * SECOND)):
+        silent = activity(connection=group, last_request_ms=HOUR, last_fetch_ms=at_ms)
+        story.expires(HOUR + SESSION_MS, group, group=group, activity=silent)
+        story.joins(HOUR + 20 * SECOND, group, group=group, host="10.0.0.7", connection=group, opened_ms=0)
+    assert [cause for cause, _ in story.causes()][-2:] == ["paused", "paused"]
+
+
+def test_a_network_that_is_cut_twice_within_a_minute_is_two_incidents() -> None:
+    story = three_on_one_host()
+    for begin_ms in (HOUR, HOUR + 40 * SECOND):
+        for client in ("a", "b"):
+            story.expires(begin_ms + SESSION_MS, client, activity=activity(connection=client, last_request_ms=begin_ms))
+            back_ms = begin_ms + 15 * SECOND
+            story.joins(back_ms, client, host=HERE, connection=f"{client} {back_ms}", opened_ms=back_ms - 100)
+    assert [cause for cause, _ in causes_of(story)] == ["network_cut", "network_cut"]
+
+
+def test_a_broker_that_is_restarted_twice_within_a_minute_is_two_incidents() -> None:
+    story = three_on_one_host()
+    for begin_ms in (HOUR, HOUR + 50 * SECOND):
+        story.stops(begin_ms).loads(begin_ms + 6 * SECOND)
+    assert [cause for cause, _ in causes_of(story)] == ["broker_restarted", "broker_restarted"]
+
+
+def test_the_assignor_of_the_rebalance_with_the_last_process_tells_what_a_deploy_changed() -> None:
+    story = three_on_one_host()
+    for number, client in enumerate(("a", "b", "c")):
+        story.leaves(HOUR + 200 * number, client, completes=False)
+    story.joins(HOUR + 5 * SECOND, "a", host=HERE, assignor="sticky")
+    story.joins(HOUR + 8 * SECOND, "c", host=HERE, completes=False)
+    story.joins(HOUR + 10 * SECOND, "b", host=HERE, assignor="sticky")
+    assert [cause for cause, _ in causes_of(story)] == ["assignor_changed"]
+
+
+def test_a_static_member_that_sent_heartbeats_after_its_last_commit_and_is_back_is_no_part_of_a_deploy() -> None:
+    story = three_on_one_host(static=True)
+    for begin_ms, client in ((HOUR, "a"), (HOUR + 30 * SECOND, "b"), (HOUR + MINUTE, "c")):
+        regular = Committed(begin_ms - 2 * SECOND, 5 * SECOND, before_ms=begin_ms - 7 * SECOND)
+        story.expires(begin_ms + SESSION_MS, client, committed=regular)
+        story.joins(begin_ms + 14 * SECOND, client, host=HERE, static=True)
+    assert [cause for cause, _ in causes_of(story)] == ["paused"] * 3
+
+
+def test_a_client_that_no_record_has_is_where_all_others_of_its_group_are() -> None:
+    story = three_on_one_host().joins(HOUR, "d", host=None).leaves(HOUR + SECOND, "d")
+    assert (f"d@{HERE}",) in [clients for _, clients in story.causes()]
+
+
+def event(**activity_fields: int | None) -> dict[str, Any]:
+    """Of a member that has left."""
+    member = {"member_id": "a-1", "instance_id": None, "client_id": "a", "host": HERE, "client_reason": None}
+    fields = {"connection_id": 1, "opened_ms": 0, "closed_by": None, "last_request_ms": 0, "last_api": "Heartbeat"}
+    return {
+        "event_id": "r-1",
+        "run": "r",
+        "type": "member_left",
+        "ts_ms": HOUR,
+        "group": "billing",
+        "reason": "session_timeout",
+        "trigger": member,
+        "replaced_member_id": None,
+        "state_from": "Stable",
+        "activity": {**fields, "software": None, **activity_fields},
+    }
+
+
+def test_what_is_fetched_after_a_process_has_ended_is_fetched_by_another_one_of_its_name() -> None:
+    before = fact_of_event(event(last_fetch_ms=SECOND, closed_ms=2 * SECOND))
+    after = fact_of_event(event(last_fetch_ms=MINUTE, closed_ms=2 * SECOND))
+    assert before is not None
+    assert after is not None
+    assert [fact.activity and fact.activity.last_fetch_ms for fact in (before, after)] == [SECOND, None]
+
+
+def test_members_that_all_come_back_when_the_broker_does_are_of_no_process_that_was_killed() -> None:
+    story = a_process_of_three().stops(HOUR).loads(HOUR + 6 * SECOND)
+    all_fall_silent_and_are_back(story, HOUR + 8 * SECOND)
+    assert [cause for cause, _ in story.causes()][2:] == ["broker_restarted"]
