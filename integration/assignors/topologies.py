@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from integration.assignors.streams import KafkaClasses
@@ -35,7 +36,7 @@ def random_question(source: random.Random) -> Question:
             each = subtopologies[writer]
             sinks = (*each.repartition_sink_topics, topic)
             sources = each.source_topics or (source.choice(_NAMES),)
-            subtopologies[writer] = _replaced(each, source_topics=sources, repartition_sink_topics=sinks)
+            subtopologies[writer] = replace(each, source_topics=sources, repartition_sink_topics=sinks)
     if source.random() < 0.05:
         subtopologies.append(source.choice(subtopologies))
     source.shuffle(subtopologies)
@@ -74,12 +75,6 @@ def _copartition_group(source: random.Random, external_count: int, upstream_coun
     if source.random() < 0.02:
         upstream.append(source.choice((-1, upstream_count)))
     return CopartitionGroup(tuple(external), (), tuple(upstream))
-
-
-def _replaced(subtopology: Subtopology, **fields: Any) -> Subtopology:
-    names = ("subtopology_id", "source_topics", "source_topic_regex", "state_changelog_topics")
-    names += ("repartition_sink_topics", "repartition_source_topics", "copartition_groups")
-    return Subtopology(**{name: fields.get(name, getattr(subtopology, name)) for name in names})
 
 
 def _with_internal_topics(source: random.Random, topology: Topology, existing: dict[str, int]) -> dict[str, int]:
