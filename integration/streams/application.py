@@ -141,8 +141,15 @@ class Topics:
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
-        self._admin = AdminClient({"bootstrap.servers": bootstrap})
-        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "linger.ms": 5,
+                "partitioner": "murmur2_random",  # Java's: else keys of sources and of repartition topics do not meet
+                "log_level": 0,
+            }
+        )
 
     def create(self, partition_counts: Mapping[str, int]) -> None:
         """Make them, and wait until they are there."""
@@ -267,6 +274,11 @@ class Groups:
         return eventually(
             lambda: self.describe(group_id), lambda group: group.is_settled() and len(group.members) == members
         )
+
+    def state(self, group_id: str) -> str:
+        """Of a group of any type."""
+        found = {group.groupId(): group for group in self._admin.listGroups().all().get()}
+        return str(found[group_id].groupState().get().toString())
 
     def types(self) -> dict[str, str]:
         """The type of each group."""
