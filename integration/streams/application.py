@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
 from integration.support.jars import JarSet
@@ -164,14 +166,12 @@ class Topics:
 
     def configs(self, topic: str) -> dict[str, str]:
         """What was configured for a topic."""
-        from confluent_kafka.admin import ConfigResource, ResourceType
-
         resource = ConfigResource(ResourceType.TOPIC, topic)
         entries = self._admin.describe_configs([resource])[resource].result(30)
         return {name: entry.value for name, entry in entries.items() if not entry.is_default}
 
-    def write(self, topic: str, records: Iterable[tuple[str, str]], *, timestamp_ms: int | None = None) -> None:
-        """Keys and values; all are there when this returns."""
+    def write(self, topic: str, records: Iterable[tuple[str, str]], *, timestamp_ms: int = 0) -> None:
+        """Keys and values; all are there when this returns. A time of 0 is now."""
         failures: list[object] = []
 
         def delivered(error: object, message: object) -> None:
@@ -179,8 +179,7 @@ class Topics:
                 failures.append(error)
 
         for key, value in records:
-            when = {} if timestamp_ms is None else {"timestamp": timestamp_ms}
-            self._producer.produce(topic, value.encode(), key.encode(), on_delivery=delivered, **when)
+            self._producer.produce(topic, value.encode(), key.encode(), on_delivery=delivered, timestamp=timestamp_ms)
             self._producer.poll(0)
         assert self._producer.flush(60) == 0
         assert not failures, failures
