@@ -293,6 +293,9 @@ def test_threads_of_a_process_are_members_that_share_its_tasks(topics: Topics, g
 
 
 def test_a_static_member_that_comes_back_has_its_tasks_again(topics: Topics, groups: Groups, start: Start) -> None:
+    groups.configure(
+        "static", streams_session_timeout_ms="45000"
+    )  # a JVM on a busy machine may need more than six seconds
     topics.create({"static-in": 4, "static-out": 1})
     one = start("one", "word-count", "static", group_instance_id="i1")
     two = start("two", "word-count", "static", group_instance_id="i2")
