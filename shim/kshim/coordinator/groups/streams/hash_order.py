@@ -81,7 +81,7 @@ class Heap(Generic[T]):
     def __init__(self, weight: Callable[[T], float], items: Iterable[T] = ()) -> None:
         """`weight` of an item may change only while it is not in here."""
         self._weight = weight
-        self._items: list[T] = []
+        self._items: list[tuple[float, T]] = []
         for item in items:
             self.add(item)
 
@@ -91,24 +91,24 @@ class Heap(Generic[T]):
     def add(self, item: T) -> None:
         """Put one in."""
         items, weight = self._items, self._weight(item)
-        items.append(item)
+        items.append((weight, item))
         at = len(items) - 1
-        while at and weight < self._weight(items[above := (at - 1) // 2]):
+        while at and weight < items[above := (at - 1) // 2][0]:
             items[at] = items[above]
             at = above
-        items[at] = item
+        items[at] = weight, item
 
     def pop(self) -> T:
         """Take the least out. Raises IndexError: there is none."""
         items = self._items
         last = items.pop()
         if not items:
-            return last
-        least, weight, at = items[0], self._weight(last), 0
-        while (below := 2 * at + 1) < len(items):
-            if below + 1 < len(items) and self._weight(items[below]) > self._weight(items[below + 1]):
+            return last[1]
+        least, at, size = items[0][1], 0, len(items)
+        while (below := 2 * at + 1) < size:
+            if below + 1 < size and items[below][0] > items[below + 1][0]:
                 below += 1
-            if weight <= self._weight(items[below]):
+            if last[0] <= items[below][0]:
                 break
             items[at] = items[below]
             at = below

@@ -76,9 +76,7 @@ class _Member:
     def __init__(self, process: _Process) -> None:
         self.process = process
         self.tasks: dict[_Role, set[Task]] = {role: set() for role in _Role}
-
-    def task_count(self) -> int:
-        return sum(map(len, self.tasks.values()))
+        self.task_count = 0  # in all roles
 
 
 class _Process:
@@ -97,7 +95,7 @@ class _Process:
         """Its members, that with the fewest tasks first."""
         if self._by_load is None:
             in_order = (self.members[member_id] for member_id in hash_map_order(self.members))
-            self._by_load = Heap(_Member.task_count, in_order)
+            self._by_load = Heap(lambda member: member.task_count, in_order)
         return self._by_load
 
     def forget_order(self) -> None:
@@ -217,7 +215,7 @@ class _Assignment:
         return Heap(_Process.load, (self._processes[process_id] for process_id in self._process_order))
 
     def _may_keep(self, member: _Member, role: _Role) -> bool:
-        return member.task_count() < self._quotas[role][0].size
+        return member.task_count < self._quotas[role][0].size
 
     def _give_to(self, member: _Member, task: Task, role: _Role) -> None:
         self._give(member, task, role)
@@ -231,9 +229,10 @@ class _Assignment:
 
     def _give(self, member: _Member, task: Task, role: _Role) -> None:
         member.tasks[role].add(task)
+        member.task_count += 1
         member.process.tasks.add(task)
         for quota in self._quotas[role]:
-            quota.given(member.task_count())
+            quota.given(member.task_count)
 
 
 def _by_partition(task: Task) -> tuple[int, str]:
@@ -245,6 +244,6 @@ def _least_loaded(members: Iterable[_Member]) -> _Member | None:
     """The first, unless one is less loaded both itself and in its process; and so on from that one."""
     found: _Member | None = None
     for member in members:
-        if found is None or (member.process.load() < found.process.load() and member.task_count() < found.task_count()):
+        if found is None or (member.process.load() < found.process.load() and member.task_count < found.task_count):
             found = member
     return found
