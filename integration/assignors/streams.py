@@ -84,7 +84,9 @@ class StreamsGroup:
 
     def in_order(self) -> dict[str, AssignorMember]:
         """The members in the order of Kafka's table of them."""
-        return {member_id: self.members[member_id] for member_id in timeline_order(self.members)}
+        return {
+            member_id: self.members[member_id] for member_id in timeline_order(self.members, most=len(self.members))
+        }
 
     def change(self, source: random.Random, target: Mapping[str, AssignedTasks]) -> None:
         """Members have what they were to run, or not yet all of it; then some leave, others join, topics grow."""

@@ -34,7 +34,7 @@ def test_a_table_is_read_by_slots_and_grows_when_it_is_three_quarters_full() -> 
 def test_of_one_slot_the_first_that_came_is_read_first_and_where_values_are_computed_the_last() -> None:
     assert hash_map_order(["BB", "Aa", "BB"]) == ["BB", "Aa"]
     assert computed_hash_map_order(["BB", "Aa", "BB"]) == ["Aa", "BB"]
-    assert timeline_order(["BB", "Aa"]) == ["Aa", "BB"]
+    assert timeline_order(["BB", "Aa"], most=2) == ["Aa", "BB"]
 
 
 def test_a_table_of_computed_values_grows_when_it_is_asked_again() -> None:
@@ -47,7 +47,7 @@ texts = st.lists(st.text(max_size=3), unique=True, max_size=40)
 
 @given(texts)
 def test_orders_hold_every_text_once(found: list[str]) -> None:
-    for order in (hash_map_order(found), computed_hash_map_order(found), timeline_order(found)):
+    for order in (hash_map_order(found), computed_hash_map_order(found), timeline_order(found, most=len(found))):
         assert sorted(order) == sorted(found)
 
 

@@ -59,11 +59,15 @@ def _by_slot(texts: Iterable[str], slots: int) -> list[str]:
     return sorted(texts, key=lambda text: _spread(text_hash(text)) & (slots - 1))
 
 
-def timeline_order(texts: Iterable[str]) -> list[str]:
-    """Texts in the order of Kafka's `TimelineHashMap`, the table that groups keep their members in."""
+def timeline_order(texts: Iterable[str], *, most: int) -> list[str]:
+    """Texts in the order of Kafka's `TimelineHashMap`, the table that groups keep their members in, from the order in which
+    they were put there.
+
+    `most` is how many were in it at once, ever: it grows when one is put again, too, and it never becomes smaller.
+    """
     found = list(texts)
     slots = 2
-    while len(found) * _FULL > slots:
+    while (most + 1) * _FULL > slots:
         slots *= 2
     shift = 65 - slots.bit_length()
     found.reverse()  # of one slot, the last that came is the first that is read
