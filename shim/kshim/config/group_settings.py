@@ -94,6 +94,7 @@ def share_settings(config: BrokerConfig, configs: Mapping[str, str]) -> ShareSet
 def streams_settings(config: BrokerConfig, configs: Mapping[str, str]) -> StreamsSettings:
     """The same of a streams group. The broker's own keys are `group.streams.*`."""
     default = StreamsSettings()
+    own_tags = configs.get("streams.rack.aware.assignment.tags")
     return StreamsSettings(
         session_timeout_ms=_within(
             configs.get("streams.session.timeout.ms"),
@@ -122,8 +123,8 @@ def streams_settings(config: BrokerConfig, configs: Mapping[str, str]) -> Stream
             0,
             config.group_streams_max_standby_replicas,
         ),
-        rack_aware_tags=configs.get(
-            "streams.rack.aware.assignment.tags", ",".join(config.group_streams_rack_aware_assignment_tags)
+        rack_aware_tags=",".join(
+            _list(own_tags) if own_tags is not None else config.group_streams_rack_aware_assignment_tags
         ),
         task_offset_interval_ms=int(configs.get("streams.task.offset.interval.ms", default.task_offset_interval_ms)),
         acceptable_recovery_lag=int(configs.get("streams.acceptable.recovery.lag", default.acceptable_recovery_lag)),
@@ -173,3 +174,7 @@ class GroupSettings:
 
 def _within(text: str | None, otherwise: int, low: int, high: int) -> int:
     return otherwise if text is None else min(max(int(text), low), high)
+
+
+def _list(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")] if text.strip() else []

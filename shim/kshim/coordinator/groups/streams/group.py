@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from kshim.coordinator.deadlines import Deadlines, Key
 from kshim.coordinator.groups.consumer.group import Draft
-from kshim.coordinator.groups.events import GroupWithEvents, MemberRef, Trigger
+from kshim.coordinator.groups.events import GroupWithEvents, Trigger
 from kshim.coordinator.groups.kinds import GroupKind, Pair, Place, Places, Sender
 from kshim.coordinator.groups.streams.configured_topology import ConfiguredTopology
 from kshim.coordinator.groups.streams.hash_order import timeline_order
@@ -68,16 +68,6 @@ class StreamsMember(NamedTuple):
     member_id: str
     metadata: StreamsGroupMemberMetadataValue
     current: Current = Current()
-
-    def ref(self) -> MemberRef:
-        """The member as events name it."""
-        metadata = self.metadata
-        return MemberRef(
-            member_id=self.member_id,
-            group_instance_id=metadata.instance_id,
-            client_id=metadata.client_id,
-            client_host=metadata.client_host,
-        )
 
 
 class TaskOffsets(NamedTuple):

@@ -91,9 +91,6 @@ class StreamsPlan:
         self.updates: list[StreamsUpdate] = []
         self.replaces: Group | None = None
         """The classic group without members that ends with it."""
-        self.replaced_id: str | None = None
-        """The member whose tasks a static member takes over."""
-        self.is_raised = False
         self._must_raise = False
         self._configs = assignment_configs(settings) if configs is None else configs
         self._settings = settings
@@ -125,7 +122,6 @@ class StreamsPlan:
         self._add(MemberMetadata(new_id, old.metadata))
         self._add(MemberTarget(new_id, target))
         self._add(MemberCurrent(new_id, old.current._replace(epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)))
-        self.replaced_id = old_id
 
     def leave_for_now(self, member_id: str) -> None:
         """A static member will be back: its tasks wait for it, and the epoch stays.
@@ -198,7 +194,6 @@ class StreamsPlan:
 
     def _put_epoch(self, topics_hash: int, validated_epoch: int, configs: dict[str, str]) -> None:
         before = self.base.value
-        self.is_raised = True
         value = StreamsGroupMetadataValue(
             epoch=before.epoch + 1,
             metadata_hash=topics_hash,
